@@ -55,13 +55,13 @@ class RequestContext:
 
     @property
     def masking(self) -> Masking:
-        """What is hidden from whoever asks."""
+        """What is hidden from the principal."""
         masking = self.admin.masking
         return masking if self.principal.role.includes(self.admin.error_text) else masking.without_errors()
 
 
 def require_authentication(find: Callable[..., Any], authenticate: Callable[..., Any]) -> Callable[..., AsyncIterator[None]]:
-    """A dependency for whole routers. `find` finds the `Admin`, `authenticate` the `Principal`; None is nobody known.
+    """A dependency for whole routers. `find` finds the `Admin`, `authenticate` the `Principal`; None: not authenticated.
 
     What changes something is refused here when it comes from another site, and where the admin is read-only; what reads waits
     for its turn among others of the same principal.
@@ -101,13 +101,13 @@ def require_authentication(find: Callable[..., Any], authenticate: Callable[...,
 
 @dataclass(frozen=True)
 class Require:
-    """A dependency that lets pass whoever has the role, and has the request's body read then."""
+    """A dependency that requires the role, and has the request's body read then."""
 
     role: Role
 
     async def __call__(self, request: Request) -> RequestContext:
         context: RequestContext | None = getattr(request.state, REQUEST_CONTEXT, None)
-        if context is None:  # the entrance was not passed, whatever the reason
+        if context is None:  # `require_authentication` did not run
             raise unauthenticated("log in, or send a token")
         if not context.principal.role.includes(self.role):
             await _deny(
@@ -128,7 +128,7 @@ Administrator = Annotated[RequestContext, Depends(Require(Role.ADMIN))]
 async def require_reveal(request: Request) -> RequestContext:
     """A dependency for what is shown unmasked: for operators, and not because a page of another site asks for it.
 
-    It is a GET, which is written down under a name: a page of another site must not make somebody's browser send it. Where
+    It is a GET, which is written down under a name: a page of another site must not make an operator's browser send it. Where
     browsers do not say which site asks, the cookie, which goes along from the same site only, has to do.
     """
     context = await Require(Role.OPERATOR)(request)
@@ -138,7 +138,7 @@ async def require_reveal(request: Request) -> RequestContext:
 
 
 async def read_body(request: Request, limit: int) -> None:
-    """Reads the body of a request that was let in, for FastAPI and for whoever asks the request for it."""
+    """Reads the body of a request that was authenticated, for FastAPI and for the routes."""
     if isinstance(request, DeferredBody):
         await request.load(limit)
 
@@ -155,7 +155,7 @@ def provider_of(kind: type, given: Any) -> Callable[..., Any]:
 
 
 def unauthenticated(detail: str) -> Problem:
-    """Nobody known is asking."""
+    """The problem of a request without a valid token or session."""
     return Problem(Code.UNAUTHENTICATED, detail, headers={"www-authenticate": "Bearer"})
 
 
@@ -275,7 +275,7 @@ class AdminRoute(HeadRoute):
 
         async def handle_with_problems(request: Request) -> Response:
             request.state.request_id = uuid.uuid4().hex
-            # The id that a client or a proxy gave it is told next to ours: anybody can choose it, and one twice.
+            # The id that a client or a proxy gave it is logged next to ours: any client can choose it, and one twice.
             given = request.headers.get("x-request-id", "")
             request.state.client_request_id = given if _REQUEST_ID.fullmatch(given) else None
             try:
@@ -307,7 +307,7 @@ def area(name: str) -> APIRouter:
 
 
 async def _record_failure(request: Request, problem: Problem) -> None:
-    """What somebody known wanted to change, and did not."""
+    """Writes down a change that a principal asked for, and that failed."""
     context = getattr(request.state, REQUEST_CONTEXT, None)
     operation = getattr(request.scope.get("route"), "operation_id", None)
     if context is None or operation in (None, UNKNOWN) or request.method in SAFE_METHODS or problem.code in NO_FAILURES:
@@ -374,7 +374,7 @@ async def record(
     """Writes an entry on `connection`, in the transaction that is open there.
 
     `action` is a word of the area and what was done, as in `dlq.requeue`; `target` says to what. Texts that are too long are
-    cut, and what the database cannot hold is replaced: no entry is refused because of what somebody wrote.
+    cut, and what the database cannot hold is replaced: no entry is refused because of its texts.
     """
     entry = Entry(
         actor=context.principal.name,
@@ -399,10 +399,10 @@ def action_of(operation: str) -> str:
 async def record_refused(
     context: RequestContext, outcome: AuditOutcome, *, action: str, target: str = "", details: Mapping[str, Any] = _NOTHING
 ) -> None:
-    """Writes down, in a transaction of its own, that somebody tried what they may not do, or what failed.
+    """Writes down, in a transaction of its own, what a principal was denied, or what failed.
 
-    Of what one principal tries within a minute the first hundred are written down; the next entry tells how many were not.
-    While the database is away, the log tells it.
+    Of what one principal tries within a minute the first hundred are written down; the next entry has how many were not.
+    While the database is away, the log has it.
     """
     left_out = context.admin.shared(_Refusals).count(context.principal.name)
     if left_out is None:
@@ -450,7 +450,7 @@ _USUAL_PORTS = {"http": 80, "https": 443}
 def cross_site(request: Request) -> str | None:
     """Why the request may come from another site; None if it cannot.
 
-    Browsers say of a page of the same origin `Sec-Fetch-Site: same-origin`, and of somebody who typed an address `none`. Over
+    Browsers say of a page of the same origin `Sec-Fetch-Site: same-origin`, and of an address that was typed `none`. Over
     plain http they say nothing there, but name the `Origin`, which must be the `Host`. What has neither and no cookie comes
     from no browser: a page can make one send cookies, but no token.
     """

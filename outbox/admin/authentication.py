@@ -141,7 +141,7 @@ class FailedLogins:
 
 
 def _bucket(address: str) -> str:
-    """Whom `address` stands for; somebody with IPv6 has a whole network of them."""
+    """Whom `address` stands for; a client with IPv6 has a whole network of them."""
     try:
         known = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
@@ -171,7 +171,7 @@ _cookie = APIKeyCookie(
 
 @dataclass(frozen=True, slots=True)
 class TokenPrincipal(Principal):
-    """Somebody of `OUTBOX_ADMIN_TOKENS`. `session_hash` and `until` are of the session that they came with, if it was one."""
+    """A principal of `OUTBOX_ADMIN_TOKENS`. `session_hash` and `until` are those of its session, if it came with one."""
 
     by: Literal["token", "session"] = "token"
     session_hash: bytes | None = None
@@ -179,7 +179,7 @@ class TokenPrincipal(Principal):
 
 
 def own_authentication(find: Callable[..., Any]) -> Callable[..., Awaitable[Principal | None]]:
-    """A dependency for `entrance`. A token in the header goes before a cookie, and is not made up for by one."""
+    """A dependency for `require_authentication`. A token in the header goes before a cookie, and is not made up for by one."""
 
     async def authenticate(
         request: Request,
@@ -308,7 +308,7 @@ class Login(models.Request):
 
 
 def login_routes(find: Callable[..., Any]) -> APIRouter:
-    """`POST /session`, which is behind no entrance. `find` is a dependency that finds the `Admin`."""
+    """`POST /session`, which requires no authentication. `find` is a dependency that finds the `Admin`."""
     router = area("session")
 
     async def checked_admin(request: Request, admin: Annotated[Admin, Depends(find)]) -> Admin:

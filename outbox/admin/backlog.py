@@ -1,4 +1,4 @@
-"""`GET /backlog`: what waits in the outbox and at the broker, counted at most every two seconds, whoever asks."""
+"""`GET /backlog`: what waits in the outbox and at the broker, counted at most every two seconds."""
 
 import asyncio
 from collections import deque
@@ -33,7 +33,7 @@ class Intake:
     _seen: deque[tuple[float, int]] = field(default_factory=deque)
 
     def saw(self, at: float, inserted: int) -> None:
-        """Takes note. A number that went down belongs to another table, or to one that began anew."""
+        """Takes note. A number that went down belongs to another table, or to one that was emptied."""
         if self._seen and inserted < self._seen[-1][1]:
             self._seen.clear()
         self._seen.append((at, inserted))
@@ -122,7 +122,7 @@ class BacklogView:
             await snapshots.close()
 
     async def _latest(self, patience: timedelta | None = PATIENCE) -> tuple[Snapshot[BacklogFigures], bool]:
-        """Figures, and whether they are all that is told."""
+        """Figures, and whether they are complete."""
         try:
             return await self._figures.get(patience=patience), True
         except TimeoutError:
@@ -308,7 +308,7 @@ def _counted(count: Count) -> Counted:
 
 
 def _queues(backlog: Backlog) -> list[QueueDepth]:
-    """The queues of the database, and RabbitMQ's, which tells neither of retries nor of ages."""
+    """The queues of the database, and RabbitMQ's, which reports neither retries nor ages."""
     return [
         QueueDepth(
             queue=queue.queue,

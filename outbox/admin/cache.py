@@ -27,10 +27,10 @@ class Snapshot(Generic[T]):
 class SingleFlightCache(Generic[T]):
     """Fetches a value by `refresh`, and gives the same one to everybody for `max_age`.
 
-    One refresh runs at a time and belongs to nobody: whoever stops waiting, for whatever reason, leaves it to the others. It
+    One refresh runs at a time and belongs to no caller: one that stops waiting, for any reason, leaves it to the others. It
     may take `timeout`. One that fails leaves the value that was there, which is then given with the error; after a failure the
     next try is not before `max_age` has passed again. A value that is older than `usable_for` is given with such an error
-    alone: not to whoever is first to ask after a quiet time and does not wait for a new one.
+    alone: not to the first one that asks after a quiet time and does not wait for a new one.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class SingleFlightCache(Generic[T]):
         return self._last is not None and monotonic() - self._fetched <= self._usable_for
 
     def forget(self) -> None:
-        """The next one who asks gets a new value: something has changed that it tells of."""
+        """The next one who asks gets a new value: something in it has changed."""
         self._changes += 1
 
     async def close(self) -> None:
@@ -102,7 +102,7 @@ class SingleFlightCache(Generic[T]):
         try:
             async with asyncio.timeout(self._timeout):
                 value = await self._refresh()
-        except Exception as error:  # noqa: BLE001  told to whoever asks
+        except Exception as error:  # noqa: BLE001  raised where the value is asked for
             self._error = error
         else:
             self._last, self._error, self._fetched = Snapshot(value, as_of), None, monotonic()
@@ -112,13 +112,13 @@ class SingleFlightCache(Generic[T]):
 
 
 MAX_AGE = timedelta(seconds=5)
-"""Age from which on an answer is made again when somebody asks."""
+"""Age from which on an answer is made again when it is asked for."""
 USABLE_AGE = timedelta(seconds=60)
 """Age up to which the one that is there is given meanwhile."""
 TIMEOUT = timedelta(seconds=10)
 MOST_KEPT = 64
 MOST_AT_ONCE = 2
-"""So many are made at a time, whoever asks: they are work for the database."""
+"""So many are made at a time: they are work for the database."""
 
 
 class StaleWhileRevalidate(Generic[T]):

@@ -29,7 +29,7 @@ from outbox.reporting.components import Topic, Watching
 HEARTBEAT = timedelta(seconds=15)
 """After so long without an event a comment is sent, so that neither side takes the other for gone."""
 MOST_WAITING = 1_000
-"""Events that wait for a client; one that is so far behind is dropped, and told to read again when it comes back."""
+"""Events that wait for a client; one that is so far behind is dropped, and has to read again when it comes back."""
 MOST_TIME = timedelta(minutes=5)
 """A stream ends after this time, and its client comes back: with the name of its last event, and with its credentials."""
 _HEARTBEAT = b": still here\n\n"
@@ -75,7 +75,7 @@ class Listener:
 
 
 EVERY = timedelta(seconds=1)
-"""Between two looks, while somebody listens."""
+"""Between two looks, while a client listens."""
 MOST_KEPT = 1_000
 """Events that are kept for clients that come back."""
 COME_BACK = timedelta(seconds=2)
@@ -85,10 +85,10 @@ logger = logging.getLogger("outbox")
 
 
 class Broadcaster:
-    """Tells all listeners of this process what has changed. Looks only while there are any.
+    """Sends all listeners of this process what has changed. Looks only while there are any.
 
-    Events are numbered. Who comes back and names the last one that it saw is told what it missed, as far as that is kept here;
-    if not, or after another process, it is told by a `reset` to read everything again.
+    Events are numbered. A client that comes back and names the last one that it saw gets what it missed, as far as that is kept
+    here; if not, or after another process, a `reset` has it read everything again.
     """
 
     def __init__(self, admin: Admin) -> None:
@@ -128,7 +128,7 @@ class Broadcaster:
         return listener
 
     def leave(self, listener: Listener) -> None:
-        """Tells it no more, and gives its place to another."""
+        """Sends it no more, and gives its place to another."""
         self._listeners.discard(listener)
 
     async def close(self) -> None:
@@ -141,7 +141,7 @@ class Broadcaster:
     # --- looking -------------------------------------------------------------------------------------------------------
 
     async def _run(self) -> None:
-        """Looks while somebody listens. Where the server's end can be seen coming, it ends the streams."""
+        """Looks while a client listens. Where the server's end can be seen coming, it ends the streams."""
         server = running_server()
         end = None if server is None else asyncio.create_task(server_told_to_exit(server))
         if end is not None:
@@ -172,7 +172,7 @@ class Broadcaster:
         self._note({**look.values, _DATABASE: {"available": True}})
 
     def _note(self, values: Mapping[Topic, Any]) -> None:
-        """Tells what is another than at the last look. What was never looked at before is nothing new."""
+        """Sends what is another than at the last look. What was never looked at before is nothing new."""
         before, self._seen = self._seen, values
         if before is None:
             return
@@ -213,7 +213,7 @@ SEND_TIMEOUT = timedelta(seconds=20)
 
 
 class EventStream(StreamingResponse):
-    """Server-sent events. Calls `leave` when the stream has ended, whoever ended it.
+    """Server-sent events. Calls `leave` when the stream has ended, by either side.
 
     FastAPI's own stream of events came with a later release than the first that is supported, and waits for a client that takes
     nothing as long as that likes.

@@ -51,7 +51,7 @@ class Model(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ShapedAs:
-    """For `Annotated`: JSON that is answered as it was stored, whoever wrote it, and documented as the model `shape`."""
+    """For `Annotated`: JSON that is answered as it was stored, by any release, and documented as the model `shape`."""
 
     shape: type[BaseModel]
 
@@ -142,7 +142,7 @@ Instant = Annotated[
         }
     ),
 ]
-"""A time that somebody asks for. Without an offset it would mean another moment to everybody, and is refused."""
+"""A time in a request. Without an offset it would mean another moment in each time zone, and is refused."""
 
 
 Direction = Literal["next", "previous"]

@@ -20,7 +20,7 @@ class Role(StrEnum):
     ADMIN = "admin"
 
     def includes(self, other: "Role") -> bool:
-        """Whether whoever has this role may do what `other` may."""
+        """Whether this role may do what `other` may."""
         return _RANKS[self] >= _RANKS[other]
 
 
@@ -29,7 +29,7 @@ _RANKS = {role: rank for rank, role in enumerate(Role)}
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Somebody who is known: `name` is what the audit tells of them. The role may be given by its name.
+    """Who is asking: `name` is what the audit keeps of them. The role may be given by its name.
 
     Raises `ConfigurationError` for a role that there is not.
     """
@@ -52,7 +52,7 @@ _FORM = "name:role:hash, as `outbox token` prints it"
 
 @dataclass(frozen=True, slots=True)
 class TokenEntry:
-    """Somebody who may come in with a token, of which only the hash is known: it may stand in a configuration."""
+    """A principal who logs in with a token, of which only the hash is known: it may stand in a configuration."""
 
     name: str
     role: Role
@@ -113,7 +113,7 @@ class Tokens:
 
 
 def new_token(name: str, role: Role) -> tuple[str, TokenEntry]:
-    """A new token, which nobody will know again, and the entry for it. Raises `ConfigurationError` for an impossible name."""
+    """A new token, which is kept nowhere, and the entry for it. Raises `ConfigurationError` for an impossible name."""
     token = token_of(secrets.token_bytes(32))
     return token, entry_for(token, name, role)
 
@@ -129,7 +129,7 @@ def entry_for(token: str, name: str, role: Role) -> TokenEntry:
 
 
 def hash_of(secret: str) -> bytes:
-    """What is kept of a secret. It is random, so that nobody can guess it from this, however fast they hash."""
+    """What is kept of a secret. It is random, so that it cannot be guessed from this, however fast one hashes."""
     return hashlib.sha256(secret.encode(errors="surrogatepass")).digest()
 
 

@@ -152,7 +152,7 @@ def problem_of(error: Exception) -> Problem | None:
 
 
 def answer(problem: Problem, request: Request, error: Exception | None = None) -> JSONResponse:
-    """The answer that tells `problem`; what is our own fault is logged with `error`."""
+    """The answer for `problem`; what is our own fault is logged with `error`."""
     request_id: str = request.state.request_id
     named = request_id if request.state.client_request_id is None else f"{request_id}, {request.state.client_request_id!r}"
     if problem.status_code >= 500:

@@ -58,11 +58,11 @@ def admin_router(
     """The endpoints, to be included under a prefix: `app.include_router(admin_router(admin), prefix="/outbox")`.
 
     `admin` is the object, or a dependency that finds it. `authenticate` is a dependency that returns a `Principal`, or None for
-    nobody known; what else it raises is answered as the application answers it. `login_url` is where the application logs
-    people in, `/login` or `https://…`, and where the dashboard leads whoever is not known. Without `authenticate`, whoever has
-    one of the admin's tokens is known. With `health`, the checks or a dependency that finds them, `/health/live` and
+    no principal; what else it raises is answered as the application answers it. `login_url` is where the application logs
+    people in, `/login` or `https://…`, and where the dashboard leads a browser that is not logged in. Without `authenticate`,
+    one of the admin's tokens is required. With `health`, the checks or a dependency that finds them, `/health/live` and
     `/health/ready` are there too; they, logging in and the dashboard's files below `/ui/` are public, and nothing else is:
-    below a prefix, whoever is not known is answered so at every address that no other route of the application has.
+    below a prefix, a client that is not authenticated gets 401 at every address that no other route of the application has.
     """
     find = provider_of(Admin, admin)
     if login_url is not None and authenticate is None:

@@ -42,19 +42,19 @@ class Cell:
 
 
 class Table:
-    """The cells of an answer: by group, by step, of relays and of workers; and who told anything in which step."""
+    """The cells of an answer: by group, by step, of relays and of workers; and who reported in which step."""
 
     def __init__(self, starts: Sequence[datetime], rows: Sequence[Mapping[str, Any]]) -> None:
         self._starts = starts
         self._cells: dict[tuple[str | None, datetime, bool], Cell] = {}
         for row in rows:
             self._cells.setdefault((row["name"], row["span"], row["of_relays"]), Cell()).take(row)
-        # A message's creation may be told of a time without a relay.
+        # A message's creation may be reported for a time without a relay.
         self._by_relays = {row["span"] for row in rows if row["of_relays"] and (row["sent"] or row["backlog"] is not None)}
         self._by_workers = {row["span"] for row in rows if not row["of_relays"]}
         places = {row["name"]: row["place"] for row in rows if row["place"] is not None}
         self.names: list[str | None] = sorted(places, key=places.__getitem__)
-        """The groups, those first that most happened under, and last those that are not told apart."""
+        """The groups, those first that most happened under, and last those that have no series."""
         if OTHERS not in places and any(row["name"] == OTHERS for row in rows):
             self.names.append(OTHERS)
 
@@ -64,7 +64,7 @@ class Table:
         return len(self._starts)
 
     def counts(self, name: str | None, metric: str, *, of_relays: bool) -> list[int | None]:
-        """How many in each step; 0 only where somebody told that there were none."""
+        """How many in each step; 0 only where a component reported that there were none."""
         reported = self._by_relays if of_relays else self._by_workers
         cells = [self._cells.get((name, at, of_relays)) for at in self._starts]
         return [
@@ -114,7 +114,7 @@ def _quantile(counts: Sequence[int], totals: Sequence[int], share: float) -> flo
 MOST_POINTS = 2_000
 """Points of one answer, all series together."""
 USUAL_POINTS = 120
-"""Points of a series, or fewer, where nobody asks for a step."""
+"""Points of a series, or fewer, where the request names no step."""
 STEPS = (
     60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 21_600, 43_200, 86_400, 172_800, 604_800, 2_592_000,
 )  # fmt: skip
@@ -228,7 +228,7 @@ class StatsResponse(Model):
 LONG = timedelta(days=1)
 """What covers more is remembered for a moment: it reads many rows, and seconds matter little in it."""
 MOST_GROUPS = 20
-"""Queues or routing keys that are told apart, those under which most happened."""
+"""Queues or routing keys that have a series, those under which most happened."""
 REPORTED_WITHIN = timedelta(seconds=15)
 """What happened is added to the table within this time, by every process that lives."""
 
@@ -272,7 +272,7 @@ async def show_statistics(context: Viewer, wanted: Annotated[StatsParameters, Qu
 
 
 class LongSeries:
-    """Answers that took many rows, for whoever asks the same: a dashboard asks it again and again."""
+    """Answers that took many rows, for all who ask the same: a dashboard asks it again and again."""
 
     def __init__(self, admin: Admin) -> None:
         self._admin = admin

@@ -87,7 +87,7 @@ class BacklogFigures:
 
     `waited`: how long, in seconds, the first of the held, stalled and parked rows has been so.
 
-    `out_per_second` is what relays said of the last seconds, or that of the last minutes; None: nobody told.
+    `out_per_second` is what relays said of the last seconds, or that of the last minutes; None: no data.
     """
 
     counts: Counts
@@ -158,9 +158,9 @@ class BacklogReader:
     async def _out_per_second(self, connection: Connection) -> float | None:
         try:
             async with connection.transaction():
-                told: float | None = await connection.fetchval(self._sql["relays"])
-                if told is not None:
-                    return told
+                reported: float | None = await connection.fetchval(self._sql["relays"])
+                if reported is not None:
+                    return reported
                 [row] = await connection.fetch(self._sql["rates"])
         except (asyncpg.UndefinedTableError, asyncpg.InsufficientPrivilegeError):
             return None
@@ -441,7 +441,7 @@ class MessageListing:
         return None if found is None else [dict(row) for row in found]
 
     async def living_relays(self, connection: Connection) -> int | None:
-        """How many relays have given a sign of life; None if nobody would know."""
+        """How many relays have a recent heartbeat; None if there are no heartbeats."""
         found = await _optional(connection, connection.fetchval(self._sql["living_relays"]))
         return None if found is None else int(found)
 

@@ -36,7 +36,7 @@ class SeenQueue:
 
     @property
     def waiting(self) -> int:
-        """How many messages are known to be in it that nobody has in hand."""
+        """How many messages are known to be in it that no worker has in flight."""
         return (self.queued or 0) + (self.retrying or 0)
 
 
@@ -139,7 +139,7 @@ def judged(seen: Seen) -> list[Judged]:
         from outbox.doctor.rabbitmq import old_binding
 
         found += [*_missing(seen), *_losing(seen)]
-        # Of queues that a worker has told of: what other queues are bound with is their owners' business.
+        # Of queues that a worker reports: what other queues are bound with is their owners' business.
         wanted = {(consumer.queue, consumer.binding_key) for consumer in seen.consumers}
         known = {queue for queue, _ in wanted}
         found += [
@@ -165,7 +165,7 @@ def _held(seen: Seen) -> Iterator[Judged]:
 
 
 def _unconsumed(seen: Seen) -> Iterator[Judged]:
-    """Queues that messages go to and nobody takes them from."""
+    """Queues that messages go to and no worker takes them from."""
     bound = {binding.queue for binding in seen.bindings or ()} | {consumer.queue for consumer in seen.consumers}
     code: WarningCode = "subscription_without_consumer" if seen.broker is BrokerKind.POSTGRESQL else "queue_without_consumer"
     for name in sorted(bound):
@@ -173,18 +173,18 @@ def _unconsumed(seen: Seen) -> Iterator[Judged]:
         if queue is None or not queue.there or queue.consumers != 0:
             continue
         waiting = f", and {queue.waiting:,} messages wait in it" if queue.waiting else ""
-        mend = (
+        hint = (
             "start its worker; if nobody needs it any more, delete its rows of outbox_subscription"
             if seen.broker is BrokerKind.POSTGRESQL
             else "start its worker; if nobody needs it any more, unbind and delete it"
         )
-        yield Judged(code, f"queue:{name}", warning("topology", f"nobody consumes the queue {name!r}{waiting}", mend))
+        yield Judged(code, f"queue:{name}", warning("topology", f"nobody consumes the queue {name!r}{waiting}", hint))
 
 
 def _missing(seen: Seen) -> Iterator[Judged]:
     for name in sorted(seen.missing_exchanges):
-        mend = "start a relay or a worker, which declare it, or provision it"
-        yield Judged("exchange_missing", f"exchange:{name}", error("topology", f"the exchange {name!r} is missing", mend))
+        hint = "start a relay or a worker, which declare it, or provision it"
+        yield Judged("exchange_missing", f"exchange:{name}", error("topology", f"the exchange {name!r} is missing", hint))
     for name in [queue.name for queue in seen.queues.values() if not queue.there]:
         code: WarningCode = "queue_missing"
         what, hint = "the queue", "start its consumer, which declares it, or provision it"
@@ -277,7 +277,7 @@ def drawn(seen: Seen) -> tuple[list[TopologyNode], list[TopologyEdge]]:
     ]
     by_id = {node.id: node for node in nodes}
     for id_ in (end for edge in edges for end in (edge.source, edge.target)):
-        if id_ not in by_id:  # only a worker has told of it, and of a host's broker no more can be known
+        if id_ not in by_id:  # only a worker reports it, and of a host's broker no more can be known
             of, _, name = id_.partition(":")
             by_id[id_] = TopologyNode(id=id_, kind=kinds[of], name=name, exists=seen.broker is BrokerKind.OTHER)
     return sorted(by_id.values(), key=lambda node: node.id), edges

@@ -105,7 +105,7 @@ class Letters:
 
 
 def masking_of(context: RequestContext, wanted: DeadLetterFilters) -> Masking:
-    """What is hidden from whoever asks. Raises `forbidden` for a search in hidden texts: what it finds would tell them."""
+    """What is hidden from the principal. Raises `forbidden` for a search in hidden texts: what it finds would show them."""
     if context.masking.hides_errors and wanted.q is not None:
         raise Problem(Code.FORBIDDEN, "searching reads the texts of errors, which are shown to operators only")
     return context.masking
@@ -134,7 +134,7 @@ class UnarchivedView:
         self._found = SingleFlightCache(self._look, max_age=MAX_AGE, timeout=TIMEOUT)
 
     async def now(self) -> tuple[Unarchived | None, list[Literal["broker"]]]:
-        """What there is, None if nobody knows; and what could not be asked."""
+        """What there is, None if that is not known; and what could not be asked."""
         if self._broker.kind is not BrokerKind.RABBITMQ:
             return None, []
         try:
@@ -395,7 +395,7 @@ async def _found(letters: Letters, id_: str, *, most_bytes: int | None) -> DeadL
 
 
 async def _write_down(context: RequestContext, action: str, id_: str) -> None:
-    """In a transaction of its own, so that nothing is shown of which nobody could learn who saw it."""
+    """In a transaction of its own, so that nothing is shown without an entry of who saw it."""
     async with context.admin.changing("writing down who sees a payload") as connection:
         await record(connection, context, action=action, target=id_)
 

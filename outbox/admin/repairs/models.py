@@ -253,7 +253,7 @@ def _speed(operation: Operation, settled: int, now: datetime) -> float | None:
 
 
 def _remaining(operation: Operation, speed: float | None, now: datetime) -> float | None:
-    """At the rate that was asked for, or slower if it shows so. How long a canary's results take, nobody knows."""
+    """At the rate that was asked for, or slower if it shows so. How long a canary's results take is not known."""
     speeds = [each for each in (operation.options.rate, speed) if each]
     if not speeds or (operation.canary_until is not None and operation.canary_until > now):
         return None

@@ -136,7 +136,7 @@ class Keys:
         return Answered(Answer(row["status"], json.loads(row["headers"]), row["body"]))
 
     async def store(self, connection: Connection, answer: Answer, *, actor: str, key: str, token: uuid.UUID) -> bool:
-        """Keeps the answer, in the transaction of what it tells of; False if the key is not ours any more: roll it back."""
+        """Keeps the answer, in the transaction of the change; False if the key is not ours any more: roll it back."""
         headers = json.dumps(dict(answer.headers))
         stored = await connection.fetchval(self._sql["store"], actor, key, token, answer.status, headers, answer.body)
         return stored is not None
@@ -169,7 +169,7 @@ class IdempotencyLock:
 
     async def store(self, connection: Connection, answer: Answer) -> None:
         """Keeps the answer in the transaction of the change. Raises `request_running`, so that it is rolled back, if this took
-        so long that somebody else has taken the key over."""
+        so long that another request has taken the key over."""
         keys = Keys(self.context.admin.table)
         if not await keys.store(connection, answer, actor=self.context.principal.name, key=self.key, token=self.token):
             raise Problem(Code.REQUEST_RUNNING, _BUSY, headers={"retry-after": "1"})
@@ -256,7 +256,7 @@ async def require_confirmation(context: RequestContext, change: Change) -> Confi
 
 
 async def use(connection: Connection, context: RequestContext, change: Change, confirmation: Confirmation) -> None:
-    """Uses the token up in the transaction of the change. Raises `confirmation_required` if somebody else was faster."""
+    """Uses the token up in the transaction of the change. Raises `confirmation_required` if another request was faster."""
     used = await Confirmations(context.admin.table).use(
         connection, confirmation.token, actor=context.principal.name, request_hash=_scope_hash(change)
     )

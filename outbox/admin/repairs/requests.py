@@ -343,7 +343,7 @@ class RestoreRequest(Change):
 
 
 MOST_MISFITS = 20
-"""So many places are told."""
+"""Most places that are reported."""
 TIME = timedelta(seconds=1)
 """How long one body is checked; what takes longer is not judged."""
 _LONGEST_MESSAGE = 300
@@ -362,7 +362,7 @@ async def misfits(schema: Mapping[str, Any], body: object) -> list[Misfit] | Non
 
     References are followed within the schema only. Regular expressions are not tried, because one can take for ever, nor what
     must not fit or depends on something, which may be one. Items need not be unique, because pydantic makes sets of lists, and
-    of `oneOf` several may fit, because its discriminators can be functions that no schema tells of.
+    of `oneOf` several may fit, because its discriminators can be functions that no schema shows.
     """
     return await asyncio.to_thread(_judged, schema, body)
 
@@ -502,7 +502,7 @@ async def _queues(
             bound = await broker.rabbitmq.bindings(exchange)
             bindings = None if bound is None else [(each.queue, each.key) for each in bound]
     if bindings is None:
-        # Only workers tell of bindings here. It reached the queue that it died in, which may be bound by hand.
+        # Only workers report bindings here. It reached the queue that it died in, which may be bound by hand.
         named = {str(each.get("queue")) for each in consumers if matches(str(each.get("binding_key")), letter.routing_key)}
         return sorted(named | {letter.queue} - {""})
     return sorted({queue for queue, binding_key in bindings if matches(binding_key, letter.routing_key)})

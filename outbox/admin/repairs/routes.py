@@ -99,7 +99,7 @@ class _ChangeTransaction:
     operations: str
 
     async def also(self, connection: Connection, answer: Repaired | Operation) -> None:
-        """Uses the token up, tells the audit, and keeps the answer. What it raises takes everything back."""
+        """Uses the token up, writes the audit entry, and keeps the answer. What it raises takes everything back."""
         if self.edit is not None and isinstance(answer, Repaired) and answer.items[0].outcome is ItemOutcome.REFUSED:
             # It may have been changed after we had looked; the library says that in words only.
             detail = await self.context.admin.dead_letters.get(answer.items[0].id)
@@ -121,7 +121,7 @@ class _ChangeTransaction:
             await self.hold.store(connection, self.answered(answer))
 
     def answered(self, answer: Repaired | Operation) -> Answer:
-        """What the client is told."""
+        """The answer to the client."""
         if isinstance(answer, Repaired):
             return Answer(200, {}, _encoded(RepairResponse.of(answer)))
         return Answer(202, {"location": f"{self.operations}/{answer.id}"}, _encoded(OperationResponse.of(answer)))
@@ -384,7 +384,7 @@ Do = Callable[..., Awaitable[Operation]]
 
 
 async def _change(context: RequestContext, number: int, verb: str, do: Do) -> OperationResponse:
-    """Does it, and tells the audit in its transaction. A state that does not allow it is a conflict."""
+    """Does it, with its audit entry in the same transaction. A state that does not allow it is a conflict."""
     await _found(context, number)
 
     async def also(connection: Connection, operation: Operation) -> None:

@@ -110,7 +110,7 @@ class Observations:
 
 
 def judge(observed: Observations, thresholds: HealthThresholds) -> Verdict:
-    """The verdict on what was observed. It is a function of its arguments alone: whoever asks is told the same."""
+    """The verdict on what was observed. It is a function of its arguments alone, and the same for every client."""
     return _ordered(
         [
             *_unreachable(observed),
@@ -370,7 +370,7 @@ def _topology(observed: Observations) -> Iterator[HealthFinding]:
     for each in observed.topology:
         code = each.code
         if code == "unroutable" and held:
-            continue  # told once, with how many they are and since when
+            continue  # `messages_held` reports it, with how many they are and since when
         kind, _, name = (each.node or "").partition(":")
         # When the last worker of that queue gave its last heartbeat, or ended.
         unconsumed_since = max(

@@ -133,8 +133,8 @@ class VerdictView:
     ) -> Mapping[str, float]:
         """How long the first message has waited at least, of RabbitMQ's queues `waiting` of which none is being handled.
 
-        RabbitMQ does not tell. But what was sent to a queue of which no message was handled since then is still in it. Minutes
-        count as over: a queue whose messages are handled at all, and one that was quiet until a minute ago, has no age.
+        RabbitMQ does not report it. But what was sent to a queue of which no message was handled since then is still in it.
+        Minutes count as over: a queue whose messages are handled at all, and one that was quiet until a minute ago, has no age.
         """
         if not waiting:
             return {}
