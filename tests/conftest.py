@@ -1,6 +1,7 @@
 """Fixtures of every test: real servers, started when the first test asks for one.
 
     database_url     an empty database of the test's own            on the session's PostgreSQL
+    database         the same, with every table of Outbox
     broker_url       an empty virtual host of the test's own        on the session's RabbitMQ
     broker_admin     the management API of that virtual host
     own_postgres     a PostgreSQL that the test may stop, kill and restart; `.url` is an empty database on it
@@ -95,10 +96,16 @@ def postgres_server(servers_folder: Path) -> Iterator[PostgresServer]:
 
 
 @pytest.fixture
-def database_url(postgres_server: PostgresServer) -> Iterator[str]:
-    """An empty database of the test's own, as `postgresql://…`, by a superuser."""
-    with fresh_database(postgres_server.url) as name:
+def database_url(request: pytest.FixtureRequest, postgres_server: PostgresServer) -> Iterator[str]:
+    """A database of the test's own, as `postgresql://…`, by a superuser: empty, unless the test asks for `database` too."""
+    with fresh_database(postgres_server.url, tables="database" in request.fixturenames) as name:
         yield with_database(postgres_server.url, name)
+
+
+@pytest.fixture
+def database(database_url: str) -> str:
+    """The test's own database, with every table of Outbox, and nothing in them."""
+    return database_url
 
 
 @pytest.fixture(scope="session")

@@ -8,13 +8,6 @@ import pytest
 
 from outbox.admin import Admin, Role
 from tests.admin.support import MakeClient, client_of, serving
-from tests.servers.postgres import with_every_table
-
-
-@pytest.fixture
-def database(database_url: str) -> str:
-    """The address of a database with every table."""
-    return with_every_table(database_url)
 
 
 @pytest.fixture

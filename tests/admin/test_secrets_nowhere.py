@@ -16,6 +16,7 @@ from outbox import MessageRelay, Publisher, Worker, consume
 from outbox.cli import main
 from outbox.postgres.pool import Pool, open_pool
 from outbox.runtime.settings import VARIABLES
+from tests.admin.served import served
 from tests.support import eventually
 from tests.worker.support import running
 
@@ -151,23 +152,30 @@ async def test_no_log_line_no_metric_and_no_history_shows_a_secret(dead: Pool, t
 async def test_no_command_prints_a_secret(dead: Pool, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("OUTBOX_DATABASE_URL", database)
     ids = [str(row["id"]) for row in await dead.fetch("select id from outbox_dead_letter")]
     chain = await dead.fetchval("select message_id from outbox_dead_letter limit 1")
-    commands = [
+    details = [["dlq", "show", id_, *options] for id_ in ids for options in ([], ["--json"])]
+    others = [
         ["dlq", "list", "--limit", "200"],
         ["dlq", "list", "--limit", "200", "--json"],
         ["dlq", "groups"],
         ["chain", chain],
+        details[0],
     ]
-    commands += [["dlq", "show", id_, *options] for id_ in ids for options in ([], ["--json"])]
 
     def run() -> dict[str, str]:
         outputs = {}
-        for command in commands:
-            result = CliRunner().invoke(main, command)
+
+        def invoke(command: list[str], **environment: str) -> None:
+            result = CliRunner().invoke(main, command, env=environment)
             assert result.exit_code == 0, f"{command}: {result.output}"
-            outputs[" ".join(command)] = result.output
+            outputs[" ".join([*environment, *command])] = result.output
+
+        for command in others:
+            invoke(command, OUTBOX_DATABASE_URL=database)
+        with served(db_engine_url=database) as address:  # which builds the application once, not for each dead letter
+            for command in details:
+                invoke(command, OUTBOX_URL=address, OUTBOX_TOKEN="admin")
         return outputs
 
     assert shown(await asyncio.to_thread(run)) == []

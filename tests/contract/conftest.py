@@ -1,25 +1,27 @@
 """Every case of the contract runs over each transport, on real servers."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
 
 import pytest
 
 from outbox.ports import Broker
 from tests.contract.harness import Harness, MemoryHarness, PostgresHarness, RabbitHarness
-from tests.servers.postgres import with_every_table
+from tests.servers.postgres import PostgresServer, fresh_database, with_database
 
 
 @pytest.fixture(params=["memory", "postgres", pytest.param("rabbitmq", marks=pytest.mark.rabbitmq)])
-def harness(request: pytest.FixtureRequest) -> Harness:
+def harness(request: pytest.FixtureRequest) -> Iterator[Harness]:
     """One transport, empty."""
     match request.param:
         case "rabbitmq":
-            return RabbitHarness(request.getfixturevalue("broker_url"), request.getfixturevalue("broker_admin"))
+            yield RabbitHarness(request.getfixturevalue("broker_url"), request.getfixturevalue("broker_admin"))
         case "postgres":
-            return PostgresHarness(with_every_table(request.getfixturevalue("database_url")))
+            server: PostgresServer = request.getfixturevalue("postgres_server")
+            with fresh_database(server.url, tables=True) as name:
+                yield PostgresHarness(with_database(server.url, name))
         case _:
-            return MemoryHarness()
+            yield MemoryHarness()
 
 
 @pytest.fixture

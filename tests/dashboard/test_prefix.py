@@ -15,7 +15,7 @@ from outbox.admin import Admin, Role, admin_router
 from outbox.admin.principals import new_token
 from tests.app.support import Service
 from tests.dashboard.stage import NAMES, Stage, Visit
-from tests.servers.postgres import PostgresServer, fresh_database, with_database, with_every_table
+from tests.servers.postgres import PostgresServer, fresh_database, with_database
 from tests.support.processes import OurProcess
 from tests.support.serving import in_a_thread
 
@@ -42,8 +42,8 @@ class Stripping:
 def stage(request: pytest.FixtureRequest, dashboard: None, postgres_server: PostgresServer) -> Iterator[Stage]:
     """The admin in an application of its own, whose database is its broker."""
     made = {role: new_token(NAMES[role], role) for role in Role}
-    with fresh_database(postgres_server.url) as name:
-        url = with_every_table(with_database(postgres_server.url, name))
+    with fresh_database(postgres_server.url, tables=True) as name:
+        url = with_database(postgres_server.url, name)
         app = _host(
             url, [str(entry) for _, entry in made.values()], "/outbox" if request.param == "stripped" else f"{BEFORE}/outbox"
         )

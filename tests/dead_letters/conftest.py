@@ -5,13 +5,6 @@ from collections.abc import AsyncIterator
 import pytest
 
 from outbox.postgres.pool import Pool, open_pool
-from tests.servers.postgres import with_every_table
-
-
-@pytest.fixture
-def database(database_url: str) -> str:
-    """The address of a database with every table, and nothing in them."""
-    return with_every_table(database_url)
 
 
 @pytest.fixture

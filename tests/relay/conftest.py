@@ -5,13 +5,11 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 
-from tests.servers.postgres import with_every_table
-
 
 @pytest.fixture
-def url(database_url: str) -> str:
+def url(database: str) -> str:
     """A database with every table of Outbox."""
-    return with_every_table(database_url)
+    return database
 
 
 @pytest.fixture

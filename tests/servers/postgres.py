@@ -113,29 +113,26 @@ def session_postgres(folder: Path) -> Iterator[PostgresServer]:
 
 
 @contextmanager
-def fresh_database(server_url: str) -> Iterator[str]:
-    """The name of an empty database, dropped afterwards with whatever is still connected to it."""
+def fresh_database(server_url: str, *, tables: bool = False) -> Iterator[str]:
+    """The name of a database, dropped afterwards with whatever is still connected to it: empty, or with every table of Outbox.
+
+    Tables are copied from one database that has them, a fifth of what making them takes.
+    """
     name = f"test_{os.getpid()}_{next(_numbers)}"
-    # Copying files beats the write-ahead log by three where nothing is synced; template0 never has other sessions.
-    _execute(server_url, f"create database {name} template template0 strategy file_copy")
+    template = "template0"  # which never has other sessions
+    if tables:
+        if server_url not in _templates:
+            made = f"test_{os.getpid()}_template_{len(_templates)}"
+            _execute(server_url, f"create database {made} template template0")
+            ensure_outbox_schema_sync(with_database(server_url, made))
+            _templates[server_url] = made
+        template = _templates[server_url]
+    # Copying files beats the write-ahead log by three where nothing is synced.
+    _execute(server_url, f"create database {name} template {template} strategy file_copy")
     try:
         yield name
     finally:
         _execute(server_url, f"drop database if exists {name} with (force)")
-
-
-def with_every_table(url: str) -> str:
-    """The same database anew, as a copy of one with every table of Outbox: a fifth of what making them takes.
-
-    For an empty one that nobody is connected to.
-    """
-    server, name = with_database(url, "postgres"), urlsplit(url).path.removeprefix("/")
-    if server not in _templates:
-        _execute(server, f"create database test_{os.getpid()}_template_{len(_templates)} template template0")
-        _templates[server] = f"test_{os.getpid()}_template_{len(_templates)}"
-        ensure_outbox_schema_sync(with_database(url, _templates[server]))
-    _execute(server, f"drop database {name}", f"create database {name} template {_templates[server]} strategy file_copy")
-    return url
 
 
 def drop_templates() -> None:
@@ -146,6 +143,9 @@ def drop_templates() -> None:
 
 
 _templates: dict[str, str] = {}
+"""By server: its database with every table."""
+_connections: dict[str, psycopg2.extensions.connection] = {}
+"""By server: a connection that stays, as each test makes and drops a database."""
 
 
 def with_database(url: str, database: str) -> str:
@@ -153,12 +153,17 @@ def with_database(url: str, database: str) -> str:
     return urlunsplit(urlsplit(url)._replace(path=f"/{database}"))
 
 
-def _execute(url: str, *statements: str) -> None:
-    connection = psycopg2.connect(url)
-    try:
-        connection.autocommit = True
-        with connection.cursor() as cursor:
-            for statement in statements:
+def _execute(url: str, statement: str) -> None:
+    for is_again in (False, True):
+        if url not in _connections:
+            _connections[url] = psycopg2.connect(url)
+            _connections[url].autocommit = True
+        try:
+            with _connections[url].cursor() as cursor:
                 cursor.execute(statement)
-    finally:
-        connection.close()
+        except (psycopg2.OperationalError, psycopg2.InterfaceError):
+            _connections.pop(url).close()
+            if is_again:  # a server of a test's own was restarted meanwhile; nothing was done with the first one
+                raise
+        else:
+            return
