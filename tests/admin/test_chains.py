@@ -45,6 +45,10 @@ class History:
         type_ = None if error is None else "ValueError"
         await self._connection.execute(FACT, ago, fact, id_, root, parent, key or f"event.{id_}", queue, attempt, type_, error)
 
+    def at_one_time(self) -> asyncpg.transaction.Transaction:
+        """Facts of this block are so many seconds before the same moment."""
+        return self._connection.transaction()
+
     async def waits(self, seconds: float, ago: float, id_: str) -> None:
         """A message is sent that had waited so long."""
         await self._connection.execute(
@@ -76,12 +80,13 @@ async def history(database: str) -> Any:
 @pytest.fixture
 async def order(history: History) -> None:
     """An order, paid at the second attempt, whose mail died; stock was reserved sooner."""
-    await history.tells(10, "sent", "order", "order", key="order.placed")
-    await history.tells(9, "retried", "order", "order", None, "payments", error="password=hunter2 was refused")
-    await history.tells(8, "processed", "order", "order", None, "payments", attempt=2)
-    await history.tells(7, "sent", "stock", "order", "order", key="stock.reserved")
-    await history.tells(6, "sent", "paid", "order", "order", key="payment.taken")
-    await history.tells(2, "died", "paid", "order", "order", "mail", error="no such address")
+    async with history.at_one_time():
+        await history.tells(10, "sent", "order", "order", key="order.placed")
+        await history.tells(9, "retried", "order", "order", None, "payments", error="password=hunter2 was refused")
+        await history.tells(8, "processed", "order", "order", None, "payments", attempt=2)
+        await history.tells(7, "sent", "stock", "order", "order", key="stock.reserved")
+        await history.tells(6, "sent", "paid", "order", "order", key="payment.taken")
+        await history.tells(2, "died", "paid", "order", "order", "mail", error="no such address")
 
 
 def ids(page: Any) -> list[str]:

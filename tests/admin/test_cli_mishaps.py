@@ -153,7 +153,7 @@ def _terminal(arguments: list[str], settings: dict[str, str]) -> Iterator[tuple[
 
     def until(words: bytes) -> bool:
         nonlocal said
-        ends = time.monotonic() + 20
+        ends = time.monotonic() + 90
         while words not in said and time.monotonic() < ends:
             if select.select([terminal], [], [], 0.5)[0]:
                 try:

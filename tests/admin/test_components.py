@@ -164,9 +164,9 @@ async def test_real_components_pause_and_go_on(operator: httpx.AsyncClient, data
     async def handle(body: object) -> None:
         del body
 
-    relay = MessageRelay(database, broker=database, name="relay-1", heartbeat_interval=0.2)
+    relay = MessageRelay(database, broker=database, name="relay-1", heartbeat_interval=5)
     worker = Worker(
-        broker=database, consumers=[Consumer("order.*", handle, queue="mail")], name="worker-1", heartbeat_interval=0.2
+        broker=database, consumers=[Consumer("order.*", handle, queue="mail")], name="worker-1", heartbeat_interval=5
     )
     async with at_work(relay, worker):
 

@@ -36,7 +36,7 @@ class Service:
         order: dict[str, Any] = answer.json()
         return order
 
-    def ends_as(self, id_: str, status: str, timeout: float = 20.0) -> dict[str, Any]:
+    def ends_as(self, id_: str, status: str, timeout: float = 90.0) -> dict[str, Any]:
         """Waits until the order has that status."""
         eventually_sync(lambda: self.order(id_)["status"] == status, timeout=timeout, message=f"{id_} is not {status}")
         return self.order(id_)

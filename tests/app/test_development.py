@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from app.__main__ import suggested_command
+from app.orders.consumers import consumers
 from outbox.admin import Role
 from outbox.admin.principals import new_token
 from tests.app.support import Service
@@ -48,7 +49,15 @@ def everything(folder: Path, settings: dict[str, str], *, name: str = "app") -> 
         link = next(line.split()[-1] for line in process.output.splitlines() if line.startswith("  Service"))
         service = Service(process, link)
         service.is_ready()
+        _says_that_queues_are_bound(process, settings)
         yield service
+
+
+def _says_that_queues_are_bound(process: OurProcess, settings: dict[str, str]) -> None:
+    """What is sent before a queue is bound goes to the others only."""
+    if "worker" in settings.get("OUTBOX_RUN", "worker"):
+        for consumer in consumers:
+            process.says(f"consumes queue {consumer.queue}, bound")
 
 
 def postgres_processes(data_dir: Path) -> list[str]:
@@ -201,6 +210,7 @@ def test_uvicorn_app_main_does_the_same(tmp_path: Path, settings: dict[str, str]
         service = Service(process, f"http://127.0.0.1:{port}")
         process.says("Uvicorn running on", timeout=60)
         service.is_ready()
+        _says_that_queues_are_bound(process, settings)
         service.ends_as(service.place(), "confirmed")
         process.send(signal.SIGTERM)
         process.wait(60)

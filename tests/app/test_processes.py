@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from app.orders.consumers import consumers
 from tests.app.support import Service
 from tests.support import eventually_sync
 from tests.support.compose import resolved
@@ -54,7 +55,9 @@ def installation(database_url: str, broker_url: str, tmp_path: Path) -> Iterator
             for name, port in ports.items()
         }
         for port in ports.values():
-            eventually_sync(partial(_is_healthy, port), timeout=40, interval=0.3)
+            eventually_sync(partial(_is_healthy, port), timeout=120, interval=0.3)
+        for consumer in consumers:  # what is sent before a queue is bound goes to the others only
+            started["worker"].says(f"consumes queue {consumer.queue}, bound")
         yield Service(started["api"], f"http://127.0.0.1:{ports['api']}")
 
 

@@ -70,7 +70,7 @@ async def test_sigterm_lets_a_worker_finish_what_runs_and_give_back_the_rest(
     await _publish(database_url)
     with running([*CLI, "relay"], tmp_path, settings, name="relay"):
         with running([*CLI, "worker", CONSUMERS], tmp_path, settings, name="worker") as worker:
-            await eventually(lambda: _begun_at_least(database_url, 5))
+            await eventually(lambda: _begun_at_least(database_url, 5), timeout=120)
             worker.send(signal.SIGTERM)
             assert await asyncio.to_thread(worker.wait) == 0, "long before the grace period is over"
         begun, ended = await _marks(database_url)

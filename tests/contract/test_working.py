@@ -484,6 +484,7 @@ async def test_a_message_that_is_too_late_is_not_handled(broker: Broker, harness
     await eventually(lambda: datetime.now(UTC) > _deadline(late) + timedelta(milliseconds=100))
     async with working(broker, Consumer("order.*", handle, queue="mail")) as worker:
         await worker.processed(1)
+        await eventually(lambda: calls, timeout=SOON)
         await eventually(lambda: harness.dead_letters("mail"), timeout=SOON)
         [dead] = await harness.dead_letters("mail")
     assert dead.message_id == late.id

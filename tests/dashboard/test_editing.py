@@ -136,11 +136,13 @@ async def test_a_long_body_is_edited_at_its_end_without_losing_what_is_out_of_si
     letter, *_ = await failed(stage, "it is long", rows=[{"row": n, "large": LARGE} for n in range(3_000)], last="typo")
     page = await visit(f"dead-letters/{letter['id']}")
     dialog = await _editor(page, letter)
-    if await dialog.get_by_role("button", name="Reveal and edit").count():
-        await dialog.get_by_role("button", name="Reveal and edit").click()
-    body = dialog.get_by_role("textbox", name="Body")
+    reveal, body = dialog.get_by_role("button", name="Reveal and edit"), dialog.get_by_role("textbox", name="Body")
+    await expect(reveal.or_(body).first).to_be_visible()
+    if await reveal.is_visible():
+        await reveal.click()
     await expect(body).to_be_focused()
     await page.keyboard.press("ControlOrMeta+f")
+    await expect(dialog.get_by_role("textbox", name="Find")).to_be_focused()
     await page.keyboard.type("typo")
     await page.keyboard.press("Enter")
     await page.keyboard.press("Escape")

@@ -103,7 +103,7 @@ async def test_all_that_match_go_with_a_canary_first_once_their_number_is_typed(
     # Sent is not handled: the page goes on telling what becomes of them.
     results = page.get_by_label("Outcomes of sent messages")
     await expect(results).to_have_text(
-        re.compile(r"Waiting\s*0\s*Retrying\s*0\s*Handled\s*60\s*Failed again\s*0"), timeout=30_000
+        re.compile(r"Waiting\s*0\s*Retrying\s*0\s*Handled\s*60\s*Failed again\s*0"), timeout=90_000
     )
     await expect(outcomes.get_by_role("table").get_by_text("handled").first).to_be_visible()
 
@@ -123,7 +123,7 @@ async def test_an_operation_stops_itself_when_its_canary_fails(stage: Stage, vis
     far = page.get_by_role("region", name="Progress")
     await expect(far).to_contain_text("Stopped automatically")
     await expect(far).to_contain_text("10 dead letters were not changed.")
-    await far.get_by_role("link", name="2 failed again").click(timeout=30_000)
+    await far.get_by_role("link", name="2 failed again").click(timeout=90_000)
     outcomes = page.get_by_role("region", name="Items")
     await expect(outcomes.get_by_role("table").get_by_text("failed again", exact=True)).to_have_count(4)
     await expect(outcomes.get_by_role("table").get_by_text("failed again after")).to_have_count(2)
@@ -155,7 +155,7 @@ async def test_a_chain_is_followed_from_a_dead_letter_as_waterfall_tree_and_tabl
 
 async def _ends_as(page: Page, state: str) -> None:
     await expect(page.get_by_role("banner").or_(page.get_by_role("main")).get_by_text(state, exact=True).first).to_be_visible(
-        timeout=40_000
+        timeout=90_000
     )
 
 

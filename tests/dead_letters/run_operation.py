@@ -12,7 +12,7 @@ from outbox.postgres.pool import open_pool
 async def run(url: str, number: int) -> None:
     """One batch after another."""
     pool, table = await open_pool(url, size=2, application_name="tests"), TableName("outbox_table")
-    runner = OperationsRunner(pool, table, subscribed_queues(pool, table), batch=50)
+    runner = OperationsRunner(pool, table, subscribed_queues(pool, table), batch=10)
     while await runner.run_once(number):
         print("batch", flush=True)
     await pool.close()

@@ -71,7 +71,7 @@ async def die(broker: RabbitBroker, *ids: str, queue: str = "mail") -> None:
             await (await inbox.next()).settle(Dead(Cause.REJECTED, FAILURE))
 
 
-async def archived(pool: Pool, count: int, timeout: float = 20) -> Any:
+async def archived(pool: Pool, count: int, timeout: float = 90) -> Any:
     """The rows, once there are `count` of them."""
 
     async def rows() -> Any:

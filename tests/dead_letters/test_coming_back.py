@@ -251,7 +251,7 @@ async def test_a_canary_whose_results_nobody_can_know_does_not_pass(database: st
         assert found.stopped_because.startswith("the results of 2 of the first 2 are not known after 1 s")
         assert "OUTBOX_HISTORY" in found.stopped_because
         assert found.results == Results(sent=2, waiting=2)
-        assert len(seen) == 2
+        await eventually(lambda: len(seen) == 2)
 
 
 @pytest.mark.rabbitmq

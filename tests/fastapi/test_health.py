@@ -72,7 +72,7 @@ async def test_many_questions_are_one_look() -> None:
 
 
 async def test_a_database_without_tables_is_named_as_schema(database_url: str) -> None:
-    health = HealthChecks(kept_for=timedelta(0))
+    health = HealthChecks(kept_for=timedelta(0), timeout=timedelta(seconds=30))
     async with checking(health, database_url=database_url):
         assert (await health.report()).parts == {"database": "ok", "schema": "unavailable"}
         await ensure_outbox_schema_async(database_url)
@@ -80,14 +80,14 @@ async def test_a_database_without_tables_is_named_as_schema(database_url: str) -
 
 
 async def test_the_broker_inside_postgresql_is_looked_at(database_url: str) -> None:
-    health = HealthChecks(kept_for=timedelta(0))
+    health = HealthChecks(kept_for=timedelta(0), timeout=timedelta(seconds=30))
     await ensure_outbox_schema_async(database_url)
     async with checking(health, broker_url=database_url):
         assert (await health.report()).parts == {"broker": "ok"}
 
 
 async def test_rabbitmq_is_looked_at(broker_url: str) -> None:
-    health = HealthChecks(kept_for=timedelta(0))
+    health = HealthChecks(kept_for=timedelta(0), timeout=timedelta(seconds=30))
     async with checking(health, broker_url=broker_url):
         assert (await health.report()).parts == {"broker": "ok"}
     async with checking(health, broker_url="amqp://ada:hunter2@127.0.0.1:1/"):
@@ -95,7 +95,7 @@ async def test_rabbitmq_is_looked_at(broker_url: str) -> None:
 
 
 async def test_a_database_that_goes_away_and_comes_back_is_noticed(own_postgres: OwnPostgres) -> None:
-    health = HealthChecks(kept_for=timedelta(0))
+    health = HealthChecks(kept_for=timedelta(0), timeout=timedelta(seconds=30))
     await ensure_outbox_schema_async(own_postgres.url)
     async with checking(health, database_url=own_postgres.url):
         assert (await health.report()).ready

@@ -77,9 +77,9 @@ async def test_an_idle_worker_is_woken_by_each_of_many_commits(broker: PostgresB
 async def test_rows_that_another_program_inserts_wake_the_worker(broker: PostgresBroker, pool: Pool) -> None:
     async with taking(broker, "mail", "#") as taken, taking(broker, "stock", "#") as stock:
         await fill_deliveries(pool, "mail", 1)
-        await (await taken.next(timedelta(seconds=5))).settle(DONE)
+        await (await taken.next()).settle(DONE)
         await fill_deliveries(pool, "stock", 1)
-        await (await stock.next(timedelta(seconds=5))).settle(DONE)
+        await (await stock.next()).settle(DONE)
 
 
 async def test_a_retry_that_its_worker_leaves_behind_is_taken_in_time_by_a_sleeping_one(
@@ -92,7 +92,7 @@ async def test_a_retry_that_its_worker_leaves_behind_is_taken_in_time_by_a_sleep
             await delivery.settle(Retry(timedelta(seconds=1), FAILURE))
             assert taken.intake is not None
             await taken.intake.stop()
-            again = await other.next(timedelta(seconds=5))
+            again = await other.next()
             assert again.attempt == 2
             await again.settle(DONE)
 
@@ -107,7 +107,7 @@ async def test_what_a_stopping_worker_gives_back_is_taken_at_once_by_a_sleeping_
             assert taken.intake is not None
             await taken.intake.stop()
             await delivery.settle(RETURNED)
-            assert (await other.next(timedelta(seconds=5))).attempt == 1
+            assert (await other.next()).attempt == 1
 
 
 # --- in hand and ahead

@@ -120,7 +120,7 @@ async def test_sent_rows_are_kept_where_asked(pool: Pool) -> None:
 async def test_unroutable_rows_are_held_with_one_probe_for_each_key_and_nothing_spent(pool: Pool) -> None:
     for routing_key in ("a.b", "c.d", "a.b", "a.b", "c.d"):
         await insert(pool, routing_key)
-    handed = await handover(pool).hand_over(10, probe_delays={"c.d": timedelta(seconds=8)}, first_probe=timedelta(seconds=2))
+    handed = await handover(pool).hand_over(10, probe_delays={"c.d": timedelta(seconds=80)}, first_probe=timedelta(seconds=40))
     assert {message.state for message in handed.messages} == {HandedState.HELD}
     rows = await pool.fetch(
         "select *, send_after = 'infinity' as for_ever, extract(epoch from send_after - now()) as seconds "
@@ -128,7 +128,7 @@ async def test_unroutable_rows_are_held_with_one_probe_for_each_key_and_nothing_
     )
     assert {(row["last_error"], row["attempts"], row["failed_at"]) for row in rows} == {("unroutable", 0, None)}
     assert [row["for_ever"] for row in rows] == [False, False, True, True, True]
-    assert 0 < rows[0]["seconds"] <= 2 < rows[1]["seconds"] <= 8
+    assert 0 < rows[0]["seconds"] <= 40 < rows[1]["seconds"] <= 80
 
 
 async def test_a_key_that_is_probed_already_gets_no_second_probe(pool: Pool) -> None:

@@ -19,7 +19,7 @@ from tests.contract.support import FAILURE, existing, message, send, taking
 from tests.postgres_transport.support import deliveries, new_broker
 from tests.support import eventually
 
-SHORT_LEASE = timedelta(seconds=1.5)
+SHORT_LEASE = timedelta(seconds=3)
 
 OUTCOMES: list[DeliveryOutcome] = [DONE, Retry(timedelta(seconds=5), FAILURE), Dead(Cause.REJECTED, FAILURE), RETURNED]
 

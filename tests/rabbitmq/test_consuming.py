@@ -352,7 +352,7 @@ async def test_consumers_come_back_after_the_broker_was_killed_and_tell_once(
     make_broker: MakeBroker, own_rabbitmq: OwnRabbitMQ
 ) -> None:
     recorder = Recorder()
-    broker = make_broker(own_rabbitmq.url, observer=recorder, connect_timeout=timedelta(seconds=2))
+    broker = make_broker(own_rabbitmq.url, observer=recorder, connect_timeout=timedelta(seconds=10))
     async with consuming(broker, "mail") as mail, consuming(broker, "stock") as stock:
         await deliver(broker, message())
         first = await mail.next()
@@ -361,8 +361,8 @@ async def test_consumers_come_back_after_the_broker_was_killed_and_tell_once(
         with pytest.raises(StaleDeliveryError):
             await first.settle(DONE)
         own_rabbitmq.start()
-        assert (await mail.next(30)).message.id == first.message.id
-        await stock.next(30)
+        assert (await mail.next(90)).message.id == first.message.id
+        await stock.next(90)
         await eventually(lambda: recorder.of(DependencyRestored))
     assert len(recorder.of(DependencyLost)) == 1
 

@@ -286,7 +286,7 @@ async def test_of_large_dead_letters_fewer_are_in_flight_and_of_small_ones_more(
             in_flight: list[RabbitDeadDelivery] = []
             with suppress(TimeoutError):
                 while not collected.ended.is_set() or collected.received > len(in_flight):
-                    in_flight.append(await collected.next(0.5))
+                    in_flight.append(await collected.next(1))
             most_bytes.append(sum(len(delivery.dead.body) for delivery in in_flight))
             most_messages.append(len(in_flight))
             for delivery in in_flight:
@@ -294,7 +294,8 @@ async def test_of_large_dead_letters_fewer_are_in_flight_and_of_small_ones_more(
                 taken.append(delivery.dead.body)
     assert sorted(taken) == sorted(bodies)
     assert max(most_bytes) <= 250_000
-    assert most_messages[0] == 1  # nobody knew how large it is
+    sizes = [count for count in most_messages if count]  # a slow machine may get nothing in a second
+    assert sizes[0] == 1, "its size was not known yet"
     assert max(most_messages) > 3
     assert await broker_admin.depth("mail.dlq") == 0
 

@@ -72,7 +72,7 @@ async def test_what_a_cut_off_worker_had_in_hand_comes_to_the_next_one_in_order(
         for number in done:
             await in_hand[number].settle(DONE)
             await in_hand[number].source.flush()
-        await second.nothing_more(0.1)
+        await second.nothing_more(1)
         road.refuse()
         road.cut()
         rest = [body for body in BODIES if int(body) not in done]

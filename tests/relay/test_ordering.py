@@ -243,15 +243,15 @@ async def test_rows_with_keys_and_without_share_a_busy_relay(url: str, connectio
 
 
 async def test_two_relays_share_the_keys_and_keep_each_in_order(url: str, connection: asyncpg.Connection) -> None:
-    await connection.execute(
-        "insert into outbox_table (routing_key, body, ordering_key) "
-        "select i::text, '', 'k' || i % 20 from generate_series(1, 4000) i"
-    )
     order: list[int] = []
     transports = [ScriptedTransport(), ScriptedTransport()]
     for transport in transports:
         transport.answer = lambda message: order.append(int(message.routing_key)) or CONFIRMED  # type: ignore[func-returns-value]
     async with relaying(url, transports[0]), relaying(url, transports[1]):
+        await connection.execute(
+            "insert into outbox_table (routing_key, body, ordering_key) "
+            "select i::text, '', 'k' || i % 20 from generate_series(1, 4000) i"
+        )
         await eventually(lambda: rows_are(connection, 0))
     for key in range(20):
         assert [number for number in order if number % 20 == key] == [n for n in range(1, 4001) if n % 20 == key]

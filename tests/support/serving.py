@@ -23,4 +23,4 @@ def in_a_thread(app: Any, **config: Any) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}"
     finally:
         server.should_exit = True
-        thread.join(20)
+        thread.join(60)

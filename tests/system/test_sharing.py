@@ -13,7 +13,7 @@ async def test_two_relays_and_two_workers_deliver_twenty_thousand_messages_once_
     system.relay()
     for first in range(0, MANY, 1_000):
         await system.publish(range(first, first + 1_000))
-    await system.everything_is_handled("mail", timeout=60)
+    await system.everything_is_handled("mail", timeout=240)
     await system.stop()
     assert len(system.journal.begun()) == MANY
     assert set(system.journal.begun().values()) == {1}

@@ -20,8 +20,9 @@ HOUR = 3_600_000_000
 
 
 def off_by(seconds: float) -> HybridClock:
-    """The clock of a machine whose wall clock is wrong."""
-    return HybridClock(wall_clock=lambda: time.time_ns() // 1_000 + int(seconds * 1e6))
+    """The clock of a machine whose wall clock is wrong, and stands still, so that a test's own duration changes nothing."""
+    stands = time.time_ns() // 1_000 + int(seconds * 1e6)
+    return HybridClock(wall_clock=lambda: stands)
 
 
 @pytest.fixture
