@@ -1,11 +1,11 @@
 """Placing an order, and watching it."""
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, HTTPException, status
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import select
 
 from app.dependencies import PublisherDep, SessionDep
@@ -14,19 +14,27 @@ from app.orders.model import LONGEST_TEXT, Order, OrderEvent, OrderStatus
 
 router = APIRouter(prefix="/orders", tags=["orders"])
 
+_ORDER: dict[str, Any] = {"customer": "ada@example.com", "sku": "book", "quantity": 1}
+_PLACED: dict[str, Any] = {"id": "5c73762f-7c66-4b48-8146-637331cc91c6", "status": "placed"}
+_EVENTS: list[Any] = [{"event": "order.placed", "at": "2026-03-01T12:00:00Z"}]
+
 Text = Annotated[str, Field(min_length=1, max_length=LONGEST_TEXT, pattern=r"^[^\x00]*$")]
 
 
 class NewOrder(BaseModel):
     """What a customer wants."""
 
-    customer: Text = Field(examples=["ada@example.com"])
-    sku: Text = Field(examples=["book"])
+    model_config = ConfigDict(json_schema_extra={"examples": [_ORDER]})
+
+    customer: Text
+    sku: Text
     quantity: int = Field(default=1, ge=1, le=1_000)
 
 
 class PlacedOrder(BaseModel):
     """The order's id, to ask for it."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [_PLACED]})
 
     id: UUID
     status: OrderStatus
@@ -47,6 +55,10 @@ class NotedEvent(BaseModel):
 
 class OrderView(PlacedOrder):
     """The order, and what has happened to it so far, oldest first."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{**_PLACED, **_ORDER, "placed_at": "2026-03-01T12:00:00Z", "events": _EVENTS}]}
+    )
 
     customer: str
     sku: str

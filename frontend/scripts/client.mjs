@@ -14,7 +14,9 @@ function ofTheAdmin(document) {
   return { ...document, paths: Object.fromEntries(paths) };
 }
 
-const document = ofTheAdmin(JSON.parse(await readFile(source, "utf8")));
+// Examples are for readers of the document; types would only repeat them in comments.
+const withoutExamples = (key, value) => (key === "example" || key === "examples" ? undefined : value);
+const document = ofTheAdmin(JSON.parse(await readFile(source, "utf8"), withoutExamples));
 const heading = "// Written by `npm run client` from the service's OpenAPI document; not to be edited.\n\n";
 const wanted = heading + astToString(await openapiTS(document));
 

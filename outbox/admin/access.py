@@ -21,7 +21,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 import outbox
 from outbox.admin.admin import Admin
-from outbox.admin.examples import example_of
+from outbox.admin.examples import AnswerExample, example_of
 from outbox.admin.limits import DeferredBody, Reads
 from outbox.admin.principals import Principal, Role
 from outbox.admin.problems import Code, Problem, answer, documented_too, problem_of
@@ -218,7 +218,16 @@ _REQUEST_ID = re.compile(r"[\w.-]{1,64}", re.ASCII)
 
 
 class HeadRoute(APIRoute):
-    """A route that answers HEAD where it answers GET: with the same headers, and without the body."""
+    """A route that answers HEAD where it answers GET, with the same headers and without the body; its answers have examples."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        super().__init__(path, endpoint, **options)
+        models = {code: response["model"] for code, response in self.responses.items() if "model" in response}
+        if self.response_model is not None:
+            models[self.status_code or 200] = self.response_model
+        for code, model in models.items():
+            if int(code) < 300:
+                self.responses.setdefault(code, {})["content"] = {"application/json": AnswerExample(model)}
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """As every route does; where GET fits, HEAD does."""

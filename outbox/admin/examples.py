@@ -1,9 +1,13 @@
-"""Examples of each operation for the OpenAPI document: a `curl` command and a body."""
+"""Examples of each operation for the OpenAPI document: a `curl` command, a body, and an answer."""
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
+
+from pydantic import TypeAdapter
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,3 +71,54 @@ def example_of(operation: str, method: str) -> dict[str, Any]:
     if example.body is not None:
         shown["requestBody"] = {"content": {"application/json": {"example": example.body}}}
     return shown
+
+
+_TIME = "2026-03-01T12:00:00.000Z"
+_OF_TYPES: Mapping[str, Any] = {"integer": 1, "number": 1.5, "boolean": False, "object": {}, "null": None}
+
+
+@cache
+def values() -> Mapping[str, Any]:
+    """Of fields, by their name or with the name of their model before it. Of others the schema says enough."""
+    found: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
+    return found
+
+
+def answer_of(model: Any) -> Any:
+    """An answer of that model, made of its schema: every field has a value, because FastAPI leaves null out."""
+    schema = TypeAdapter(model).json_schema(mode="serialization")
+    return _value(schema, schema.get("$defs", {}))
+
+
+class AnswerExample(dict[str, Any]):
+    """The example of an answer of that model, made when the document is: making all of them takes longer than an import may."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self._model = model
+
+    def items(self) -> Any:
+        """What FastAPI merges into the answer's media type."""
+        return {"example": answer_of(self._model)}.items()
+
+
+def _value(schema: Mapping[str, Any], known: Mapping[str, Mapping[str, Any]]) -> Any:
+    if "$ref" in schema:
+        schema = known[schema["$ref"].rpartition("/")[2]]
+    if "properties" in schema:
+        of, answer = schema["title"], {}
+        for name, field in schema["properties"].items():
+            made = _value(field, known)
+            named = values().get(name, made)
+            # Names are shared by fields of different kinds: `source` is a word, and a facet.
+            answer[name] = values().get(f"{of}.{name}", named if type(named) is type(made) else made)
+        return answer
+    if "anyOf" in schema:
+        return _value(schema["anyOf"][0], known)
+    if "const" in schema or "enum" in schema:
+        return schema.get("const", next(iter(schema.get("enum", ())), None))
+    if schema.get("type") == "array":
+        return [_value(schema["items"], known)]
+    if schema.get("format") == "date-time":
+        return _TIME
+    return _OF_TYPES.get(schema.get("type", "null"), schema.get("title", "").lower())

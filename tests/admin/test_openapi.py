@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 import outbox
 from app.service import create_service
-from outbox.admin.examples import EXAMPLES
+from outbox.admin.examples import EXAMPLES, values
 from tests.admin.openapi import COMMAND, difference, document
 
 METHODS = ("get", "put", "post", "delete", "patch")
@@ -69,6 +70,26 @@ def test_every_operation_shows_how_it_is_asked(published: dict[str, Any]) -> Non
             assert operation["requestBody"]["content"]["application/json"]["example"], asked
     named = {operation["operationId"] for item in published["paths"].values() for operation in item.values()}
     assert {operation["operationId"] for _, operation in operations(published)} <= EXAMPLES.keys() <= named
+
+
+def test_every_answer_has_an_example_that_its_schema_allows(published: dict[str, Any]) -> None:
+    for path, item in published["paths"].items():
+        for operation in item.values():
+            for status, response in operation["responses"].items():
+                answer = response.get("content", {}).get("application/json") if status < "300" else None
+                if answer is None:
+                    continue
+                named = answer["schema"].get("$ref", "").rpartition("/")[2]
+                example = answer.get("example") or published["components"]["schemas"][named]["examples"][0]
+                Draft202012Validator({**answer["schema"], "components": published["components"]}).validate(example)
+                assert example, f"{path} {status}"
+
+
+def test_what_examples_say_of_fields_is_of_fields_that_there_are(published: dict[str, Any]) -> None:
+    schemas = published["components"]["schemas"]
+    known = {f"{name}.{field}" for name, schema in schemas.items() for field in schema.get("properties", {})}
+    known |= {name.partition(".")[2] for name in known}
+    assert values().keys() - known == set()
 
 
 def test_what_the_server_refuses_is_in_the_schema(published: dict[str, Any]) -> None:

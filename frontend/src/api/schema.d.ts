@@ -2495,20 +2495,14 @@ export interface components {
          * @description What a customer wants.
          */
         NewOrder: {
-            /**
-             * Customer
-             * @example ada@example.com
-             */
+            /** Customer */
             customer: string;
             /**
              * Quantity
              * @default 1
              */
             quantity: number;
-            /**
-             * Sku
-             * @example book
-             */
+            /** Sku */
             sku: string;
         };
         /**
@@ -4205,16 +4199,6 @@ export interface operations {
         };
         requestBody: {
             content: {
-                /**
-                 * @example {
-                 *       "dry_run": true,
-                 *       "selector": {
-                 *         "filter": {
-                 *           "queue": "mail"
-                 *         }
-                 *       }
-                 *     }
-                 */
                 "application/json": components["schemas"]["DiscardRequest"];
             };
         };
@@ -4567,13 +4551,6 @@ export interface operations {
         };
         requestBody: {
             content: {
-                /**
-                 * @example {
-                 *       "by": "fingerprint",
-                 *       "id": "8f1c00d2aa31be47",
-                 *       "note": "ask Ann"
-                 *     }
-                 */
                 "application/json": components["schemas"]["GroupNoteRequest"];
             };
         };
@@ -5887,13 +5864,6 @@ export interface operations {
         };
         requestBody: {
             content: {
-                /**
-                 * @example {
-                 *       "name": "mail",
-                 *       "reason": "the provider is down",
-                 *       "scope": "queue"
-                 *     }
-                 */
                 "application/json": components["schemas"]["PauseRequest"];
             };
         };
@@ -6071,17 +6041,6 @@ export interface operations {
         };
         requestBody: {
             content: {
-                /**
-                 * @example {
-                 *       "reason": "the provider is back",
-                 *       "selector": {
-                 *         "ids": [
-                 *           "17",
-                 *           "outbox-4"
-                 *         ]
-                 *       }
-                 *     }
-                 */
                 "application/json": components["schemas"]["RequeueRequest"];
             };
         };
@@ -6212,17 +6171,6 @@ export interface operations {
         };
         requestBody: {
             content: {
-                /**
-                 * @example {
-                 *       "reason": "discarded by mistake",
-                 *       "selector": {
-                 *         "ids": [
-                 *           "17",
-                 *           "outbox-4"
-                 *         ]
-                 *       }
-                 *     }
-                 */
                 "application/json": components["schemas"]["RestoreRequest"];
             };
         };
@@ -6350,12 +6298,6 @@ export interface operations {
         };
         requestBody: {
             content: {
-                /**
-                 * @example {
-                 *       "name": "mail",
-                 *       "scope": "queue"
-                 *     }
-                 */
                 "application/json": components["schemas"]["ResumeRequest"];
             };
         };
@@ -6530,11 +6472,6 @@ export interface operations {
         };
         requestBody: {
             content: {
-                /**
-                 * @example {
-                 *       "token": "outbox_YUkPDx0qGdSXGmMNR3L3NdJz3HhtH8LqKyVj4Hq1Xhc"
-                 *     }
-                 */
                 "application/json": components["schemas"]["Login"];
             };
         };
