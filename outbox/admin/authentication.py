@@ -113,6 +113,7 @@ class FailedLogins:
         bucket = _bucket(address)
         self._refuse_known(EVERYBODY, bucket)
         try:
+            # All addresses together have a limit too: an attacker may have many of them.
             await self._count(EVERYBODY, self._limits.for_everybody)
             await self._count(bucket, self._limits.per_address)
         except DatabaseUnavailableError as error:
@@ -122,6 +123,7 @@ class FailedLogins:
         async with self._admin.changing("counting failed logins") as connection:
             failures = await count_failure(connection, self._admin.table, bucket, self._limits.window)
         if failures.count > limit:
+            # Bounded: new addresses cost an attacker little, and what is not remembered is counted in the database again.
             if len(self._refused) >= MOST_REMEMBERED:
                 self._refused = {known: end for known, end in self._refused.items() if end > _now()}
             if len(self._refused) < MOST_REMEMBERED:
@@ -212,6 +214,7 @@ async def principal_of_cookie(admin: Admin, cookie: str | None) -> TokenPrincipa
     if cookie is None or not _COOKIE_FORM.fullmatch(cookie):
         return None
     session_hash = hash_of(cookie)
+    # On the connections of changes: slow reads must not keep an operator from being recognised.
     async with admin.reading("looking for a session", for_change=True) as connection:
         session = await find_session(connection, admin.table, session_hash)
     entry = None if session is None else admin.tokens.with_hash(session.login_hash)
@@ -385,5 +388,6 @@ def _set_cookie(request: Request, response: Response, value: str, *, max_age: in
         path=quote(seen.removesuffix(_PATH)) or "/",
         secure=request.url.scheme == "https",
         httponly=True,
+        # No page of another site makes a browser send it.
         samesite="strict",
     )

@@ -37,6 +37,7 @@ class Intake:
         if self._seen and inserted < self._seen[-1][1]:
             self._seen.clear()
         self._seen.append((at, inserted))
+        # Two stay, however old: a rate needs both of its ends.
         while len(self._seen) > 2 and self._seen[1][0] <= at - OVER_SECONDS:
             self._seen.popleft()
 
@@ -142,6 +143,7 @@ class BacklogView:
 
     async def _read(self) -> BacklogFigures:
         async with self._admin.reading("counting the backlog") as connection:
+            # Before the statement: ids that are given out while it runs belong to the next interval.
             at = monotonic()
             deliveries = self._broker.kind is BrokerKind.POSTGRESQL
             figures = await self._reader.figures(connection, deliveries=deliveries)

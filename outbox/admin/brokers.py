@@ -77,6 +77,7 @@ class DeclaredConsumer:
 
 def declared(components: Iterable[KnownComponent]) -> Sequence[DeclaredConsumer]:
     """The consumers of all workers, those that ended included."""
+    # Heartbeats may be those of another release: what is not of the expected form is left out.
     return [
         DeclaredConsumer(
             queue=consumer["queue"],

@@ -67,6 +67,7 @@ class SingleFlightCache(Generic[T]):
             changes = self._changes
             with suppress(TimeoutError):
                 async with asyncio.timeout(None if patience is None else patience.total_seconds()):
+                    # `wait` leaves the task alone when its caller is cancelled; awaiting the task would cancel it for all.
                     await asyncio.wait([self._begin()])
                     if self._seen < changes:  # it began before the last change
                         await asyncio.wait([self._begin()])
@@ -108,6 +109,7 @@ class SingleFlightCache(Generic[T]):
             self._last, self._error, self._fetched = Snapshot(value, as_of), None, monotonic()
         finally:
             self._ended = monotonic()
+            # After a failure too: what is in trouble is not asked again by every client at once.
             self._stale_at, self._seen = self._ended + self._max_age, changes
 
 

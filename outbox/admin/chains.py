@@ -179,6 +179,7 @@ async def list_chains(context: Viewer, wanted: Annotated[ChainListParameters, Qu
     cursor = decode_cursor(wanted.cursor, bound_to, (str, int))
     place = None
     if cursor is not None:
+        # What a cursor says may be anything, since clients can make their own.
         at, hash_ = cursor.place
         try:
             place = Place(datetime.fromisoformat(at).astimezone(UTC), hash_)

@@ -142,6 +142,7 @@ def pauses_now(pauses: Iterable[Pause], components: Sequence[KnownComponent]) ->
             for component in components
             if component.condition is not ComponentStatus.STOPPED and _concerns(each, component)
         ]
+        # A lost component cannot say whether it pauses, and keeps no pause pending.
         states = {component.state for component in concerned} - {"silent"}
         found.append(
             PauseResponse(
@@ -344,6 +345,7 @@ async def resume_it(context: Operator, wanted: ResumeRequest) -> Resumed:
     """Ends a pause. Other pauses that cover the same relay, worker or queue stay, and are listed in the answer."""
     _require_name(wanted.scope, wanted.name)
     async with context.admin.changing("resuming") as connection:
+        # Before the pause ends: afterwards nothing says which components it covered.
         before = await _pauses_now(connection, context)
         taken_back = await resume(connection, wanted.scope, wanted.name, schema=context.admin.table.schema)
         if taken_back:

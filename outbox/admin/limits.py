@@ -36,6 +36,7 @@ class Reads:
         turns = self._of.setdefault(principal, _Turns(asyncio.Semaphore(self._most)))
         turns.requests += 1
         try:
+            # Before waiting, so that a flood of requests is refused instead of kept.
             if turns.requests > self._most + MOST_WAITING:
                 raise too_many(f"more than {MOST_WAITING} requests of yours wait already")
             try:
@@ -49,6 +50,7 @@ class Reads:
                 turns.free.release()
         finally:
             turns.requests -= 1
+            # Principals come and go: what no request uses is not kept.
             if not turns.requests:
                 del self._of[principal]
 
@@ -105,6 +107,7 @@ class DeferredBody(Request):
         if not self._has_body():
             self._raw = b""
             return
+        # An announced length is refused before a byte is read; without one, as soon as too much has come.
         announced = self.headers.get("content-length", "")
         self._require_size(int(announced) if _LENGTH.fullmatch(announced) else 0, limit)
         body = bytearray()
@@ -139,6 +142,7 @@ class DeferredBody(Request):
 
 def _parsed(raw: bytes) -> dict[str, Any]:
     try:
+        # Python would read NaN and Infinity, which no other reader of JSON does.
         fields = json.loads(raw, parse_constant=_no_number)
     except RecursionError:
         raise _unreadable(_TOO_DEEP) from None
@@ -146,6 +150,7 @@ def _parsed(raw: bytes) -> dict[str, Any]:
         raise _unreadable(f"this is no JSON: {error}"[:300]) from None
     if not isinstance(fields, dict):
         raise _unreadable("a JSON object is wanted")
+    # Counting brackets is cheap, and spares most bodies the walk.
     level: list[Any] = [fields] if raw.count(b"{") + raw.count(b"[") > DEEPEST else []
     for _ in range(DEEPEST):
         level = [

@@ -470,6 +470,7 @@ async def show_message(
 async def _searching(context: RequestContext, doing: str, has_cursor: bool) -> AsyncIterator[Connection]:
     """A connection whose statements end before they have read for long. What a cursor says may be anything."""
     async with context.admin.reading(doing) as connection:
+        # `set local` ends with the transaction: the connection goes back to the pool as it was.
         await connection.execute(f"set local statement_timeout = {SEARCH_TIMEOUT / timedelta(milliseconds=1):.0f}")
         try:
             yield connection

@@ -209,6 +209,7 @@ def decode_cursor(text: str | None, bound_to: Mapping[str, Any], kinds: Sequence
     well_formed = direction in _WAYS and isinstance(mark, str) and isinstance(place, list) and isinstance(inclusive, bool)
     if not well_formed:
         raise invalid_cursor()
+    # A place in a list of another filter or order would skip items, or repeat them.
     if mark != _mark(bound_to):
         raise Problem(Code.CURSOR_MISMATCH, "begin again without a cursor, or keep filter and order as they were")
     if [type(value) for value in place] != list(kinds):

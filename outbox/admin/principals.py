@@ -107,6 +107,7 @@ class Tokens:
     def _with_hash(self, token_hash: bytes, *, is_one: bool) -> TokenEntry | None:
         found = None
         for entry in self.entries:
+            # Every entry is compared, also after a match, so that the time says nothing about which one it is.
             if hmac.compare_digest(entry.token_hash, token_hash) and is_one:
                 found = entry
         return found

@@ -69,6 +69,7 @@ class VerdictView:
     async def _judge(self) -> Verdict:
         admin = self._admin
         try:
+            # Before the connection below is taken: each part takes its own, and the pool is small.
             backlog, topology, letters = await asyncio.gather(
                 admin.shared(BacklogView).now(patience=None), admin.shared(TopologyView).now(), self._letters()
             )
@@ -140,6 +141,7 @@ class VerdictView:
             return {}
         try:
             async with connection.transaction():
+                # A savepoint of the reading transaction, which goes on where the table is missing.
                 handled = {row["queue"]: row["minute"] for row in await connection.fetch(self._sql["last_handled"], waiting)}
                 sent = await connection.fetch(self._sql["sent_since"])
         except (asyncpg.UndefinedTableError, asyncpg.InsufficientPrivilegeError):
@@ -182,6 +184,7 @@ async def measure_health(admin: Admin) -> None:
 async def _pauses(connection: Connection, schema: str | None) -> Sequence[Pause]:
     try:
         async with connection.transaction():
+            # A savepoint, too: an installation without the table has no pauses.
             return await pauses(connection, schema=schema)
     except (asyncpg.UndefinedTableError, asyncpg.InsufficientPrivilegeError):
         return ()
