@@ -138,15 +138,12 @@ _LEFT_OUT = {"more_rows": "outbox", "more_deliveries": "deliveries"}
 def statements(table: TableName, *, bounded: bool = False) -> Mapping[str, str]:
     """The SQL of chains; `bounded` as in `ChainReader`."""
     names = {"table": table.sql, "most_rows": str(MOST_ROWS), **satellite_names(table.schema)}
-    parts = ("newest_rows", "newest_deliveries", "row_state", "delivery_state")
-    newest_rows, newest_deliveries, row_state, delivery_state = (query("chains.sql", name, **names) for name in parts)
+    newest_rows, newest_deliveries = (query("chains.sql", name, **names) for name in ("newest_rows", "newest_deliveries"))
     return queries(
         "chains.sql",
         **names,
         rows_looked_at=newest_rows if bounded else f"{table.sql} as looked_at",
         deliveries_looked_at=newest_deliveries if bounded else f"{names['delivery']} as looked_at",
-        row_state=row_state,
-        delivery_state=delivery_state,
     )
 
 

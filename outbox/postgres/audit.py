@@ -1,4 +1,8 @@
-"""The audit table: entries chained by hashes, written in the transaction of the change."""
+"""The audit table: entries chained by hashes, written in the transaction of the change.
+
+Of `audit.sql`, `list` and `count` take the clauses `by_…` of what a filter names, each a constant with one parameter. If all of
+them were always there (`$1 is null or …`), a generic plan could not use the index of the one that is wanted.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -54,7 +58,7 @@ async def write_entry(connection: Connection, table: TableName, entry: Entry) ->
         return storable_text if len(storable_text) <= longest else f"{storable_text[: longest - 3]}..."
 
     await connection.execute(
-        query("audit.sql", "record", content=_content(), **names),
+        query("audit.sql", "record", **names),
         short(entry.actor),
         short(entry.role),
         short(entry.action),
@@ -82,13 +86,9 @@ class Chain:
 
 async def read_chain(connection: Connection, table: TableName) -> Chain:
     """Looks at every entry: whether it is as it was written, and follows the one before it."""
-    sql = query("audit.sql", "chain", content=_content(), **satellite_names(table.schema))
+    sql = query("audit.sql", "chain", **satellite_names(table.schema))
     [row] = await connection.fetch(sql)
     return Chain(**dict(row))
-
-
-def _content() -> str:
-    return "\n".join(line for line in query("audit.sql", "content").splitlines() if not line.startswith("--"))
 
 
 Row = Any

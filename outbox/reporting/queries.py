@@ -8,8 +8,6 @@ from outbox.postgres.schema.objects import satellite_names
 
 STATEMENT_TIMEOUT = timedelta(seconds=3)
 LOCK_TIMEOUT = timedelta(seconds=1)
-ORIGIN = "timestamptz '2000-01-01 00:00:00+00'"
-"""Spans of statistics are counted from here: a midnight in UTC. Written with a space, so that no colon is before a word."""
 
 
 def reporting_queries(schema: str | None) -> Mapping[str, str]:

@@ -12,7 +12,7 @@ from outbox.core.outcome import Dead, Done, Retry
 from outbox.postgres.pool import Connection
 from outbox.postgres.queries import queries
 from outbox.postgres.schema.objects import satellite_names
-from outbox.reporting.queries import ORIGIN, reporting_queries
+from outbox.reporting.queries import reporting_queries
 
 LATENCY_BOUNDS = (
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800, 3_600, 21_600, 86_400,
@@ -32,6 +32,7 @@ MOST_NAME = 255
 OLDEST_SECONDS = 2 * 86_400.0
 """The creation of a message that is older is counted as of then: the minutes before are being thinned out."""
 
+_COUNTS = ("created", "sent", "processed", "failed", "retried", "dead", "duplicates")
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
@@ -171,37 +172,14 @@ GroupBy = Literal["none", "queue", "routing_key"]
 Span = tuple[datetime, datetime]
 """From, and until: the end is not part of it."""
 
-_COUNTS = ("created", "sent", "processed", "failed", "retried", "dead", "duplicates")
-_BUCKETS = range(1, len(LATENCY_BOUNDS) + 2)
-_GROUPS: Mapping[GroupBy, tuple[str, str]] = {
-    "none": ("null::text", "true"),
-    "queue": ("queue", "queue <> ''"),
-    "routing_key": (
-        "case when routing_key <> '' or created + sent + processed + failed + duplicates > 0 then routing_key end",
-        "true",
-    ),
-}
-"""What rows are grouped by, null where they belong to no group; and which of them are read."""
-
 
 class SeriesReader:
     """Reads over one connection, which may be in a transaction. Everything raises the driver's errors."""
 
     def __init__(self, connection: Connection, schema: str | None, group_by: GroupBy) -> None:
-        group, belongs = _GROUPS[group_by]
-        buckets = [f"sum(latency[{number}]::float8) as bucket_{number}" for number in _BUCKETS]
         self._connection = connection
-        self._sql = queries(
-            "series.sql",
-            origin=ORIGIN,
-            group=group,
-            belongs=belongs,
-            # The columns of counts and of the buckets of latencies: of cells, and of what is made of cells.
-            cell_sums=", ".join([*(f"sum({name}::float8) as {name}" for name in _COUNTS), *buckets]),
-            sums=", ".join(f"sum({name})::bigint as {name}" for name in _COUNTS),
-            latency=", ".join(f"sum(bucket_{number})" for number in _BUCKETS),
-            **satellite_names(schema),
-        )
+        self._group_by = group_by
+        self._sql = queries("series.sql", **satellite_names(schema))
 
     async def now(self) -> datetime:
         """The database's clock."""
@@ -221,9 +199,12 @@ class SeriesReader:
         are, up to one more than `most`. The `most` that most happened under have a `place`, from 1 on, the others are `OTHERS`,
         and what belongs to no name has none.
         """
-        rows: Sequence[Any] = await self._connection.fetch(
-            self._sql["series"], *asked, gcd(*steps), *covered, list(steps), most, OTHERS
-        )
+        rows: Sequence[Any]
+        if self._group_by == "none":
+            rows = await self._connection.fetch(self._sql["series"], *asked, steps[0])
+        else:
+            arguments = (*asked, gcd(*steps), *covered, list(steps), most, OTHERS, self._group_by == "queue")
+            rows = await self._connection.fetch(self._sql["series_by_name"], *arguments)
         return rows
 
 

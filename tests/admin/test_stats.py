@@ -235,16 +235,23 @@ async def much(told: Statistics) -> asyncpg.Connection:
     return connection
 
 
+def _series(group_by: str, span: tuple[datetime, datetime], step: int) -> tuple[str, tuple[Any, ...]]:
+    """The statement that reads steps of that length, and its parameters."""
+    if group_by == "none":
+        return "series", (*span, step)
+    return "series_by_name", (*span, step, *span, [step] * 21, 20, "b", group_by == "queue")
+
+
 @pytest.mark.parametrize("group_by", ["none", "queue", "routing_key"])
 async def test_statistics_are_read_by_their_time_once(much: asyncpg.Connection, told: Statistics, group_by: Any) -> None:
     hour = (told.at(60), told.at(0))
     sql = SeriesReader(much, None, group_by)._sql
-    asked = {"coarsest": (*hour, True), "series": (*hour, 60, *hour, [60] * 21, 20, "b")}
-    for name, arguments in asked.items():
+    series = _series(group_by, hour, 60)
+    for name, arguments in (("coarsest", (*hour, True)), series):
         nodes = await explained(much, sql[name], *arguments)
         scans = [node for node in nodes if node.get("Relation Name") == "outbox_stats"]
         assert {node["Node Type"] for node in scans} <= {"Index Scan", "Index Only Scan", "Bitmap Heap Scan"}
-        if name == "series":
+        if name == series[0]:
             assert [rows_read(node) for node in scans] == [60 * KEYS * 2]
 
 
@@ -253,14 +260,14 @@ async def test_many_rows_are_added_up_as_they_are_read(
     much: asyncpg.Connection, told: Statistics, group_by: Any, groups: int
 ) -> None:
     day = (told.at(24 * 60), told.at(0))
-    arguments = (*day, 1_800, *day, [1_800] * 21, 20, "b")
+    name, arguments = _series(group_by, day, 1_800)
     async with much.transaction():
         await much.execute(_READING)
-        nodes = await explained(much, SeriesReader(much, None, group_by)._sql["series"], *arguments)
+        nodes = await explained(much, SeriesReader(much, None, group_by)._sql[name], *arguments)
     [reading] = [node for node in nodes if node.get("Relation Name") == "outbox_stats"]
     assert rows_read(reading) <= 24 * 60 * KEYS * 2
     sorted_ = [node["Actual Rows"] for node in nodes if "Sort" in node["Node Type"]]
-    assert max(sorted_) <= 49 * groups, "the rows themselves were sorted"
+    assert max(sorted_, default=0) <= 49 * groups, "the rows themselves were sorted"
     assert all(node["Disk Usage"] == 0 for node in nodes if "Disk Usage" in node)
 
 

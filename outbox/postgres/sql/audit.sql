@@ -3,13 +3,9 @@
 -- number: it may be named in several ways.
 select pg_advisory_xact_lock(hashtextextended('outbox audit ' || to_regclass($1)::oid, 0))
 
--- name: content
--- What the hash of an entry is made of, in addition to the hash before it; the same for an entry that is written and one that is read.
-jsonb_build_array(
-    extract(epoch from at), actor, role, action, target, outcome, reason, details, request_id, client_request_id, address
-)::text
-
 -- name: record
+-- A hash is made of the hash before it and of the columns, in the form that `chain` computes once more when it checks them: a change of
+-- one breaks the other.
 with entry as (
     select now() as at, $1::text as actor, $2::text as role, $3::text as action, $4::text as target, $5::text as outcome,
         $6::text as reason, $7::jsonb as details, $8::text as request_id, $9::text as client_request_id, $10::text as address,
@@ -19,7 +15,12 @@ insert into {audit} (
     at, actor, role, action, target, outcome, reason, details, request_id, client_request_id, address, previous_hash, hash
 )
 select at, actor, role, action, target, outcome, reason, details, request_id, client_request_id, address, previous_hash,
-    sha256(coalesce(previous_hash, '') || convert_to({content}, 'UTF8'))
+    sha256(coalesce(previous_hash, '') || convert_to(
+        jsonb_build_array(
+            extract(epoch from at), actor, role, action, target, outcome, reason, details, request_id, client_request_id, address
+        )::text,
+        'UTF8'
+    ))
 from entry
 
 -- name: chain
@@ -27,7 +28,12 @@ from entry
 -- behind one that has one. Before the first that is kept, retention may have deleted others.
 with chained as (
     select id, hash, previous_hash, lag(hash) over (order by id) as before, row_number() over (order by id) as position,
-        hash = sha256(coalesce(previous_hash, '') || convert_to({content}, 'UTF8')) as is_whole
+        hash = sha256(coalesce(previous_hash, '') || convert_to(
+            jsonb_build_array(
+                extract(epoch from at), actor, role, action, target, outcome, reason, details, request_id, client_request_id, address
+            )::text,
+            'UTF8'
+        )) as is_whole
     from {audit}
     where hash is not null
 )

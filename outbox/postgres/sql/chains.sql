@@ -1,3 +1,6 @@
+Chains: of one message in full, and a list of their beginnings. Each statement is complete but for the rows that it looks at, which are
+a table, or the part of it that `newest_rows` and `newest_deliveries` find.
+
 -- name: root_in_history
 -- The beginning of the chain that an id belongs to, which may itself be the beginning.
 select root_id
@@ -62,7 +65,16 @@ select distinct on (id) id, tracking_ids ->> -1 as message_id, routing_key, trac
     extract(epoch from failed_at)::float8 as failed_at,
     case when send_after < 'infinity' then extract(epoch from send_after)::float8 end as due_at,
     extract(epoch from held_at)::float8 as held_at,
-    {row_state} as state
+    case
+        when sent_at is not null then 'sent'
+        when failed_at is not null then 'parked'
+        when last_error = 'unroutable' then 'held'
+        when last_error = 'stalled' then 'stalled'
+        when last_error = 'blocked' then 'blocked'
+        when send_after > clock_timestamp() and attempts > 0 then 'retrying'
+        when send_after > clock_timestamp() then 'scheduled'
+        else 'pending'
+    end as state
 from {rows_looked_at}
 where tracking_ids @> jsonb_build_array($1::text)
 order by id
@@ -71,7 +83,11 @@ limit $2
 -- name: deliveries
 select message_id, routing_key, queue, tracking_ids::text as chain, attempt,
     extract(epoch from created_at)::float8 as created_at, extract(epoch from available_at)::float8 as due_at,
-    {delivery_state} as state,
+    case
+        when lease_token is not null and leased_until > clock_timestamp() then 'in_flight'
+        when available_at > clock_timestamp() and attempt > 1 then 'retrying'
+        else 'queued'
+    end as state,
     (
         select count(*)
         from (
@@ -111,7 +127,17 @@ limit 5000
 
 -- name: live_rows
 -- Where the messages of the chains $1 are that have a row in the outbox, the latest row of each last.
-select tracking_ids ->> 0 as root_id, tracking_ids ->> -1 as message_id, {row_state} as state
+select tracking_ids ->> 0 as root_id, tracking_ids ->> -1 as message_id,
+    case
+        when sent_at is not null then 'sent'
+        when failed_at is not null then 'parked'
+        when last_error = 'unroutable' then 'held'
+        when last_error = 'stalled' then 'stalled'
+        when last_error = 'blocked' then 'blocked'
+        when send_after > clock_timestamp() and attempts > 0 then 'retrying'
+        when send_after > clock_timestamp() then 'scheduled'
+        else 'pending'
+    end as state
 from {rows_looked_at}
 where tracking_ids ->> 0 = any($1::text[])
 order by id
@@ -119,29 +145,15 @@ limit 20000
 
 -- name: live_deliveries
 -- The same of those that wait in a queue of the Postgres transport, or are being handled.
-select tracking_ids ->> 0 as root_id, message_id, queue, {delivery_state} as state
+select tracking_ids ->> 0 as root_id, message_id, queue,
+    case
+        when lease_token is not null and leased_until > clock_timestamp() then 'in_flight'
+        when available_at > clock_timestamp() and attempt > 1 then 'retrying'
+        else 'queued'
+    end as state
 from {deliveries_looked_at}
 where tracking_ids ->> 0 = any($1::text[])
 limit 20000
-
--- name: row_state
-case
-    when sent_at is not null then 'sent'
-    when failed_at is not null then 'parked'
-    when last_error = 'unroutable' then 'held'
-    when last_error = 'stalled' then 'stalled'
-    when last_error = 'blocked' then 'blocked'
-    when send_after > clock_timestamp() and attempts > 0 then 'retrying'
-    when send_after > clock_timestamp() then 'scheduled'
-    else 'pending'
-end
-
--- name: delivery_state
-case
-    when lease_token is not null and leased_until > clock_timestamp() then 'in_flight'
-    when available_at > clock_timestamp() and attempt > 1 then 'retrying'
-    else 'queued'
-end
 
 -- name: beginnings
 -- The first messages of chains, by the time at which they were sent, newest first, behind the place $1, $2, from $3 to before $4.
