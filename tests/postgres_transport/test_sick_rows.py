@@ -220,7 +220,7 @@ async def _handed_over(moving: PostgresHandover) -> bool:
 async def test_a_row_that_takes_too_long_alone_is_parked(
     pool: Pool, monkeypatch: pytest.MonkeyPatch, ordering_key: str | None
 ) -> None:
-    monkeypatch.setattr("outbox.postgres.batch_sizes.ALONE_TIMEOUT", timedelta(seconds=2))
+    monkeypatch.setattr("outbox.postgres.claiming.ALONE_TIMEOUT", timedelta(seconds=2))
     await pool.execute(
         "create function wait() returns trigger language plpgsql as "
         "$$ begin if new.routing_key = 'order.slow' then perform pg_sleep(60); end if; return new; end $$"

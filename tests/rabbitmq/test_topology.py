@@ -18,11 +18,11 @@ from outbox.core.outcome import DONE, RETURNED, Cause, Dead, Retry
 from outbox.errors import BrokerUnavailableError, TopologyError
 from outbox.ports import CONFIRMED, UNROUTABLE
 from outbox.transports.rabbitmq import RabbitBroker
+from outbox.transports.rabbitmq import broker as consuming_module
 from outbox.transports.rabbitmq import settlement as settling
-from outbox.transports.rabbitmq import subscription as consuming_module
 from outbox.transports.rabbitmq import topology as topology_module
+from outbox.transports.rabbitmq.broker import RunningSubscription
 from outbox.transports.rabbitmq.connection import is_blocked
-from outbox.transports.rabbitmq.subscription import RunningSubscription
 from outbox.transports.rabbitmq.topology import Inquiry, Topology, delay_resource, inquiry_on, rounded_delay
 from tests.rabbitmq.alarms import memory_alarm
 from tests.rabbitmq.support import EXCHANGE, FAILURE, MakeBroker, Recorder, bound, consuming, deliver, message, send

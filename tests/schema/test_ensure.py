@@ -15,8 +15,9 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from outbox.errors import ConfigurationError, DatabaseUnavailableError, SchemaError, UnsupportedHandleError, UrlError
-from outbox.postgres.schema import HEAD, runners
+from outbox.postgres.schema import HEAD
 from outbox.postgres.schema import versions as alone
+from outbox.postgres.schema.ensure import _driver_errors
 from outbox.schema import (
     ensure_outbox_schema_async,
     ensure_outbox_schema_sync,
@@ -390,7 +391,7 @@ async def test_damage_is_repaired(connection: asyncpg.Connection, database_url: 
 
 
 def test_every_driver_has_its_errors_understood() -> None:
-    assert {error.__module__.split(".")[0] for error in runners._driver_errors()} == {
+    assert {error.__module__.split(".")[0] for error in _driver_errors()} == {
         "asyncpg",
         "psycopg",
         "psycopg2",

@@ -3,11 +3,12 @@
 import asyncio
 import json
 import math
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, assert_never
 from uuid import UUID
 
 import asyncpg
@@ -15,11 +16,14 @@ import asyncpg
 from outbox.core import codec
 from outbox.core.failures import FailedAttempt
 from outbox.core.message import NO_HEADERS, Message
-from outbox.core.outcome import DeliveryOutcome
-from outbox.errors import MalformedMessageError, StaleDeliveryError
+from outbox.core.outcome import Dead, DeliveryOutcome, Done, Postponed, Retry, Returned
+from outbox.engine.lifecycle import Pauses
+from outbox.errors import DatabaseUnavailableError, MalformedMessageError, StaleDeliveryError
+from outbox.postgres.deaths import DeadLetterWriter, Payload
 
 if TYPE_CHECKING:
     from outbox.transports.postgres.subscription import PostgresIntake
+
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EARLIEST = (datetime.min.replace(tzinfo=UTC) - _EPOCH).total_seconds()
@@ -209,3 +213,204 @@ class IncomingMessage:
 def _instant(seconds: float) -> datetime:
     """A moment that Python can hold; PostgreSQL has earlier and later ones, and infinity."""
     return _EPOCH + timedelta(seconds=min(max(seconds, _EARLIEST), _LATEST))
+
+
+MOST_AT_ONCE = 1_000
+"""Most outcomes in one statement."""
+LONGEST_DELAY = timedelta(days=365_000)
+"""A retry that is asked for later comes then: no calendar holds more."""
+
+Fetch = Callable[..., Awaitable[Sequence[Any]]]
+"""Runs a statement by its name, with its arguments, and returns its rows. Raises `DatabaseUnavailableError`."""
+FetchInTurn = Callable[..., Awaitable[Sequence[Sequence[Any]]]]
+"""The same for several of them in one transaction, each with its name and its arguments."""
+Ring = Callable[[], Awaitable[None]]
+"""Wakes whoever sleeps in another process. Raises `DatabaseUnavailableError`."""
+
+
+@dataclass(eq=False, slots=True)
+class _Settlement:
+    """One outcome on its way; `cut_off` says that an answer was lost, so that it may have been written already."""
+
+    delivery: PostgresDelivery
+    outcome: DeliveryOutcome
+    source: str
+    written: asyncio.Future[None]
+    cut_off: bool = False
+
+    def succeed(self) -> None:
+        if not self.written.done():
+            self.written.set_result(None)
+
+    def fail(self, reason: str) -> None:
+        if not self.written.done():
+            self.written.set_exception(StaleDeliveryError(reason))
+            self.written.exception()  # marks it as seen: a caller that was cancelled waits no more
+
+
+_Row = tuple[_Settlement, tuple[object, ...]]
+"""An outcome, and its row of a statement's arrays."""
+_ENDING = frozenset({"done", "dead_letter"})
+"""After these the delivery is not there any more."""
+_RINGING = frozenset({"retry", "postpone", "give_back"})
+"""These make rows due sooner than a sleeper elsewhere believes."""
+
+
+class Settling:
+    """Writes outcomes in the order in which they come, while `run` is running.
+
+    Each write names the lease's token, so that an outcome for a delivery that is not ours any more changes nothing. While the
+    database is away outcomes are kept for as long as their leases may still hold. `forget` is told of each that ended.
+
+    In an `ordered` queue the end of a delivery makes the next one of its key due, in one transaction. `takes_released` is told,
+    and says whether these are claimed here.
+    """
+
+    def __init__(
+        self,
+        fetch: Fetch,
+        *,
+        fetch_in_turn: FetchInTurn,
+        ring: Ring,
+        forget: Callable[[PostgresDelivery], None],
+        takes_released: Callable[[], bool],
+        writer: DeadLetterWriter,
+        queue: str,
+        ordered: bool,
+    ) -> None:
+        self._fetch = fetch
+        self._fetch_in_turn = fetch_in_turn
+        self._takes_released = takes_released
+        self._ordered = ordered
+        self._writer = writer
+        self._queue = queue
+        self._ring = ring
+        self._forget = forget
+        self._waiting: deque[_Settlement] = deque()
+        self._wanted = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    def submit(self, delivery: PostgresDelivery, outcome: DeliveryOutcome, *, source: str = "worker") -> asyncio.Future[None]:
+        """Puts `outcome` in line. The future is done when it is durable, or raises `StaleDeliveryError`."""
+        written = asyncio.get_running_loop().create_future()
+        self._waiting.append(_Settlement(delivery, outcome, source, written))
+        self._idle.clear()
+        self._wanted.set()
+        return written
+
+    async def all_written(self) -> None:
+        """Returns when nothing is in line."""
+        await self._idle.wait()
+
+    async def run(self) -> None:
+        """Writes until cancelled."""
+        pauses = Pauses()
+        while True:
+            await self._wanted.wait()
+            self._wanted.clear()
+            while self._waiting:
+                batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), MOST_AT_ONCE))]
+                groups: dict[str, list[_Row]] = {}
+                for settlement in batch:
+                    statement, arguments = self._statement(settlement)
+                    groups.setdefault(statement, []).append((settlement, arguments))
+                left = [each for statement, rows in groups.items() for each in await self._write(statement, rows)]
+                if not left:
+                    pauses.reset()
+                    continue
+                now = asyncio.get_running_loop().time()
+                # In front of what came since: a queue that keeps an order must not see a later outcome first.
+                for settlement in reversed(left):
+                    if settlement.delivery.safe_until > now:
+                        self._waiting.appendleft(settlement)
+                    else:
+                        self._end(settlement, succeeded=False)
+                await asyncio.sleep(pauses.next().total_seconds())
+            self._idle.set()
+
+    def _statement(self, settlement: _Settlement) -> tuple[str, tuple[object, ...]]:
+        """The name of the statement that writes the outcome, and one row of the statement's arrays."""
+        delivery, lease = settlement.delivery, (settlement.delivery.id, settlement.delivery.token)
+        match settlement.outcome:
+            case Done():
+                return "done", lease
+            case Retry(delay, failure):
+                failed = FailedAttempt(at=datetime.now(UTC), attempt=delivery.attempt, failure=failure)
+                return "retry", (*lease, min(delay, LONGEST_DELAY), self._writer.trail(failed))
+            case Postponed(delay):
+                return "postpone", (*lease, min(delay, LONGEST_DELAY))
+            case Dead(cause, failure):
+                row = delivery.row
+                dead_letter = self._writer.of_delivery(
+                    queue=self._queue,
+                    failure=failure,
+                    failed=FailedAttempt(at=datetime.now(UTC), attempt=delivery.attempt, failure=failure),
+                    cause=cause.value,
+                    source=settlement.source,
+                    words=(self._queue, row["routing_key"], row["message_id"], row["tracking_ids"]),
+                    payload=Payload(delivery.body, row["content_type"], row["headers"]),
+                )
+                return "dead_letter", (*lease, *dead_letter)
+            case Returned():
+                return "give_back", (*lease, delivery.blamed)
+            case _:
+                assert_never(settlement.outcome)
+
+    async def _write(self, statement: str, rows: Sequence[_Row]) -> list[_Settlement]:
+        """Writes what it can, and returns what the database did not answer to."""
+        given = rows
+        try:
+            if any(settlement.cut_off for settlement, _ in rows):
+                rows = await self._still_unwritten(rows)
+            if not rows:
+                return []
+            columns = map(list, zip(*(arguments for _, arguments in rows), strict=True))
+            keys: set[str] = set()
+            if self._ordered and statement in _ENDING:
+                keys = {key for settlement, _ in rows if (key := settlement.delivery.row["ordering_key"]) is not None}
+            if keys:
+                # In one transaction: an end that is committed without the release leaves the next of its key waiting for ever.
+                answer, released = await self._fetch_in_turn((statement, *columns), ("release", self._queue, sorted(keys)))
+            else:
+                answer, released = await self._fetch(statement, *columns), []
+            written = {row["id"] for row in answer}
+            for settlement, _ in rows:
+                self._end(settlement, succeeded=settlement.delivery.id in written)
+            if statement in _RINGING or (released and not self._takes_released()):
+                await self._ring()
+        except DatabaseUnavailableError:
+            left = [settlement for settlement, _ in given if not settlement.written.done()]
+            for settlement in left:
+                settlement.cut_off = True
+            return left
+        return []
+
+    async def _still_unwritten(self, rows: Sequence[_Row]) -> Sequence[_Row]:
+        """`rows` without those that had been written after all when their answer was cut off."""
+        answer = await self._fetch("whereabouts", [settlement.delivery.id for settlement, _ in rows])
+        found = {row["id"]: row for row in answer}
+        unwritten = []
+        for settlement, arguments in rows:
+            delivery = settlement.delivery
+            row = found.get(delivery.id)
+            if row is not None and row["lease_token"] == delivery.token:
+                unwritten.append((settlement, arguments))
+                continue
+            # It is not under our token any more: because our outcome was written, or because the lease ran out?
+            match settlement.outcome:
+                case Retry():
+                    written = row is None or row["attempt"] > delivery.attempt
+                case Returned() | Postponed():
+                    written = True
+                case _:
+                    written = row is None
+            self._end(settlement, succeeded=written)
+        return unwritten
+
+    def _end(self, settlement: _Settlement, *, succeeded: bool) -> None:
+        self._forget(settlement.delivery)
+        if succeeded:
+            settlement.succeed()
+        else:
+            settlement.fail(f"the lease of {settlement.delivery} ran out before it was settled")

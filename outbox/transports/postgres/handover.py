@@ -21,8 +21,15 @@ from outbox.engine.ordering import OrderingRules
 from outbox.engine.rounds import NO_QUEUE, RoundReport, StalledRoutes
 from outbox.engine.routes import FIRST_PROBE, LONGEST_PROBE
 from outbox.errors import SchemaError
-from outbox.postgres.batch_sizes import ALONE_TIMEOUT, BatchSizes
-from outbox.postgres.claiming import MOST_LOOKS, PriorityScheduler, UnkeyedBatch, lowest_reached, outbox_queries
+from outbox.postgres.claiming import (
+    ALONE_TIMEOUT,
+    MOST_LOOKS,
+    BatchSizes,
+    PriorityScheduler,
+    UnkeyedBatch,
+    lowest_reached,
+    outbox_queries,
+)
 from outbox.postgres.deaths import Storable
 from outbox.postgres.history import SentFacts
 from outbox.postgres.index_positions import PRIORITIES, IndexPositions, ScanStart

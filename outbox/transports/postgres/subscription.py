@@ -18,11 +18,10 @@ from outbox.core.outcome import RETURNED, Cause, Dead, DeliveryOutcome, Failure
 from outbox.engine.lifecycle import Pauses
 from outbox.errors import DatabaseUnavailableError, StaleDeliveryError
 from outbox.ports import Doorbell, Receive, Subscription
-from outbox.postgres.batch_sizes import BatchSizes
+from outbox.postgres.claiming import BatchSizes
 from outbox.postgres.deaths import DeadLetterWriter
 from outbox.postgres.index_positions import ScanStart
-from outbox.transports.postgres.delivery import PostgresDelivery
-from outbox.transports.postgres.settlement import Fetch, FetchInTurn, Ring, Settling
+from outbox.transports.postgres.delivery import Fetch, FetchInTurn, PostgresDelivery, Ring, Settling
 
 HORIZON_SECONDS = 0.25
 MOST_AHEAD = 5_000
