@@ -127,6 +127,7 @@ class PostgresDoorbell:
         nap = _Nap(self)
         self._naps.add(nap)
         try:
+            # Before the sleeper looks once more: a writer that its look misses finds the lock, and notifies.
             await self._take_lock()
             yield nap
         finally:
@@ -183,6 +184,7 @@ class PostgresDoorbell:
                     if self._naps:
                         await self._take_lock()
                     self._change_mode(WakeMode.LISTENING, bell.channel, "notifications arrive")
+                    # What was published before we listened has woken no sleeper of ours.
                     self.ring()
                     await lock.until_lost()
                 finally:
@@ -286,6 +288,7 @@ class _Lock:
                 async with asyncio.timeout(HEARTBEAT.total_seconds()):
                     await self._lost.wait()
             except TimeoutError:
+                # A peer that vanished without closing sends nothing: only a question without an answer tells.
                 with self._noticing_loss():
                     await self._ears.execute("select", timeout=_ANSWER)
                     await self._ask_hand("select")

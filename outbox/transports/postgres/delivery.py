@@ -308,6 +308,7 @@ class Settling:
         pauses = Pauses()
         while True:
             await self._wanted.wait()
+            # Before the line is emptied: what is put in line from here on sets it again.
             self._wanted.clear()
             while self._waiting:
                 batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), MOST_AT_ONCE))]
@@ -362,6 +363,7 @@ class Settling:
         given = rows
         try:
             if any(settlement.cut_off for settlement, _ in rows):
+                # Written a second time, an outcome would find no lease, and look like one that came too late.
                 rows = await self._still_unwritten(rows)
             if not rows:
                 return []
@@ -377,6 +379,7 @@ class Settling:
             written = {row["id"] for row in answer}
             for settlement, _ in rows:
                 self._end(settlement, succeeded=settlement.delivery.id in written)
+            # After the commit: a sleeper that is woken before it finds nothing new.
             if statement in _RINGING or (released and not self._takes_released()):
                 await self._ring()
         except DatabaseUnavailableError:

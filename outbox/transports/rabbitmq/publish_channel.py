@@ -135,6 +135,7 @@ class ConfirmChannel:
         if not sent:
             return
         flight = self._flight = _Flight(batch, sent, first_tag=self._published + 1)
+        # The broker numbers what is published on a channel from 1 on, and confirms by these numbers: none may be left out.
         self._published += len(sent)
         if self._channel.is_closed:
             raise self._cut()
@@ -143,6 +144,7 @@ class ConfirmChannel:
             await flight.wait_for_room(end - MOST_UNCONFIRMED)
             if flight.answered.done():  # it was cut
                 break
+            # Before the write: a write that fails may have reached the broker in part.
             batch.unsent.difference_update(sent[written:end])
             await self._write(chunk)
             written = end

@@ -148,8 +148,10 @@ class Pipeline:
             try:
                 await channel.publish(batch, self._small_enough(batch, indices, channel.connection))
             except ChannelCutError as cut:
+                # An operator or a shutdown closed the connection: no message is to blame.
                 if cut.code == CONNECTION_FORCED:
                     raise BrokerUnavailableError(f"the broker closed the connection: {cut.text}") from None
+                # The exchange was deleted while we were connected; it is declared again before the next batch.
                 if cut.code == NOT_FOUND:
                     self._exchange_gone()
                     raise BrokerUnavailableError(f"an exchange is missing: {cut.text}") from None
