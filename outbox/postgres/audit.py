@@ -27,7 +27,7 @@ LONGEST_DETAILS = 16_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """Something that somebody did. Whatever the texts are, they can be stored: what is too long is cut."""
+    """An action of a principal. Whatever the texts are, they can be stored: what is too long is cut."""
 
     actor: str
     role: str

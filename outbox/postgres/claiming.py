@@ -25,7 +25,7 @@ FAIR_EVERY = 4
 IDLE_MARGIN = timedelta(seconds=5)
 """How much longer than a send the server lets a claim's transaction idle."""
 LOCK_TIMEOUT = timedelta(seconds=5)
-"""Longest wait for a lock on rows or on the table, which somebody's DDL may hold."""
+"""Longest wait for a lock on rows or on the table, which a schema change may hold."""
 MOST_LOOKS = 5
 """How often a claim clears the view of lanes before it takes what it sees."""
 _log = logging.getLogger("outbox")

@@ -29,7 +29,7 @@ LISTEN_RETRY = timedelta(seconds=30)
 LOOPBACK_TIMEOUT = timedelta(seconds=2)
 """Longest wait for a notification to oneself; without it LISTEN counts as not delivering."""
 HEARTBEAT = timedelta(seconds=10)
-"""How often the listening connection is asked for a sign of life: one that was lost in silence is not told of."""
+"""How often the listening connection is asked for an answer: one that was lost in silence is not reported."""
 ANSWER_TIMEOUT = timedelta(seconds=3)
 """Longest wait for the server's answer to one of the doorbell's short statements; after that the connection counts as lost."""
 SETUP_TIMEOUT = timedelta(seconds=15)
@@ -190,7 +190,7 @@ class PostgresDoorbell:
                 finally:
                     self._lock = None
                     lock.abandon()
-            # Closing what is lost may take a moment, in which nobody shall rely on it.
+            # Closing what is lost may take a moment, in which no sleeper shall rely on it.
             self._change_mode(WakeMode.POLLING, bell.channel, "the listening connection was lost")
             self.ring()
         return REBUILD_PAUSE
@@ -227,7 +227,7 @@ class _Nap:
 class _Lock:
     """A bell's locks as sleepers use them, on a connection of its own: the asleep locks are held or not.
 
-    Whatever its connections do not answer in time sets `lost`; then everything is built anew, and sleepers poll until it is.
+    Whatever its connections do not answer in time sets `lost`; then everything is built again, and sleepers poll until it is.
     """
 
     def __init__(
@@ -288,7 +288,7 @@ class _Lock:
                 async with asyncio.timeout(HEARTBEAT.total_seconds()):
                     await self._lost.wait()
             except TimeoutError:
-                # A peer that vanished without closing sends nothing: only a question without an answer tells.
+                # A peer that vanished without closing sends nothing: only a question without an answer shows it.
                 with self._noticing_loss():
                     await self._ears.execute("select", timeout=_ANSWER)
                     await self._ask_hand("select")

@@ -58,7 +58,7 @@ async def ensure_partitions(connection: Connection, *, schema: str | None = None
     """Makes the partitions of today and the coming days (in UTC) that are missing; how many it made.
 
     Rows that went into the default partition for want of them are moved, or, if there are many, become a partition of their own
-    under the name `outbox_history_before_…`. What cannot be locked, because somebody reads for long, is left for the next call.
+    under the name `outbox_history_before_…`. What cannot be locked, because a long query reads it, is left for the next call.
     Safe while several do it. Raises the driver's errors.
     """
     return await _Partitions(connection, schema).ensure(days_ahead)
@@ -141,7 +141,7 @@ class _Partitions:
     async def _set_aside(self, missing: Sequence[_Span]) -> int:
         """Detaches the default partition as it is; the first of the `missing` begins now, where that one ends."""
         async with self._locked("lock_all"):
-            if missing[0].name in await self._names("partitions"):  # somebody else was faster
+            if missing[0].name in await self._names("partitions"):  # another process was faster
                 return 0
             now = await self._value("now")
             name = f"{_BEFORE}_{now.astimezone(UTC):{_MOMENT}}"
@@ -273,7 +273,7 @@ PAUSE = timedelta(minutes=1)
 
 
 class SentFacts:
-    """Tells the history next to the outbox table `table` what was sent, on behalf of `component`.
+    """Writes to the history next to the outbox table `table` what was sent, on behalf of `component`.
 
     Where it is not there, or closed to the user, nothing is told. When telling fails the messages are settled without, and it
     is tried again a minute later.

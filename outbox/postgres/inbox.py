@@ -101,7 +101,7 @@ class PostgresInbox:
     async def prune(self, older_than: timedelta, limit: int) -> int:
         """Deletes up to `limit` marks made longer ago than `older_than`, oldest first; how many there were.
 
-        Waits for nobody. Raises `DatabaseUnavailableError`.
+        Waits for no lock. Raises `DatabaseUnavailableError`.
         """
         with unavailable_errors("pruning the inbox"):
             async with self._connect() as connection:

@@ -134,7 +134,7 @@ class Lanes:
         await connection.execute(self.sql["release_next"], numbers, policies, timeout=_TIMEOUT)
 
     async def repair(self, connection: Connection) -> int:
-        """Releases rows that wait for nobody, in the next few thousand lanes; how many there were."""
+        """Releases rows that wait for no earlier one, in the next few thousand lanes; how many there were."""
         arguments = (*self._by_prefix(), self._repaired_to, REPAIRED_AT_ONCE)
         row = await connection.fetchrow(self.sql["repair_lanes"], *arguments, timeout=_TIMEOUT)
         assert row is not None  # noqa: S101  it counts

@@ -20,7 +20,7 @@ KEPT_STATEMENTS = 64
 
 
 class Preparing:
-    """Connects, for a pool: prepared statements are kept unless somebody stands between.
+    """Connects, for a pool: prepared statements are kept unless a pooler stands between.
 
     The first connection finds that out; each further one looks again, because a pooler may have been put in.
     """
@@ -47,7 +47,7 @@ class Preparing:
 
 
 async def is_direct(connection: "_Connection") -> bool:
-    """Whether the process that a connection was told of when it began is the one that answers.
+    """Whether the process that a connection learnt of when it began is the one that answers.
 
     Poolers answer for many servers, and tell a number of their own.
     """
@@ -58,7 +58,7 @@ async def is_direct(connection: "_Connection") -> bool:
 CONNECT_TIMEOUT = timedelta(seconds=10)
 """Longest wait for a new connection, or for a free one of the pool."""
 COMMAND_TIMEOUT = timedelta(seconds=60)
-"""Longest wait for any single statement, so that a server that vanished without a word hangs nobody."""
+"""Longest wait for any single statement, so that a server that vanished without a word hangs no task."""
 
 if TYPE_CHECKING:
     Pool = asyncpg.Pool[asyncpg.Record]

@@ -29,7 +29,7 @@ class Pruning:
         return await self._delete("operations", older_than, limit)
 
     async def components(self, older_than: timedelta, limit: int) -> int:
-        """Deletes what is known of relays and workers that have given no sign of life for so long."""
+        """Deletes what is known of relays and workers that have sent no heartbeat for so long."""
         return await self._delete("components", older_than, limit)
 
     async def pauses(self, older_than: timedelta, limit: int) -> int:
@@ -73,8 +73,8 @@ LEASES_TIMEOUT = timedelta(seconds=5)
 class PostgresLease:
     """Implements `outbox.engine.maintenance.Lease` for one duty: held for `lasts` from each time that `hold` says so.
 
-    `holder` tells people who has it. A process that froze past its lease may still believe in it for a moment, so what is done
-    under one must do no harm when two do it.
+    `holder` shows operators who has it. A process that froze past its lease may still believe in it for a moment, so what is
+    done under one must do no harm when two do it.
     """
 
     def __init__(self, pool: Pool, table: TableName, *, duty: str, holder: str, lasts: timedelta) -> None:

@@ -42,7 +42,7 @@ _TIMEOUT = COMMAND_TIMEOUT.total_seconds()
 class PostgresStore:
     """Implements the Store port on `table`. Sent rows are deleted, or kept with `sent_at` if `keep_sent`.
 
-    `ordering` says what becomes of ordering keys; `facts`, what the history is told of sent messages; `byte_limits`,
+    `ordering` says what becomes of ordering keys; `facts`, what the history records of sent messages; `byte_limits`,
     how much is claimed at once.
     """
 

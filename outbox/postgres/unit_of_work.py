@@ -300,4 +300,4 @@ def _unavailable_errors() -> Iterator[None]:
 
 
 _HELD = frozenset({"55P03", "40P01", "40001"})
-"""lock_not_available, deadlock_detected, serialization_failure: somebody else is at the same mark."""
+"""lock_not_available, deadlock_detected, serialization_failure: another worker is at the same mark."""

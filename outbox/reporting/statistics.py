@@ -199,12 +199,12 @@ class SeriesReader:
         are, up to one more than `most`. The `most` that most happened under have a `place`, from 1 on, the others are `OTHERS`,
         and what belongs to no name has none.
         """
-        rows: Sequence[Any]
-        if self._group_by == "none":
-            rows = await self._connection.fetch(self._sql["series"], *asked, steps[0])
-        else:
-            arguments = (*asked, gcd(*steps), *covered, list(steps), most, OTHERS, self._group_by == "queue")
-            rows = await self._connection.fetch(self._sql["series_by_name"], *arguments)
+        name: str = "series"
+        arguments: tuple[Any, ...] = (*asked, steps[0])
+        if self._group_by != "none":
+            by_queue = self._group_by == "queue"
+            name, arguments = "series_by_name", (*asked, gcd(*steps), *covered, list(steps), most, OTHERS, by_queue)
+        rows: Sequence[Any] = await self._connection.fetch(self._sql[name], *arguments)
         return rows
 
 

@@ -109,16 +109,16 @@ class MemoryBroker:
         return tuple(self._queue(queue).dead)
 
     def depth(self, queue: str) -> int:
-        """How many messages wait in `queue`, delayed ones included, those in hand not."""
+        """How many messages wait in `queue`, delayed ones included, those in flight not."""
         waiting = self._queue(queue)
         return len(waiting.ready) + len(waiting.delayed)
 
     def is_idle(self, queue: str) -> bool:
-        """Whether nothing waits in `queue` and nothing of it is in hand."""
+        """Whether nothing waits in `queue` and nothing of it is in flight."""
         return self.depth(queue) == 0 and not any(member.in_hand for member in self._queue(queue).members)
 
     def has_consumer(self, queue: str) -> bool:
-        """Whether somebody takes from `queue`."""
+        """Whether a consumer takes from `queue`."""
         return bool(self._queue(queue).members)
 
     def put_malformed(self, queue: str, message: Message, *, reason: str) -> None:
@@ -126,7 +126,7 @@ class MemoryBroker:
         self._queue(queue).put(Entry(message=message, malformed=reason))
 
     def crash(self, queue: str) -> None:
-        """Takes back what is in hand of `queue`, as if the worker had died with it."""
+        """Takes back what is in flight of `queue`, as if the worker had died with it."""
         for member in self._queue(queue).members:
             member.give_back(crashed=True)
 
@@ -182,7 +182,7 @@ class Queue:
         self.dead: list[DeadLetter] = []
         self.members: deque[Member] = deque()
         self.takers: list[Member] = []
-        """The members, and those who take no more but have something in hand."""
+        """The members, and those who take no more but have something in flight."""
         self._pumping = False
 
     def wants(self, exchange_name: str, routing_key: str) -> bool:
@@ -261,7 +261,7 @@ class Queue:
 
 
 class Member:
-    """One subscription: who receives, and what is in hand."""
+    """One subscription: who receives, and what is in flight."""
 
     def __init__(self, queue: Queue, receive: Receive, prefetch_count: int) -> None:
         self._queue = queue
@@ -272,11 +272,11 @@ class Member:
 
     @property
     def has_room(self) -> bool:
-        """Whether it may have another one in hand."""
+        """Whether it may have another one in flight."""
         return len(self.in_hand) < self._prefetch_count
 
     async def stop(self) -> None:
-        """No delivery is handed over any more; what is in hand can still be settled."""
+        """No delivery is handed over any more; what is in flight can still be settled."""
         if self in self._queue.members:
             self._queue.members.remove(self)
 
@@ -293,7 +293,7 @@ class Member:
         self._receive(delivery)
 
     def give_back(self, *, crashed: bool = False) -> None:
-        """Takes back what it has in hand, in order, as if it had died (`crashed`) or not."""
+        """Takes back what it has in flight, in order, as if it had died (`crashed`) or not."""
         unsettled = [delivery.entry.given_back(crashed=crashed) for delivery in self.in_hand.values()]
         self.in_hand.clear()
         self._queue.put_in_front(unsettled)
@@ -301,7 +301,7 @@ class Member:
 
 @dataclass(slots=True)
 class Delivery:
-    """One entry in hand, for as long as `is_ours` says so; `let_go` says whether it still was."""
+    """One entry in flight, for as long as `is_ours` says so; `let_go` says whether it still was."""
 
     entry: Entry
     queue: Queue

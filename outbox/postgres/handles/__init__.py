@@ -1,6 +1,6 @@
 """The objects that a Publisher can write through: sessions, connections and cursors of SQLAlchemy, asyncpg and psycopg.
 
-Kinds are told apart without importing any library: an instance of a library that nobody has imported cannot exist.
+Kinds are told apart without importing any library: an instance of a library that is not imported cannot exist.
 """
 
 import sys

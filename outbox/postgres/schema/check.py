@@ -77,7 +77,7 @@ def _differences(table: TableName, shapes: Sequence[str], *, by_path: bool) -> s
 
 
 _VITAL = frozenset({"column", "trigger"})
-"""Without these nothing works, or nobody is woken. A missing index or constraint only makes things slower or laxer."""
+"""Without these nothing works, or no sleeper is woken. A missing index or constraint only makes things slower or laxer."""
 
 
 async def check_outbox_table(connection: Connection, table: TableName) -> str:

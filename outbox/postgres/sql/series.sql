@@ -21,7 +21,7 @@ select case
 end
 
 -- name: series
--- What happened from $1 to $2 in each step of $3 seconds, relays and workers apart: what relays tell has no queue. The columns are
+-- What happened from $1 to $2 in each step of $3 seconds, relays and workers apart: relays report no queue. The columns are
 -- those of `series_by_name`, without a name. Where there are no names, the length of a step does not depend on their number, so the rows
 -- are added up at once. Counts are added up as float8, which is exact up to 2^53: the sums of bigint could become larger than a bigint,
 -- and need time and memory for that.
@@ -49,7 +49,7 @@ group by 1, 3
 -- What happened in each step by queue ($9), or by routing key. The rows are read once, and added up to cells of $3 seconds, of which
 -- there are few; everything else is made of those. Asked for is the time from $1 to $2; steps may begin with $4 and end with $5, and
 -- take ($6)[n] seconds where there are n names. Told apart are the $7 names that most happened under; the rest is $8, and what has no
--- name stays without: what relays tell has no queue, and the depth of the backlog no routing key.
+-- name stays without: relays report no queue, and no routing key for the depth of the backlog.
 with cell as materialized (
     select date_bin(make_interval(secs => $3::float8), starts_at, timestamptz '2000-01-01 00:00:00+00') as span,
         case

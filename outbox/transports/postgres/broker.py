@@ -129,7 +129,7 @@ class PostgresBroker:
                 raise BrokerUnavailableError(str(error)) from error
             except SchemaError as error:
                 raise TopologyError(str(error)) from error
-            # Set last: whoever finds it may rely on all tables being there.
+            # Set last: a task that finds it may rely on all tables being there.
             self._bell = BellName.of(schema, self._tables.delivery.name)
 
     async def send(self, messages: Sequence[Message], *, timeout: timedelta) -> Sequence[SendResult]:

@@ -56,9 +56,9 @@ class PostgresDelivery:
         self.deadline = math.inf if seconds_left is None else claimed_at + seconds_left
         """When the message expires, on the event loop's clock."""
         self.safe_until = safe_until
-        """Until when nobody else can have claimed it, on the same clock."""
+        """Until when no other worker can have claimed it, on the same clock."""
         self.lost = False
-        """Whether it is known to be somebody else's now."""
+        """Whether it is known to be another worker's now."""
         self._taken = False
         self._failed_in_hand = 0
         self._row = row
@@ -225,7 +225,7 @@ Fetch = Callable[..., Awaitable[Sequence[Any]]]
 FetchInTurn = Callable[..., Awaitable[Sequence[Sequence[Any]]]]
 """The same for several of them in one transaction, each with its name and its arguments."""
 Ring = Callable[[], Awaitable[None]]
-"""Wakes whoever sleeps in another process. Raises `DatabaseUnavailableError`."""
+"""Wakes the sleepers of other processes. Raises `DatabaseUnavailableError`."""
 
 
 @dataclass(eq=False, slots=True)
@@ -260,7 +260,7 @@ class Settling:
     """Writes outcomes in the order in which they come, while `run` is running.
 
     Each write names the lease's token, so that an outcome for a delivery that is not ours any more changes nothing. While the
-    database is away outcomes are kept for as long as their leases may still hold. `forget` is told of each that ended.
+    database is away outcomes are kept for as long as their leases may still hold. `forget` is called with each that ended.
 
     In an `ordered` queue the end of a delivery makes the next one of its key due, in one transaction. `takes_released` is told,
     and says whether these are claimed here.

@@ -50,7 +50,7 @@ _ROW_ERRORS = (
     asyncpg.OutOfMemoryError,
     asyncpg.QueryCanceledError,
 )
-"""What the server, or somebody's trigger, says of a row, or when one takes too much; not what the server says of itself."""
+"""What the server, or a trigger, says of a row, or when one takes too much; not what the server says of itself."""
 _log = logging.getLogger("outbox")
 _ROUTING = ("address", "routes", "routed")
 _UNORDERED = (*_ROUTING, "message", "told", "delivered", "settled")
@@ -117,7 +117,7 @@ class PostgresHandover:
 
     Sent rows are deleted, or kept with `sent_at` if `keep_sent`. Rows that no queue wants are held, or, with
     `drop_unroutable`, treated as sent. `default_expiration` is that of rows without one. Any number of hand-overs may run at
-    once. `scan_start` is where they begin to read, shared with whoever looks for what is due next.
+    once. `scan_start` is where they begin to read, shared with the task that looks for what is due next.
 
     What takes longer than `longest_statement` is undone, and smaller hand-overs follow. A row that the database cannot take is
     found by halves: it backs off as `retry` says, at last it is parked, and the others go on. `byte_limits` says how much is

@@ -51,7 +51,7 @@ class Pace:
             self._size = max(sum(sizes) / len(sizes), self._size * 0.9)
 
     def ahead(self) -> int:
-        """How many to claim beyond what can be in hand. After a pause it starts over."""
+        """How many to claim beyond what can be in flight. After a pause it starts over."""
         now = self.clock()
         if self._since is None:
             self._since = now
@@ -73,7 +73,7 @@ Wake = Callable[[], None]
 
 
 class Waking:
-    """Wakes whoever waits for a queue when something is due in it, while `run` is running."""
+    """Wakes the claims that wait for a queue when something is due in it, while `run` is running."""
 
     def __init__(self, doorbell: Doorbell, *, next_due: Callable[[Sequence[str]], Awaitable[SecondsUntilDue]]) -> None:
         self._doorbell = doorbell
@@ -113,7 +113,7 @@ class Waking:
                 self._wanted.clear()
 
     async def _wake_due(self) -> bool:
-        """Wakes those whose queue has something due, and tells whether there were any, or nobody waits."""
+        """Wakes those whose queue has something due, and returns whether there were any, or none waits."""
         seconds = await self._next_due(sorted(set(self._waiting.values())))
         due = [wake for wake, queue in self._waiting.items() if (left := seconds.get(queue)) is not None and left <= 0]
         self._wake(due)
@@ -132,7 +132,7 @@ MOST_CLAIMED = 1_000
 LOOKED_AT_BEYOND = 1_000
 """In an ordered queue so many more are looked at than are wanted: most may be behind others of their key."""
 LOOK_AGAIN = timedelta(milliseconds=10)
-"""Wait for somebody who is about to end a delivery, whose follower nobody else will be told of."""
+"""Wait for a transaction that is about to end a delivery: no other worker learns of the one that follows."""
 LEAVING_TIMEOUT = timedelta(seconds=5)
 """Longest wait for what is still to be written when a subscription is left; what is not comes back when its lease ends."""
 RENEWAL_RETRY = timedelta(seconds=1)
@@ -154,7 +154,7 @@ EXPIRED = Dead(Cause.EXPIRED, Failure("Expired", "its time ran out before it was
 class PostgresIntake:
     """Implements the Intake port while `run` is running.
 
-    A delivery is leased from its claim until its outcome is written. Meanwhile it is claimed ahead, or in hand (at most
+    A delivery is leased from its claim until its outcome is written. Meanwhile it is claimed ahead, or in flight (at most
     `prefetch_count` are), or being settled; an outcome on its way makes room for the next delivery.
     """
 
@@ -324,7 +324,7 @@ class PostgresIntake:
         return rows
 
     async def _claim_in_order(self, limit: int, token: UUID, max_bytes: int, max_body_bytes: int) -> Sequence[Any]:
-        """Of each key the first one. While somebody is just ending one whose follower is due, all one can do is wait."""
+        """Of each key the first one. While another worker is ending one whose follower is due, only waiting helps."""
         looked_at = limit + LOOKED_AT_BEYOND
         rows = await self._fetch_bodies(
             "claim_ordered", self._queue, limit, token, self._lease, looked_at, max_bytes, max_body_bytes

@@ -184,7 +184,7 @@ def _unsendable(reason: str) -> Refused:
 
 
 class Outages:
-    """Tells the observer what consumers meet: one loss and one return for all of them, and each piece of advice once."""
+    """Reports to the observer what consumers meet: one loss and one return for all of them, and each piece of advice once."""
 
     def __init__(self, observer: Observer) -> None:
         self._observer = observer
@@ -257,7 +257,7 @@ class RunningSubscription:
             await self._channel.cancel()
 
     async def finish(self) -> None:
-        """Gives back what is in hand."""
+        """Gives back what is in flight."""
         self._isolation.leave(self)
         await self.stop()
         if self._channel is not None:
@@ -333,7 +333,7 @@ class RunningSubscription:
             self._outages.restored(self._subscription.queue)
 
     async def _check(self) -> None:
-        """Declares and binds again what was deleted. The broker tells nobody of a binding or an exchange that is gone: the
+        """Declares and binds again what was deleted. The broker reports no binding or exchange that is gone: the
         consumer goes on, and nothing comes."""
         connection = self._link.current
         # The host's connection is blocked by an alarm, ours never is, as nothing is published on it: then nothing is answered,

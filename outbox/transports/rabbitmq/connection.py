@@ -63,7 +63,7 @@ def translate_connection_errors() -> Iterator[None]:
 def preserve_cancellation() -> Iterator[Callable[[], bool]]:
     """An error raised in the block becomes `CancelledError` if the current task was cancelled meanwhile.
 
-    aiormq answers the cancellation of whoever waits for one of its tasks with the reason for which its connection has ended,
+    aiormq answers the cancellation of a task that waits for one of its own with the reason for which its connection has ended,
     if it has: who took that for the outcome would go on, and the cancellation would be lost. Yields whether there was one;
     a timeout that is over counts for the blocks within it.
     """
@@ -129,7 +129,7 @@ class OwnedConnection:
         return connection if connection is not None and is_open(connection) else None
 
     async def open(self) -> "AbstractConnection":
-        """See `Link.open`. Callers who come while somebody else connects share what comes of it."""
+        """See `Link.open`. Callers who come while another task connects share what comes of it."""
         if (connection := self.current) is not None:
             return connection
         attempt = self._attempt
@@ -214,7 +214,7 @@ def is_open(connection: "AbstractConnection") -> bool:
 def is_blocked(connection: "AbstractConnection") -> bool:
     """Whether the broker has announced that it reads no more publications: a memory or disk alarm.
 
-    aiormq tells by making `ready()` wait, so that one step of it gives the answer.
+    aiormq shows it by making `ready()` wait, so that one step of it gives the answer.
     """
     waiting = connection.ready()
     try:
@@ -238,7 +238,7 @@ async def _close(connection: "AbstractConnection") -> None:
     with suppress(BrokerUnavailableError, TimeoutError):
         async with asyncio.timeout(_CLOSING.total_seconds()):
             with translate_connection_errors():
-                # Named, because aiormq would otherwise cancel whoever waits for an answer.
+                # Named, because aiormq would otherwise cancel the tasks that wait for an answer.
                 await connection.close(ConnectionClosed(REPLY_SUCCESS, "closed by this side"))
 
 

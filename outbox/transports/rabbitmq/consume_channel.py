@@ -39,10 +39,10 @@ LetGo = Callable[[Arrival], None]
 class ConsumerChannel:
     """Calls `arrived` for each delivery from `consume` to `cancel`; what comes later is given back.
 
-    `in_order`: whatever is given back at the end comes again in the order in which it came, and nobody else gets what follows
-    before everything in hand is answered. `in_hand` are those that were not answered yet. `let_go` is told of each that goes
-    back to the broker, and counts there as if its worker had died. `ended` is set when nothing more will come and nothing can
-    be answered: `reason` says why.
+    `in_order`: whatever is given back at the end comes again in the order in which it came, and no other consumer gets what
+    follows before everything in flight is answered. `in_hand` are those that were not answered yet. `let_go` is called with each
+    that goes back to the broker, and counts there as if its worker had died. `ended` is set when nothing more will come and
+    nothing can be answered: `reason` says why.
     """
 
     def __init__(
@@ -117,11 +117,11 @@ class ConsumerChannel:
 
     @property
     def lost(self) -> bool:
-        """Whether nothing in hand can be settled any more."""
+        """Whether nothing in flight can be settled any more."""
         return self.ended.is_set() or self._tap.close_reason is not None
 
     def require_open(self) -> None:
-        """Raises `StaleDeliveryError` if nothing in hand can be settled any more."""
+        """Raises `StaleDeliveryError` if nothing in flight can be settled any more."""
         if self.lost:
             raise StaleDeliveryError(f"the channel of the delivery has ended: {self.reason or 'closed by the broker'}")
 
@@ -158,7 +158,7 @@ class ConsumerChannel:
             self._acknowledgements.hold()
 
     async def cancel(self) -> None:
-        """Nothing is handed over any more; what is on its way is given back. What is in hand can still be settled.
+        """Nothing is handed over any more; what is on its way is given back. What is in flight can still be settled.
 
         In order, the consumer is not cancelled before the channel is closed: the queue would turn to the next one at once,
         which would receive what follows while this one still has what comes before.
@@ -176,7 +176,7 @@ class ConsumerChannel:
         self._acknowledgements.release()
 
     async def close(self) -> None:
-        """Gives back whatever is in hand, and ends."""
+        """Gives back whatever is in flight, and ends."""
         if not self.ended.is_set():
             if self._in_order:
                 self._acknowledgements.flush()
@@ -204,7 +204,7 @@ class ConsumerChannel:
         elif self._cancelled:
             self._give_back(tag)
         else:
-            # Given back after the cancellation: before, it would come straight back to us. Until then nobody reads it.
+            # Given back after the cancellation: before, it would come straight back to us. Until then it is not read.
             arrival.body = b""
             self._late.append(tag)
 

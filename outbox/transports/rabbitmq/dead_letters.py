@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 UNKNOWN = "unknown"
-"""The cause of death of what says nothing about it, such as a message that somebody put among the dead letters."""
+"""The cause of death of what says nothing about it, such as a message that an operator put among the dead letters."""
 
 _EXCEPTION = (codec.EXCEPTION_TYPE, codec.EXCEPTION_MESSAGE, codec.EXCEPTION_TRACEBACK)
 _BROKERS_REASONS = {
@@ -137,7 +137,7 @@ FIRST_PREFETCH = 1
 
 
 class OnAck(Protocol):
-    """Is told of an arrival that was acknowledged, and how many are still in flight."""
+    """Is called with an arrival that was acknowledged, and how many are still in flight."""
 
     def __call__(self, arrival: Arrival, *, in_flight: int) -> None: ...
 

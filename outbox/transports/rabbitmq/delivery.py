@@ -118,7 +118,7 @@ class Settlement(Protocol):
         ...
 
     async def begin_alone(self, delivery: "RabbitDelivery") -> None:
-        """Afterwards no other marked message is in hand, and none arrives."""
+        """Afterwards no other marked message is in flight, and none arrives."""
         ...
 
     def end_alone(self, delivery: "RabbitDelivery") -> None:
@@ -176,7 +176,7 @@ class RabbitDelivery:
 
     @property
     def headers(self) -> "Mapping[str, Any]":
-        """As they arrived, or as they would arrive after the attempts that failed in hand."""
+        """As they arrived, or as they would arrive after the attempts that failed in flight."""
         return {**self.arrival.headers, **self.noted} if self.noted else self.arrival.headers
 
     @property
@@ -185,7 +185,7 @@ class RabbitDelivery:
         return self.settled or self.source.lost
 
     async def note_failed(self, failed: "FailedAttempt") -> None:
-        """See `outbox.ports.Delivery`. Nothing can be written to a message in hand: other workers will know nothing of it."""
+        """See `outbox.ports.Delivery`. Nothing can be written to a message in flight: other workers will know nothing of it."""
         self._require_unsettled()
         trail = encode_trail(failures_after(self.headers, failed))
         self.noted = {ATTEMPT: failed.attempt + 1, FAILURES: trail}
@@ -334,14 +334,14 @@ class Member(Protocol):
     """A subscription, as far as isolation is concerned with it."""
 
     async def postpone_marked(self, running: Sequence["Arrival"]) -> bool:
-        """Sends marked messages in hand away for a while, but for those that are `running`; whether there were any."""
+        """Sends marked messages in flight away for a while, but for those that are `running`; whether there were any."""
         ...
 
 
 class Isolation:
     """Shared by all subscriptions of a broker.
 
-    When a worker dies, the broker counts that against every message that it had in hand, and for a marked one that count is
+    When a worker dies, the broker counts that against every message that it had in flight, and for a marked one that count is
     the verdict. So while one runs alone, the other marked ones, also those that arrive meanwhile, are sent away for a while.
 
     What remains: a marked message that waits for handlers that were already running, and a worker that dies of one of these.
@@ -370,7 +370,7 @@ class Isolation:
             self._arrived.set()
 
     async def begin(self, arrival: "Arrival") -> None:
-        """Afterwards no other marked message is in hand, or stays there, until `end`."""
+        """Afterwards no other marked message is in flight, or stays there, until `end`."""
         self._running.append(arrival)
         # Until none has arrived for a while: the others are on their way back to other workers by then.
         while True:

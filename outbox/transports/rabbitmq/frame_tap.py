@@ -37,7 +37,7 @@ _FRAME_TYPES = (1, 2, 3, FRAME_HEARTBEAT)
 
 
 class FrameStream:
-    """Stands in for the `asyncio.StreamReader` of an aiormq connection, and passes on to it what nobody else takes.
+    """Stands in for the `asyncio.StreamReader` of an aiormq connection, and passes on to it what no channel of ours takes.
 
     `close_reason` is what the broker closed the connection with, if it did; while connecting, aiormq does not tell.
     """
@@ -78,7 +78,7 @@ class FrameStream:
         return rest + await self._reader.read(count)
 
     async def _next_frame(self) -> bytes:
-        """The next frame that nobody takes, as it came.
+        """The next frame that no channel of ours takes, as it came.
 
         Once a second at least there is one, a heartbeat if need be: aiormq gives up a connection on which it sees nothing.
         """

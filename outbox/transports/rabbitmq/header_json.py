@@ -219,7 +219,7 @@ _MOST_DIGITS = 10
 def restored(headers: Mapping[str, Any], types: object) -> dict[str, Any]:
     """`headers` with the values that `types` names by their JSON pointers as what they are said to be.
 
-    What does not fit any more, because somebody edited it, stays what it is in JSON.
+    What does not fit any more, because it was edited, stays what it is in JSON.
     """
     whole = deepcopy(dict(headers))
     for pointer, type_ in types.items() if isinstance(types, Mapping) else ():

@@ -71,7 +71,7 @@ class Arrival:
 
     @property
     def identity(self) -> tuple[str | None, str, str | None]:
-        """What tells this entry of the queue from earlier ones with the same id: the broker counts a copy anew."""
+        """What distinguishes this entry of the queue from earlier ones with the same id: the broker counts a copy from 0."""
         return self.properties.message_id, repr(self.headers.get(ATTEMPT)), self.mark
 
 
@@ -103,7 +103,7 @@ class Assembly:
 
     @property
     def handlers(self) -> dict[type, FrameHandler]:
-        """For a `FrameTap`, where the connection belongs to somebody else, and its stream with it."""
+        """For a `FrameTap`, where the connection belongs to the host, and its stream with it."""
         return {
             Basic.Deliver: self._on_deliver,
             ContentHeader: lambda frame: self._begin(frame.body_size, frame.properties),
@@ -150,7 +150,7 @@ Write = Callable[[bytes], None]
 
 
 class Acknowledgements:
-    """Keeps the delivery tags in hand, in order of arrival, and answers the broker for them through `write`.
+    """Keeps the delivery tags in flight, in order of arrival, and answers the broker for them through `write`.
 
     A finished run at the front is acknowledged with one frame, a finished delivery behind an unfinished one by itself. All
     that finish in one turn of the event loop leave at its end, or with `flush`.
@@ -167,7 +167,7 @@ class Acknowledgements:
         self._held = False
 
     def arrived(self, tag: int) -> None:
-        """A delivery is in hand."""
+        """A delivery is in flight."""
         self._in_hand.append(tag)
 
     def ack(self, tag: int) -> None:
@@ -184,7 +184,7 @@ class Acknowledgements:
         self._refuse(tag, _REJECT, 0)
 
     def give_back_all(self) -> None:
-        """The broker shall deliver again whatever is still in hand; what was held back leaves before."""
+        """The broker shall deliver again whatever is still in flight; what was held back leaves before."""
         self.release()
         unfinished = [tag for tag in self._in_hand if tag not in self._answered]
         if unfinished:

@@ -57,7 +57,7 @@ _NO_FIELDS = bytes(4)
 _LONGEST_EXPIRATION = timedelta(milliseconds=2**32 - 1)
 _BROKERS_OWN = (DELIVERY_COUNT, "x-acquired-count", "x-death", "x-first-death-", "x-last-death-")
 ROUTING_COMMANDS = ("CC", "BCC")
-"""Headers that the broker has obeyed: obeyed again, they would send a copy to somebody else's queue."""
+"""Headers that the broker has obeyed: obeyed again, they would send a copy to another queue."""
 
 
 def publication_of(message: Message, *, exchange: str, queue_exchange: str = DEFAULT_EXCHANGE) -> Publication:

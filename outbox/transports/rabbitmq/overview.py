@@ -121,7 +121,7 @@ class Overview:
 
     @property
     def sees_all(self) -> bool:
-        """Whether it knows of bindings, and of queues that nobody named."""
+        """Whether it knows of bindings, and of queues that were not named."""
         return self._management is not None
 
     async def queues(self, named: Collection[str]) -> Sequence[QueueSeen]:

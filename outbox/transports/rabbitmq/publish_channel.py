@@ -270,7 +270,7 @@ class _Flight:
         """No answer follows any more."""
         if not self.answered.done():
             self.answered.set_exception(error)
-            # Whoever waits gets it; nobody does if the cut came while the batch was still being written.
+            # `publish` raises it if it waits; it does not if the cut came while the batch was still being written.
             self.answered.exception()
         self._make_room()
 

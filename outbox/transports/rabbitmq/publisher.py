@@ -44,7 +44,7 @@ class ForbiddenError(BrokerUnavailableError):
 
 
 class Pipeline:
-    """Sends batches through `link`, each on a channel of its own; `exchange_gone` is told when one is missing."""
+    """Sends batches through `link`, each on a channel of its own; `exchange_gone` is called when one is missing."""
 
     def __init__(self, link: Link, *, exchange_gone: Callable[[], None]) -> None:
         self._link = link
@@ -96,7 +96,7 @@ class Pipeline:
     async def may_publish(self, exchange: str) -> bool:
         """Whether this user may write to `exchange`, found out with a message that no queue is bound for.
 
-        Raises `BrokerUnavailableError` if nobody can say now.
+        Raises `BrokerUnavailableError` if the broker does not say now.
         """
         probe = Publication(exchange, f"outbox.probe.{uuid4()}", "", encode_properties(Basic.Properties()), b"")
         try:

@@ -40,7 +40,7 @@ Draft = Callable[[], Awaitable[Publication]]
 class CopySettlement:
     """Implements `outbox.transports.rabbitmq.delivery.Settlement` for the deliveries of one subscription.
 
-    A copy is confirmed before its original is acknowledged. While that is impossible the delivery stays in hand, and with it
+    A copy is confirmed before its original is acknowledged. While that is impossible the delivery stays in flight, and with it
     its share of the prefetch: nothing is lost, and nothing spins.
     """
 
@@ -75,7 +75,7 @@ class CopySettlement:
             return self._fitting(delivery, headers, retry_headers(failures), exchange)
 
         if (refused := await self._replace(delivery, draft)) is not None:
-            # The dead letter tells what its handler raised, not only why there is no further attempt.
+            # The dead letter has what its handler raised, not only why there is no further attempt.
             message = f"{failure.message} (and it could not be retried: {refused.failure})"
             await self.dead_letter(delivery, Cause.REFUSED, replace(failure, message=message))
 

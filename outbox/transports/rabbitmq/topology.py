@@ -130,7 +130,7 @@ def delay_resource(exchange: str, delay: timedelta) -> str:
 def rounded_delay(delay: timedelta) -> timedelta:
     """`delay` rounded up to two significant digits, as far as the broker can count.
 
-    For delays that nobody announced: each distinct one is a queue that stays, and handlers may compute them.
+    For delays that no consumer announced: each distinct one is a queue that stays, and handlers may compute them.
     """
     milliseconds = -(-min(delay, _LONGEST_DELAY) // timedelta(milliseconds=1))
     unit = 10 ** max(0, len(str(milliseconds)) - 2)
@@ -202,7 +202,7 @@ class Topology:
         await self._bind(inquiry, dlq.name, dlx.name, queue, found=found)
 
     async def dead_letters_rejects(self, inquiry: Inquiry, exchange: str, queue: str, *, ordered: bool) -> bool:
-        """Whether `queue` has the arguments that we declare, and a bound dead letter queue. False where nobody may tell us.
+        """Whether `queue` has the arguments that we declare, and a bound dead letter queue. False where we may not know.
 
         Declaring what is there changes nothing, is refused if any argument is different, and needs no right to write to the
         exchange for dead letters.
@@ -355,7 +355,7 @@ async def _declare(inquiry: Inquiry, resource: Resource) -> None:
 
 
 def _delivery_limit(inquiry: Inquiry) -> Mapping[str, Any]:
-    """Brokers from 4.0 on drop a message at its twentieth delivery unless told not to; older ones misread being told."""
+    """Brokers from 4.0 on drop a message at its twentieth delivery unless a limit is set; older ones misread that limit."""
     return {"x-delivery-limit": -1} if broker_version(inquiry.connection) >= _NO_DELIVERY_LIMIT_SINCE else {}
 
 
@@ -415,7 +415,7 @@ class ExchangeResolver:
     async def to_delay(self, exchange: str, delay: timedelta) -> str:
         """The exchange that holds a message back for `delay`.
 
-        A delay that nobody announced is rounded up, since its queue stays. Where it is missing and may not be declared, the
+        A delay that was not announced is rounded up, since its queue stays. Where it is missing and may not be declared, the
         next longer one that is there serves instead, or else the longest. Raises `TopologyError` if there is none at all.
         """
         known = self._delays.setdefault(exchange, {})
@@ -438,7 +438,7 @@ class ExchangeResolver:
         return known[delay]
 
     async def mend(self, exchange: str, queue: str) -> None:
-        """Declares again what a copy needs and is missing by now, and asks anew what is allowed. Raises like `to_delay`."""
+        """Declares again what a copy needs and is missing by now, and asks again what is allowed. Raises like `to_delay`."""
         for right in self._rights.values():
             if right.granted:
                 right.asked_on = None
