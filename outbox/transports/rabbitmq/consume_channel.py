@@ -40,7 +40,7 @@ class ConsumerChannel:
     """Calls `arrived` for each delivery from `consume` to `cancel`; what comes later is given back.
 
     `in_order`: whatever is given back at the end comes again in the order in which it came, and no other consumer gets what
-    follows before everything in flight is answered. `in_hand` are those that were not answered yet. `let_go` is called with each
+    follows before everything in flight is answered. `in_hand` are those not answered yet. `let_go` is called with each
     that goes back to the broker, and counts there as if its worker had died. `ended` is set when nothing more will come and
     nothing can be answered: `reason` says why.
     """
