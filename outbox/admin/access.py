@@ -122,7 +122,6 @@ class Require:
 
 Viewer = Annotated[RequestContext, Depends(Require(Role.VIEWER))]
 Operator = Annotated[RequestContext, Depends(Require(Role.OPERATOR))]
-Administrator = Annotated[RequestContext, Depends(Require(Role.ADMIN))]
 
 
 async def require_reveal(request: Request) -> RequestContext:

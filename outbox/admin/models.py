@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from types import GenericAlias
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from fastapi import Query
 from pydantic import (
     AfterValidator,
     AwareDatetime,
@@ -147,19 +146,8 @@ Instant = Annotated[
 
 Direction = Literal["next", "previous"]
 
-Limit = Annotated[int, Query(ge=1, le=200, description="At most so many items.")]
 _CURSOR: dict[str, Any] = {"pattern": "^[A-Za-z0-9_-]+$"}
 """Said in the schema only: what does not fit is answered `invalid_cursor`."""
-CursorParameter = Annotated[
-    str | None,
-    Query(
-        alias="cursor",
-        max_length=2_000,
-        description="`next` or `previous` of a page before; with its filter.",
-        json_schema_extra=_CURSOR,
-    ),
-]
-WithTotal = Annotated[bool, Query(alias="total", description="Whether to count all, up to 10,000.")]
 MOST_COUNTED = 10_000
 """How far `total=true` counts."""
 
