@@ -33,6 +33,8 @@ from outbox.retry import RetryPolicy
 CRASHED = Dead(Cause.CRASHED, Failure("crashed", "workers died while they handled it, the last one while nothing else ran"))
 UNEXPECTED_PAUSE = timedelta(seconds=5)
 """Between a settlement that failed as none should and giving the message back, so that it does not spin."""
+MOST_RETURNS = 12
+"""Attempts to give back what could not be settled; then its subscription is left, which gives it back, and taken again."""
 
 
 class Settled(Enum):
@@ -42,7 +44,7 @@ class Settled(Enum):
     LOST = auto()
     """The delivery was no longer ours."""
     UNRECORDED = auto()
-    """Not recorded when it was time to stop."""
+    """Not recorded when it was time to leave."""
     BROKEN = auto()
     """It failed as none should."""
 
@@ -81,22 +83,22 @@ class Handling:
         """Handles one delivery; afterwards it is settled, or no longer ours. Cancelled, it leaves it unsettled."""
         run = self._received(delivery)
         if run.verdict is not None:
-            await self._settle(run, run.verdict)
+            await self._settle(run, leaving, run.verdict)
         elif self._circuit is None:
             if delivery.crashes > self._max_deliveries:
-                await self._handle_poison(run)
+                await self._handle_poison(run, leaving)
             else:
-                await self._settle(run, await self._run_among_others(run))
+                await self._settle(run, leaving, await self._run_among_others(run))
         else:
             async with self._circuit.passing(leaving) as run.permit:
                 if run.permit is None:
-                    await self._settle(run, RETURNED if leaving.requested else Postponed(self._circuit.pause))
+                    await self._settle(run, leaving, RETURNED if leaving.requested else Postponed(self._circuit.pause))
                 elif self._attempting.has_expired(run):
-                    await self._settle(run, EXPIRED)
+                    await self._settle(run, leaving, EXPIRED)
                 elif delivery.crashes > self._max_deliveries:
-                    await self._handle_poison(run)
+                    await self._handle_poison(run, leaving)
                 else:
-                    await self._settle(run, await self._run_among_others(run))
+                    await self._settle(run, leaving, await self._run_among_others(run))
 
     # --- read ----------------------------------------------------------------------------------------------------------
 
@@ -137,16 +139,16 @@ class Handling:
         finally:
             self._quarantine.leave()
 
-    async def _handle_poison(self, run: Run) -> None:
+    async def _handle_poison(self, run: Run, leaving: Stopping) -> None:
         if run.delivery.blamed:
-            await self._settle(run, CRASHED)
+            await self._settle(run, leaving, CRASHED)
             return
         async with self._alone(run) as pause:
             if self._is_leaving:
-                await self._settle(run, RETURNED)
+                await self._settle(run, leaving, RETURNED)
                 return
             if pause is not None:
-                await self._settle(run, Postponed(pause))
+                await self._settle(run, leaving, Postponed(pause))
                 return
             is_isolated = False
             try:
@@ -155,13 +157,13 @@ class Handling:
                 self._settle_failed(run, error)
             except BrokerUnavailableError as error:
                 self._settle_failed(run, error)
-                await self._settle(run, RETURNED)
+                await self._settle(run, leaving, RETURNED)
             except Exception as error:  # noqa: BLE001  as with a settlement: it goes back, and the worker stays
                 self._settle_failed(run, error)
-                await self._stopping.wait(UNEXPECTED_PAUSE)
-                await self._settle(run, RETURNED)
+                await leaving.wait(UNEXPECTED_PAUSE)
+                await self._settle(run, leaving, RETURNED)
             if is_isolated:
-                await self._settle(run, await self._attempt_alone(run))
+                await self._settle(run, leaving, await self._attempt_alone(run))
             else:
                 await self._quarantine.followed()
 
@@ -202,16 +204,20 @@ class Handling:
 
     # --- settle --------------------------------------------------------------------------------------------------------
 
-    async def _settle(self, run: Run, outcome: DeliveryOutcome) -> Settled:
-        """Tries until it is recorded, or no longer ours. Not while stopping: what is unsettled then goes back by itself."""
-        settled = await self._record(run, outcome)
+    async def _settle(self, run: Run, leaving: Stopping, outcome: DeliveryOutcome) -> Settled:
+        """Tries until it is recorded, or no longer ours. Not when leaving: what is unsettled then goes back by itself."""
+        settled = await self._record(run, leaving, outcome)
         is_broken = settled is Settled.BROKEN and self._goes_back_alone(run)
+        tries = 0
         while is_broken:
-            is_last = await self._stopping.wait(UNEXPECTED_PAUSE)
-            is_broken = await self._record(run, RETURNED) is Settled.BROKEN and not is_last
+            is_last = await leaving.wait(UNEXPECTED_PAUSE)
+            is_broken = await self._record(run, leaving, RETURNED) is Settled.BROKEN and not is_last
+            tries += 1
+            if tries == MOST_RETURNS:
+                leaving.request()
         return settled
 
-    async def _record(self, run: Run, outcome: DeliveryOutcome) -> Settled:
+    async def _record(self, run: Run, leaving: Stopping, outcome: DeliveryOutcome) -> Settled:
         pauses: Pauses | None = None
         while True:
             try:
@@ -220,7 +226,7 @@ class Handling:
                 if pauses is None:  # reported once
                     pauses = Pauses()
                     self._settle_failed(run, error)
-                if await self._stopping.wait(pauses.next()):
+                if await leaving.wait(pauses.next()):
                     return Settled.UNRECORDED
             except StaleDeliveryError as error:
                 self._settle_failed(run, error)

@@ -173,7 +173,7 @@ class KeyedHandling(Handling):
     # --- the end -------------------------------------------------------------------------------------------------------
 
     async def _settle_in_turn(self, run: Run, outcome: Done | Dead, lane: Lane, leaving: Stopping) -> None:
-        settled = await self._settle(run, outcome)
+        settled = await self._settle(run, leaving, outcome)
         match settled:
             case Settled.RECORDED:
                 self._memory.forget(run.message)

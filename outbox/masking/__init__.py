@@ -7,6 +7,7 @@ any kind (`readable`, `preview`, `searchable`). What API, command line, dashboar
 import base64
 import codecs
 import json
+import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -19,7 +20,9 @@ from outbox.core.outcome import Failure
 from outbox.errors import ConfigurationError
 from outbox.masking.json_text import MOST_NESTED, Rules, masked_json, masked_preview, secret_members
 from outbox.masking.paths import Places, beyond, check_paths, is_meant, places
-from outbox.masking.text import known_pattern, mask_text, secrets_in
+from outbox.masking.text import KnownSecrets, mask_text, secrets_in
+
+_log = logging.getLogger("outbox")
 
 MASK = "***"
 """What stands in the place of a masked value."""
@@ -96,7 +99,7 @@ class Masking:
 
     keys: tuple[str, ...] = USUAL_KEYS
     paths: tuple[str, ...] = ()
-    known: "re.Pattern[str] | None" = field(default=None, repr=False, compare=False)
+    known: KnownSecrets | None = field(default=None, repr=False, compare=False)
     """Finds values that `of_message` learnt to be secret."""
     hides_errors: bool = False
     """Whether the texts of errors are hidden as a whole, see `without_errors`."""
@@ -116,10 +119,12 @@ class Masking:
         Every value that stands under a masked key or path in its body, or in one of `others` (headers, properties; mappings, or
         JSON as text), is masked wherever it occurs in a text, also where no key comes before it.
         """
-        known = known_pattern(self._secrets(body, others))
-        if known is not None and self.known is not None:
-            known = re.compile(f"{self.known.pattern}|{known.pattern}")
-        return self if known is None else replace(self, known=known)
+        try:
+            known = KnownSecrets(self._secrets(body, others), also=self.known)
+        except Exception:  # noqa: BLE001  no message may end a worker; what cannot be masked for sure is not shown
+            _log.error("the secrets of a message could not be found, so that its errors are hidden", exc_info=True)
+            return self.without_errors()
+        return replace(self, known=known) if known else self
 
     def without_errors(self) -> "Masking":
         """This one, hiding the texts of errors as a whole: in free text a secret can be written in ways that no rule knows."""
@@ -314,7 +319,7 @@ def searchable(
     body: bytes, content_type: str | None, masking: Masking, *, error: str, words: Iterable[str], limit: int = SEARCH_LIMIT
 ) -> str:
     """What a message is found by: `words` (names, ids), the masked text of its error, and its body, masked, if that is JSON."""
-    parts = (*words, masking.masked_text(error), _masked_body(body, content_type, masking) or "")
+    parts = (*words, masking.error_text(error), _masked_body(body, content_type, masking) or "")
     return "\n".join(part for part in parts if part)[:limit]
 
 

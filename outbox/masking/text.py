@@ -9,8 +9,10 @@ hold a key of its own. Where it is doubtful how far a secret goes, more is maske
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from html import escape
+from itertools import islice
 from urllib.parse import quote, quote_plus
 
 from outbox.core.urls import without_passwords
@@ -24,14 +26,14 @@ _Masks = Callable[[str], bool]
 
 
 def mask_text(
-    text: str, masks: _Masks, mask: str, *, known: "re.Pattern[str] | None" = None, may_name: _Masks = lambda _: True
+    text: str, masks: _Masks, mask: str, *, known: "KnownSecrets | None" = None, may_name: _Masks = lambda _: True
 ) -> str:
     """`text` with `mask` in the place of each secret. `masks` says whether a key is named like one; `known` finds values.
 
     `may_name` says quickly that no key in a text can be named like a secret, as in most texts.
     """
     if known is not None:
-        text = known.sub(mask, text)
+        text = known.masked(text, mask)
     if _HARMLESS.fullmatch(text):
         return text
     text = without_passwords(text)
@@ -52,33 +54,91 @@ def secrets_in(text: str, masks: _Masks) -> Iterator[str]:
         yield text[start:end].strip("\"'")
 
 
-def known_pattern(secrets: Iterable[object]) -> "re.Pattern[str] | None":
-    """What finds any of `secrets` in a text, also as a driver, a repr, JSON or a URL writes them; None without any.
+class KnownSecrets:
+    """Values that are known to be secret, as they stand, or as a driver, a repr, JSON, HTML or a URL writes them.
 
     A value of one character is not looked for, and one of two or three only as a word of its own: they would be found
-    everywhere. The beginning of a longer one at the very end of the text is found too, since errors are cut to a length.
+    everywhere. The beginning of a longer one at the very end of a text is found too, since errors are cut to a length. False
+    if there is nothing to look for.
     """
-    forms: dict[str, None] = {}
-    for secret in list(secrets)[:MOST_SECRETS]:
-        forms.update(dict.fromkeys(_forms(str(secret)[:LONGEST_SECRET])))
-    if not forms:
-        return None
-    whole, beginnings = [], []
-    for form in sorted(forms, key=len, reverse=True):  # an alternative that is longer matches before its own beginning
-        escaped = re.escape(form)
-        if _ALL_DIGITS.fullmatch(form):  # a card's number is written in groups, or not
-            whole.append(r"(?<!\d)" + r"[ -]?".join(re.findall(r"\d", form)) + r"(?!\d)")
-        elif len(form) < _SHORT or form.isdecimal():
-            whole.append(rf"(?<!\w){escaped}(?!\w)")
-        else:
-            whole.append(escaped)
-        if len(form) > _CUT_TO:
-            rest = form[_CUT_TO:200]
-            optional = r"\S*"
-            if len(rest) < 60:
-                optional = "".join(f"(?:{re.escape(character)}" for character in rest) + ")?" * len(rest)
-            beginnings.append(rf"{re.escape(form[:_CUT_TO])}{optional}(?=(?:\.\.\.|…)?\s*\Z)")
-    return re.compile("|".join([*whole, *beginnings]))
+
+    def __init__(self, secrets: Iterable[object], *, also: "KnownSecrets | None" = None) -> None:
+        self.forms: dict[str, None] = {} if also is None else dict(also.forms)
+        for secret in islice(secrets, MOST_SECRETS):
+            self.forms |= dict.fromkeys(_forms(str(secret)[:LONGEST_SECRET]))
+
+    def __bool__(self) -> bool:
+        return bool(self.forms)
+
+    def masked(self, text: str, mask: str) -> str:
+        """`text` with `mask` in the place of each of them."""
+        # One pattern of all forms would take seconds to compile, on the event loop.
+        forms = self._by_kind
+        for form in forms.literals:
+            text = text.replace(form, mask)
+        if forms.numbers:
+            text = _ANY_NUMBER.sub(lambda match: _masked_number(match[0], forms.numbers, mask), text)
+        if forms.words:
+            text = _ANY_WORD.sub(lambda match: mask if match[0] in forms.words else match[0], text)
+        if forms.others is not None:
+            text = forms.others.sub(mask, text)
+        whole = text.rstrip().removesuffix("…").removesuffix("...")
+        for form in forms.literals:
+            if len(form) <= _CUT_TO:
+                break
+            start = whole.find(form[:_CUT_TO], max(0, len(whole) - max(len(form), _LONGEST_END)))
+            while start >= 0:
+                end = whole[start:]
+                if form.startswith(end) or not _SPACE.search(end):
+                    return f"{whole[:start]}{mask}{text[len(whole) :]}"
+                start = whole.find(form[:_CUT_TO], start + 1)
+        return text
+
+    @cached_property
+    def _by_kind(self) -> "_Forms":
+        literals: list[str] = []
+        numbers, words, others = set[str](), set[str](), []
+        for form in sorted(self.forms, key=len, reverse=True):  # a longer one may begin like a shorter one
+            if len(form) > _LONGEST_NUMBER:
+                literals.append(form)
+            elif _ALL_DIGITS.fullmatch(form):
+                numbers.add(form.replace(" ", "").replace("-", ""))
+            elif len(form) >= _SHORT and not form.isdecimal():
+                literals.append(form)
+            elif _ANY_WORD.fullmatch(form):
+                words.add(form)
+            else:
+                others.append(rf"(?<!\w){re.escape(form)}(?!\w)")
+        return _Forms(literals, numbers, words, re.compile("|".join(others)) if others else None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Forms:
+    """Found as they stand, the longest first; in groups of digits; as a word; and as a word that has other characters."""
+
+    literals: list[str]
+    numbers: set[str]
+    words: set[str]
+    others: "re.Pattern[str] | None"
+
+
+def _masked_number(text: str, numbers: set[str], mask: str) -> str:
+    """Digits in groups, with `mask` in the place of each of `numbers` that begins and ends where groups do."""
+    places = [place for place, character in enumerate(text) if character not in " -"]
+    digits = "".join(text[place] for place in places)
+    starts = [0, *(after for after in range(1, len(places)) if places[after] > places[after - 1] + 1)]
+    ends = {*starts[1:], len(places)}
+    lengths = sorted({len(number) for number in numbers}, reverse=True)
+    parts, done, behind = [], 0, 0
+    for start in starts:
+        if start < behind:
+            continue
+        for end in (start + length for length in lengths):
+            if end in ends and digits[start:end] in numbers:
+                parts += [text[done : places[start]], mask]
+                done, behind = places[end - 1] + 1, end
+                break
+    return "".join(parts) + text[done:]
 
 
 def _replaced(text: str, spans: Iterable[tuple[int, int]], mask: str) -> str:
@@ -95,6 +155,14 @@ def _replaced(text: str, spans: Iterable[tuple[int, int]], mask: str) -> str:
 _SHORT = 4
 _ALL_DIGITS = re.compile(r"\d(?:[ -]?\d){7,}")
 _CUT_TO = 8
+_LONGEST_NUMBER = 100
+"""Digits; a longer one is no card's or account's number, which may be written in groups."""
+_ANY_NUMBER = re.compile(r"(?<!\d)\d(?:[ -]?\d)+(?!\d)")
+_ANY_WORD = re.compile(r"\w+")
+_LONGEST_END = 400
+"""Characters at the end of a text in which the beginning of a secret is looked for at least."""
+_HALF_A_PAIR = re.compile(r"[\ud800-\udfff]")
+_SPACE = re.compile(r"\s")
 
 
 def _forms(secret: str) -> Iterator[str]:
@@ -106,8 +174,11 @@ def _forms(secret: str) -> Iterator[str]:
     yield repr(secret)[1:-1]
     for ascii_only in (True, False):
         yield json.dumps(secret, ensure_ascii=ascii_only)[1:-1]
-    yield quote(secret)
-    yield quote_plus(secret)
+    raw = secret.encode("utf-8", "surrogatepass")  # JSON may hold half a pair, "\\ud800"; brokers and databases do not
+    if _HALF_A_PAIR.search(secret):
+        yield from (_HALF_A_PAIR.sub(shown, secret) for shown in ("?", "\ufffd"))
+    yield quote(raw)
+    yield quote_plus(raw)
     yield escape(secret)
     yield " ".join(secret.split())
 

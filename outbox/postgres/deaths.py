@@ -96,7 +96,7 @@ class DeadLetterWriter:
             text(failure.worker),
             text(preview(payload.body, payload.content_type, masking)),
             text(_search(words, failure, payload, masking)),
-            text(masking.masked_text(failure.message)),
+            text(masking.error_text(failure.message)),
         )
 
     def trail(self, failed: FailedAttempt) -> str:
@@ -143,7 +143,7 @@ class DeadLetterWriter:
             text(failure.worker),
             text(preview(dead.body, dead.content_type, masking)),
             text(_search(words, failure, payload, masking)),
-            text(masking.masked_text(failure.message)),
+            text(masking.error_text(failure.message)),
         )
 
     def _trail(self, trail: Sequence[FailedAttempt]) -> str:

@@ -13,9 +13,9 @@ from outbox.core.events import (
     PoisonIsolated,
     Processed,
 )
-from outbox.engine.lifecycle import Stopping, run_until_stopped
+from outbox.engine.lifecycle import OPEN, Stopping, run_until_stopped
 from outbox.engine.worker import Work, WorkSettings
-from outbox.ports import Broker, Intake, Receive, Subscription
+from outbox.ports import Broker, Gate, Intake, Receive, Subscription
 from tests.contract.harness import EXCHANGE, Recorder
 from tests.support import eventually
 
@@ -51,12 +51,20 @@ class WatchedIntake:
 class Running:
     """A worker that runs, and what it tells."""
 
-    def __init__(self, broker: Broker, consumers: Sequence[Consumer], *, prefetch_count: int, grace_period: timedelta) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        consumers: Sequence[Consumer],
+        *,
+        prefetch_count: int,
+        grace_period: timedelta,
+        gate: Gate = OPEN,
+    ) -> None:
         self.recorder = Recorder()
         self.stopping = Stopping()
         settings = WorkSettings(exchange_name=EXCHANGE, retry_delays=(), prefetch_count=prefetch_count)
         self.broker = Watched(broker)
-        work = Work(self.broker, consumers, None, self.recorder, settings)
+        work = Work(self.broker, consumers, None, self.recorder, settings, gate_of=lambda _: gate)
         self.task = asyncio.create_task(
             run_until_stopped(work.run, self.stopping, grace_period=grace_period, handle_signals=False)
         )

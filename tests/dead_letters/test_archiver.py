@@ -17,7 +17,7 @@ from pamqp.commands import Basic
 from outbox import MessageRelay, ensure_outbox_schema_async
 from outbox.archiver import Archiver
 from outbox.core.events import Archived, DeadLettersMeasured, DependencyLost, DependencyRestored
-from outbox.core.outcome import Cause, Dead
+from outbox.core.outcome import Cause, Dead, Failure
 from outbox.dead_letters import DeadLetters
 from outbox.dead_letters.model import DeadLetterFilter
 from outbox.dead_letters.reader import DeadLetterListing
@@ -42,6 +42,8 @@ from tests.support.processes import peak_memory, running
 pytestmark = pytest.mark.rabbitmq
 
 MIB = 1024 * 1024
+KEPT = ("body", "exception_message", "failures", "properties")
+"""Columns that keep what came; the API masks them when it reads them."""
 
 
 @pytest.fixture
@@ -99,6 +101,20 @@ async def test_a_dead_letter_is_archived_with_its_failure_and_leaves_the_broker(
     assert (row["exception_type"], row["exception_message"]) == ("shop.PaymentError", "the card was declined")
     assert json.loads(row["headers"]) == {"tenant": "acme"}
     assert [entry["type"] for entry in json.loads(row["failures"])] == ["shop.PaymentError"]
+
+
+async def test_half_a_surrogate_pair_under_a_masked_key_is_archived(
+    database: str, pool: Pool, broker_url: str, broker: RabbitBroker, broker_admin: RabbitAdmin
+) -> None:
+    async with consuming(broker) as inbox:
+        await deliver(broker, message(id="m1", body=b'{"token":"\\ud800abcdefgh"}'))
+        failure = Failure("shop.PaymentError", "refused \ud800abcdefgh")
+        await (await inbox.next()).settle(Dead(Cause.REJECTED, failure))
+    async with archiving(database, broker_url, "mail"):
+        [row] = await archived(pool, 1)
+    shown = {name: value for name, value in row.items() if name not in KEPT}
+    assert not [name for name, value in shown.items() if "abcdefgh" in str(value)]
+    assert await empty(broker_admin)
 
 
 async def test_an_archiver_killed_between_commit_and_ack_leaves_one_row(

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outbox.masking import Masking
+from outbox.core.outcome import Failure
+from outbox.masking import HIDDEN, Masking
 
 MASKING = Masking()
 S = "h9Kx-27qLw"
@@ -269,3 +270,39 @@ def test_the_beginning_of_a_secret_at_the_end_of_a_text_that_was_cut_is_masked()
     masking = MASKING.of_message(json.dumps({"secret": secret}).encode())
     assert masking.masked_text(f"refused {secret[:15]}") == "refused ***"
     assert masking.masked_text(f"refused {secret[:15]}…") == "refused ***…"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("card 4111 1111 1111 1111 2 declined", "card *** 2 declined"),
+        ("x4111-1111-1111-1111.", "x***."),
+        ("1 4111 1111 1111 1111", "1 ***"),
+        ("4111111111111111 4111 1111 1111 1111", "*** ***"),
+        ("41111111111111112", "41111111111111112"),
+        ("pin 1234, 12345 and a1234", "pin ***, 12345 and a1234"),
+    ],
+)
+def test_a_number_is_found_in_groups_of_digits_and_not_inside_of_another(text: str, shown: str) -> None:
+    of_message = Masking().of_message(b'{"card_number": "4111111111111111", "pin": 1234}')
+    assert of_message.masked_text(text) == shown
+
+
+@pytest.mark.parametrize("secret", ["\ud800abcdefgh", "abcdefgh\udfff", "\udcffabc-defgh"])
+def test_half_a_surrogate_pair_in_a_secret_is_found_too(secret: str) -> None:
+    of_message = Masking().of_message(json.dumps({"token": secret}).encode(), {"x-api-key": secret})
+    assert of_message.masked_text(f"refused {secret}, {json.dumps(secret)}") == 'refused ***, "***"'
+    stored = secret.encode(errors="replace").decode()  # as what is kept in RabbitMQ
+    assert of_message.masked_text(f"refused {stored}") == "refused ***"
+
+
+def test_errors_are_hidden_where_a_messages_secrets_cannot_be_found(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(secret: str) -> None:
+        raise LookupError
+
+    monkeypatch.setattr("outbox.masking.text._forms", broken)
+    of_message = Masking().of_message(b'{"token": "abcdefgh"}')
+    assert of_message.failure(Failure("ValueError", "refused abcdefgh", "")) == Failure("ValueError", HIDDEN, "")
+    assert "errors are hidden" in caplog.text

@@ -24,6 +24,9 @@ from tests.servers.postgres import OwnPostgres
 from tests.servers.proxy import Proxy, Towards
 from tests.support import eventually
 
+KEPT = ("body", "exception_message", "failures")
+"""Columns that keep what came; the API masks them when it reads them."""
+
 
 @dataclass
 class Handling:
@@ -72,6 +75,42 @@ async def test_an_idle_worker_is_woken_by_each_of_many_commits(broker: PostgresB
             await send(other_broker, message("order.placed", str(number).encode()))
             delivery = await taken.next()  # the poll would come after an hour
             await delivery.settle(DONE)
+
+
+async def test_an_outcome_that_cannot_be_written_down_keeps_no_other_from_it_and_comes_again(
+    broker: PostgresBroker, pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("outbox.transports.postgres.delivery.BROKEN_PAUSE", timedelta(milliseconds=50))
+    async with taking(broker, "mail", "#") as taken:
+        await send(broker, message("order.placed", b"good"), message("order.placed", b"bad"))
+        by_body = {delivery.message.body: delivery for delivery in (await taken.next(), await taken.next())}
+
+        with monkeypatch.context() as patch:
+
+            def broken(*_: object, **__: object) -> None:
+                raise LookupError("a bug of ours")
+
+            patch.setattr("outbox.postgres.deaths.DeadLetterWriter.of_delivery", broken)
+            answers = await asyncio.gather(
+                by_body[b"good"].settle(DONE),
+                by_body[b"bad"].settle(Dead(Cause.REJECTED, FAILURE)),
+                return_exceptions=True,
+            )
+        assert answers[0] is None
+        assert isinstance(answers[1], LookupError)
+        again = await taken.next()
+        assert (again.message.body, again.attempt) == (b"bad", 1)
+        await again.settle(Dead(Cause.REJECTED, FAILURE))
+    assert await pool.fetchval("select count(*) from outbox_dead_letter") == 1
+
+
+async def test_half_a_surrogate_pair_under_a_masked_key_becomes_a_dead_letter(broker: PostgresBroker, pool: Pool) -> None:
+    async with taking(broker, "mail", "#") as taken:
+        await send(broker, message("order.placed", b'{"token":"\\ud800abcdefgh"}'))
+        await (await taken.next()).settle(Dead(Cause.REJECTED, Failure("ValueError", "refused \ud800abcdefgh")))
+    [row] = await pool.fetch("select * from outbox_dead_letter")
+    shown = {name: value for name, value in row.items() if name not in KEPT}
+    assert not [name for name, value in shown.items() if "abcdefgh" in str(value)]
 
 
 async def test_rows_that_another_program_inserts_wake_the_worker(broker: PostgresBroker, pool: Pool) -> None:

@@ -1,11 +1,14 @@
 """URLs: which server they name, and never their passwords."""
 
+from datetime import timedelta
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from outbox.core.urls import ServerKind, amqp_url, postgres_url, redacted, server_kind
 from outbox.errors import UrlError
+from outbox.transports.rabbitmq.connection import OwnedConnection
 
 POSTGRES_SPELLINGS = [
     "postgresql://",
@@ -29,6 +32,10 @@ def test_an_amqp_url_stays_as_it_is(url: str) -> None:
     assert amqp_url(url) == url
 
 
+def connection_to(url: str) -> OwnedConnection:
+    return OwnedConnection(url, purpose="tests", connect_timeout=timedelta(seconds=1))
+
+
 @pytest.mark.parametrize(
     ("check", "url", "complaint"),
     [
@@ -43,6 +50,8 @@ def test_an_amqp_url_stays_as_it_is(url: str) -> None:
         (server_kind, "postgresql://u:geheim@h\u2100x/db", "cannot be read"),
         (server_kind, None, "as text, not NoneType"),
         (server_kind, b"postgresql://u:geheim@h", "as text, not bytes"),
+        (connection_to, "amqp://u:geheim@/vhost", "no host and port that can be read"),
+        (connection_to, "amqp://u:geheim@xn--a/vhost", "no host and port that can be read"),
     ],
 )
 def test_a_url_that_is_none_of_ours_is_refused_without_its_password(check: object, url: object, complaint: str) -> None:

@@ -18,7 +18,7 @@ import pytest
 from pydantic import BaseModel, field_validator
 
 from outbox import Consumer, Worker, consume
-from outbox.core.events import SettleFailed
+from outbox.core.events import ConsumerStarted, Paused, SettleFailed
 from outbox.core.outcome import DONE, RETURNED, DeliveryOutcome, Done
 from outbox.errors import (
     BrokerUnavailableError,
@@ -31,7 +31,7 @@ from outbox.errors import (
 )
 from outbox.ports import CONFIRMED, Delivery, Intake, Receive, Subscription
 from outbox.transports.memory import MemoryBroker
-from tests.contract.support import message
+from tests.contract.support import existing, message
 from tests.contract.workers import Running
 from tests.support import eventually
 from tests.worker.support import SOON, TIMEOUT, running
@@ -165,6 +165,32 @@ class FlakyDelivery:
             raise self._broker.settle_errors.pop(0)
         self._broker.outcomes.append(outcome)
         await self._delivery.settle(outcome)
+
+
+class HandGate:
+    """Closed and opened by hand."""
+
+    def __init__(self) -> None:
+        self._closed, self._opened = asyncio.Event(), asyncio.Event()
+        self.open()
+
+    @property
+    def closed(self) -> bool:
+        return self._closed.is_set()
+
+    async def opened(self) -> None:
+        await self._opened.wait()
+
+    async def closing(self) -> None:
+        await self._closed.wait()
+
+    def close(self) -> None:
+        self._opened.clear()
+        self._closed.set()
+
+    def open(self) -> None:
+        self._closed.clear()
+        self._opened.set()
 
 
 async def test_a_broker_that_is_away_at_the_start_is_waited_for_with_one_warning(caplog: pytest.LogCaptureFixture) -> None:
@@ -460,6 +486,54 @@ async def test_a_broken_settlement_that_cannot_be_given_back_either_ends_no_work
     await broker.send([message("order.placed")], timeout=TIMEOUT)
     await worker.processed(1)
     await worker.stop()
+
+
+async def test_what_cannot_be_given_back_for_long_goes_back_with_its_subscription(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("outbox.engine.delivery.UNEXPECTED_PAUSE", timedelta(milliseconds=5))
+    monkeypatch.setattr("outbox.engine.delivery.MOST_RETURNS", 3)
+    broker = Flaky()
+    broker.settle_errors = [RuntimeError("a bug in an adapter")] * 5  # of the outcome, and of four attempts to give it back
+    worker = Running(broker, [Consumer("order.*", mail, queue="mail")], prefetch_count=1, grace_period=TIMEOUT)
+    await worker.started(1)
+    await broker.send([message("order.placed")], timeout=TIMEOUT)
+    await worker.processed(1)
+    assert broker.outcomes == [DONE]
+    assert len(worker.recorder.of(ConsumerStarted)) == 2
+    await worker.stop()
+
+
+@pytest.mark.parametrize("error", [BrokerUnavailableError("away"), RuntimeError("a bug in an adapter")])
+async def test_a_queue_is_paused_and_resumed_though_a_delivery_cannot_be_settled(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    monkeypatch.setattr("outbox.engine.delivery.UNEXPECTED_PAUSE", timedelta(milliseconds=20))
+    broker, gate = Flaky(), HandGate()
+    broker.settle_errors = [error] * 1_000_000
+    consumers = [Consumer("order.*", mail, queue="mail")]
+    worker = Running(broker, consumers, prefetch_count=2, grace_period=TIMEOUT, gate=gate)
+    await worker.started(1)
+    await broker.send([message("order.placed")], timeout=TIMEOUT)
+    await eventually(lambda: worker.recorder.of(SettleFailed), timeout=SOON)
+    gate.close()
+    await eventually(lambda: worker.recorder.of(Paused), timeout=SOON)
+    broker.settle_errors.clear()
+    gate.open()
+    await worker.processed(1)
+    assert broker.outcomes[-1] == DONE
+    await worker.stop()
+
+
+async def test_half_a_surrogate_pair_under_a_masked_key_ends_no_worker() -> None:
+    async def refuse(body: bytes) -> None:
+        raise ValueError(body)
+
+    broker = MemoryBroker(exchange_name="shop")
+    consumer = Consumer("order.*", refuse, queue="mail", retry_delays=())
+    worker = Worker(broker=broker, consumers=[consumer], exchange_name="shop", enable_metrics=False)
+    await existing(broker, "mail", "order.*")
+    async with running(worker):
+        await broker.send([message("order.placed", body) for body in (b'{"token":"\\ud800abcdefgh"}', b"{}")], timeout=TIMEOUT)
+        await eventually(lambda: len(broker.dead_letters("mail")) == 2, timeout=SOON)
 
 
 async def test_a_settlement_that_breaks_when_it_is_tried_again_gives_the_message_back(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -217,6 +217,8 @@ def _instant(seconds: float) -> datetime:
 
 MOST_AT_ONCE = 1_000
 """Most outcomes in one statement."""
+BROKEN_PAUSE = timedelta(seconds=5)
+"""Before a delivery comes again whose outcome could not be written for a reason that none should have."""
 LONGEST_DELAY = timedelta(days=365_000)
 """A retry that is asked for later comes then: no calendar holds more."""
 
@@ -243,8 +245,16 @@ class _Settlement:
             self.written.set_result(None)
 
     def fail(self, reason: str) -> None:
+        self._raise(StaleDeliveryError(reason))
+
+    def break_with(self, error: Exception) -> None:
+        """The caller gets `error`, and the delivery comes again in a while, so that it does not spin."""
+        self._raise(error)
+        self.outcome = Postponed(BROKEN_PAUSE)
+
+    def _raise(self, error: Exception) -> None:
         if not self.written.done():
-            self.written.set_exception(StaleDeliveryError(reason))
+            self.written.set_exception(error)
             self.written.exception()  # marks it as seen: a caller that was cancelled waits no more
 
 
@@ -314,7 +324,11 @@ class Settling:
                 batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), MOST_AT_ONCE))]
                 groups: dict[str, list[_Row]] = {}
                 for settlement in batch:
-                    statement, arguments = self._statement(settlement)
+                    try:
+                        statement, arguments = self._statement(settlement)
+                    except Exception as error:  # noqa: BLE001  one that cannot be put in words must not keep the others
+                        settlement.break_with(error)
+                        statement, arguments = self._statement(settlement)
                     groups.setdefault(statement, []).append((settlement, arguments))
                 left = [each for statement, rows in groups.items() for each in await self._write(statement, rows)]
                 if not left:

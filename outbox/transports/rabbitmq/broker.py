@@ -263,7 +263,7 @@ class RunningSubscription:
         if self._channel is not None:
             # Messages that run alone go back with care, see `CopySettlement.give_back`.
             for arrival in [arrival for arrival in self._channel.in_hand.values() if arrival.mark is not None]:
-                with suppress(StaleDeliveryError):
+                with suppress(StaleDeliveryError, BrokerUnavailableError):  # closing gives it back, too
                     await RabbitDelivery(arrival, self._channel, self._settlement).settle(RETURNED)
             await self._channel.close()
             self._channel = None

@@ -243,10 +243,11 @@ async def _close(connection: "AbstractConnection") -> None:
 
 
 def _with_defaults(url: str, purpose: str) -> URL:
-    parsed = None
+    host = None
     with suppress(ValueError):
         parsed = URL(url)
-    if parsed is None or not parsed.host:
+        host = parsed.host  # which may be no name either, such as "xn--a"
+    if not host:
         raise UrlError(
             "url has no host and port that can be read: write amqp://user:password@host:5672/vhost, "
             "with special characters percent-encoded"
