@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 CEILINGS = {
     "Python files": 217,
-    "lines of Python": 42_738,
+    "lines of Python": 42_850,
     "modules with one importer": 41,
     "private functions named once, %": 13.0,
     "modules named …ing": 9,

@@ -55,7 +55,7 @@ def everything(folder: Path, settings: dict[str, str], *, name: str = "app") -> 
 
 def _says_that_queues_are_bound(process: OurProcess, settings: dict[str, str]) -> None:
     """What is sent before a queue is bound goes to the others only."""
-    if "worker" in settings.get("OUTBOX_RUN", "worker"):
+    if "worker" in settings.get("OUTBOX_RUN", "worker") and "OUTBOX_LOG_LEVEL" not in settings:
         for consumer in consumers:
             process.says(f"consumes queue {consumer.queue}, bound")
 
