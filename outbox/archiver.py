@@ -57,7 +57,7 @@ class Archiver:
         heartbeat_interval: float = HEARTBEAT_INTERVAL,
         max_batch_bytes: int = MAX_BATCH_BYTES,
     ) -> None:
-        from outbox.postgres.names import TableName
+        from outbox.postgres.queries import TableName
 
         exactly_one(db_engine_url=db_engine_url, db_pool=db_pool)
         self._broker = require_one_dead_letter_source(

@@ -20,9 +20,9 @@ from outbox.engine.tasks import ungrouped
 from outbox.errors import BrokerUnavailableError, ConfigurationError
 from outbox.postgres.history import drop_partitions, ensure_partitions
 from outbox.postgres.inbox import PostgresInbox, inbox_beside
-from outbox.postgres.names import TableName
 from outbox.postgres.pool import borrow_from, given_or_open, taken_from, unavailable_errors
 from outbox.postgres.pruning import PostgresLease, Pruning
+from outbox.postgres.queries import TableName
 from outbox.postgres.schema import check_outbox_table
 from outbox.reporting.statistics import thin_stats
 from outbox.runtime.brokers import open_broker

@@ -15,7 +15,7 @@ from outbox.errors import TransactionRequiredError
 from outbox.postgres.handles import async_writer, is_async, sync_writer
 from outbox.postgres.handles.insert import Statements, cancelling, execute_async, execute_sync, publishing
 from outbox.postgres.handles.shapes import AsyncHandle, SyncHandle
-from outbox.postgres.names import TableName
+from outbox.postgres.queries import TableName
 
 _log = logging.getLogger("outbox")
 

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from outbox.ports import Observer, Transport
     from outbox.postgres.history import SentFacts
     from outbox.postgres.index_positions import ScanStart
-    from outbox.postgres.names import TableName
     from outbox.postgres.pool import Pool
+    from outbox.postgres.queries import TableName
     from outbox.postgres.relays import OtherRelay
     from outbox.postgres.store import PostgresStore
     from outbox.runtime.brokers import BrokerSource
@@ -229,7 +229,7 @@ class MessageRelay:
         max_batch_bytes: int = MAX_BATCH_BYTES,
         max_body_bytes: int = MAX_BODY_BYTES,
     ) -> None:
-        from outbox.postgres.names import TableName
+        from outbox.postgres.queries import TableName
 
         exactly_one(db_engine_url=db_engine_url, db_pool=db_pool)
         chosen = require_one_broker(rmq_connection=rmq_connection, rmq_connection_url=rmq_connection_url, broker=broker)
@@ -308,7 +308,12 @@ class MessageRelay:
         from outbox.postgres.pool import borrow_from, connect_to, given_or_open
 
         if self._pool is not None:
-            self._require_room(self._pool)
+            needed = self._settings.lanes + SPARE_CONNECTIONS + (0 if self._listen_url else BELL_CONNECTIONS)
+            if self._pool.get_max_size() < needed:
+                raise ConfigurationError(
+                    f"db_pool has room for {self._pool.get_max_size()} connections, and {self._settings.lanes} lanes need "
+                    f"{needed}: make it larger (max_size={needed}), or use fewer lanes"
+                )
         size = self._settings.lanes + SPARE_CONNECTIONS
         observer = build_observer(enable_metrics=self._enable_metrics)
         with ungrouped():
@@ -380,15 +385,6 @@ class MessageRelay:
             yield keep_saying
         finally:
             await ours.release()
-
-    def _require_room(self, pool: "Pool") -> None:
-        bell = 0 if self._listen_url else BELL_CONNECTIONS
-        needed = self._settings.lanes + SPARE_CONNECTIONS + bell
-        if pool.get_max_size() < needed:
-            raise ConfigurationError(
-                f"db_pool has room for {pool.get_max_size()} connections, and {self._settings.lanes} lanes need {needed}: "
-                f"make it larger (max_size={needed}), or use fewer lanes"
-            )
 
 
 def _clean_up(value: CleanUp | str | timedelta) -> tuple[bool, timedelta | None]:

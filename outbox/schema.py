@@ -11,8 +11,8 @@ from datetime import timedelta
 import asyncpg
 
 from outbox.core.urls import postgres_url
-from outbox.postgres.names import TableName
 from outbox.postgres.pool import CONNECT_TIMEOUT, close_quietly, unavailable_errors
+from outbox.postgres.queries import TableName
 from outbox.postgres.schema.ensure import Plan, ensure_schema, ensure_table, run, run_sync
 from outbox.postgres.schema.hosts import downgrade, include_name, include_name_beside, upgrade
 from outbox.postgres.schema.objects import OUTBOX_TABLE, outbox_table

@@ -96,7 +96,7 @@ class Worker:
         max_batch_bytes: int = MAX_BATCH_BYTES,
         max_body_bytes: int = MAX_BODY_BYTES,
     ) -> None:
-        from outbox.postgres.names import TableName
+        from outbox.postgres.queries import TableName
 
         self._broker = require_one_consumable_broker(
             rmq_connection=rmq_connection, rmq_connection_url=rmq_connection_url, broker=broker
@@ -106,7 +106,12 @@ class Worker:
         self._given_pool = db_pool
         if db_engine_url is not None or db_pool is not None:
             exactly_one(db_engine_url=db_engine_url, db_pool=db_pool)
-        self._require_database()
+        if self._url is None and self._given_pool is None:
+            self._refuse(self._wanting(*_OF_A_DATABASE), "give the worker db_engine_url or db_pool")
+        elif self._url is None:
+            self._refuse(self._wanting("session"), "give the worker db_engine_url, a session cannot be made of db_pool")
+        elif self._wanting("session") and find_spec("sqlalchemy") is None:
+            raise MissingExtraError(purpose="A consumer's session", extra="sqlalchemy")
         self._table = TableName.parse(table_name)
         self._masking = masking
         self._byte_limits = byte_limits(max_batch_bytes=max_batch_bytes, max_body_bytes=max_body_bytes)
@@ -256,15 +261,6 @@ class Worker:
 
     def _wanting(self, *names: str) -> list[Consumer]:
         return [consumer for consumer in self._consumers if _wants(consumer).intersection(names)]
-
-    def _require_database(self) -> None:
-        """Raises unless there is a database of the right kind for every consumer that wants one."""
-        if self._url is None and self._given_pool is None:
-            self._refuse(self._wanting(*_OF_A_DATABASE), "give the worker db_engine_url or db_pool")
-        elif self._url is None:
-            self._refuse(self._wanting("session"), "give the worker db_engine_url, a session cannot be made of db_pool")
-        elif self._wanting("session") and find_spec("sqlalchemy") is None:
-            raise MissingExtraError(purpose="A consumer's session", extra="sqlalchemy")
 
     @staticmethod
     def _refuse(consumers: Sequence[Consumer], advice: str) -> None:

@@ -18,17 +18,17 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CEILINGS = {
-    "Python files": 217,
-    "lines of Python": 42_850,
-    "modules with one importer": 41,
-    "private functions named once, %": 13.0,
+    "Python files": 210,
+    "lines of Python": 42_740,
+    "modules with one importer": 36,
+    "private functions named once, %": 12.8,
     "modules named …ing": 9,
-    "import edges": 1_132,
+    "import edges": 1_088,
     "import cycles": 0,
     "docstrings that lean on another": 0,
     "files in import circles of the dashboard": 0,
 }
-FLOORS = {"full-line comments, %": 0.91}
+FLOORS = {"full-line comments, %": 0.92}
 """Where concurrency, SQL and protocol need a reason, it stands next to the line."""
 LEANING = re.compile(r"(The same\b|The whole of\b|Whatever\b|Likewise\b|Whoever\b)")
 FRONTEND_IMPORT = re.compile(r"""^(?:import|export)\b[^;'"]*?from\s+["'](\.[^"']+)["']""", re.MULTILINE)

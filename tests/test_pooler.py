@@ -12,8 +12,8 @@ import pytest
 from outbox import Consumer, MessageRelay, OutboxMessage, Publisher, Worker, ensure_outbox_schema_async
 from outbox.engine.lifecycle import Stopping
 from outbox.engine.observers import Observers
-from outbox.postgres.names import TableName
 from outbox.postgres.pool import Pool, connect_to, is_direct, open_pool
+from outbox.postgres.queries import TableName
 from outbox.reporting import Component, ComponentKind, ReportingSettings, reporting
 from outbox.reporting.pauses import Pause, PauseScope, pause
 from tests.servers.pgbouncer import SESSIONS, pooled

@@ -22,9 +22,8 @@ from outbox.admin.admin import Admin
 from outbox.admin.principals import Principal, Role, TokenEntry, hash_of, text_of
 from outbox.admin.problems import Code, Problem
 from outbox.errors import DatabaseUnavailableError
-from outbox.postgres.names import TableName
 from outbox.postgres.pool import Connection
-from outbox.postgres.queries import queries, query
+from outbox.postgres.queries import TableName, queries, query
 from outbox.postgres.schema.objects import satellite_names
 
 

@@ -9,9 +9,8 @@ from typing import Any
 import asyncpg
 
 from outbox.dead_letters.filters import Arguments
-from outbox.postgres.names import TableName
 from outbox.postgres.pool import Connection
-from outbox.postgres.queries import queries, query, render
+from outbox.postgres.queries import TableName, queries, query, render
 from outbox.postgres.schema.objects import outbox_names, satellite_names
 
 COUNTED = 10_000

@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 import asyncpg
 
 from outbox.core import topics
-from outbox.postgres.names import TableName
 from outbox.postgres.pool import Connection, reason_of
-from outbox.postgres.queries import queries, query
+from outbox.postgres.queries import TableName, queries, query
 from outbox.postgres.schema.objects import satellite_names
 
 LOOK_TIMEOUT = timedelta(seconds=5)

@@ -7,8 +7,7 @@ from typing import Any
 
 from outbox.dead_letters.actions import Action
 from outbox.dead_letters.model import PARKED_PREFIX, DeadLetterFilter, DeadLetterStatus, FacetField, GroupBy, Source
-from outbox.postgres.names import TableName
-from outbox.postgres.queries import query
+from outbox.postgres.queries import TableName, query
 from outbox.postgres.schema.objects import SATELLITES
 
 _FILE = "letters.sql"

@@ -27,8 +27,8 @@ from outbox.dead_letters.filters import Arguments, Selecting
 from outbox.dead_letters.model import DeadLetterFilter
 from outbox.errors import DatabaseUnavailableError, RefusedError
 from outbox.masking import Masking
-from outbox.postgres.names import TableName
 from outbox.postgres.pool import Connection, Pool
+from outbox.postgres.queries import TableName
 
 LOOKED_AT = 1_000
 """Most messages that one look is for."""

@@ -31,9 +31,8 @@ from outbox.dead_letters.model import (
     Source,
 )
 from outbox.masking import Masking, preview, sized
-from outbox.postgres.names import TableName
 from outbox.postgres.pool import Connection, Pool, taken_from, unavailable_errors
-from outbox.postgres.queries import queries
+from outbox.postgres.queries import TableName, queries
 from outbox.postgres.schema.objects import SATELLITES
 
 MOST_AT_ONCE = 1_000

@@ -21,8 +21,8 @@ from outbox.dead_letters.changes import TIMEOUT, Changes, HasQueue, Request, Sta
 from outbox.dead_letters.operations import ResultRefresher, end, operation_of
 from outbox.engine.lifecycle import Stopping
 from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError
-from outbox.postgres.names import TableName
 from outbox.postgres.pool import Connection, Pool
+from outbox.postgres.queries import TableName
 
 BATCH = 500
 """Letters that are changed in one transaction."""

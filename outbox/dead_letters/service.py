@@ -34,8 +34,8 @@ from outbox.dead_letters.runner import OperationsRunner
 from outbox.errors import ConfigurationError
 from outbox.masking import Masking
 from outbox.postgres.inbox import RETENTION
-from outbox.postgres.names import TableName
 from outbox.postgres.pool import Pool, close_pool, open_pool
+from outbox.postgres.queries import TableName
 from outbox.runtime.brokers import open_broker, require_one_consumable_broker
 from outbox.runtime.observing import build_observer
 
@@ -232,7 +232,10 @@ class DeadLetters:
         )
         request = Request(action=Action.REQUEUE, options=options, by=by, reason=reason)
         if edit is not None:
-            return await self._edited(request, selector, edit, also)
+            ids = [] if isinstance(selector, DeadLetterFilter) else _ids(selector)
+            if len(ids) != 1 or rate is not None or canary is not None:
+                raise ConfigurationError("an edit is for one dead letter, named by its id, and done at once")
+            return await (await self._open()).editing.requeue(request, ids[0], edit, also=also)
         return await self._do(request, selector, expected, also)
 
     async def discard(
@@ -376,14 +379,6 @@ class DeadLetters:
         if len(ids) > AT_ONCE or request.options.rate is not None or request.options.canary is not None:
             return await parts.operations.create(request, ids, also=also, require=require)
         return await parts.changes.at_once(request, ids, also=also, require=require)
-
-    async def _edited(
-        self, request: Request, selector: Selector, edit: Edit, also: Also[Repaired | Operation] | None
-    ) -> Repaired:
-        ids = [] if isinstance(selector, DeadLetterFilter) else _ids(selector)
-        if len(ids) != 1 or request.options.rate is not None or request.options.canary is not None:
-            raise ConfigurationError("an edit is for one dead letter, named by its id, and done at once")
-        return await (await self._open()).editing.requeue(request, ids[0], edit, also=also)
 
     def _options(self, max_items: int | None, *, force: bool = False) -> Options:
         return Options(force=force, max_items=max_items, retention=self._retention)

@@ -9,11 +9,10 @@ import asyncpg
 
 from outbox.core.findings import Finding, Severity, error, warning
 from outbox.core.urls import ServerKind, server_kind
-from outbox.doctor.database import Examination, examine_audit, examine_listening
-from outbox.doctor.schema import examine_schema
+from outbox.doctor.database import Examination, examine_audit, examine_listening, examine_schema
 from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError, OutboxError, SchemaError
-from outbox.postgres.names import TableName
 from outbox.postgres.pool import connect_to, unavailable_errors
+from outbox.postgres.queries import TableName
 from outbox.postgres.schema.check import schema_of
 from outbox.runtime.brokers import destination_of, own_database
 

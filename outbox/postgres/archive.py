@@ -13,9 +13,8 @@ from outbox.errors import DatabaseUnavailableError, SchemaError
 from outbox.masking import Masking
 from outbox.ports import DeadMessage
 from outbox.postgres.deaths import DeadLetterWriter, Storable, recorded
-from outbox.postgres.names import TableName
 from outbox.postgres.pool import Connection, Pool, taken_from, unavailable_errors
-from outbox.postgres.queries import query
+from outbox.postgres.queries import TableName, query
 from outbox.postgres.schema import check_archive_tables
 from outbox.postgres.schema.objects import SATELLITES
 

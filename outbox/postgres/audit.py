@@ -10,9 +10,8 @@ from datetime import datetime
 from typing import Any, Literal
 
 from outbox.postgres.deaths import Storable
-from outbox.postgres.names import TableName
 from outbox.postgres.pool import Connection
-from outbox.postgres.queries import query
+from outbox.postgres.queries import TableName, query
 from outbox.postgres.schema.objects import satellite_names
 
 AuditOutcome = Literal["done", "denied", "failed"]

@@ -13,10 +13,9 @@ import asyncpg
 from outbox.core.byte_limits import ByteLimits
 from outbox.core.message import Lane, PendingMessage
 from outbox.postgres.index_positions import PRIORITIES, IndexPositions, ScanStart
-from outbox.postgres.names import TableName
 from outbox.postgres.ordering import Lanes, lane_of
 from outbox.postgres.pool import COMMAND_TIMEOUT, Connection
-from outbox.postgres.queries import queries
+from outbox.postgres.queries import TableName, queries
 from outbox.postgres.rows import UNREADABLE, Rows
 from outbox.postgres.schema.objects import outbox_names
 

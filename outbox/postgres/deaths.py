@@ -10,8 +10,7 @@ from outbox.core.fingerprint import fingerprint
 from outbox.core.outcome import Failure
 from outbox.masking import Masking, preview, searchable
 from outbox.ports import DeadMessage
-from outbox.postgres.names import TableName
-from outbox.postgres.queries import queries
+from outbox.postgres.queries import TableName, queries
 from outbox.postgres.schema.objects import SATELLITES
 
 _ANY_TEXT = ("UTF8", "SQL_ASCII")

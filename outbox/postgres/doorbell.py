@@ -19,8 +19,8 @@ from outbox.core.events import WakeMode, WakeModeChanged
 from outbox.engine.lifecycle import Pauses
 from outbox.errors import DatabaseUnavailableError, SchemaError
 from outbox.ports import Observer
-from outbox.postgres.names import BellName, TableName
 from outbox.postgres.pool import DRIVER_ERRORS, Connect, Connection, unavailable_errors
+from outbox.postgres.queries import BellName, TableName
 
 REBUILD_PAUSE = timedelta(milliseconds=500)
 """Wait before a lost listening connection is opened again."""

@@ -21,9 +21,8 @@ import asyncpg
 from outbox.core.events import HistoryLost
 from outbox.core.message import Message
 from outbox.ports import Observer
-from outbox.postgres.names import TableName, quoted
 from outbox.postgres.pool import COMMAND_TIMEOUT, Connection, reason_of, roll_back_quietly
-from outbox.postgres.queries import queries, render
+from outbox.postgres.queries import TableName, queries, quoted, render
 from outbox.postgres.schema.objects import SATELLITES, satellite_names
 
 DAYS_AHEAD = 3

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from outbox.ports import Marks
-from outbox.postgres.names import TableName
 from outbox.postgres.pool import Connect, unavailable_errors
-from outbox.postgres.queries import queries, render
+from outbox.postgres.queries import TableName, queries, render
 from outbox.postgres.schema.objects import SATELLITES
 
 RETENTION = timedelta(days=30)
@@ -75,7 +74,9 @@ class Inbox:
         literals = [f"'{mark}'" for mark in ids]
         # At least one millisecond: for PostgreSQL none is forever.
         patience = max(1, math.ceil(marks.patience / timedelta(milliseconds=1)))
-        arguments = {"queue": _literal(marks.queue), "patience": str(patience)}
+        plain = _PLAIN.fullmatch(marks.queue)
+        queue = f"'{marks.queue}'" if plain else f"convert_from(decode('{marks.queue.encode().hex()}', 'hex'), 'UTF8')"
+        arguments = {"queue": queue, "patience": str(patience)}
         if len(ids) == 1:
             return Marking(render(self._statements["mark_one"], message_id=literals[0], **arguments), ids)
         return Marking(render(self._statements["mark_all"], message_ids=", ".join(literals), **arguments), ids)
@@ -107,9 +108,3 @@ class PostgresInbox:
             async with self._connect() as connection:
                 status = await connection.execute(self._statement, older_than, limit)
         return int(status.rpartition(" ")[2])
-
-
-def _literal(text: str) -> str:
-    if _PLAIN.fullmatch(text):
-        return f"'{text}'"
-    return f"convert_from(decode('{text.encode().hex()}', 'hex'), 'UTF8')"

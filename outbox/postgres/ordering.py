@@ -9,9 +9,8 @@ import asyncpg
 from outbox.core.message import Lane, OrderingPolicy
 from outbox.engine.ordering import OrderingRules
 from outbox.postgres.index_positions import ScanStart
-from outbox.postgres.names import TableName
 from outbox.postgres.pool import COMMAND_TIMEOUT, Connection
-from outbox.postgres.queries import queries
+from outbox.postgres.queries import TableName, queries
 
 LONGEST_RUN = 100
 """Rows of one lane in one claim: each is sent when the one before it is confirmed."""

@@ -5,9 +5,8 @@ from uuid import uuid4
 
 import asyncpg
 
-from outbox.postgres.names import TableName
 from outbox.postgres.pool import Pool, taken_from, unavailable_errors
-from outbox.postgres.queries import queries
+from outbox.postgres.queries import TableName, queries
 from outbox.postgres.schema.objects import satellite_names
 
 TIMEOUT = timedelta(seconds=60)

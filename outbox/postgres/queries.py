@@ -1,9 +1,94 @@
-"""Named SQL blocks in files next to the code, rendered once with quoted names."""
+"""Statements, read from the files in `sql/`, and the names in them: validated, quoted, and never shared by two tables."""
 
+import hashlib
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+
+from outbox.errors import IdentifierError
+
+LONGEST_IDENTIFIER = 63
+"""PostgreSQL cuts longer names silently (NAMEDATALEN - 1, in bytes)."""
+ASLEEP_KEYS = 4
+"""Two writers that try one key in the same instant take each other for a sleeper; with several keys they seldom do."""
+
+_FORM = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*", re.ASCII)
+
+
+def quoted(name: str, *, kind: str = "table") -> str:
+    """`name` as a quoted identifier. Raises `IdentifierError` for what is not a plain one of at most 63 bytes."""
+    if not isinstance(name, str) or not _FORM.fullmatch(name) or len(name) > LONGEST_IDENTIFIER:
+        raise IdentifierError(
+            f"{name!r} cannot be a {kind} name: use letters, digits, underscores, at most {LONGEST_IDENTIFIER} of them"
+        )
+    return f'"{name}"'
+
+
+def derived(base: str, suffix: str) -> str:
+    """A name made of `base` and `suffix`, at most 63 bytes long, different for different bases."""
+    name = f"{base}_{suffix}"
+    if len(name) <= LONGEST_IDENTIFIER:
+        return name
+    digest = hashlib.sha256(base.encode()).hexdigest()[:8]
+    return f"{base[: LONGEST_IDENTIFIER - len(suffix) - 10]}_{digest}_{suffix}"
+
+
+@dataclass(frozen=True, slots=True)
+class TableName:
+    """A table, in a schema or wherever the search path finds it."""
+
+    name: str
+    schema: str | None = None
+
+    def __post_init__(self) -> None:
+        quoted(self.name)
+        if self.schema is not None:
+            quoted(self.schema, kind="schema")
+
+    @classmethod
+    def parse(cls, text: str) -> "TableName":
+        """`table` or `schema.table`. Raises `IdentifierError` for anything else."""
+        if not isinstance(text, str):
+            raise IdentifierError(f"a table name is text, not {text!r}")
+        schema, dot, name = text.rpartition(".")
+        return cls(name=name, schema=schema if dot else None)
+
+    @property
+    def sql(self) -> str:
+        """The quoted, possibly qualified name."""
+        return self.beside(self.name)
+
+    def beside(self, name: str) -> str:
+        """The quoted name of another object in the same schema."""
+        return quoted(name) if self.schema is None else f"{quoted(self.schema, kind='schema')}.{quoted(name)}"
+
+    def __str__(self) -> str:
+        return self.name if self.schema is None else f"{self.schema}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class BellName:
+    """The channel and the advisory locks of one table's doorbell, derived from its schema and name."""
+
+    channel: str
+    lock_key: int
+    """Writers share it until they commit; who goes to sleep sees by it whether any is in flight."""
+    asleep_keys: tuple[int, ...]
+    """Sleepers share all of them; a writer tries one."""
+
+    @classmethod
+    def of(cls, schema: str, table: str) -> "BellName":
+        """A name that triggers, relays and workers of any process derive alike from the table's."""
+        digest = hashlib.sha256(f"{schema}.{table}".encode()).digest()
+        first = int.from_bytes(digest[20:28], "big", signed=True) & -ASLEEP_KEYS
+        return cls(
+            channel=f"outbox_{digest[:12].hex()}",
+            lock_key=int.from_bytes(digest[12:20], "big", signed=True),
+            asleep_keys=tuple(first | number for number in range(ASLEEP_KEYS)),
+        )
+
 
 _BLOCK = re.compile(r"^-- name: (?P<name>[a-z_]+)\n", re.MULTILINE)
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")

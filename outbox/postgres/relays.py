@@ -10,9 +10,8 @@ from uuid import uuid4
 import asyncpg
 
 from outbox.errors import DatabaseUnavailableError
-from outbox.postgres.names import TableName
 from outbox.postgres.pool import Connection, Pool, taken_from, unavailable_errors
-from outbox.postgres.queries import queries
+from outbox.postgres.queries import TableName, queries
 from outbox.postgres.schema.objects import satellite_names
 
 HELD_FOR = timedelta(seconds=20)

@@ -12,7 +12,7 @@ from outbox.core.codec import decode_tracking_ids
 from outbox.core.message import NO_HEADERS, Lane, Message, PendingMessage
 from outbox.core.outcome import Failure
 from outbox.errors import MalformedMessageError
-from outbox.postgres.names import TableName
+from outbox.postgres.queries import TableName
 
 UNROUTABLE = "unroutable"
 """What `last_error` says of a held row."""

@@ -18,7 +18,6 @@ from outbox.ports import Backlog
 from outbox.postgres.claiming import LOCK_TIMEOUT, Claimer, TooSlowError
 from outbox.postgres.history import SentFacts, identities
 from outbox.postgres.index_positions import ScanStart
-from outbox.postgres.names import TableName
 from outbox.postgres.ordering import Lanes, lane_of
 from outbox.postgres.pool import (
     COMMAND_TIMEOUT,
@@ -31,7 +30,7 @@ from outbox.postgres.pool import (
     taken_from,
     unavailable_errors,
 )
-from outbox.postgres.queries import queries
+from outbox.postgres.queries import TableName, queries
 from outbox.postgres.rows import time_of
 from outbox.postgres.schema import check_outbox_table
 

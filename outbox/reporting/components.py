@@ -36,9 +36,8 @@ from outbox.core.events import (
 from outbox.core.outcome import Dead, Retry
 from outbox.core.urls import redacted
 from outbox.engine.lifecycle import Stopping
-from outbox.postgres.names import TableName
 from outbox.postgres.pool import Connection
-from outbox.postgres.queries import queries
+from outbox.postgres.queries import TableName, queries
 from outbox.postgres.schema.objects import satellite_names
 from outbox.reporting.facts import CAPACITY
 from outbox.reporting.pauses import pauses

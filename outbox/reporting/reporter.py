@@ -19,8 +19,8 @@ from outbox.core.events import BacklogMeasured, BatchSent, Duplicate, Event, His
 from outbox.engine.lifecycle import Pauses, Stopping
 from outbox.ports import Gate, Observer
 from outbox.postgres.doorbell import notifications_arrive
-from outbox.postgres.names import TableName
 from outbox.postgres.pool import DRIVER_ERRORS, Connect, Connection, reason_of
+from outbox.postgres.queries import TableName
 from outbox.reporting.components import Activity, Component, ComponentKind, ReportingSettings
 from outbox.reporting.facts import FactQueue
 from outbox.reporting.pauses import Gates, Heeded, Wish

@@ -8,8 +8,8 @@ from typing import Any
 import asyncpg
 
 from outbox.core.clock import DatabaseClock
-from outbox.postgres.names import BellName, TableName
 from outbox.postgres.pool import Connection, roll_back_quietly
+from outbox.postgres.queries import BellName, TableName
 from outbox.postgres.schema.objects import SATELLITES
 from outbox.reporting.facts import Fact
 from outbox.reporting.pauses import Wish

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         Subscription,
         Transport,
     )
-    from outbox.postgres.names import TableName
+    from outbox.postgres.queries import TableName
 
     BrokerSource: TypeAlias = str | AbstractConnection | Transport
     ConsumableSource: TypeAlias = str | AbstractConnection | Broker

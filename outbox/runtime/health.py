@@ -121,8 +121,8 @@ async def checking(
     table_name: str = "outbox_table",
 ) -> AsyncIterator[None]:
     """Within the block `health` looks at what is named here, over one connection of its own to each server."""
-    from outbox.postgres.names import TableName
     from outbox.postgres.pool import open_pool
+    from outbox.postgres.queries import TableName
     from outbox.postgres.schema import check_outbox_table
     from outbox.runtime.brokers import open_broker
     from outbox.runtime.observing import build_observer

@@ -22,8 +22,8 @@ from outbox.observers.logging import LoggingObserver
 from outbox.ports import Observer
 
 if TYPE_CHECKING:
-    from outbox.postgres.names import TableName
     from outbox.postgres.pool import Pool
+    from outbox.postgres.queries import TableName
     from outbox.reporting import Reporter
 
 LONGEST_NAME = 250

@@ -9,7 +9,7 @@ import pytest
 
 from outbox.admin import Role
 from outbox.postgres.audit import AuditFilter, Place, listing
-from outbox.postgres.names import TableName
+from outbox.postgres.queries import TableName
 from tests.admin.support import MakeClient
 
 FILL = """

@@ -12,7 +12,7 @@ from outbox.admin import access as auditing
 from outbox.admin.access import MOST_REFUSALS, RequestContext, record, record_refused
 from outbox.core.findings import Finding, Severity
 from outbox.doctor.database import examine_audit
-from outbox.postgres.names import TableName
+from outbox.postgres.queries import TableName
 
 
 def _asked(admin: Admin, name: str = "alice") -> RequestContext:

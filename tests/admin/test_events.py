@@ -16,7 +16,7 @@ from outbox.admin import events as broadcaster
 from outbox.admin import events as listeners
 from outbox.admin.events import Broadcaster, Listener
 from outbox.admin.principals import new_token
-from outbox.postgres.names import TableName
+from outbox.postgres.queries import TableName
 from outbox.reporting.components import Watching
 from outbox.reporting.pauses import Pause, PauseScope, pause
 from tests.admin.support import PREFIX, ROLE_HEADER, principal_by_header

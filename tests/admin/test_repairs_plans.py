@@ -8,8 +8,8 @@ import pytest
 from outbox.admin.repairs.once import Confirmations, Keys
 from outbox.admin.repairs.routes import FAILURES_FIRST
 from outbox.dead_letters.changes import Statements
-from outbox.postgres.names import TableName
 from outbox.postgres.pool import Connection, Pool, open_pool
+from outbox.postgres.queries import TableName
 from tests.postgres_transport.support import explained, rows_read
 
 TABLE = TableName("outbox_table")

@@ -180,7 +180,7 @@ class PostgresHarness:
         self._url = url
 
     def broker(self, observer: Observer | None = None) -> Broker:
-        from outbox.postgres.names import TableName
+        from outbox.postgres.queries import TableName
         from outbox.transports.postgres import PostgresBroker
 
         table = TableName.parse("outbox_table")

@@ -8,8 +8,8 @@ from typing import Any
 from outbox.core.failures import FailedAttempt
 from outbox.core.outcome import Failure
 from outbox.ports import DeadMessage
-from outbox.postgres.names import TableName
 from outbox.postgres.pool import Pool
+from outbox.postgres.queries import TableName
 
 TABLE = TableName("outbox_table")
 FAILURE = Failure("shop.PaymentError", "the card 4711 was declined", "", "host:7")

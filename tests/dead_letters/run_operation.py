@@ -5,8 +5,8 @@ import sys
 
 from outbox.dead_letters import OperationsRunner
 from outbox.dead_letters.changes import subscribed_queues
-from outbox.postgres.names import TableName
 from outbox.postgres.pool import open_pool
+from outbox.postgres.queries import TableName
 
 
 async def run(url: str, number: int) -> None:

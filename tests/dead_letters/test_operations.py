@@ -29,8 +29,8 @@ from outbox.dead_letters.changes import subscribed_queues
 from outbox.engine.lifecycle import Stopping
 from outbox.errors import BrokerUnavailableError, ConfigurationError, RefusedError
 from outbox.postgres.archive import PostgresArchive
-from outbox.postgres.names import TableName
 from outbox.postgres.pool import Pool
+from outbox.postgres.queries import TableName
 from tests.dead_letters.deaths import dead
 from tests.dead_letters.repairs import QUEUE, at_once, bury, operation, outbox, park, statuses, tell
 from tests.support import eventually

@@ -10,8 +10,8 @@ import pytest
 from outbox import Publisher
 from outbox.core.outcome import DONE as SENT
 from outbox.dead_letters import DeadLetters, ItemOutcome
-from outbox.postgres.names import TableName
 from outbox.postgres.pool import Pool
+from outbox.postgres.queries import TableName
 from outbox.postgres.store import PostgresStore
 from tests.dead_letters.repairs import DONE, at_once, outbox, park
 from tests.support import eventually

@@ -133,8 +133,8 @@ async def test_a_parked_row_is_requeued_in_its_place(pool: Pool, dead_letters: D
 
 async def test_requeueing_a_parked_row_rings(database: str, pool: Pool, dead_letters: DeadLetters) -> None:
     from outbox.postgres.doorbell import PostgresDoorbell, bell_of
-    from outbox.postgres.names import TableName
     from outbox.postgres.pool import connect_to
+    from outbox.postgres.queries import TableName
     from tests.contract.harness import Recorder
 
     id_ = await park(pool)

@@ -11,7 +11,7 @@ from outbox import Consumer
 from outbox.cli import main
 from outbox.core.findings import Finding, Severity
 from outbox.doctor import Installation, Report, examine
-from outbox.postgres.names import TableName
+from outbox.postgres.queries import TableName
 from outbox.postgres.schema.versions import VERSIONS, stamp
 from outbox.schema import ensure_outbox_schema_async, migrate
 

@@ -10,9 +10,9 @@ import pytest
 from outbox.core.events import DutyDone, DutyFailed, Event, MaintenanceStarted, MaintenanceStopped
 from outbox.engine.lifecycle import Stopping
 from outbox.engine.maintenance import Duty, Maintaining
-from outbox.postgres.names import TableName
 from outbox.postgres.pool import open_pool
 from outbox.postgres.pruning import PostgresLease
+from outbox.postgres.queries import TableName
 from outbox.schema import ensure_outbox_schema_async
 from tests.support import eventually
 

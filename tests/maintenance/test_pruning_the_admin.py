@@ -7,9 +7,9 @@ import asyncpg
 import pytest
 
 from outbox import ensure_outbox_schema_async
-from outbox.postgres.names import TableName
 from outbox.postgres.pool import Pool, open_pool
 from outbox.postgres.pruning import Pruning
+from outbox.postgres.queries import TableName
 
 DAY = timedelta(days=1)
 FILL = """

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
-from outbox.postgres.names import TableName
 from outbox.postgres.pool import Connection, Pool
+from outbox.postgres.queries import TableName
 from outbox.transports.postgres import PostgresBroker
 from outbox.transports.postgres.handover import PostgresHandover
 from outbox.transports.postgres.tables import TransportTables

@@ -10,8 +10,8 @@ import asyncpg
 import pytest
 
 from outbox.errors import DatabaseUnavailableError, SchemaError
-from outbox.postgres.names import TableName
 from outbox.postgres.pool import Pool, open_pool
+from outbox.postgres.queries import TableName
 from outbox.transports.postgres.handover import HandedState, PostgresHandover, same_database
 from tests.contract.harness import EXCHANGE
 from tests.postgres_transport.support import bind, deliveries, handover, insert, somebody_waits
@@ -356,7 +356,7 @@ async def test_killing_the_server_at_any_moment_loses_and_doubles_nothing(own_po
 
 
 async def test_workers_asleep_are_rung_for(pool: Pool) -> None:
-    from outbox.postgres.names import BellName
+    from outbox.postgres.queries import BellName
 
     bell = BellName.of("public", "outbox_delivery")
     rung = asyncio.Event()

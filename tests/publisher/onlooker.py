@@ -8,7 +8,7 @@ from typing import Any
 
 import asyncpg
 
-from outbox.postgres.names import BellName
+from outbox.postgres.queries import BellName
 
 BELL = BellName.of("public", "outbox_table")
 

@@ -8,8 +8,8 @@ import pytest
 
 from outbox import Publisher, ensure_outbox_schema_async
 from outbox.core.outcome import DONE, RETURNED, Cause, Dead, Failure, Held, RelayOutcome, Retry
-from outbox.postgres.names import TableName
 from outbox.postgres.pool import Pool, open_pool
+from outbox.postgres.queries import TableName
 from outbox.postgres.store import PostgresStore
 from outbox.transports.postgres.handover import PostgresHandover
 from outbox.transports.postgres.tables import TransportTables, pattern_of

@@ -7,7 +7,7 @@ from typing import Any
 import asyncpg
 
 from outbox.postgres.claiming import outbox_queries
-from outbox.postgres.names import TableName
+from outbox.postgres.queries import TableName
 
 SQL = outbox_queries(TableName("outbox_table"), longest_send=timedelta(seconds=10))
 

@@ -23,8 +23,8 @@ from outbox.errors import BrokerUnavailableError
 from outbox.ports import CONFIRMED, SendResult, Transport
 from outbox.postgres.doorbell import PostgresDoorbell, bell_of
 from outbox.postgres.history import SentFacts
-from outbox.postgres.names import TableName
 from outbox.postgres.pool import Pool, connect_to, open_pool
+from outbox.postgres.queries import TableName
 from outbox.postgres.store import PostgresStore
 from outbox.retry import Backoff, RetryPolicy
 from tests.support.eventually import eventually

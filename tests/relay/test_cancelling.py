@@ -16,8 +16,8 @@ from outbox.engine.rounds import SendingRounds
 from outbox.errors import DatabaseUnavailableError
 from outbox.ports import Nap
 from outbox.postgres.doorbell import PostgresDoorbell, bell_of
-from outbox.postgres.names import TableName
 from outbox.postgres.pool import borrow_from, open_pool
+from outbox.postgres.queries import TableName
 from outbox.postgres.store import PostgresStore
 from tests.relay.support import INSERT, SETTINGS, Recorder, ScriptedTransport, policy
 from tests.servers.postgres import OwnPostgres

@@ -10,9 +10,8 @@ import pytest
 
 from outbox.core.events import Event, WakeMode, WakeModeChanged
 from outbox.postgres.doorbell import PostgresDoorbell, bell_of
-from outbox.postgres.names import BellName, TableName
 from outbox.postgres.pool import connect_to
-from outbox.postgres.queries import queries
+from outbox.postgres.queries import BellName, TableName, queries
 from outbox.postgres.schema.objects import FIRST_RING_BODY, table_names
 from tests.servers.proxy import Proxy
 from tests.support.eventually import eventually

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from outbox.postgres.doorbell import _Lock
-from outbox.postgres.names import BellName
+from outbox.postgres.queries import BellName
 
 BELL = BellName.of("public", "outbox_table")
 

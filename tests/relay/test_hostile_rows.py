@@ -15,8 +15,8 @@ from outbox.core.message import Message, PendingMessage
 from outbox.core.outcome import DONE, Failure
 from outbox.ports import CONFIRMED, UNROUTABLE, Refused, SendResult
 from outbox.postgres.claiming import Claimer
-from outbox.postgres.names import TableName
 from outbox.postgres.pool import open_pool
+from outbox.postgres.queries import TableName
 from outbox.postgres.store import PostgresStore
 from tests.relay.support import INSERT, ScriptedTransport, policy, relaying, rows, rows_are
 from tests.support.eventually import eventually

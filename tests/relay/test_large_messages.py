@@ -11,8 +11,8 @@ from outbox.core.byte_limits import ByteLimits
 from outbox.core.events import DependencyLost, SendFailed
 from outbox.core.message import Way
 from outbox.errors import ConfigurationError
-from outbox.postgres.names import TableName
 from outbox.postgres.pool import open_pool
+from outbox.postgres.queries import TableName
 from outbox.postgres.store import PostgresStore
 from tests.relay.support import INSERT, ScriptedTransport, relaying, rows_are
 from tests.servers.proxy import Proxy, Towards

@@ -14,8 +14,8 @@ from outbox.errors import DatabaseUnavailableError, StatementTimeoutError
 from outbox.observers.logging import LoggingObserver
 from outbox.ports import Marks
 from outbox.postgres.inbox import Inbox
-from outbox.postgres.names import TableName
 from outbox.postgres.pool import NoConnectionError, open_pool, taken_from, unavailable_errors
+from outbox.postgres.queries import TableName
 from outbox.postgres.unit_of_work import open_units
 from tests.relay.support import ScriptedTransport, relaying
 from tests.support.eventually import eventually

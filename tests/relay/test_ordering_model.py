@@ -15,8 +15,8 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_s
 
 from outbox.core.outcome import DONE, RETURNED, Cause, Dead, Failure, Held, RelayOutcome, Retry
 from outbox.engine.ordering import OrderingRules
-from outbox.postgres.names import TableName
 from outbox.postgres.pool import Pool, open_pool
+from outbox.postgres.queries import TableName
 from outbox.postgres.store import PostgresClaim, PostgresStore
 
 T = TypeVar("T")

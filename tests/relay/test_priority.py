@@ -7,8 +7,8 @@ import pytest
 
 from outbox.engine.ordering import OrderingRules
 from outbox.postgres.index_positions import FRONT
-from outbox.postgres.names import TableName
 from outbox.postgres.ordering import Lanes
+from outbox.postgres.queries import TableName
 from tests.relay.plans import SQL, explained
 from tests.relay.support import ScriptedTransport, relaying, rows_are
 from tests.support.eventually import eventually

@@ -9,8 +9,8 @@ import asyncpg
 import pytest
 
 from outbox.core.outcome import DONE
-from outbox.postgres.names import TableName
 from outbox.postgres.pool import open_pool
+from outbox.postgres.queries import TableName
 from outbox.postgres.store import PostgresStore
 
 

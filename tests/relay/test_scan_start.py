@@ -8,8 +8,8 @@ import pytest
 
 from outbox import ensure_outbox_schema_async
 from outbox.core.outcome import DONE
-from outbox.postgres.names import TableName
 from outbox.postgres.pool import Pool, open_pool
+from outbox.postgres.queries import TableName
 from outbox.postgres.store import PostgresStore
 from tests.relay.support import ScriptedTransport, entries_read, relaying
 from tests.support.eventually import eventually

@@ -8,7 +8,7 @@ import pytest
 from outbox import MessageRelay
 from outbox.core.events import HistoryLost
 from outbox.ports import CONFIRMED, UNROUTABLE
-from outbox.postgres.names import TableName
+from outbox.postgres.queries import TableName
 from tests.relay.support import INSERT, Recorder, ScriptedTransport, facts_on, policy, relaying, rows_are, running
 from tests.support.eventually import eventually
 

@@ -11,8 +11,8 @@ from outbox import ensure_outbox_schema_async
 from outbox.core.outcome import DONE
 from outbox.errors import DatabaseUnavailableError, SchemaError
 from outbox.postgres.index_positions import FRONT
-from outbox.postgres.names import TableName
 from outbox.postgres.pool import open_pool
+from outbox.postgres.queries import TableName
 from outbox.postgres.store import PostgresStore
 from tests.relay.plans import SQL, explained
 from tests.relay.support import ScriptedTransport, relaying

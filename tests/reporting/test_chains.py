@@ -18,7 +18,7 @@ from outbox.chains.traces import ChainReader
 from outbox.cli import main
 from outbox.errors import ConfigurationError
 from outbox.postgres.history import ensure_partitions
-from outbox.postgres.names import TableName
+from outbox.postgres.queries import TableName
 from tests.reporting.support import at_work, published
 from tests.support import eventually
 

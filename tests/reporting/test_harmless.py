@@ -12,8 +12,8 @@ from outbox.core.events import Event, HistoryLost, Processed, ProcessingStatus
 from outbox.core.message import Message
 from outbox.core.outcome import DONE, Cause, Dead, Failure
 from outbox.engine.lifecycle import Stopping
-from outbox.postgres.names import TableName
 from outbox.postgres.pool import connect_to
+from outbox.postgres.queries import TableName
 from outbox.reporting import Component, ComponentKind, ReportingSettings, reporting
 from outbox.reporting.facts import MOST_MESSAGE, FactQueue
 from outbox.transports.memory import MemoryBroker

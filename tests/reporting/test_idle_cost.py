@@ -14,8 +14,8 @@ from outbox import MessageRelay, Worker
 from outbox.core.events import Paused
 from outbox.engine.lifecycle import Stopping
 from outbox.engine.observers import Observers
-from outbox.postgres.names import TableName
 from outbox.postgres.pool import borrow_from, connect_to
+from outbox.postgres.queries import TableName
 from outbox.reporting import Component, ComponentKind, Reporter, ReportingSettings, reporting
 from outbox.reporting.pauses import Pause, PauseScope, pause, resume
 from tests.reporting.support import Box, at_work

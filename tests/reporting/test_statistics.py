@@ -10,7 +10,7 @@ from outbox import Consumer, MessageRelay, Worker
 from outbox.core.events import BacklogMeasured, BatchSent, Processed, ProcessingStatus, SentMessage
 from outbox.core.message import Message
 from outbox.core.outcome import DONE, Cause, Dead, DeliveryOutcome, Failure, Retry
-from outbox.postgres.names import TableName
+from outbox.postgres.queries import TableName
 from outbox.reporting.statistics import LATENCY_BOUNDS, MOST_KEYS, OTHERS, Counts, Key, Statistics, thin_stats
 from outbox.reporting.tables import ReportingTables
 from tests.reporting.support import at_work, published

@@ -6,7 +6,7 @@ import asyncpg
 import pytest
 
 from outbox.errors import SchemaError
-from outbox.postgres.names import TableName
+from outbox.postgres.queries import TableName
 from outbox.postgres.schema import HEAD, check_outbox_table, check_transport_tables
 from outbox.postgres.schema.check import outbox_differences, satellite_differences
 from outbox.postgres.schema.ensure import ensure_schema

@@ -8,7 +8,7 @@ import asyncpg
 import pytest
 
 from outbox.errors import IdentifierError
-from outbox.postgres.names import LONGEST_IDENTIFIER, TableName
+from outbox.postgres.queries import LONGEST_IDENTIFIER, TableName
 from outbox.postgres.schema.objects import SATELLITES, outbox_names
 from outbox.schema import ensure_outbox_schema_async, ensure_outbox_table_async, ensure_outbox_table_sync
 from tests.schema.catalog import catalog

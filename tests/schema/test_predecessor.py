@@ -8,7 +8,7 @@ import asyncpg
 import pytest
 
 from outbox.errors import SchemaError
-from outbox.postgres.names import TableName
+from outbox.postgres.queries import TableName
 from outbox.postgres.schema import check_outbox_table
 from outbox.schema import ensure_outbox_table_async, migrate, schema_sql
 from tests.schema.catalog import catalog, clear, indexes_of, triggers_of

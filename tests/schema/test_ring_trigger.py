@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import asyncpg
 import pytest
 
-from outbox.postgres.names import BellName
+from outbox.postgres.queries import BellName
 from outbox.schema import ensure_outbox_schema_async, ensure_outbox_table_async
 from tests.support import eventually
 

@@ -58,7 +58,7 @@ class Doubling:
 
 def _opened(url: str) -> Any:
     from outbox.observers.logging import LoggingObserver
-    from outbox.postgres.names import TableName
+    from outbox.postgres.queries import TableName
     from outbox.runtime.brokers import open_broker
 
     return open_broker(url, exchange_name="outbox", table=TableName("outbox_table"), observer=LoggingObserver())
@@ -75,7 +75,7 @@ async def worker(*, handlers: list[Handler], journal: Path, lease: float | None 
 
 def _leasing(url: str, lease: float, exchange_name: str) -> object:
     from outbox.observers.logging import LoggingObserver
-    from outbox.postgres.names import TableName
+    from outbox.postgres.queries import TableName
     from outbox.transports.postgres import PostgresBroker
 
     return PostgresBroker(

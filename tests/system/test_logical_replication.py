@@ -12,7 +12,7 @@ import pytest
 
 from outbox import Consumer, MessageRelay, Publisher, Reject, Worker, ensure_outbox_schema_sync
 from outbox.postgres.history import ensure_partitions
-from outbox.postgres.names import BellName
+from outbox.postgres.queries import BellName
 from tests.servers.postgres import private_postgres
 from tests.support import eventually
 

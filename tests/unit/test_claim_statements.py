@@ -8,8 +8,8 @@ import pytest
 from outbox.engine.ordering import OrderingRules
 from outbox.engine.routes import LONGEST_HELD_KEY, LONGEST_WAIT
 from outbox.postgres.claiming import outbox_queries
-from outbox.postgres.names import TableName
 from outbox.postgres.ordering import Lanes
+from outbox.postgres.queries import TableName
 from outbox.transports.postgres.handover import handover_queries
 from outbox.transports.postgres.tables import TransportTables
 

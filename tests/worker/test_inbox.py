@@ -19,8 +19,8 @@ from outbox.core.outcome import Cause
 from outbox.errors import ConfigurationError, SchemaError
 from outbox.maintenance import INBOX_RETENTION
 from outbox.postgres.inbox import PostgresInbox, inbox_beside, mark_of
-from outbox.postgres.names import TableName
 from outbox.postgres.pool import borrow_from
+from outbox.postgres.queries import TableName
 from outbox.publisher import BoundPublisher
 from outbox.transports.memory import MemoryBroker
 from tests.contract.support import existing, message

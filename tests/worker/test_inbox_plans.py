@@ -10,8 +10,8 @@ from outbox import ensure_outbox_schema_async
 from outbox.errors import DatabaseUnavailableError
 from outbox.ports import Marks
 from outbox.postgres.inbox import Inbox, PostgresInbox, inbox_beside
-from outbox.postgres.names import TableName
 from outbox.postgres.pool import Connection, borrow_from, connect_to
+from outbox.postgres.queries import TableName
 from tests.postgres_transport.support import Node, explained, rows_read
 
 MARKS = 200_000

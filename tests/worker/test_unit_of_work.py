@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from outbox import Consumer, Reject, Worker, ensure_outbox_schema_async
 from outbox.errors import DatabaseUnavailableError, TransactionRequiredError
 from outbox.postgres.inbox import Inbox
-from outbox.postgres.names import TableName
+from outbox.postgres.queries import TableName
 from outbox.postgres.unit_of_work import PostgresUnitsOfWork
 from outbox.publisher import BoundPublisher
 from outbox.transports.memory import MemoryBroker

@@ -16,9 +16,8 @@ from outbox.admin.access import RequestContext
 from outbox.admin.problems import Code, Problem
 from outbox.admin.repairs.requests import Change
 from outbox.dead_letters import Expected
-from outbox.postgres.names import TableName
 from outbox.postgres.pool import Connection
-from outbox.postgres.queries import queries
+from outbox.postgres.queries import TableName, queries
 from outbox.postgres.schema.objects import satellite_names
 
 GOOD_FOR = timedelta(minutes=15)

@@ -12,7 +12,7 @@ from typing import Any
 from outbox.core.outcome import qualified_name
 from outbox.errors import UnsupportedHandleError
 from outbox.postgres.handles.insert import AsyncWriter, SyncWriter
-from outbox.postgres.names import TableName
+from outbox.postgres.queries import TableName
 
 ACCEPTED = (
     "a SQLAlchemy AsyncSession, async_scoped_session, AsyncConnection, Session, scoped_session or Connection on PostgreSQL "

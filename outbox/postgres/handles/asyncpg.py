@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from outbox.postgres.handles.insert import Statement, Values
-from outbox.postgres.names import TableName
 from outbox.postgres.pool import Connection
+from outbox.postgres.queries import TableName
 
 
 @dataclass(frozen=True, slots=True)

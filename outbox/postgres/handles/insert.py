@@ -6,8 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol, TypeVar
 
 from outbox.engine.rows import Extras, Row
-from outbox.postgres.names import TableName
-from outbox.postgres.queries import query
+from outbox.postgres.queries import TableName, query
 
 Values = tuple[Sequence[Any] | None, ...]
 """One array for each parameter of a statement."""

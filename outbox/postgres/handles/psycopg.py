@@ -13,7 +13,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
 from outbox.postgres.handles.insert import Statement, Values
-from outbox.postgres.names import TableName
+from outbox.postgres.queries import TableName
 
 
 @dataclass(frozen=True, slots=True)

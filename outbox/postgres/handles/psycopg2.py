@@ -12,7 +12,7 @@ from psycopg2.extensions import TRANSACTION_STATUS_IDLE, connection, cursor
 
 from outbox.errors import UnsupportedHandleError
 from outbox.postgres.handles.insert import Statement, Values, array_literals
-from outbox.postgres.names import TableName
+from outbox.postgres.queries import TableName
 
 
 @dataclass(frozen=True, slots=True)

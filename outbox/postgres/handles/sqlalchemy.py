@@ -17,7 +17,7 @@ from sqlalchemy.sql.dml import Insert as InsertClause
 
 from outbox.errors import ConfigurationError, UnsupportedHandleError
 from outbox.postgres.handles.insert import Statement, Values, array_literals
-from outbox.postgres.names import TableName
+from outbox.postgres.queries import TableName
 
 _DRIVERS = frozenset({"asyncpg", "psycopg", "psycopg2"})
 _WITHOUT_NOTIFYING = text("set local outbox.doorbell = 'off'")

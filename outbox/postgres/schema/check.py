@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from outbox.errors import SchemaError
-from outbox.postgres.names import TableName
 from outbox.postgres.pool import Connection
-from outbox.postgres.queries import queries
+from outbox.postgres.queries import TableName, queries
 from outbox.postgres.schema.objects import ARCHIVE, SATELLITES, TRANSPORT, outbox_names, satellite_names, table_names
 
 OUTBOX_FILES = ("outbox_table.sql", "outbox_table_2.sql", "outbox_table_3.sql", "publish_function.sql")

@@ -14,7 +14,7 @@ import asyncpg
 
 from outbox.core.urls import redacted
 from outbox.errors import ConfigurationError, SchemaError, UnsupportedHandleError
-from outbox.postgres.names import TableName
+from outbox.postgres.queries import TableName
 from outbox.postgres.schema.check import Difference, outbox_differences, satellite_differences
 from outbox.postgres.schema.versions import (
     BEGIN_ALONE,

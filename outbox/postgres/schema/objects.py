@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 
 from outbox.errors import IdentifierError
-from outbox.postgres.names import TableName, derived, quoted
-from outbox.postgres.queries import queries
+from outbox.postgres.queries import TableName, derived, queries, quoted
 
 OUTBOX_TABLE = "outbox_table"
 VERSION_TABLE = "outbox_schema_version"

@@ -7,8 +7,7 @@ from itertools import chain
 from typing import Any
 
 from outbox.errors import SchemaError
-from outbox.postgres.names import TableName
-from outbox.postgres.queries import queries
+from outbox.postgres.queries import TableName, queries
 from outbox.postgres.schema.objects import (
     FIRST_RING_BODY,
     SATELLITES,

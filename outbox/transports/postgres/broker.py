@@ -29,8 +29,8 @@ from outbox.ports import CONFIRMED, UNROUTABLE, Intake, NotSent, Observer, Recei
 from outbox.postgres.deaths import DeadLetterWriter, Storable
 from outbox.postgres.doorbell import PostgresDoorbell, bell_of
 from outbox.postgres.index_positions import ScanStart
-from outbox.postgres.names import BellName, TableName
 from outbox.postgres.pool import Pool, borrow_from, connect_to, open_pool, unavailable_errors
+from outbox.postgres.queries import BellName, TableName
 from outbox.postgres.schema import check_transport_tables
 from outbox.transports.postgres.subscription import LEAVING_TIMEOUT, PostgresIntake, SecondsUntilDue, Waking
 from outbox.transports.postgres.tables import Call, Statements, TransportTables, borrowed, pattern_of

@@ -33,9 +33,9 @@ from outbox.postgres.claiming import (
 from outbox.postgres.deaths import Storable
 from outbox.postgres.history import SentFacts
 from outbox.postgres.index_positions import PRIORITIES, IndexPositions, ScanStart
-from outbox.postgres.names import TableName
 from outbox.postgres.ordering import Lanes, lane_of
 from outbox.postgres.pool import DRIVER_ERRORS, Connection, Pool, roll_back_quietly, taken_from, unavailable_errors
+from outbox.postgres.queries import TableName
 from outbox.retry import RetryPolicy
 from outbox.transports.postgres.tables import Statements, TransportTables, borrowed, cancelling
 

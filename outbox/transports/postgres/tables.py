@@ -12,9 +12,8 @@ import asyncpg
 
 from outbox.core.failures import MOST_FAILURES
 from outbox.postgres.deaths import recorded
-from outbox.postgres.names import TableName
 from outbox.postgres.pool import Connection, Pool, take_from
-from outbox.postgres.queries import queries
+from outbox.postgres.queries import TableName, queries
 from outbox.postgres.schema.objects import SATELLITES
 
 

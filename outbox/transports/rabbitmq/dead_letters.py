@@ -80,7 +80,12 @@ def read_dead(queue: str, arrival: Arrival) -> DeadMessage:
         by_broker=codec.EXCEPTION_TYPE not in headers,
         content_type=properties.get("content_type"),
         headers={name: value for name, value in headers.items() if name not in reserved},
-        header_types={pointer: type_ for pointer, type_ in content.types.items() if not _is_reserved(_header_of(pointer))},
+        # Of a JSON pointer the first part names the header.
+        header_types={
+            pointer: type_
+            for pointer, type_ in content.types.items()
+            if not _is_reserved(pointer.split("/", 2)[1].replace("~1", "/").replace("~0", "~"))
+        },
         properties={**properties, **({"headers": reserved} if reserved else {})},
         tracking_ids=tracking_ids,
         ordering_key=_readable(lambda: read_text(headers, codec.ORDERING_KEY), None),
@@ -125,11 +130,6 @@ def _readable(read: Callable[[], T], default: T) -> T:
 def _is_reserved(name: str) -> bool:
     """Whether a header must not travel with the message when it is sent again."""
     return is_ours(name) or name in ROUTING_COMMANDS
-
-
-def _header_of(pointer: str) -> str:
-    """The name of the header that a JSON pointer leads into."""
-    return pointer.split("/", 2)[1].replace("~1", "/").replace("~0", "~")
 
 
 FIRST_PREFETCH = 1
