@@ -5,6 +5,7 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 BIN := .venv/bin
 ARGS ?=
 JOBS ?= 3
+FAST := tests/unit tests/masking tests/observers tests/publisher tests/worker tests/fastapi
 RELEASE ?= trixie
 
 .DEFAULT_GOAL := help
@@ -32,9 +33,9 @@ test-unit: setup ## Run the tests of single modules, which need no server and ta
 	@echo "test-unit: pytest, of tests/unit and tests/masking"
 	@exec $(BIN)/python -m pytest tests/unit tests/masking $(ARGS)
 
-test-fast: setup ## Run the tests that need neither RabbitMQ nor more than seconds
-	@echo "test-fast: pytest, without the markers rabbitmq, slow, chaos"
-	@exec $(BIN)/python -m pytest -m "not rabbitmq and not slow and not chaos" $(ARGS)
+test-fast: setup ## Run the tests of modules, publishing, workers and the FastAPI integration that need no RabbitMQ; about a minute
+	@echo "test-fast: pytest, without the markers rabbitmq, slow, chaos, $(JOBS) files at a time"
+	@exec $(BIN)/python -m pytest -m "not rabbitmq and not slow and not chaos" -n $(JOBS) --dist loadfile $(FAST) $(ARGS)
 
 test-rabbitmq: setup ## Run those that use RabbitMQ, with the version of another Debian release (RELEASE=trixie), as root on Debian
 	@echo "test-rabbitmq: pytest, the marker rabbitmq, without chaos, on RabbitMQ of Debian $(RELEASE)"

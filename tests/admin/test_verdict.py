@@ -158,6 +158,12 @@ async def test_new_dead_letters_are_an_error_and_old_ones_a_warning(
     await well.execute(letter, "2", "1 minute")
     [finding] = (await verdict(viewer))["findings"]
     assert (finding["severity"], finding["summary"]) == ("error", "2 dead letters are open, 1 of them new")
+    await well.execute("update outbox_dead_letter set failed_at = now() where message_id = '1'")
+    [finding] = (await verdict(viewer))["findings"]
+    assert finding["summary"] == "2 dead letters are open, all of them new"
+    await well.execute("delete from outbox_dead_letter where message_id = '1'")
+    [finding] = (await verdict(viewer))["findings"]
+    assert finding["summary"] == "1 dead letter is open, and new"
 
 
 async def test_components_that_are_missing_late_or_lost_are_told(

@@ -15,6 +15,8 @@ import pytest
 
 from tests.support import eventually_sync
 
+pytestmark = pytest.mark.slow
+
 
 class Host:
     """The host of `signalled_host.py` in a process of its own."""

@@ -14,6 +14,8 @@ from outbox.errors import ConfigurationError, TransactionRequiredError, Unsuppor
 from tests.publisher.onlooker import Onlooker
 from tests.publisher.ways import Way, asyncpg_connection, done
 
+pytestmark = pytest.mark.slow
+
 publisher = Publisher()
 
 

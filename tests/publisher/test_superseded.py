@@ -14,6 +14,8 @@ from outbox.postgres.store import PostgresStore
 from outbox.transports.postgres.handover import PostgresHandover
 from outbox.transports.postgres.tables import TransportTables, pattern_of
 
+pytestmark = pytest.mark.slow
+
 TABLE = TableName("outbox_table")
 publisher = Publisher()
 

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from mypy import api
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = """
 from typing import Any, Awaitable
 from typing_extensions import assert_type

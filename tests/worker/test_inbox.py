@@ -28,6 +28,8 @@ from tests.servers.proxy import Proxy, Towards
 from tests.support import eventually
 from tests.worker.support import SOON, TIMEOUT, running
 
+pytestmark = pytest.mark.slow
+
 Connection = Any
 QUEUE = "mail"
 

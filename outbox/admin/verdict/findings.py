@@ -355,11 +355,12 @@ def _letters(observed: Observations) -> Iterator[HealthFinding]:
         return
     fresh = letters.fresh.value > 0
     one = letters.open.value == 1
+    new = f"{'all' if letters.fresh == letters.open else _number(letters.fresh)} of them new"
     yield HealthFinding(
         code="dead_letters",
         severity=Severity.ERROR if fresh else Severity.WARNING,
         summary=f"{_number(letters.open)} dead letter{' is' if one else 's are'} open"
-        + (f", {_number(letters.fresh)} of them new" if fresh else ""),
+        + (f", {'and new' if one else new}" if fresh else ""),
         hint="see what failed, then requeue or discard them",
         since=letters.fresh_since if fresh else letters.open_since,
     )
