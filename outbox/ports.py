@@ -76,7 +76,7 @@ class Store(Protocol):
     """The outbox table, as the relay sees it. Every method raises `DatabaseUnavailableError` while it is away."""
 
     async def claim(self, limit: int) -> Claim | None:
-        """Up to `limit` due messages that nobody else has claimed; None if there are none."""
+        """Up to `limit` due messages that no other relay has claimed; None if there are none."""
         ...
 
     async def next_due(self) -> timedelta | None:
@@ -172,13 +172,13 @@ class UnitsOfWork(Protocol):
         `CommitFailedError`. With marks it commits only together with them: a handler that committed by itself is refused.
         Entering raises `DatabaseUnavailableError` while the database is away, and `MarkHeldError` when another transaction
         holds one of the marks for too long. The latter is also raised at the end, and everything rolled back, if the handler
-        had rolled back and somebody else took the marks before they were made again.
+        had rolled back and another transaction took the marks before they were made again.
         """
         ...
 
 
 class Gate(Protocol):
-    """Whether somebody asked a part of the system to pause. What is in hand is finished; nothing new is taken."""
+    """Whether an operator asked a part of the system to pause. What is in flight is finished; nothing new is taken."""
 
     @property
     def closed(self) -> bool:
@@ -195,7 +195,7 @@ class Gate(Protocol):
 
 
 class Observer(Protocol):
-    """Is told of everything that happens."""
+    """Is notified of every event."""
 
     def notify(self, event: Event) -> None:
         """Takes note of `event`, at once and without waiting. What it raises is logged and stops nothing."""
@@ -274,9 +274,9 @@ class Transport(Protocol):
 class Subscription:
     """One queue, the binding key that fills it, and how its messages are to be delivered.
 
-    `prefetch_count` bounds the deliveries in hand, handlers running and not. `retry_delays` are the delays that the consumer
+    `prefetch_count` bounds the deliveries in flight, handlers running and not. `retry_delays` are the delays that the consumer
     may ask for, so that a broker can prepare them. `ordered`: deliveries with one ordering key arrive in the order in which
-    they were sent, all at one worker or each only after the one before it is settled; whoever receives them handles them so.
+    they were sent, all at one worker or each only after the one before it is settled; the worker handles them so.
     """
 
     queue: str
@@ -288,7 +288,7 @@ class Subscription:
 
 
 class Delivery(Protocol):
-    """One message in hand, to be settled exactly once."""
+    """One message in flight, to be settled exactly once."""
 
     @property
     def message(self) -> Message:
@@ -321,7 +321,7 @@ class Delivery(Protocol):
         ...
 
     async def note_failed(self, failed: FailedAttempt) -> None:
-        """An attempt failed, and the next one follows with the message in hand: `attempt` is one more from now on.
+        """An attempt failed, and the next one follows with the message in flight: `attempt` is one more from now on.
 
         The failure goes with the message when it is settled. Whether it outlives this worker is the broker's business. Raises
         `StaleDeliveryError` if the delivery is no longer ours.
@@ -342,7 +342,7 @@ class Delivery(Protocol):
         kept. Dead: in the queue's dead letters, with the failure. Returned: delivered again as it was, nothing spent.
         Postponed: comes back to this queue only, after the delay, as it was. Raises
         `StaleDeliveryError` if the delivery is no longer ours; then nothing was changed. Raises `BrokerUnavailableError` if the
-        broker cannot record it now; then the delivery is still in hand, to be settled again.
+        broker cannot record it now; then the delivery is still in flight, to be settled again.
         """
         ...
 
@@ -351,7 +351,7 @@ class Intake(Protocol):
     """A subscription that is running."""
 
     async def stop(self) -> None:
-        """No `receive` call follows. What is in hand can still be settled until the subscription's block is left."""
+        """No `receive` call follows. What is in flight can still be settled until the subscription's block is left."""
         ...
 
 
@@ -362,7 +362,7 @@ class Broker(Transport, Protocol):
     """A Transport that can also be consumed from."""
 
     def subscribe(self, subscription: Subscription, receive: Receive) -> AbstractAsyncContextManager[Intake]:
-        """Within the block, `receive` is called for each delivery, never with more in hand than `prefetch_count`.
+        """Within the block, `receive` is called for each delivery, never with more in flight than `prefetch_count`.
 
         Needs no `open` before; `close` is called after the last block was left.
         Entering creates what is missing (queue, binding, delays, dead letters) and returns when messages can arrive; it raises
@@ -372,7 +372,7 @@ class Broker(Transport, Protocol):
         ...
 
     async def count_dead_letters(self, queue: str) -> int:
-        """How many dead letters `queue` has. Raises `BrokerUnavailableError` if nobody can say now."""
+        """How many dead letters `queue` has. Raises `BrokerUnavailableError` if that cannot be found out now."""
         ...
 
     async def has_queue(self, queue: str) -> bool:
@@ -388,7 +388,7 @@ class DeadMessage:
     """A message that died at a broker, as far as what the broker keeps of it can be read.
 
     `queue` is where it died, and `message_id` None if it never had one. `headers` are the application's own, as JSON, and
-    `header_types` what JSON does not tell of them; `properties` is everything else that came with it, for whoever wants to
+    `header_types` what JSON cannot say of them; `properties` is everything else that came with it, for readers who want to
     know. `by_broker`: no worker of ours gave it up. `trail` are its failures, oldest first, of which `failure` is the last.
     """
 
@@ -415,7 +415,7 @@ class DeadMessage:
 
 
 class DeadDelivery(Protocol):
-    """A dead message in hand, to be let go of once it is recorded elsewhere."""
+    """A dead message in flight, to be let go of once it is recorded elsewhere."""
 
     @property
     def dead(self) -> DeadMessage:
@@ -431,12 +431,12 @@ ReceiveDead = Callable[[DeadDelivery], None]
 
 
 class DeadLetterQueues(Protocol):
-    """Where a broker keeps dead messages until somebody takes them away."""
+    """Where a broker keeps dead messages until an archiver takes them away."""
 
     def collect(
         self, queue: str, receive: ReceiveDead, *, prefetch_count: int, max_bytes: int
     ) -> AbstractAsyncContextManager[asyncio.Event]:
-        """Within the block `receive` is called for each dead message of `queue`, never with more in hand than `prefetch_count`.
+        """Within the block `receive` is called for each dead message of `queue`, at most `prefetch_count` in flight.
 
         Their bodies have at most about `max_bytes` together, unless a single one has more.
 
@@ -447,7 +447,7 @@ class DeadLetterQueues(Protocol):
         ...
 
     async def count(self, queue: str) -> int:
-        """How many dead letters of `queue` the broker has. Raises `BrokerUnavailableError` if nobody can say now."""
+        """How many dead letters of `queue` the broker has. Raises `BrokerUnavailableError` if that cannot be found out now."""
         ...
 
     async def close(self) -> None:
@@ -463,9 +463,9 @@ class Archive(Protocol):
         ...
 
     async def known_queues(self) -> Set[str]:
-        """The queues that somebody consumes from, as far as the database knows."""
+        """The queues that have consumers, as far as the database knows."""
         ...
 
     async def count_open(self, queue: str) -> int:
-        """How many dead letters of `queue` nobody has requeued or discarded."""
+        """How many dead letters of `queue` are neither requeued nor discarded."""
         ...

@@ -97,8 +97,8 @@ def postgres_server(servers_folder: Path) -> Iterator[PostgresServer]:
 
 @pytest.fixture
 def database_url(request: pytest.FixtureRequest, postgres_server: PostgresServer) -> Iterator[str]:
-    """A database of the test's own, as `postgresql://…`, by a superuser: empty, unless the test asks for `database` too."""
-    with fresh_database(postgres_server.url, tables="database" in request.fixturenames) as name:
+    """A database of the test's own, as `postgresql://…`, by a superuser: empty, or with tables for `database`, `harness`."""
+    with fresh_database(postgres_server.url, tables=not {"database", "harness"}.isdisjoint(request.fixturenames)) as name:
         yield with_database(postgres_server.url, name)
 
 

@@ -16,7 +16,7 @@ async def note_event(body: Any, routing_key: str, tracking_ids: tuple[str, ...],
     try:
         concerned = OrderEventBody.model_validate(body)
     except ValidationError:
-        return  # somebody else's event on the same exchange
+        return  # another program's event on the same exchange
     if await session.get(Order, concerned.order_id) is None:
         return  # an order of another installation
     note = insert(OrderEvent).values(message_id=tracking_ids[-1], order_id=concerned.order_id, event=routing_key)

@@ -358,7 +358,7 @@ MOST_REFUSALS = 100
 """What one principal was denied, or failed to do, that is written down within `REFUSALS_WINDOW` by each process."""
 REFUSALS_WINDOW = timedelta(minutes=1)
 
-_DEEDS = {
+_ACTIONS = {
     "outbox_requeue": "dlq.requeue",
     "outbox_discard": "dlq.discard",
     "outbox_restore": "dlq.restore",
@@ -401,7 +401,7 @@ async def record(
 
 def action_of(operation: str) -> str:
     """What the audit calls an operation of the API, done or denied: `dlq.requeue`, `operations.pause`, `pause`."""
-    return _DEEDS.get(operation) or operation.removeprefix("outbox_").replace("_", ".")
+    return _ACTIONS.get(operation) or operation.removeprefix("outbox_").replace("_", ".")
 
 
 async def record_refused(

@@ -76,8 +76,8 @@ def reason_of(row: Mapping[str, Any], around: Surroundings) -> str:
             return _with_hindrance(waits, around)
         case MessageState.PARKED:
             return (
-                f"It was given up {_at(row['failed_at'])}, for the error that is told; nothing happens until somebody requeues "
-                f"or discards the dead letter outbox-{row['id']}."
+                f"It was parked {_at(row['failed_at'])}, with the error that is shown; nothing happens until an operator "
+                f"requeues or discards the dead letter outbox-{row['id']}."
             )
         case MessageState.SENT:
             return f"It was sent {_at(row['sent_at'])}, and is kept until clean-up."

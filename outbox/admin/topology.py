@@ -174,11 +174,11 @@ def _unconsumed(seen: Seen) -> Iterator[Judged]:
             continue
         waiting = f", and {queue.waiting:,} messages wait in it" if queue.waiting else ""
         hint = (
-            "start its worker; if nobody needs it any more, delete its rows of outbox_subscription"
+            "start its worker; if it is no longer needed, delete its rows of outbox_subscription"
             if seen.broker is BrokerKind.POSTGRESQL
-            else "start its worker; if nobody needs it any more, unbind and delete it"
+            else "start its worker; if it is no longer needed, unbind and delete it"
         )
-        yield Judged(code, f"queue:{name}", warning("topology", f"nobody consumes the queue {name!r}{waiting}", hint))
+        yield Judged(code, f"queue:{name}", warning("topology", f"no worker consumes the queue {name!r}{waiting}", hint))
 
 
 def _missing(seen: Seen) -> Iterator[Judged]:

@@ -115,7 +115,7 @@ def archiver(*, database_url: str | None, broker_url: str | None, **given: Any) 
 def maintain(*, database_url: str | None, broker_url: str | None, **given: Any) -> None:
     """Prunes the tables, and runs the operations that operators asked for.
 
-    Any number may run: one works, the others stand by. SIGTERM and Ctrl-C let it finish the batch in hand.
+    Any number may run: one works, the others stand by. SIGTERM and Ctrl-C let it finish the batch in flight.
     """
     from outbox.maintenance import Maintenance
 

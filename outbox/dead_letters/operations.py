@@ -139,15 +139,15 @@ class Operations:
         return None if row is None else operation_of(row)
 
     async def list(
-        self, *, going_on: bool = False, limit: int = 50, before: int | None = None, after: int | None = None
+        self, *, active: bool = False, limit: int = 50, before: int | None = None, after: int | None = None
     ) -> Sequence[Operation]:
-        """The newest first; `going_on`: only those that have not ended. `before`: older ones; `after`: the next newer ones."""
+        """The newest first; `active`: only those that have not ended. `before`: older ones; `after`: the next newer ones."""
         await self._results.refresh()
         async with self._sql.transaction("reading operations") as connection:
             if after is None:
-                rows = await connection.fetch(self._sql["operations"], going_on, limit, before, timeout=TIMEOUT)
+                rows = await connection.fetch(self._sql["operations"], active, limit, before, timeout=TIMEOUT)
             else:
-                rows = await connection.fetch(self._sql["newer_operations"], going_on, limit, after, timeout=TIMEOUT)
+                rows = await connection.fetch(self._sql["newer_operations"], active, limit, after, timeout=TIMEOUT)
         return [operation_of(row) for row in rows]
 
     async def items(
@@ -158,10 +158,10 @@ class Operations:
             rows = await connection.fetch(self._sql["items"], id_, after, outcome, limit, timeout=TIMEOUT)
         return [self._item(row) for row in rows]
 
-    async def count(self, *, going_on: bool = False, limit: int) -> int:
-        """How many there are, counted no further than `limit`; `going_on`: of those that have not ended."""
+    async def count(self, *, active: bool = False, limit: int) -> int:
+        """How many there are, counted no further than `limit`; `active`: of those that have not ended."""
         async with self._sql.transaction("counting operations") as connection:
-            count: int = await connection.fetchval(self._sql["count_operations"], going_on, limit, timeout=TIMEOUT)
+            count: int = await connection.fetchval(self._sql["count_operations"], active, limit, timeout=TIMEOUT)
         return count
 
     async def items_by_outcome(

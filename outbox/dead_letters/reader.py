@@ -304,13 +304,13 @@ class RequeueOutcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Life:
+class Requeue:
     """What came of one requeue. `queue` is where it was requeued to; None: wherever its routing key leads."""
 
     requeued_at: datetime
     requeued_by: str
     queue: str | None
-    fate: RequeueOutcome = RequeueOutcome.IN_PROGRESS
+    outcome: RequeueOutcome = RequeueOutcome.IN_PROGRESS
     ended_at: datetime | None = None
 
 
@@ -325,27 +325,27 @@ class OperationOn:
     settled_at: datetime | None
 
 
-class Afterlife:
-    """Reads what came after a death, next to one outbox table."""
+class RequeueHistory:
+    """Reads what came of requeues, next to one outbox table."""
 
     def __init__(self, table: TableName) -> None:
         self._letters = Letters(table)
 
-    async def lives(self, connection: Connection, message_id: str | None) -> Sequence[Life]:
+    async def requeues(self, connection: Connection, message_id: str | None) -> Sequence[Requeue]:
         """What came of each requeue of a message, oldest first; none where there is no history of it."""
         if message_id is None:
             return []
-        lives: list[Life] = []
-        for fact in await connection.fetch(self._letters.sql("lives"), message_id):
+        requeues: list[Requeue] = []
+        for fact in await connection.fetch(self._letters.sql("requeues_of"), message_id):
             if fact["fact"] == "requeued":
-                lives.append(Life(requeued_at=fact["at"], requeued_by=fact["component"], queue=fact["queue"]))
+                requeues.append(Requeue(requeued_at=fact["at"], requeued_by=fact["component"], queue=fact["queue"]))
                 continue
-            # A fact ends the oldest life that was to go to its queue; one that went anywhere is ended by the first.
-            for place, life in enumerate(lives):
-                if life.fate is RequeueOutcome.IN_PROGRESS and life.queue in (None, fact["queue"]):
-                    lives[place] = replace(life, fate=_FATES[fact["fact"]], ended_at=fact["at"])
+            # A fact ends the oldest requeue to its queue; one that went anywhere is ended by the first.
+            for place, requeue in enumerate(requeues):
+                if requeue.outcome is RequeueOutcome.IN_PROGRESS and requeue.queue in (None, fact["queue"]):
+                    requeues[place] = replace(requeue, outcome=_OUTCOMES[fact["fact"]], ended_at=fact["at"])
                     break
-        return lives
+        return requeues
 
     async def operations(self, connection: Connection, letter: str) -> Sequence[OperationOn]:
         """The operations that have or had the dead letter of that id, the latest first."""
@@ -353,4 +353,4 @@ class Afterlife:
         return [OperationOn(**dict(row)) for row in rows]
 
 
-_FATES = {"processed": RequeueOutcome.PROCESSED, "died": RequeueOutcome.FAILED_AGAIN, "duplicate": RequeueOutcome.DUPLICATE}
+_OUTCOMES = {"processed": RequeueOutcome.PROCESSED, "died": RequeueOutcome.FAILED_AGAIN, "duplicate": RequeueOutcome.DUPLICATE}

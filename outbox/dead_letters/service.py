@@ -303,14 +303,14 @@ class DeadLetters:
         return await (await self._open()).operations.get(number)
 
     async def operations(
-        self, *, going_on: bool = False, limit: int = 50, before: int | None = None, after: int | None = None
+        self, *, active: bool = False, limit: int = 50, before: int | None = None, after: int | None = None
     ) -> Sequence[Operation]:
-        """Operations, the newest first; `going_on`: only those that have not ended.
+        """Operations, the newest first; `active`: only those that have not ended.
 
         With `before` the first of those that are older than that operation, with `after` the last of those that are newer.
         """
         operations = (await self._open()).operations
-        return await operations.list(going_on=going_on, limit=limit, before=before, after=after)
+        return await operations.list(active=active, limit=limit, before=before, after=after)
 
     async def operation_items(
         self, number: int, *, outcome: ItemOutcome | None = None, after: int = 0, limit: int = 200
@@ -318,9 +318,9 @@ class DeadLetters:
         """What came of each letter of an operation, from the one behind position `after` on."""
         return await (await self._open()).operations.items(number, outcome=outcome, after=after, limit=limit)
 
-    async def count_operations(self, *, going_on: bool = False, limit: int = 10_001) -> int:
-        """How many operations there are, counted no further than `limit`; `going_on`: of those that have not ended."""
-        return await (await self._open()).operations.count(going_on=going_on, limit=limit)
+    async def count_operations(self, *, active: bool = False, limit: int = 10_001) -> int:
+        """How many operations there are, counted no further than `limit`; `active`: of those that have not ended."""
+        return await (await self._open()).operations.count(active=active, limit=limit)
 
     async def operation_items_by_outcome(
         self,

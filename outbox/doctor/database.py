@@ -289,7 +289,7 @@ class Examination:
             findings.append(
                 warning(
                     "history",
-                    f"in the default partition are facts ({_count(strays)}) of days that nobody made a partition for",
+                    f"in the default partition are facts ({_count(strays)}) of days that have no partition",
                     "let maintenance run (`outbox maintain`): it moves them",
                 )
             )

@@ -128,5 +128,5 @@ def old_binding(queue: str, key: str, *, exchange: str) -> Finding:
     return warning(
         _CHECK,
         f"the queue {queue!r} is still bound with {key!r}, which its consumer does not name",
-        f"if nobody needs it any more, unbind it from {exchange!r}: messages that match it still arrive",
+        f"if it is no longer needed, unbind it from {exchange!r}: messages that match it still arrive",
     )

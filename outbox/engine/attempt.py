@@ -111,7 +111,7 @@ class Run:
     result: ProbeResult | None = None
 
 
-class Attempting:
+class AttemptRunner:
     """Calls the callback of one consumer with a message. Raises for nothing that the callback did."""
 
     def __init__(self, consumer: Consumer, policy: RetryPolicy, context: WorkerContext, threads: Threads) -> None:

@@ -8,7 +8,7 @@ from time import perf_counter
 from outbox.core.events import BatchFailed
 from outbox.core.outcome import DONE, RETURNED, Dead, DeliveryOutcome
 from outbox.core.tracking import follow
-from outbox.engine.attempt import EXPIRED, Attempting, Run, WorkerContext, is_for_us
+from outbox.engine.attempt import EXPIRED, AttemptRunner, Run, WorkerContext, is_for_us
 from outbox.engine.consumer import Consumer
 from outbox.engine.signature import BatchInputs, Inputs
 from outbox.engine.transactions import NotBegunError
@@ -28,7 +28,7 @@ class _Member:
             self.turn.set_result(outcome)
 
 
-class Batching:
+class BatchCollector:
     """Calls the callback of one consumer with all messages that wait for it, one batch after another.
 
     The message that comes while no batch runs leads: its task takes all that wait, handles them, gives each its outcome, and
@@ -36,10 +36,10 @@ class Batching:
     handled hurts only itself.
     """
 
-    def __init__(self, consumer: Consumer, attempting: Attempting, context: WorkerContext) -> None:
+    def __init__(self, consumer: Consumer, runner: AttemptRunner, context: WorkerContext) -> None:
         self._queue = consumer.queue
         self._with_inbox = consumer.inbox
-        self._one_by_one = attempting
+        self._one_by_one = runner
         self._context = context
         self._waiting: list[_Member] = []
         self._busy = False

@@ -18,8 +18,8 @@ from outbox.core.events import (
 )
 from outbox.core.message import Message
 from outbox.core.outcome import RETURNED, Cause, Dead, DeliveryOutcome, Done, Failure, Postponed, Retry, Returned
-from outbox.engine.attempt import EXPIRED, Attempting, Run, WorkerContext, time_limit
-from outbox.engine.batch import Batching
+from outbox.engine.attempt import EXPIRED, AttemptRunner, Run, WorkerContext, time_limit
+from outbox.engine.batch import BatchCollector
 from outbox.engine.circuit import Circuit, probe_result
 from outbox.engine.consumer import Consumer
 from outbox.engine.lifecycle import OPEN, Pauses, Stopping
@@ -49,7 +49,7 @@ class Settled(Enum):
     """It failed as none should."""
 
 
-class Handling:
+class DeliveryHandler:
     """Takes the deliveries of one consumer from arrival to settlement. Raises for nothing that a handler or a message did."""
 
     def __init__(
@@ -57,8 +57,8 @@ class Handling:
     ) -> None:
         self._queue = consumer.queue
         self._max_deliveries = consumer.max_deliveries
-        self._attempting = Attempting(consumer, policy, context, threads)
-        self._attempt = Batching(consumer, self._attempting, context).attempt if consumer.batch else self._attempting.attempt
+        self._runner = AttemptRunner(consumer, policy, context, threads)
+        self._attempt = BatchCollector(consumer, self._runner, context).attempt if consumer.batch else self._runner.attempt
         self._exchange_name = context.exchange_name
         self._now = context.now
         self._observer = context.observer
@@ -93,7 +93,7 @@ class Handling:
             async with self._circuit.passing(leaving) as run.permit:
                 if run.permit is None:
                     await self._settle(run, leaving, RETURNED if leaving.requested else Postponed(self._circuit.pause))
-                elif self._attempting.has_expired(run):
+                elif self._runner.has_expired(run):
                     await self._settle(run, leaving, EXPIRED)
                 elif delivery.crashes > self._max_deliveries:
                     await self._handle_poison(run, leaving)
@@ -119,7 +119,7 @@ class Handling:
         self._observer.notify(
             Received(queue=self._queue, exchange_name=self._exchange_name, message=run.message, attempt=run.attempt)
         )
-        if run.message.expires_at is not None and run.verdict is None and self._attempting.has_expired(run):
+        if run.message.expires_at is not None and run.verdict is None and self._runner.has_expired(run):
             run.verdict = EXPIRED
         return run
 
@@ -144,7 +144,7 @@ class Handling:
             await self._settle(run, leaving, CRASHED)
             return
         async with self._alone(run) as pause:
-            if self._is_leaving:
+            if self._stopping.requested or self._gate.closed:
                 await self._settle(run, leaving, RETURNED)
                 return
             if pause is not None:
@@ -186,9 +186,9 @@ class Handling:
         self._isolation(run, IsolationStep.RUNNING, ALONE_LIMIT)
         try:
             with time_limit(ALONE_LIMIT):
-                outcome = await self._attempting.attempt(run)
+                outcome = await self._runner.attempt(run)
         except HandlerTimeoutError as error:
-            outcome = self._attempting.failed(run, error)
+            outcome = self._runner.failed(run, error)
         if run.permit is not None:
             run.permit.report(run.result or probe_result(outcome))
         return outcome
@@ -197,10 +197,6 @@ class Handling:
         self._observer.notify(
             PoisonIsolated(queue=self._queue, exchange_name=self._exchange_name, message=run.message, step=step, limit=limit)
         )
-
-    @property
-    def _is_leaving(self) -> bool:
-        return self._stopping.requested or self._gate.closed
 
     # --- settle --------------------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from outbox.core.message import Message
 from outbox.core.outcome import RETURNED, Dead, DeliveryOutcome, Done, Postponed, Retry, Returned
 from outbox.engine.attempt import EXPIRED, Run, WorkerContext
 from outbox.engine.consumer import Consumer
-from outbox.engine.delivery import CRASHED, UNEXPECTED_PAUSE, Handling, Settled
+from outbox.engine.delivery import CRASHED, UNEXPECTED_PAUSE, DeliveryHandler, Settled
 from outbox.engine.lifecycle import OPEN, Stopping, until_set
 from outbox.engine.tasks import TaskSet
 from outbox.engine.transactions import Threads
@@ -28,7 +28,7 @@ RETURNED_PAUSE = timedelta(seconds=1)
 
 
 @dataclass(slots=True)
-class Lane:
+class KeyQueue:
     """The deliveries of one key in flight, in order; the first one is being handled, or waits for its next attempt."""
 
     deliveries: deque[Delivery] = field(default_factory=deque)
@@ -46,19 +46,19 @@ class Lane:
         self.nudge.clear()
 
 
-class Lanes:
-    """One lane for each key of one subscription. A delivery without a key goes by itself.
+class KeyQueues:
+    """One queue for each key of one subscription. A delivery without a key goes by itself.
 
     When it is time to leave, what waits is left unsettled: leaving the subscription gives it back, all together and in order.
     """
 
     def __init__(
-        self, handling: "KeyedHandling", spawn: Callable[[Coroutine[Any, Any, None]], None], leaving: Stopping
+        self, handler: "OrderedDeliveryHandler", spawn: Callable[[Coroutine[Any, Any, None]], None], leaving: Stopping
     ) -> None:
-        self._handling = handling
+        self._handler = handler
         self._spawn = spawn
         self._leaving = leaving
-        self._lanes: dict[str, Lane] = {}
+        self._key_queues: dict[str, KeyQueue] = {}
 
     def receive(self, delivery: Delivery) -> None:
         """See `outbox.ports.Receive`."""
@@ -67,27 +67,27 @@ class Lanes:
         except Exception:  # noqa: BLE001  whatever it is, it lies in what some program wrote; handling it will say so
             key = None
         if key is None:
-            self._spawn(self._handling.handle(delivery, self._leaving))
-        elif (lane := self._lanes.get(key)) is not None:
-            lane.add(delivery)
+            self._spawn(self._handler.handle(delivery, self._leaving))
+        elif (key_queue := self._key_queues.get(key)) is not None:
+            key_queue.add(delivery)
         elif not self._leaving.requested:
-            lane = self._lanes[key] = Lane(deque((delivery,)))
-            self._spawn(self._serve(key, lane))
+            key_queue = self._key_queues[key] = KeyQueue(deque((delivery,)))
+            self._spawn(self._serve(key, key_queue))
 
-    async def _serve(self, key: str, lane: Lane) -> None:
+    async def _serve(self, key: str, key_queue: KeyQueue) -> None:
         try:
-            while lane.deliveries and not self._leaving.requested:
-                delivery = lane.deliveries[0]
+            while key_queue.deliveries and not self._leaving.requested:
+                delivery = key_queue.deliveries[0]
                 # One that is gone comes again, and what came after it is gone, too: it must not be handled before.
                 if not delivery.gone:
-                    await self._handling.handle_in_turn(delivery, lane, self._leaving)
-                lane.deliveries.popleft()
+                    await self._handler.handle_in_turn(delivery, key_queue, self._leaving)
+                key_queue.deliveries.popleft()
         finally:
-            del self._lanes[key]
+            del self._key_queues[key]
 
 
-class KeyedHandling(Handling):
-    """The handling of an ordered consumer.
+class OrderedDeliveryHandler(DeliveryHandler):
+    """The handler of an ordered consumer.
 
     An attempt that failed is followed by the next one with the message in flight, so that nothing overtakes it. How often it
     failed is remembered while this worker lives, also if the delivery is lost and comes again. Poison messages run alone, but
@@ -103,9 +103,9 @@ class KeyedHandling(Handling):
         self._has_seen_poison = False
 
     def receiving(self, task_set: TaskSet, leaving: Stopping) -> Receive:
-        return Lanes(self, task_set.spawn, leaving).receive
+        return KeyQueues(self, task_set.spawn, leaving).receive
 
-    async def handle_in_turn(self, delivery: Delivery, lane: Lane, leaving: Stopping) -> None:
+    async def handle_in_turn(self, delivery: Delivery, key_queue: KeyQueue, leaving: Stopping) -> None:
         """Runs attempt after attempt; afterwards the delivery is settled, or lost, or the worker stops."""
         run = self._received(delivery)
         if run.verdict is None and (remembered := self._memory.of(run.message)) is not None:
@@ -114,14 +114,14 @@ class KeyedHandling(Handling):
                 if failed.attempt == run.attempt and not await self._note(run, failed):
                     break
             else:
-                await lane.pause(max(0, remembered.due - monotonic()), leaving)
+                await key_queue.pause(max(0, remembered.due - monotonic()), leaving)
         while not leaving.requested and not delivery.gone:
-            if run.verdict is None and self._attempting.has_expired(run):
+            if run.verdict is None and self._runner.has_expired(run):
                 run.verdict = EXPIRED
             outcome = run.verdict or await self._outcome(run, leaving)
             match outcome:
                 case Done() | Dead():
-                    await self._settle_in_turn(run, outcome, lane, leaving)
+                    await self._settle_in_turn(run, outcome, key_queue, leaving)
                     return
                 case Retry(delay, failure):
                     self._processed(run, outcome)
@@ -135,7 +135,7 @@ class KeyedHandling(Handling):
                     delay = RETURNED_PAUSE
                 case _:
                     assert_never(outcome)
-            await lane.pause(delay.total_seconds(), leaving)
+            await key_queue.pause(delay.total_seconds(), leaving)
 
     # --- one attempt ---------------------------------------------------------------------------------------------------
 
@@ -145,7 +145,7 @@ class KeyedHandling(Handling):
         async with self._circuit.passing(leaving, in_place=True) as run.permit:
             if run.permit is None:
                 return RETURNED
-            return EXPIRED if self._attempting.has_expired(run) else await self._outcome_now(run)
+            return EXPIRED if self._runner.has_expired(run) else await self._outcome_now(run)
 
     async def _outcome_now(self, run: Run) -> DeliveryOutcome:
         if run.delivery.crashes <= self._max_deliveries:
@@ -154,7 +154,7 @@ class KeyedHandling(Handling):
         if is_first and run.delivery.crashes > 2 * self._max_deliveries:
             return CRASHED
         async with self._alone(run) as pause:
-            if self._is_leaving:
+            if self._stopping.requested or self._gate.closed:
                 return RETURNED
             return await self._attempt_alone(run) if pause is None else Postponed(pause)
 
@@ -172,14 +172,14 @@ class KeyedHandling(Handling):
 
     # --- the end -------------------------------------------------------------------------------------------------------
 
-    async def _settle_in_turn(self, run: Run, outcome: Done | Dead, lane: Lane, leaving: Stopping) -> None:
+    async def _settle_in_turn(self, run: Run, outcome: Done | Dead, key_queue: KeyQueue, leaving: Stopping) -> None:
         settled = await self._settle(run, leaving, outcome)
         match settled:
             case Settled.RECORDED:
                 self._memory.forget(run.message)
             case Settled.LOST:
                 # If it comes again behind others that are still in flight, all of them are given back, and taken again.
-                others = [delivery for delivery in lane.deliveries if delivery is not run.delivery and not delivery.gone]
+                others = [delivery for delivery in key_queue.deliveries if delivery is not run.delivery and not delivery.gone]
                 if others and others[0].message.id != run.message.id:
                     leaving.request()
             case Settled.BROKEN:

@@ -17,9 +17,9 @@ from outbox.core.events import (
 from outbox.core.outcome import Failure
 from outbox.engine.attempt import WorkerContext
 from outbox.engine.consumer import Consumer, queue_of
-from outbox.engine.delivery import Handling
+from outbox.engine.delivery import DeliveryHandler
 from outbox.engine.lifecycle import Outage, Stopping, never_closed, until_closing, until_opened
-from outbox.engine.ordered import KeyedHandling
+from outbox.engine.ordered import OrderedDeliveryHandler
 from outbox.engine.quarantine import Quarantine
 from outbox.engine.tasks import TaskSet
 from outbox.engine.transactions import Threads
@@ -124,8 +124,8 @@ class Work:
             consumer.strategy(self._settings.retry_delays),
         )
         threads = Threads(min(self._settings.prefetch_count, THREAD_LIMIT), consumer.queue)
-        handling_of = KeyedHandling if consumer.ordered else Handling
-        handling = handling_of(consumer, RetryPolicy(strategy, describe=self._describe), context, threads, gate)
+        handler_of = OrderedDeliveryHandler if consumer.ordered else DeliveryHandler
+        handler = handler_of(consumer, RetryPolicy(strategy, describe=self._describe), context, threads, gate)
         # The delays that its messages are known to wait for: the broker may need a queue for each.
         delays = strategy.announced if consumer.terms.pausing is None else (*strategy.announced, consumer.terms.pausing.pause)
         subscription = Subscription(
@@ -144,7 +144,7 @@ class Work:
                         await until_opened(gate, stopping)
                         self._observer.notify(Resumed(queue=consumer.queue, exchange_name=subscription.exchange_name))
                     else:
-                        await self._take(subscription, consumer, handling, gate, stopping)
+                        await self._take(subscription, consumer, handler, gate, stopping)
                 except BrokerUnavailableError as error:
                     await stopping.wait(self._outage.lost(error))
                 except OutboxError as error:
@@ -155,14 +155,14 @@ class Work:
             self._abandon(consumer, threads.running)
 
     async def _take(
-        self, subscription: Subscription, consumer: Consumer, handling: Handling, gate: Gate, stopping: Stopping
+        self, subscription: Subscription, consumer: Consumer, handler: DeliveryHandler, gate: Gate, stopping: Stopping
     ) -> None:
         """Handles what the subscription delivers until it is time to stop or to pause, then until what it took is settled."""
         queue, exchange_name = subscription.queue, subscription.exchange_name
         leaving, task_set = Stopping(), TaskSet(alarm=stopping.request)
         try:
             with stopping.telling(leaving.request):
-                async with self._broker.subscribe(subscription, handling.receiving(task_set, leaving)) as intake:
+                async with self._broker.subscribe(subscription, handler.receiving(task_set, leaving)) as intake:
                     self._outage.answers()
                     self._observer.notify(
                         ConsumerStarted(queue=queue, exchange_name=exchange_name, binding_key=subscription.binding_key)

@@ -36,7 +36,7 @@ class Pruning:
         return await self._delete("pauses", older_than, limit)
 
     async def audit(self, older_than: timedelta, limit: int) -> int:
-        """Deletes what is known of deeds longer ago than that."""
+        """Deletes what is known of changes longer ago than that."""
         return await self._delete("audit", older_than, limit)
 
     async def sessions(self, older_than: timedelta, limit: int) -> int:

@@ -64,7 +64,7 @@ class Runs(StrEnum):
 SERVICE, RELAY, WORKER, ARCHIVER = Reader.SERVICE, Reader.RELAY, Reader.WORKER, Reader.ARCHIVER
 MAINTAIN, DOCTOR, OPERATOR = Reader.MAINTAIN, Reader.DOCTOR, Reader.OPERATOR
 COMPONENTS = (RELAY, WORKER, ARCHIVER, MAINTAIN)
-"""The commands that run until they are told to end."""
+"""The commands that run until they are asked to end."""
 
 
 def row(

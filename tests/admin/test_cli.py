@@ -54,7 +54,7 @@ async def _maintained(admin: Any) -> None:
     """What maintenance does with operations."""
     runner = await admin.dead_letters.runner()
     while True:
-        for operation in await admin.dead_letters.operations(going_on=True):
+        for operation in await admin.dead_letters.operations(active=True):
             await runner.run_once(operation.id)
         await asyncio.sleep(0.05)
 

@@ -189,7 +189,7 @@ async def test_each_message_says_why_it_is_where_it_is(viewer: httpx.AsyncClient
         "was sent there last. It is the one that is sent again within a minute, to find out."
     )
     assert reasons["blocked"] == f"It waits for message {rows['held']}, which is held, of its ordering key."
-    assert reasons["parked"].startswith("It was given up at ")
+    assert reasons["parked"].startswith("It was parked at ")
     assert reasons["sent"].startswith("It was sent at ")
 
 

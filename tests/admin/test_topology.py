@@ -108,7 +108,7 @@ async def test_queues_tell_what_waits_in_the_words_of_the_backlog(
         return topology
 
     topology = await eventually(counted)
-    assert topology["warnings"][0]["summary"] == "nobody consumes the queue 'mail', and 3 messages wait in it"
+    assert topology["warnings"][0]["summary"] == "no worker consumes the queue 'mail', and 3 messages wait in it"
 
 
 async def test_routing_keys_that_go_nowhere_are_named(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:

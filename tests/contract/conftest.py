@@ -1,27 +1,24 @@
 """Every case of the contract runs over each transport, on real servers."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 
 import pytest
 
 from outbox.ports import Broker
 from tests.contract.harness import Harness, MemoryHarness, PostgresHarness, RabbitHarness
-from tests.servers.postgres import PostgresServer, fresh_database, with_database
 
 
 @pytest.fixture(params=["memory", "postgres", pytest.param("rabbitmq", marks=pytest.mark.rabbitmq)])
-def harness(request: pytest.FixtureRequest) -> Iterator[Harness]:
+def harness(request: pytest.FixtureRequest) -> Harness:
     """One transport, empty."""
     match request.param:
         case "rabbitmq":
-            yield RabbitHarness(request.getfixturevalue("broker_url"), request.getfixturevalue("broker_admin"))
+            return RabbitHarness(request.getfixturevalue("broker_url"), request.getfixturevalue("broker_admin"))
         case "postgres":
-            server: PostgresServer = request.getfixturevalue("postgres_server")
-            with fresh_database(server.url, tables=True) as name:
-                yield PostgresHarness(with_database(server.url, name))
+            return PostgresHarness(request.getfixturevalue("database_url"))
         case _:
-            yield MemoryHarness()
+            return MemoryHarness()
 
 
 @pytest.fixture

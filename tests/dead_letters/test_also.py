@@ -136,7 +136,7 @@ async def test_operations_are_read_page_by_page(pool: Pool, dead_letters: DeadLe
 
     assert [await page(), await page(before=5), await page(before=1)] == [[6, 5], [4, 3], []]
     assert [await page(after=2), await page(after=5), await page(after=6)] == [[4, 3], [6], []]
-    assert [await page(going_on=True), await page(going_on=True, before=6)] == [[6], []]
+    assert [await page(active=True), await page(active=True, before=6)] == [[6], []]
 
 
 async def test_the_audit_in_the_documentation_is_there_with_its_deed(pool: Pool, dead_letters: DeadLetters) -> None:

@@ -544,7 +544,7 @@ async def test_what_was_asked_for_is_kept_as_people_can_read_it(pool: Pool, dead
     row = await pool.fetchrow("select selector::text, options::text from outbox_operation")
     assert row is not None
     assert json.loads(row["selector"]) == {"ids": ids[:20], "count": 150}
-    [made] = await dead_letters.operations(going_on=True)
+    [made] = await dead_letters.operations(active=True)
     options = made.options
     assert (options.destination, options.rate, options.canary) == (ToQueue("elsewhere"), 2.5, canary)
     assert (options.stop_ratio, options.force, options.max_items, options.retention) == (0.2, True, 200, timedelta(days=30))

@@ -80,10 +80,10 @@ export type OperationAction = "pause" | "resume" | "cancel";
 export function useOperationAction(id: string) {
   const queries = useQueryClient();
   return useMutation({
-    mutationFn: (deed: OperationAction) => {
+    mutationFn: (action: OperationAction) => {
       const path = { params: { path: { id: asNumber(id) } } };
-      if (deed === "pause") return dataOf(client.POST("/operations/{id}/pause", path));
-      if (deed === "resume") return dataOf(client.POST("/operations/{id}/resume", path));
+      if (action === "pause") return dataOf(client.POST("/operations/{id}/pause", path));
+      if (action === "resume") return dataOf(client.POST("/operations/{id}/resume", path));
       return dataOf(client.POST("/operations/{id}/cancel", path));
     },
     onSuccess(now) {

@@ -201,9 +201,7 @@ class RequeueResponse(Model):
     requeued_at: Moment
     requeued_by: str
     queue: str | None = Field(description="Where it was requeued to; null: wherever its routing key leads.")
-    outcome: RequeueOutcome = Field(
-        validation_alias="fate", description="`duplicate`: the queue's inbox knew it, and it was not processed again."
-    )
+    outcome: RequeueOutcome = Field(description="`duplicate`: the queue's inbox knew it, and it was not processed again.")
     ended_at: Moment | None
 
 

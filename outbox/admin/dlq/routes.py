@@ -56,7 +56,15 @@ from outbox.dead_letters import Action, DeadLetterDetail, DeadLetterFilter, Grou
 from outbox.dead_letters.filters import is_letter_id
 from outbox.dead_letters.model import FACET_FIELDS, FacetField
 from outbox.dead_letters.model import Facets as FacetCounts
-from outbox.dead_letters.reader import LONGEST_GROUP, Afterlife, DeadLetterListing, GroupNote, GroupNotes, Life, OperationOn
+from outbox.dead_letters.reader import (
+    LONGEST_GROUP,
+    DeadLetterListing,
+    GroupNote,
+    GroupNotes,
+    OperationOn,
+    Requeue,
+    RequeueHistory,
+)
 from outbox.masking import READ_LIMIT, Body, Masking
 from outbox.postgres.archive import PostgresArchive
 
@@ -72,7 +80,7 @@ class Letters:
         self.masking: Masking = admin.masking
         self.listing = DeadLetterListing(admin.pool, admin.table, masking=admin.masking, reading=admin.reading)
         self.notes = GroupNotes(admin.table)
-        self.afterlife = Afterlife(admin.table)
+        self.history = RequeueHistory(admin.table)
         self._groups = StaleWhileRevalidate[Sequence[Group]]()
         self._facets = StaleWhileRevalidate[FacetCounts]()
 
@@ -357,9 +365,9 @@ async def show(
     if wanted.reveal:
         await _write_down(context, "dlq.reveal", letter_id)
     async with context.admin.reading("reading what became of a dead letter") as connection:
-        lives = await letters.afterlife.lives(connection, found.letter.message_id)
-        operations = await letters.afterlife.operations(connection, letter_id)
-    return _to_detail(found, lives, operations, context.masking, revealed=wanted.reveal)
+        requeues = await letters.history.requeues(connection, found.letter.message_id)
+        operations = await letters.history.operations(connection, letter_id)
+    return _to_detail(found, requeues, operations, context.masking, revealed=wanted.reveal)
 
 
 @router.get(
@@ -401,7 +409,7 @@ async def _write_down(context: RequestContext, action: str, id_: str) -> None:
 
 
 def _to_detail(
-    found: DeadLetterDetail, lives: Sequence[Life], operations: Sequence[OperationOn], masking: Masking, *, revealed: bool
+    found: DeadLetterDetail, requeues: Sequence[Requeue], operations: Sequence[OperationOn], masking: Masking, *, revealed: bool
 ) -> DeadLetterResponse:
     letter = found.letter
     masking = masking.of_message(found.body, found.headers, found.properties)
@@ -438,7 +446,7 @@ def _to_detail(
             )
             for edition in found.editions
         ],
-        requeues=[RequeueResponse.model_validate(life) for life in lives],
+        requeues=[RequeueResponse.model_validate(each) for each in requeues],
         operation_id=busy,
         operations=[
             DeadLetterOperation(

@@ -213,7 +213,7 @@ _AGAIN = "ask with dry_run, look at the answer, and send the same request with i
 _REASONS: Mapping[str, str] = {
     "missing": "this could mean more than you think",
     "used": "this confirm_token was used already, or never was one",
-    "other_actor": "this confirm_token was made for somebody else",
+    "other_actor": "this confirm_token was made for another actor",
     "other_request": "this confirm_token was made for another request",
     "expired": "this confirm_token is too old",
 }

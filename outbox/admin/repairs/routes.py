@@ -274,13 +274,13 @@ async def operations(wanted: Annotated[OperationsParameters, Query()], context: 
             raise invalid_cursor()
         backwards = cursor.direction == "previous"
         beyond = {"after": place - cursor.inclusive} if backwards else {"before": place + cursor.inclusive}
-    found = await context.admin.dead_letters.operations(going_on=wanted.active, limit=wanted.limit + 1, **beyond)
+    found = await context.admin.dead_letters.operations(active=wanted.active, limit=wanted.limit + 1, **beyond)
     read = found[::-1] if cursor is not None and cursor.direction == "previous" else found
     page = cursor_page(read, limit=wanted.limit, cursor=cursor, bound_to=bound, place=lambda operation: (operation.id,))
     items = [OperationResponse.of(operation) for operation in page.items]
     total = None
     if wanted.total:
-        total = counted(await context.admin.dead_letters.count_operations(going_on=wanted.active, limit=MOST_COUNTED + 1))
+        total = counted(await context.admin.dead_letters.count_operations(active=wanted.active, limit=MOST_COUNTED + 1))
     return OperationPage(items=items, next=page.next, previous=page.previous, total=total)
 
 

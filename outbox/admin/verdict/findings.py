@@ -154,7 +154,7 @@ def _unreachable(observed: Observations) -> Iterator[HealthFinding]:
         yield HealthFinding(
             code="database_unreachable",
             severity=Severity.ERROR,
-            summary="the database does not answer: what is said of the outbox is the last that it told",
+            summary="the database does not answer: the figures of the outbox are the last that were read",
             hint="see that PostgreSQL runs and answers",
             since=backlog.as_of,
             subject_kind="database",

@@ -1,5 +1,5 @@
 -- name: audit_table
--- One row is something that somebody did, or was not allowed to do: written in the transaction of the deed.
+-- One row is something that an actor did, or was not allowed to do: written in the transaction of the change.
 create table if not exists {audit} (
     id bigint generated always as identity,
     at timestamptz not null default now(),
@@ -35,7 +35,7 @@ create index if not exists {audit_target_index} on {audit} (left(target, 200), a
 create index if not exists {audit_outcome_index} on {audit} (outcome, at, id) where outcome <> 'done'
 
 -- name: session_table
--- One row is somebody who has logged in: the cookie, and the token that they logged in with, are known by their hashes only.
+-- One row is a login: the cookie, and the token that they logged in with, are known by their hashes only.
 create table if not exists {session} (
     token_hash bytea not null,
     login_hash bytea not null,
@@ -61,7 +61,7 @@ create table if not exists {login_failure} (
 create index if not exists {login_failure_age_index} on {login_failure} (window_ends_at)
 
 -- name: confirmation_table
--- One row is a dry run that somebody may follow up: what it was about, and how many it meant. Good for one use.
+-- One row is a dry run that may be followed up: what it was about, and how many it meant. Good for one use.
 create table if not exists {confirmation} (
     token_hash bytea not null,
     actor text not null,
@@ -94,7 +94,7 @@ create table if not exists {idempotency} (
 create index if not exists {idempotency_age_index} on {idempotency} (created_at)
 
 -- name: group_note_table
--- What somebody noted about a group of dead letters.
+-- What an operator noted about a group of dead letters.
 create table if not exists {group_note} (
     by text not null,
     group_id text not null,

@@ -197,14 +197,14 @@ select case when has_sequence_privilege(sequence, 'select') then pg_sequence_las
 from pg_get_serial_sequence('{table}', 'id') as sequence
 
 -- name: rates
--- What was sent in the last five minutes that are over, and in how many of them anybody told of anything.
+-- What was sent in the last five minutes that are over, and in how many of them any relay reported.
 select coalesce(sum(sent) filter (where queue = ''), 0)::bigint as sent, count(distinct starts_at) as minutes
 from {stats}
 where starts_at >= date_trunc('minute', now()) - interval '5 minutes' and starts_at < date_trunc('minute', now())
     and seconds = 60
 
 -- name: relays
--- What relays that live have told of the last seconds.
+-- What live relays reported in the last seconds.
 select sum((activity -> 'per_second' ->> 'sent')::float8)
 from {component}
 where kind = 'relay' and stopped_at is null and seen_at > clock_timestamp() - 2 * every

@@ -103,7 +103,7 @@ where tracking_ids @> jsonb_build_array($1::text)
 limit $2
 
 -- name: consumers
--- What workers have told of their consumers, those included that ended lately: since when, and whether any of them lives.
+-- What workers have reported of their consumers, those included that ended lately: since when, and whether any of them lives.
 select consumer ->> 'queue' as queue, consumer ->> 'binding_key' as binding_key,
     bool_or(consumer -> 'history' = 'true') as history, extract(epoch from min(started_at))::float8 as since,
     bool_or(stopped_at is null and seen_at >= clock_timestamp() - 6 * every) as lives
@@ -206,7 +206,7 @@ where exists(
 )
 
 -- name: resolved
--- Which of these dead letters somebody has resolved since, by message and queue; the latest of each.
+-- Which of these dead letters were resolved since, by message and queue; the latest of each.
 select message_id, queue, status
 from {dead_letter}
 where message_id = any($1::text[]) and status <> 'open'

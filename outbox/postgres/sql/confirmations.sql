@@ -1,4 +1,4 @@
-Dry runs that somebody may follow up. A token is known by its hash only.
+Dry runs that may be followed up. A token is known by its hash only.
 
 -- name: promise
 insert into {confirmation} (token_hash, actor, request_hash, total, expires_at)
@@ -11,7 +11,7 @@ from {confirmation}
 where token_hash = $1
 
 -- name: use
--- Whoever else uses it at the same time waits here for our commit, and then finds nothing.
+-- Another request that uses it at the same time waits here for our commit, and then finds nothing.
 delete from {confirmation}
 where token_hash = $1 and actor = $2 and request_hash = $3 and expires_at > now()
 returning total

@@ -35,7 +35,7 @@ create index if not exists {dead_letter_group_index} on {dead_letter} (fingerpri
 create index if not exists {dead_letter_listing_index} on {dead_letter} (failed_at desc, id desc)
 
 -- name: dead_letter_open_index
--- What waits for somebody, among many that were resolved.
+-- What waits for an operator, among many that were resolved.
 create index if not exists {dead_letter_open_index} on {dead_letter} (failed_at desc, id desc) where status = 'open'
 
 -- name: dead_letter_search_index
@@ -88,7 +88,7 @@ create table if not exists {edition} (
 )
 
 -- name: operation_table
--- A change of many dead letters, made in batches by whoever runs maintenance, and going on after a restart. Until `canary_until`
+-- A change of many dead letters, made in batches by maintenance, and going on after a restart. Until `canary_until`
 -- it waits for what becomes of the first ones.
 create table if not exists {operation} (
     id bigint generated always as identity,

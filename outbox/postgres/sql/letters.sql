@@ -127,7 +127,7 @@ from (
 where rank <= {most}
 order by field, rank
 
--- name: lives
+-- name: requeues_of
 -- What the history tells of a message after it was requeued, in its order.
 select fact, at, queue, component
 from {history}

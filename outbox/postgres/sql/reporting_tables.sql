@@ -41,7 +41,7 @@ create table if not exists {component} (
 )
 
 -- name: control_table
--- One row is a pause that somebody asked for: of all relays, all workers, or one of them by name, or of one queue.
+-- One row is a pause that an operator asked for: of all relays, all workers, or one of them by name, or of one queue.
 create table if not exists {control} (
     scope text not null,
     name text not null default '',

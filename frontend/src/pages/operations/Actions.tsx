@@ -8,13 +8,13 @@ import { announce, Button, Dialog, Problem } from "~/ui";
 /** Pause, resume and cancel, as far as the state allows it. */
 export function Actions({ of }: { of: Operation }) {
   const whyNot = useWhyNot("repair");
-  const deed = useOperationAction(of.id);
+  const change = useOperationAction(of.id);
   const [asks, setAsks] = useState(false);
   useFocusKept(of.active);
   if (!of.active) return null;
 
   function act(what: OperationAction) {
-    deed.mutate(what, {
+    change.mutate(what, {
       onSuccess() {
         announce(texts.done(of.id, DONE[what]));
         setAsks(false);
@@ -23,7 +23,7 @@ export function Actions({ of }: { of: Operation }) {
     });
   }
 
-  const busy = deed.isPending ? deed.variables : undefined;
+  const busy = change.isPending ? change.variables : undefined;
   return (
     <>
       {of.state === "paused" ? (
@@ -42,7 +42,7 @@ export function Actions({ of }: { of: Operation }) {
         of={of}
         open={asks}
         busy={busy === "cancel"}
-        failed={deed.variables === "cancel" ? deed.error : null}
+        failed={change.variables === "cancel" ? change.error : null}
         onClose={() => setAsks(false)}
         onCancel={() => act("cancel")}
       />

@@ -12,7 +12,7 @@ const served = vi.hoisted(() => {
     requests: [] as { path: string; body: Record<string, unknown>; key: string | null }[],
     reads: [] as string[],
     looks: [] as (() => Response)[],
-    deeds: [] as (() => Response)[],
+    changes: [] as (() => Response)[],
   };
   globalThis.fetch = async (input) => {
     const request = input as Request;
@@ -21,7 +21,7 @@ const served = vi.hoisted(() => {
     if (request.method === "GET") return Response.json(path.endsWith("/session") ? ADA : { queues: [] });
     const body = (await request.json()) as Record<string, unknown>;
     state.requests.push({ path, body, key: request.headers.get("idempotency-key") });
-    const answers = body.dry_run ? state.looks : state.deeds;
+    const answers = body.dry_run ? state.looks : state.changes;
     const answer = answers.length > 1 ? answers.shift() : answers[0];
     if (!answer) throw new TypeError("no response");
     return answer();
@@ -41,7 +41,7 @@ configure({ asyncUtilTimeout: 8_000 });
 
 const { RepairDialog } = await import("./RepairDialog");
 
-const deeds = () => served.requests.filter(({ body }) => !body.dry_run);
+const changes = () => served.requests.filter(({ body }) => !body.dry_run);
 const looks = () => served.requests.filter(({ body }) => body.dry_run);
 
 function plan(count: number, token = `token of ${count}`, warnings: string[] = []): () => Response {
@@ -97,12 +97,12 @@ async function button(name: string | RegExp): Promise<HTMLElement> {
 }
 
 beforeEach(() => {
-  Object.assign(served, { requests: [], reads: [], looks: [plan(2)], deeds: [] });
+  Object.assign(served, { requests: [], reads: [], looks: [plan(2)], changes: [] });
 });
 
 describe("the dialog that repairs", () => {
   it("does not ask again for what it deleted for good, but for what it left", async () => {
-    served.deeds = [done(["17", "purged"], ["18", "refused", "it was not discarded"])];
+    served.changes = [done(["17", "purged"], ["18", "refused", "it was not discarded"])];
     const { user, read } = shown({ action: "purge" });
     for (const id of ["17", "18"]) read(id);
     await user.type(screen.getByLabelText("Reason"), "a test");
@@ -122,13 +122,13 @@ describe("the dialog that repairs", () => {
     const lost = () => {
       throw new TypeError("connection reset");
     };
-    served.deeds = [lost, done(["17", "requeued"], ["18", "skipped", "in operation 7"])];
+    served.changes = [lost, done(["17", "requeued"], ["18", "skipped", "in operation 7"])];
     const { user, onDone } = shown();
     await user.click(await button("Requeue 2"));
     await user.click(await button("Try again"));
     const row = await screen.findByRole("row", { name: /18/ });
     expect(within(row).getByText("in operation 7")).toBeDefined();
-    const [first, second] = deeds();
+    const [first, second] = changes();
     expect(first?.key).toMatch(/^[0-9a-f]{32}$/);
     expect(second).toEqual(first);
     expect(onDone).toHaveBeenCalledOnce();
@@ -145,18 +145,18 @@ describe("the dialog that repairs", () => {
   });
 
   it("waits for the answer of the same request while it is still running", async () => {
-    served.deeds = [refusal(409, "request_running"), done(["17", "requeued"])];
+    served.changes = [refusal(409, "request_running"), done(["17", "requeued"])];
     const { user, onClose } = shown({ selector: { ids: ["17"] } });
     await user.click(await button("Requeue 2"));
     await waitFor(() => expect(onClose).toHaveBeenCalled());
-    expect(new Set(deeds().map(({ key }) => key)).size).toBe(1);
+    expect(new Set(changes().map(({ key }) => key)).size).toBe(1);
   });
 
   it("shows both numbers when they drifted apart, and leaves out what died since if asked to", async () => {
     const dated = plan(224);
     const at = { headers: { date: "Fri, 20 Nov 2026 20:15:03 GMT" } };
     served.looks = [() => new Response(dated().body, at), plan(224, "second")];
-    served.deeds = [refusal(409, "count_drifted", { expected: 224, found: 226 })];
+    served.changes = [refusal(409, "count_drifted", { expected: 224, found: 226 })];
     const { user } = shown({ selector: { group_id: "8f1c" } });
     await user.type(await screen.findByLabelText("Type 224 to confirm"), "224");
     await user.click(await button("Requeue 224"));
@@ -170,7 +170,7 @@ describe("the dialog that repairs", () => {
 
   it("looks again and says so when the dry run was too old", async () => {
     served.looks = [plan(2), plan(3)];
-    served.deeds = [refusal(428, "confirmation_required", { reason: "expired" })];
+    served.changes = [refusal(428, "confirmation_required", { reason: "expired" })];
     const { user } = shown();
     await user.click(await button("Requeue 2"));
     expect(await screen.findByText(/The dry run expired/)).toBeDefined();
@@ -178,17 +178,17 @@ describe("the dialog that repairs", () => {
   });
 
   it("takes a filter's repair only with its number typed, and the token of its dry run", async () => {
-    served.deeds = [refusal(503, "database_unavailable")];
+    served.changes = [refusal(503, "database_unavailable")];
     const { user } = shown({ selector: { filter: { status: "open" } } });
     const field = await screen.findByLabelText("Type 2 to confirm");
     await user.type(field, "3");
     await user.click(screen.getByRole("button", { name: "Requeue 2" }));
-    expect(deeds()).toHaveLength(0);
+    expect(changes()).toHaveLength(0);
     await user.clear(field);
     await user.type(field, "2");
     await user.click(await button("Requeue 2"));
-    await waitFor(() => expect(deeds()).toHaveLength(1));
-    expect(deeds()[0]?.body.confirm_token).toBe("token of 2");
+    await waitFor(() => expect(changes()).toHaveLength(1));
+    expect(changes()[0]?.body.confirm_token).toBe("token of 2");
     expect(await screen.findByText("r-1")).toBeDefined();
   });
 
@@ -204,7 +204,7 @@ describe("the dialog that repairs", () => {
 
   it("says what the service refuses next to the field that it is about", async () => {
     const errors = [{ at: "body.rate_per_second", message: "slower, please" }];
-    served.deeds = [refusal(422, "invalid_request", { errors })];
+    served.changes = [refusal(422, "invalid_request", { errors })];
     const { user } = shown();
     await user.type(await screen.findByLabelText("Maximum rate (messages/s)"), "9");
     await user.click(await button("Requeue 2"));
@@ -215,7 +215,7 @@ describe("the dialog that repairs", () => {
   });
 
   it("deletes for good only with a reason", async () => {
-    served.deeds = [done(["17", "purged"])];
+    served.changes = [done(["17", "purged"])];
     const { user } = shown({ action: "purge", selector: { ids: ["17"] } });
     await screen.findByText(/would be deleted/);
     expect(screen.getByRole("button", { name: /^Delete permanently/ }).getAttribute("aria-disabled")).toBe(
@@ -223,7 +223,7 @@ describe("the dialog that repairs", () => {
     );
     await user.type(screen.getByLabelText("Reason"), "a test");
     await user.click(await button(/^Delete permanently/));
-    await waitFor(() => expect(deeds()[0]?.body).toMatchObject({ purge: true, reason: "a test" }));
+    await waitFor(() => expect(changes()[0]?.body).toMatchObject({ purge: true, reason: "a test" }));
   });
 
   it("asks before it closes once something was typed, whichever way", async () => {

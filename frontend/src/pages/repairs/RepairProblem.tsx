@@ -6,7 +6,7 @@ import { countChangeOf, errorsOf, fieldProblemsOf, whyNewDryRun } from "./proble
 import styles from "./RepairProblem.module.css";
 import type { RepairForm } from "./useRepairForm";
 
-/** What went wrong with the dry run or the deed, and what to do about it. */
+/** What went wrong with the dry run or the change, and what to do about it. */
 export function RepairProblem({ repairing }: { repairing: RepairForm }) {
   const { notice, run, repair, isLost, lookAgain, leaveOutNew } = repairing;
   const drift = countChangeOf(repair.error);

@@ -73,7 +73,7 @@ function Live({ live }: { live: boolean }) {
   );
 }
 
-const DEEDS: readonly (readonly [Permission, string])[] = [
+const ACTIONS: readonly (readonly [Permission, string])[] = [
   ["repair", texts.mayRepair],
   ["pause", texts.mayPause],
   ["reveal", texts.mayReveal],
@@ -103,11 +103,11 @@ function Who() {
               ]}
             />
             {read_only && <p>{texts.readOnly}</p>}
-            <ul className={styles.deeds}>
+            <ul className={styles.actions}>
               <li>
                 <Badge tone="good">{texts.allowed}</Badge> {texts.mayView(!may.reveal)}
               </li>
-              {DEEDS.map(([permission, words]) => (
+              {ACTIONS.map(([permission, words]) => (
                 <li key={permission}>
                   {may[permission] ? (
                     <Badge tone="good">{texts.allowed}</Badge>

@@ -92,12 +92,12 @@ export function useCursor(
   function onKeyDown(event: KeyboardEvent) {
     const row = rows[index];
     if (!row || event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return;
-    const deed = keyActionOf(event.key, rows, index);
-    if (deed === undefined) return;
+    const action = keyActionOf(event.key, rows, index);
+    if (action === undefined) return;
     event.preventDefault();
-    if (deed === "act") act(row);
-    else if (deed === "fold") toggle(row);
-    else go(deed);
+    if (action === "act") act(row);
+    else if (action === "fold") toggle(row);
+    else go(action);
   }
   function onClick({ target }: MouseEvent) {
     const element = target instanceof Element ? target.closest<HTMLElement>("[data-row]") : null;

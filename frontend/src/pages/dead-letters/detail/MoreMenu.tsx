@@ -16,7 +16,7 @@ export function MoreMenu({ letter, onPurge }: { letter: DeadLetter; onPurge(): v
   const mayReveal = useWhyNot("reveal");
   const mayPurge = useWhyNot("purge");
   const { id, status } = letter;
-  const deeds = [...DEEDS[status], "show"] as const;
+  const actions = [...ACTIONS[status], "show"] as const;
   return (
     <>
       <Menu.Root>
@@ -24,17 +24,17 @@ export function MoreMenu({ letter, onPurge }: { letter: DeadLetter; onPurge(): v
         <Menu.Portal>
           <Menu.Positioner className={styles.layer ?? ""} align="end" sideOffset={4} collisionPadding={8}>
             <Menu.Popup className={styles.menu ?? ""}>
-              {deeds.map((deed) => (
-                <Menu.Group key={deed}>
+              {actions.map((action) => (
+                <Menu.Group key={action}>
                   <Item
                     icon="copy"
-                    text={texts.copyCurl(WORDS[deed])}
-                    act={() => take(curl(deed, id, api.href))}
+                    text={texts.copyCurl(WORDS[action])}
+                    act={() => take(curl(action, id, api.href))}
                   />
                   <Item
                     icon="copy"
-                    text={texts.copyCommand(WORDS[deed])}
-                    act={() => take(command(deed, id, api.href))}
+                    text={texts.copyCommand(WORDS[action])}
+                    act={() => take(command(action, id, api.href))}
                   />
                 </Menu.Group>
               ))}
@@ -60,7 +60,7 @@ export function MoreMenu({ letter, onPurge }: { letter: DeadLetter; onPurge(): v
   );
 }
 
-const DEEDS: Record<DeadLetter["status"], readonly CommandAction[]> = {
+const ACTIONS: Record<DeadLetter["status"], readonly CommandAction[]> = {
   open: ["requeue"],
   discarded: ["restore"],
   requeued: [],

@@ -3,12 +3,12 @@
 export type CommandAction = "show" | "requeue" | "discard" | "restore";
 
 /** The request, for curl; `api` is the address of the admin with its slash at the end. */
-export function curl(deed: CommandAction, id: string, api: string): string {
+export function curl(action: CommandAction, id: string, api: string): string {
   const auth = '-H "Authorization: Bearer $OUTBOX_TOKEN"';
-  if (deed === "show") return `curl -sS ${quoted(`${api}dlq/${encodeURIComponent(id)}`)} ${auth}`;
+  if (action === "show") return `curl -sS ${quoted(`${api}dlq/${encodeURIComponent(id)}`)} ${auth}`;
   const body = JSON.stringify({ selector: { ids: [id] } });
   return [
-    `curl -sS -X POST ${quoted(api + deed)}`,
+    `curl -sS -X POST ${quoted(api + action)}`,
     auth,
     "-H 'Content-Type: application/json'",
     `--data-raw ${quoted(body)}`,
@@ -16,8 +16,8 @@ export function curl(deed: CommandAction, id: string, api: string): string {
 }
 
 /** The same with the command of this system. */
-export function command(deed: CommandAction, id: string, api: string): string {
-  return `OUTBOX_TOKEN="$OUTBOX_TOKEN" outbox dlq ${deed} ${quoted(id)} --url ${quoted(api.replace(/\/$/, ""))}`;
+export function command(action: CommandAction, id: string, api: string): string {
+  return `OUTBOX_TOKEN="$OUTBOX_TOKEN" outbox dlq ${action} ${quoted(id)} --url ${quoted(api.replace(/\/$/, ""))}`;
 }
 
 /** One word of a shell, whatever is in it. */
