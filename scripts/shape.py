@@ -19,9 +19,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 CEILINGS = {
     "Python files": 210,
-    "lines of Python": 42_740,
+    "lines of Python": 42_700,
     "modules with one importer": 36,
-    "private functions named once, %": 12.8,
+    "private functions named once, %": 12.4,
     "modules named …ing": 9,
     "import edges": 1_088,
     "import cycles": 0,

@@ -131,13 +131,20 @@ def pauses_now(pauses: Iterable[Pause], components: Sequence[KnownComponent]) ->
     """Each pause with the components that it concerns, those that ended aside."""
     found = []
     for each in pauses:
+        wish = {"scope": each.scope.value, "name": each.name}
         concerned = [
             PausedComponent(
                 id=component.id,
                 kind=component.kind,
                 name=component.name,
                 status=component.condition,
-                state=_state(each, component),
+                state=(
+                    "silent"
+                    if component.condition is ComponentStatus.LOST
+                    else "applied"
+                    if any(dict(applied) == wish for applied in component.applied)
+                    else "pending"
+                ),
             )
             for component in components
             if component.condition is not ComponentStatus.STOPPED and _concerns(each, component)
@@ -165,13 +172,6 @@ def _concerns(pause: Pause, component: KnownComponent) -> bool:
             isinstance(consumer, Mapping) and consumer.get("queue") == pause.name for consumer in component.consumers
         )
     return component.kind.value == pause.scope.value and pause.name in ("", component.name)
-
-
-def _state(pause: Pause, component: KnownComponent) -> Applied:
-    if component.condition is ComponentStatus.LOST:
-        return "silent"
-    wish = {"scope": pause.scope.value, "name": pause.name}
-    return "applied" if any(dict(applied) == wish for applied in component.applied) else "pending"
 
 
 class ComponentResponse(Model):

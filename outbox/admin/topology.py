@@ -1,6 +1,6 @@
 """`GET /topology`: exchanges, queues, bindings and workers, and a hint for what is wrong with them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
@@ -206,7 +206,8 @@ def _losing(seen: Seen) -> Iterator[Judged]:
             continue
         code: WarningCode = "queue_limit"
         if queue.name.endswith(".dlq"):
-            code, findings = "dead_letters_vanish", losing_dead_letters(queue.name, queue.settings)
+            code = "dead_letters_vanish"
+            findings: Iterable[Finding] = losing_dead_letters(queue.name, queue.settings)
         elif queue.name.startswith(f"{seen.exchange}.delay_"):
             findings = losing_retries(queue.name, queue.settings)
         elif queue.name in consumed:

@@ -83,7 +83,17 @@ def demo(url: str, rate: float, duration: timedelta, mix: dict[str, float], wait
         tally = asyncio.run(traffic.run())
     except KeyboardInterrupt:
         tally = traffic.tally
-    _report(tally)
+    echo(f"placed     {tally.placed}")
+    for status in ENDS.values():
+        echo(f"{status:<10} {tally.ended[status]}")
+    if tally.open:
+        echo(f"still open {tally.open}")
+    if tally.refused:
+        echo(f"refused    {tally.refused}, the last one: {tally.last_refusal}")
+    if tally.seconds:
+        ordered = sorted(tally.seconds)
+        p95 = ordered[min(len(ordered) - 1, int(len(ordered) * 0.95))]
+        echo(f"to the end half within {ordered[len(ordered) // 2]:.2f} s, 95 % within {p95:.2f} s")
     if tally.open or tally.refused:
         raise click.exceptions.Exit(1)
 
@@ -105,7 +115,15 @@ class Traffic:
 
         limits = httpx.Limits(max_connections=64)
         async with httpx.AsyncClient(base_url=self.url, timeout=_REQUEST_SECONDS, limits=limits) as client:
-            await self._require_service(client)
+            try:
+                answer = await client.get("/outbox/health/live")
+            except (httpx.TransportError, httpx.InvalidURL) as error:
+                raise ConfigurationError(
+                    f"there is no service at {self.url} ({str(error) or type(error).__name__}): "
+                    "start it with `make run`, or name it with --url"
+                ) from error
+            if not answer.is_success:
+                raise ConfigurationError(f"{self.url} answers {answer.status_code}, and is not the service: name it with --url")
             with _Progress(self.rate * self.duration.total_seconds()) as progress:
                 async with asyncio.TaskGroup() as group:
                     placing = group.create_task(self._place_all(client, progress))
@@ -115,19 +133,6 @@ class Traffic:
                     for watcher in watchers:
                         watcher.cancel()
         return self.tally
-
-    async def _require_service(self, client: "httpx.AsyncClient") -> None:
-        import httpx
-
-        try:
-            answer = await client.get("/outbox/health/live")
-        except (httpx.TransportError, httpx.InvalidURL) as error:
-            raise ConfigurationError(
-                f"there is no service at {self.url} ({str(error) or type(error).__name__}): "
-                "start it with `make run`, or name it with --url"
-            ) from error
-        if not answer.is_success:
-            raise ConfigurationError(f"{self.url} answers {answer.status_code}, and is not the service: name it with --url")
 
     async def _place_all(self, client: "httpx.AsyncClient", progress: "_Progress") -> None:
         """By the clock, not by pauses: a slow answer delays no later order."""
@@ -235,17 +240,3 @@ class _Progress:
         """Moves the bar."""
         ended = ", ".join(f"{tally.ended[status]} {status}" for status in ENDS.values())
         self._progress.update(self._task, completed=tally.placed + tally.refused, ended=ended)
-
-
-def _report(tally: Tally) -> None:
-    echo(f"placed     {tally.placed}")
-    for status in ENDS.values():
-        echo(f"{status:<10} {tally.ended[status]}")
-    if tally.open:
-        echo(f"still open {tally.open}")
-    if tally.refused:
-        echo(f"refused    {tally.refused}, the last one: {tally.last_refusal}")
-    if tally.seconds:
-        ordered = sorted(tally.seconds)
-        p95 = ordered[min(len(ordered) - 1, int(len(ordered) * 0.95))]
-        echo(f"to the end half within {ordered[len(ordered) // 2]:.2f} s, 95 % within {p95:.2f} s")

@@ -79,7 +79,19 @@ def doctor(
     elif as_json:
         echo(report.as_json())
     else:
-        _print(report)
+        for finding in report.findings:
+            mark, colour = _MARKS[finding.severity]
+            indent = " " * len(f"{mark:<8} {finding.check:<12} ")
+            text = fill(finding.summary, _WIDTH, initial_indent=indent, subsequent_indent=indent).strip()
+            echo(styled(f"{mark:<8} ", fg=colour), f"{finding.check:<12} {text}")
+            if finding.advice:
+                echo(fill(f"→ {finding.advice}", _WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  "))
+        counts = Counter(finding.severity for finding in report.findings)
+        warnings, errors = counts[Severity.WARNING], counts[Severity.ERROR]
+        plural_warnings, plural_errors = "s" * (warnings != 1), "s" * (errors != 1)
+        echo(f"\n{counts[Severity.OK]} ok, {warnings} warning{plural_warnings}, {errors} error{plural_errors}.")
+        if report.sql:
+            echo("`outbox doctor --fix` prints the SQL that fixes what SQL can fix.")
     sys.exit(EXIT_CODES[report.worst])
 
 
@@ -109,19 +121,3 @@ async def _examine(installation: Installation, thresholds: Mapping[str, Any]) ->
         found.append(Finding(check="health", severity=severity, summary=f"{each['summary']}{when}", advice=each["hint"]))
     healthy = well("health", "messages are on their way in time, and nothing needs attention")
     return Report((*report.findings, *(found or [healthy])))
-
-
-def _print(report: Report) -> None:
-    for finding in report.findings:
-        mark, colour = _MARKS[finding.severity]
-        indent = " " * len(f"{mark:<8} {finding.check:<12} ")
-        text = fill(finding.summary, _WIDTH, initial_indent=indent, subsequent_indent=indent).strip()
-        echo(styled(f"{mark:<8} ", fg=colour), f"{finding.check:<12} {text}")
-        if finding.advice:
-            echo(fill(f"→ {finding.advice}", _WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  "))
-    counts = Counter(finding.severity for finding in report.findings)
-    warnings, errors = counts[Severity.WARNING], counts[Severity.ERROR]
-    plural_warnings, plural_errors = "s" * (warnings != 1), "s" * (errors != 1)
-    echo(f"\n{counts[Severity.OK]} ok, {warnings} warning{plural_warnings}, {errors} error{plural_errors}.")
-    if report.sql:
-        echo("`outbox doctor --fix` prints the SQL that fixes what SQL can fix.")

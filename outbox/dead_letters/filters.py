@@ -138,7 +138,9 @@ def grouping_bits(fields: Sequence[FacetField]) -> Mapping[FacetField, int]:
 
 def dead_ids(ids: Sequence[str]) -> list[int]:
     """Those of `ids` that rows of the dead letters have."""
-    return [int(id_) for id_ in ids if _is_number(id_)]
+    numbers = [(text, int(text)) for text in ids if text.isascii() and text.isdecimal() and len(text) < 20]
+    # Written as we write it: "017" would be answered under another name.
+    return [number for text, number in numbers if text == str(number) and number <= _LARGEST_ID]
 
 
 def parked_ids(ids: Sequence[str]) -> list[int]:
@@ -149,11 +151,6 @@ def parked_ids(ids: Sequence[str]) -> list[int]:
 def is_letter_id(text: str) -> bool:
     """Whether operators know anything by such an id."""
     return bool(dead_ids([text]) or parked_ids([text]))
-
-
-def _is_number(text: str) -> bool:
-    """Written as we write it: "017" would be answered under another name."""
-    return text.isascii() and text.isdecimal() and len(text) < 20 and text == str(int(text)) and int(text) <= _LARGEST_ID
 
 
 def _may_be_dead(filter_: DeadLetterFilter) -> bool:

@@ -74,7 +74,13 @@ class OperationsRunner:
                     await connection.execute(self._sql["wait_for_canary"], due["id"], timeout=TIMEOUT)
                     return 0
             items = await self._next_items(connection, due)
-        queues = await self._queues(due, items)
+        request = _request(due, decode_options(due["options"]))
+        try:
+            queues = await self._changes.known_queues(request, [item["letter"] for item in items])
+        except BrokerUnavailableError:
+            async with self._sql.transaction("postponing an operation") as connection:
+                await connection.execute(self._sql["postpone"], due["id"], BROKER_PAUSE, timeout=TIMEOUT)
+            raise
         async with self._sql.transaction(f"operation {due['id']}") as connection:
             locked = await self._fetchrow(connection, "lock", due["id"])
             return (
@@ -120,15 +126,6 @@ class OperationsRunner:
         passed = canary is not None and row["done"] >= canary.count
         await connection.execute(self._sql["proceed"], row["id"], done, pause, wait, passed, timeout=TIMEOUT)
         return len(items)
-
-    async def _queues(self, row: Any, items: Sequence[Any]) -> frozenset[str]:
-        request = _request(row, decode_options(row["options"]))
-        try:
-            return await self._changes.known_queues(request, [item["letter"] for item in items])
-        except BrokerUnavailableError:
-            async with self._sql.transaction("postponing an operation") as connection:
-                await connection.execute(self._sql["postpone"], row["id"], BROKER_PAUSE, timeout=TIMEOUT)
-            raise
 
     async def _next_items(self, connection: Connection, row: Any) -> Sequence[Any]:
         options = decode_options(row["options"])

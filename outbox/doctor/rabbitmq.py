@@ -1,6 +1,6 @@
 """Examines RabbitMQ: whether relays and workers find what they need. Declares nothing."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _CHECK = "topology"
 _LIMITS = ("message-ttl", "expires", "max-length", "max-length-bytes", "delivery-limit")
-_Losing = Callable[[str, Mapping[str, Any]], list[Finding]]
+_Losing = Callable[[str, Mapping[str, Any]], Iterable[Finding]]
 OLDEST_BROKER = (3, 10)
 DEFAULT_DELAYS = tuple(timedelta(seconds=seconds) for seconds in (1, 10, 60, 300))
 """Those of a worker that names none."""
@@ -102,7 +102,7 @@ async def _examine_policies(management: Management, consumers: "Sequence[Consume
 
     async def limits(queue: str, losing: _Losing) -> list[Finding]:
         found = await management.queue(queue)
-        return [] if found is None else losing(queue, settings_in_force(found))
+        return [] if found is None else list(losing(queue, settings_in_force(found)))
 
     findings: list[Finding] = []
     for consumer in consumers:

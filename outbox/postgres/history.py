@@ -11,8 +11,9 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, datetime, time, timedelta
 from functools import partial
+from itertools import pairwise
 from time import monotonic
 from typing import Any
 
@@ -98,7 +99,8 @@ class _Partitions:
     async def ensure(self, days_ahead: int) -> int:
         made = await self._place_detached()
         today = await self._value("today")
-        days = [_day(today + timedelta(days=ahead)) for ahead in range(days_ahead + 1)]
+        midnights = [datetime.combine(today + timedelta(days=ahead), time(), UTC) for ahead in range(days_ahead + 2)]
+        days = [_Span(f"{_PREFIX}{since:{_DATE}}", since, until) for since, until in pairwise(midnights)]
         known = await self._names("partitions")
         missing = [span for span in days if span.name not in known]
         if days[0] in missing and (
@@ -242,11 +244,6 @@ class _Partitions:
                 await asyncio.sleep(random.uniform(0.1, 1.0) * LONGEST_REST.total_seconds())  # noqa: S311  no secret
         _log.info("%s: the history is in use, it is for the next time", what)
         return 0
-
-
-def _day(day: date) -> _Span:
-    since = datetime.combine(day, time(), UTC)
-    return _Span(f"{_PREFIX}{day:{_DATE}}", since, since + timedelta(days=1))
 
 
 def _end(name: str) -> datetime | None:

@@ -38,7 +38,11 @@ class Rows:
             if too_large_bytes is None
             else (NO_HEADERS, too_large(too_large_bytes, self.max_body_bytes))
         )
-        tracking_ids = _tracking_ids(row["tracking_ids"]) or (self._id_of_row(row["id"]),)
+        try:
+            tracking_ids = decode_tracking_ids(row["tracking_ids"], source="the column tracking_ids")
+        except MalformedMessageError:
+            tracking_ids = ()
+        tracking_ids = tracking_ids or (self._id_of_row(row["id"]),)
         message = Message(
             id=tracking_ids[-1],
             routing_key=row["routing_key"],
@@ -98,13 +102,6 @@ def _headers(text: str | None) -> tuple[Any, Failure | None]:
 
 def _malformed(reason: str) -> Failure:
     return Failure("outbox.errors.MalformedMessageError", reason)
-
-
-def _tracking_ids(text: str) -> tuple[str, ...]:
-    try:
-        return decode_tracking_ids(text, source="the column tracking_ids")
-    except MalformedMessageError:
-        return ()
 
 
 def time_of(seconds: float | None) -> timedelta | None:

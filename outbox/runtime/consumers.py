@@ -19,7 +19,18 @@ def load_consumers(target: str) -> "tuple[Consumer, ...]":
     Raises `ConfigurationError` if there are none, with what was found instead.
     """
     module_name, _, name = target.partition(":")
-    module = _module(module_name, target)
+    # Consumers are looked for where the command is given, as `python -m` does it.
+    here = str(Path.cwd())
+    if here not in sys.path and "" not in sys.path:
+        sys.path.insert(0, here)
+    if not module_name or not all(part.isidentifier() for part in module_name.split(".")):
+        raise ConfigurationError(f"{target!r} names no module: write package.module:consumers")
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        # A module that the consumers import themselves may be missing, too; then that is the one to name.
+        advice = "; is the folder right?" if error.name and f"{module_name}.".startswith(f"{error.name}.") else ""
+        raise ConfigurationError(f"{target}: there is no module {error.name}{advice}") from error
     found: object = module
     for part in name.split(".") if name else ():
         if not hasattr(found, part):
@@ -37,21 +48,6 @@ def load_consumers(target: str) -> "tuple[Consumer, ...]":
     if not consumers:
         raise ConfigurationError(f"{target} names no consumers: decorate functions with @consume")
     return consumers
-
-
-def _module(name: str, target: str) -> ModuleType:
-    # Consumers are looked for where the command is given, as `python -m` does it.
-    here = str(Path.cwd())
-    if here not in sys.path and "" not in sys.path:
-        sys.path.insert(0, here)
-    if not name or not all(part.isidentifier() for part in name.split(".")):
-        raise ConfigurationError(f"{target!r} names no module: write package.module:consumers")
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        # A module that the consumers import themselves may be missing, too; then that is the one to name.
-        advice = "; is the folder right?" if error.name and f"{name}.".startswith(f"{error.name}.") else ""
-        raise ConfigurationError(f"{target}: there is no module {error.name}{advice}") from error
 
 
 def _is_consumer(value: object) -> bool:

@@ -124,6 +124,9 @@ class OperationResponse(Model):
         now = now or datetime.now(UTC)
         speed = _speed(operation, settled, now)
         running = operation.state is OperationState.RUNNING
+        # At the rate that was asked for, or slower if it shows so. How long a canary's results take is not known.
+        speeds = [each for each in (operation.options.rate, speed) if each]
+        is_predictable = running and bool(speeds) and not (operation.canary_until is not None and operation.canary_until > now)
         return cls(
             id=str(operation.id),
             action=operation.action,
@@ -146,7 +149,7 @@ class OperationResponse(Model):
             failed_again_count=operation.counts.get(ItemOutcome.DIED_AGAIN, 0),
             results=OperationResults(**asdict(operation.results)) if operation.action is Action.REQUEUE else None,
             items_per_second=speed,
-            remaining_seconds=_remaining(operation, speed, now) if running else None,
+            remaining_seconds=round(operation.pending / min(speeds), 1) if is_predictable else None,
             stop_reason=operation.stopped_because,
         )
 
@@ -250,14 +253,6 @@ def _speed(operation: Operation, settled: int, now: datetime) -> float | None:
     if operation.canary_since is not None and operation.canary_until is not None:
         worked -= max(min(until, operation.canary_until) - operation.canary_since, _NONE)
     return round(settled / worked.total_seconds(), 3) if worked > _NONE and settled else None
-
-
-def _remaining(operation: Operation, speed: float | None, now: datetime) -> float | None:
-    """At the rate that was asked for, or slower if it shows so. How long a canary's results take is not known."""
-    speeds = [each for each in (operation.options.rate, speed) if each]
-    if not speeds or (operation.canary_until is not None and operation.canary_until > now):
-        return None
-    return round(operation.pending / min(speeds), 1)
 
 
 _NONE = timedelta(0)

@@ -35,7 +35,7 @@ from outbox.dead_letters import DeadLetterFilter, DeadLetterStatus
 from outbox.errors import DatabaseUnavailableError
 from outbox.postgres.pool import Connection
 from outbox.reporting.components import KnownComponent, recent_components
-from outbox.reporting.pauses import Pause, pauses
+from outbox.reporting.pauses import pauses
 from outbox.runtime.observing import build_observer
 
 MAX_AGE = timedelta(seconds=2)
@@ -76,7 +76,12 @@ class VerdictView:
             async with admin.reading("judging the installation") as connection:
                 at: datetime = await connection.fetchval("select clock_timestamp()")
                 components = await recent_components(connection, schema=admin.table.schema)
-                wanted = await _pauses(connection, admin.table.schema)
+                try:
+                    async with connection.transaction():
+                        # A savepoint, too: an installation without the table has no pauses.
+                        wanted = await pauses(connection, schema=admin.table.schema)
+                except (asyncpg.UndefinedTableError, asyncpg.InsufficientPrivilegeError):
+                    wanted = ()
                 queues = await self._queues(connection, at, backlog, topology.value, components)
         except (DatabaseUnavailableError, TimeoutError) as error:
             return database_unreachable(str(error) or "it is too slow")
@@ -179,15 +184,6 @@ async def measure_health(admin: Admin) -> None:
     found = Counter[str](each.code for each in verdict.findings)
     event = HealthJudged(status=verdict.status.value, findings={code: found[code] for code in CODES})
     build_observer(enable_metrics=True).notify(event)
-
-
-async def _pauses(connection: Connection, schema: str | None) -> Sequence[Pause]:
-    try:
-        async with connection.transaction():
-            # A savepoint, too: an installation without the table has no pauses.
-            return await pauses(connection, schema=schema)
-    except (asyncpg.UndefinedTableError, asyncpg.InsufficientPrivilegeError):
-        return ()
 
 
 def _counted(count: int) -> Count:

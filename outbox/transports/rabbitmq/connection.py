@@ -114,7 +114,17 @@ class OwnedConnection:
     """A connection of our own, made from a URL. `purpose` is the name that the broker's management shows for it."""
 
     def __init__(self, url: str, *, purpose: str, connect_timeout: timedelta) -> None:
-        self._url = _with_defaults(url, purpose)
+        host = None
+        with suppress(ValueError):
+            parsed = URL(url)
+            host = parsed.host  # which may be no name either, such as "xn--a"
+        if not host:
+            raise UrlError(
+                "url has no host and port that can be read: write amqp://user:password@host:5672/vhost, "
+                "with special characters percent-encoded"
+            )
+        defaults = {"heartbeat": str(int(HEARTBEAT.total_seconds())), "name": purpose}
+        self._url = parsed.update_query({name: value for name, value in defaults.items() if name not in parsed.query})
         self._safe_url = redacted(url)
         self._timeout = connect_timeout
         self._connection: AbstractConnection | None = None
@@ -240,17 +250,3 @@ async def _close(connection: "AbstractConnection") -> None:
             with translate_connection_errors():
                 # Named, because aiormq would otherwise cancel the tasks that wait for an answer.
                 await connection.close(ConnectionClosed(REPLY_SUCCESS, "closed by this side"))
-
-
-def _with_defaults(url: str, purpose: str) -> URL:
-    host = None
-    with suppress(ValueError):
-        parsed = URL(url)
-        host = parsed.host  # which may be no name either, such as "xn--a"
-    if not host:
-        raise UrlError(
-            "url has no host and port that can be read: write amqp://user:password@host:5672/vhost, "
-            "with special characters percent-encoded"
-        )
-    defaults = {"heartbeat": str(int(HEARTBEAT.total_seconds())), "name": purpose}
-    return parsed.update_query({name: value for name, value in defaults.items() if name not in parsed.query})

@@ -50,11 +50,6 @@ def losing_dead_letters(queue: str, in_force: Mapping[str, Any]) -> list[Finding
     return found
 
 
-def losing_messages(queue: str, in_force: Mapping[str, Any]) -> list[Finding]:
-    """What is wrong with a consumer's queue that has these settings: an error where messages vanish."""
-    return list(_losing_messages(queue, in_force))
-
-
 def losing_retries(queue: str, in_force: Mapping[str, Any]) -> list[Finding]:
     """What is wrong with a delay queue that has these settings. What exceeds other limits of it is only retried early."""
     deleted = _deleted(queue, in_force, "no worker consumes from it, so the broker deletes it with the retries in it")
@@ -64,7 +59,8 @@ def losing_retries(queue: str, in_force: Mapping[str, Any]) -> list[Finding]:
     ]
 
 
-def _losing_messages(queue: str, in_force: Mapping[str, Any]) -> Iterator[Finding]:
+def losing_messages(queue: str, in_force: Mapping[str, Any]) -> Iterator[Finding]:
+    """What is wrong with a consumer's queue that has these settings: an error where messages vanish."""
     yield from _deleted(queue, in_force, "the broker deletes it with its messages if no worker consumes from it for so long")
     dead_lettered = "dead-letter-exchange" in in_force
     say, fate = (

@@ -129,7 +129,16 @@ class Overview:
         if self._management is None:
             async with inquiry_on(self._link) as inquiry:
                 return [await _asked(inquiry, name) for name in sorted(named)]
-        found = {queue["name"]: _managed(queue) for queue in await self._management.queues()}
+        found = {
+            queue["name"]: QueueSeen(
+                name=queue["name"],
+                ready=queue.get("messages_ready"),
+                unacked=queue.get("messages_unacknowledged"),
+                consumers=queue.get("consumers"),
+                settings=settings_in_force(queue),
+            )
+            for queue in await self._management.queues()
+        }
         missing = {name: QueueSeen(name=name, there=False) for name in named if name not in found}
         return sorted((found | missing).values(), key=lambda queue: queue.name)
 
@@ -164,13 +173,3 @@ async def _asked(inquiry: Inquiry, name: str) -> QueueSeen:
     except NotAllowed:
         return QueueSeen(name=name)
     return QueueSeen(name=name, ready=found.message_count, consumers=found.consumer_count)
-
-
-def _managed(queue: Mapping[str, Any]) -> QueueSeen:
-    return QueueSeen(
-        name=queue["name"],
-        ready=queue.get("messages_ready"),
-        unacked=queue.get("messages_unacknowledged"),
-        consumers=queue.get("consumers"),
-        settings=settings_in_force(queue),
-    )
