@@ -54,7 +54,7 @@ async def test_what_is_read_beside_lists_is_found_by_indexes(large: asyncpg.Conn
         "handled": (listing["handled"], ("m17",), 1),
         "rates": (counting["rates"], (), 60),
         "notes": (GroupNotes(TABLE)._sql["notes"], ("queue", ["g1", "g2"]), 2),
-        "lives": (query("letters.sql", "lives", **names), ("m17",), 1),
+        "requeues_of": (query("letters.sql", "requeues_of", **names), ("m17",), 1),
         "operations_of": (query("letters.sql", "operations_of", **names), ("17",), 50 + 50),
         "held_keys": (query("topology.sql", "held_keys", table=TABLE.sql), (100,), HELD + 1),
     }
