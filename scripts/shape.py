@@ -18,12 +18,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CEILINGS = {
-    "Python files": 210,
-    "lines of Python": 42_700,
-    "modules with one importer": 36,
-    "private functions named once, %": 12.4,
+    "Python files": 211,
+    "lines of Python": 43_220,
+    "modules with one importer": 34,
+    "private functions named once, %": 12.6,
     "modules named …ing": 9,
-    "import edges": 1_088,
+    "import edges": 1_109,
     "import cycles": 0,
     "docstrings that lean on another": 0,
     "files in import circles of the dashboard": 0,

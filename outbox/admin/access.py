@@ -339,6 +339,7 @@ def _is_tuple(annotation: Any) -> bool:
 TAGS = [
     {"name": "session", "description": "Log in and out of a browser, and see who is logged in."},
     {"name": "backlog", "description": "How much waits, where, since when, and for how much longer."},
+    {"name": "queues", "description": "Each queue: who consumes it, what waits in it, and how fast it is handled."},
     {"name": "messages", "description": "Messages in the outbox, and why each of them waits."},
     {"name": "dlq", "description": "Dead letters: lists, groups, details and notes."},
     {"name": "repairing", "description": "Requeue, discard, restore and purge dead letters."},

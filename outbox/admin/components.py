@@ -82,6 +82,9 @@ class ConsumerResponse(BaseModel):
     """A consumer, as its worker runs it."""
 
     queue: str
+    handler: str = Field(
+        default="", description="The qualified name of its callback; empty: an older release does not report it."
+    )
     binding_key: str
     retry: RetryPlan
     timeout_seconds: float | None

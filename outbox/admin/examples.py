@@ -28,6 +28,8 @@ EXAMPLES: Mapping[str, Example] = {
     "outbox_session_end": Example("/session"),
     "outbox_health_verdict": Example("/health/verdict"),
     "outbox_backlog_show": Example("/backlog?routing_keys=5"),
+    "outbox_queues_list": Example("/queues"),
+    "outbox_queues_show": Example("/queues/mail"),
     "outbox_messages_list": Example("/messages?state=held&limit=20"),
     "outbox_messages_show": Example("/messages/1000001"),
     "outbox_dlq_list": Example("/dlq?queue=mail&queue=stock&failed_after=2026-03-01T12:00:00Z"),

@@ -21,6 +21,7 @@ from outbox.admin.events import router as events
 from outbox.admin.health import health_routes
 from outbox.admin.messages import messages
 from outbox.admin.problems import Code, Problem
+from outbox.admin.queues import queues
 from outbox.admin.repairs.routes import operations_router as operations
 from outbox.admin.repairs.routes import router as repairs
 from outbox.admin.stats import router as stats
@@ -33,6 +34,7 @@ from outbox.runtime.health import HealthChecks
 AREAS: tuple[APIRouter, ...] = (
     identity,
     backlog,
+    queues,
     messages,
     dead_letters,
     repairs,

@@ -252,6 +252,12 @@ class StatsParameters(Request):
         str, AfterValidator(_step), Field(max_length=16, description="`auto`, or a length of time: `60s`, `5m`, `1h`, `1d`.")
     ] = "auto"
     group_by: Annotated[GroupBy, Field(description="One series for each; the largest 20, and the rest together.")] = "none"
+    queue: Annotated[
+        str | None,
+        Field(
+            min_length=1, max_length=255, description="Only what workers did with messages of this queue; not with `group_by`."
+        ),
+    ] = None
     buckets: Annotated[bool, Field(description="Whether to answer the buckets that latencies are counted in, too.")] = False
 
 
@@ -288,8 +294,10 @@ class LongSeries:
 
 
 async def _answer(admin: Admin, wanted: StatsParameters) -> StatsResponse:
+    if wanted.queue is not None and wanted.group_by != "none":
+        raise Problem(Code.INVALID_REQUEST, "`queue` names the one series that there is: leave out `group_by`")
     async with admin.reading("reading statistics") as connection:
-        reader = SeriesReader(connection, admin.table.schema, wanted.group_by)
+        reader = SeriesReader(connection, admin.table.schema, wanted.group_by, queue=wanted.queue)
         now = await reader.now()
         since, until = _time(wanted.from_, now, "from"), min(_time(wanted.to, now, "to"), now)
         if since >= until:
@@ -358,7 +366,7 @@ def _covered(possible: Sequence[Steps]) -> tuple[datetime, datetime]:
 def _series(table: Table, name: str | None, wanted: StatsParameters) -> SeriesResponse:
     counts: dict[str, Any] = {metric: table.counts(name, metric, of_relays=False) for metric in BY_WORKERS}
     for metric in BY_RELAYS:  # which know of no queues
-        by_queue = wanted.group_by == "queue"
+        by_queue = wanted.group_by == "queue" or wanted.queue is not None
         counts[metric] = [None] * table.length if by_queue else table.counts(name, metric, of_relays=True)
     waited, handled = table.buckets(name, of_relays=True), table.buckets(name, of_relays=False)
     return SeriesResponse(

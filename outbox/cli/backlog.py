@@ -1,7 +1,7 @@
-"""`outbox backlog` and `outbox messages`: what waits in the outbox and at the broker, and why one message is where it is."""
+"""`outbox backlog`, `queues` and `messages`: what waits, who handles it how fast, and why one message is where it is."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from time import monotonic
 from typing import Any
@@ -77,7 +77,7 @@ def _echo_backlog(answer: Mapping[str, Any]) -> None:
         rows.append((f"{others:,} others, {count(answer['other_routing_keys']['total'])} messages", *("" for _ in _COUNTED)))
     echo_table(("ROUTING KEY", *(state.upper() for state in _COUNTED)), rows, right=frozenset(map(str.upper, _COUNTED)))
     if answer["queues"] is None:
-        echo(f"\nQueues unavailable: {answer['broker_error']}.")
+        echo(f"\nQueues unavailable: {one_line(answer['broker_error']['message'])}.")
     elif answer["queues"]:
         echo_heading("Queues")
         headings = ("QUEUE", "QUEUED", "IN FLIGHT", "RETRYING", "CONSUMERS", "OLDEST")
@@ -98,6 +98,110 @@ def _counts(states: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _rate(per_second: float | None) -> str:
     return "" if per_second is None else f"{per_second:,.1f}/s"
+
+
+_HEADINGS = (
+    "QUEUE", "QUEUED", "IN FLIGHT", "RETRYING", "OLDEST", "IN", "OUT", "FAILED", "P95",
+    "DAY BEFORE", "CONSUMERS", "DEAD", "STATE",
+)  # fmt: skip
+
+
+@click.command(cls=Command)
+@click.argument("name", required=False)
+@json_output
+@with_client
+async def queues(client: Client, name: str | None, *, as_json: bool) -> None:
+    """Shows each queue: depth, age, rates, failures, handling times, consumers. With NAME, one of them with its workers.
+
+    IN and OUT are messages a second, FAILED is the share of attempts and P95 the handling time, all of the last five minutes.
+    """
+    answer = await client.get("/queues" if name is None else f"/queues/{quote(name, safe='')}")
+    if as_json:
+        echo_json(answer)
+    elif name is not None:
+        _echo_queue(answer)
+    elif answer["items"]:
+        echo_table(_HEADINGS, [_queue_row(queue) for queue in answer["items"]], right=frozenset(_HEADINGS[1:-1]))
+    else:
+        echo("No worker consumes a queue, and none is bound.")
+    if not as_json and name is None and answer["broker_error"]:
+        echo(f"\nDepths unavailable: {one_line(answer['broker_error']['message'])}.")
+
+
+def _queue_row(queue: Mapping[str, Any]) -> tuple[str, ...]:
+    rates = queue["per_second"]
+    living = [each for each in queue["consumers"] if each["status"] != "lost"]
+    return (
+        one_line(queue["name"]),
+        *(count(queue[each]) for each in ("queued", "in_flight", "retrying")),
+        duration(queue["oldest_age_seconds"]),
+        _rate(rates["incoming"]),
+        _rate(rates["outgoing"]),
+        "" if queue["failed_share"] is None else f"{queue['failed_share']:.1%}",
+        duration(queue["handling_seconds"]["p95"]),
+        duration(queue["handling_seconds_day_before"]["p95"]),
+        str(len(living)),
+        count(queue["dead_letter_count"]),
+        _queue_state(queue, living),
+    )
+
+
+def _queue_state(queue: Mapping[str, Any], living: Sequence[Any]) -> str:
+    """The worst that is known of it, in a word or two."""
+    if not queue["exists"]:
+        return "does not exist"
+    if queue["pauses"]:
+        return "paused"
+    if not living:
+        return "no consumer"
+    return ", ".join(each["code"].replace("_", " ") for each in queue["findings"]) or "ok"
+
+
+def _echo_queue(queue: Mapping[str, Any]) -> None:
+    rates, now, before = queue["per_second"], queue["handling_seconds"], queue["handling_seconds_day_before"]
+    living = [each for each in queue["consumers"] if each["status"] != "lost"]
+    echo_facts(
+        [
+            ("queue", one_line(queue["name"])),
+            ("state", _queue_state(queue, living)),
+            ("handlers", ", ".join(map(one_line, queue["handlers"]))),
+            ("bound with", ", ".join(one_line(each["binding_key"]) for each in queue["bindings"])),
+            ("queued", count(queue["queued"])),
+            ("in flight", count(queue["in_flight"])),
+            ("retrying", count(queue["retrying"])),
+            ("oldest", duration(queue["oldest_age_seconds"])),
+            ("incoming", _rate(rates["incoming"])),
+            ("outgoing", _rate(rates["outgoing"])),
+            ("drained in", duration(queue["drained_in_seconds"])),
+            ("failed", "" if queue["failed_share"] is None else f"{queue['failed_share']:.1%} of the attempts"),
+            ("handling", _times(now)),
+            ("day before", _times(before)),
+            ("dead letters", count(queue["dead_letter_count"])),
+        ]
+    )
+    for each in queue["findings"]:
+        echo(f"\n{each['severity']}: {one_line(each['summary'])}\n  {one_line(each['hint'])}")
+    if queue["consumers"]:
+        echo_heading("Consumers")
+        headings = ("WORKER", "HOST", "PROCESS", "VERSION", "STARTED", "STATUS", "STATE")
+        rows = [
+            (
+                one_line(each["name"]),
+                one_line(each["host"]),
+                str(each["process_id"]),
+                one_line(each["version"]),
+                age(each["started_at"]),
+                each["status"],
+                one_line(each["state"]).replace("_", " "),
+            )
+            for each in queue["consumers"]
+        ]
+        echo_table(headings, rows, right=frozenset({"PROCESS", "STARTED"}))
+
+
+def _times(handling: Mapping[str, float | None]) -> str:
+    found = [f"{name} {duration(seconds)}" for name, seconds in handling.items() if seconds is not None]
+    return ", ".join(found)
 
 
 @click.command(cls=Command)

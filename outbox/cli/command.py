@@ -39,6 +39,10 @@ _SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
             "outbox.cli.backlog:backlog",
             "Shows the backlog of the outbox and the broker: how much waits, since when, and for how much longer.",
         ),
+        "queues": (
+            "outbox.cli.backlog:queues",
+            "Shows each queue: depth, age, rates, failures, handling times, consumers.",
+        ),
         "messages": (
             "outbox.cli.backlog:messages",
             "Lists messages of the outbox, or shows why one of them is where it is.",

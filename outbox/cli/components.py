@@ -92,7 +92,7 @@ async def stats(client: Client, *, as_json: bool, from_: str, to: str, step: str
                 )
         echo_table(_HEADINGS, rows, right=frozenset(_HEADINGS[1:]))
     if answer["step_reason"]:
-        echo(f"\nSteps of {duration(answer['step_seconds'])}: {answer['widened']}.")
+        echo(f"\nSteps of {duration(answer['step_seconds'])}: {answer['step_reason']}.")
 
 
 # --- pauses --------------------------------------------------------------------------------------------------------------

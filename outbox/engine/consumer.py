@@ -301,6 +301,7 @@ def described(
         descriptions.append(
             {
                 "queue": consumer.queue,
+                "handler": queue_of(consumer.callback),
                 "binding_key": consumer.binding_key,
                 # The delays that are known beforehand, and whether there may be others.
                 "retry": {

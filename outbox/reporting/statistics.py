@@ -176,9 +176,10 @@ Span = tuple[datetime, datetime]
 class SeriesReader:
     """Reads over one connection, which may be in a transaction. Everything raises the driver's errors."""
 
-    def __init__(self, connection: Connection, schema: str | None, group_by: GroupBy) -> None:
+    def __init__(self, connection: Connection, schema: str | None, group_by: GroupBy, *, queue: str | None = None) -> None:
         self._connection = connection
         self._group_by = group_by
+        self._queue = queue
         self._sql = queries("series.sql", **satellite_names(schema))
 
     async def now(self) -> datetime:
@@ -197,10 +198,12 @@ class SeriesReader:
         `steps` are the seconds of a step where there is one name, where there are two, and so on; the last also holds for more.
         `covered` is all that any of them covers of the time that was `asked` for. Of each row `names` says how many names there
         are, up to one more than `most`. The `most` that most happened under have a `place`, from 1 on, the others are `OTHERS`,
-        and what belongs to no name has none.
+        and what belongs to no name has none. Of one queue alone, `OTHERS` are steps in which workers reported anything else.
         """
         name: str = "series"
         arguments: tuple[Any, ...] = (*asked, steps[0])
+        if self._queue is not None:
+            name, arguments = "series_of_queue", (*arguments, self._queue)
         if self._group_by != "none":
             by_queue = self._group_by == "queue"
             name, arguments = "series_by_name", (*asked, gcd(*steps), *covered, list(steps), most, OTHERS, by_queue)

@@ -126,6 +126,15 @@ def test_the_backlog_is_told(run: Run, on: Any) -> None:
     assert ["order.placed", "3", "0", "0", "0", "0", "0", "0"] in rows
 
 
+def test_a_broker_that_is_away_is_told_in_a_sentence(url: str) -> None:
+    away = {"OUTBOX_DATABASE_URL": url, "OUTBOX_BROKER_URL": "amqp://guest:guest@127.0.0.1:1"}
+    for command, beginning in (("backlog", "Queues unavailable: "), ("queues", "Depths unavailable: ")):
+        answer = outbox(command, **away)
+        assert answer.exit_code == 0, answer.output
+        assert answer.output.splitlines()[-1].startswith(beginning), answer.output
+        assert "{" not in answer.output
+
+
 def test_messages_are_listed_and_one_says_why_it_is_where_it_is(run: Run, on: Any) -> None:
     on(wait_in_the_outbox)
     on(lambda pool: pool.execute("update outbox_table set body = convert_to('{\"password\": \"hunter2\"}', 'utf8')"))
@@ -161,6 +170,8 @@ def test_statistics_stand_in_columns(run: Run, on: Any) -> None:
     assert answer.exit_code == 0, answer.output
     assert answer.output.split()[:4] == ["FROM", "CREATED", "SENT", "PROCESSED"]
     assert json.loads(run("stats", "--json", "--group-by", "queue").stdout)["group_by"] == "queue"
+    longer = run("stats", "--from", "-7d", "--step", "60s").output
+    assert "2,000 points at most" in longer.splitlines()[-1]
     assert run("stats", "--from", "yesterday").output.startswith("outbox: invalid_request: ")
 
 
@@ -209,6 +220,8 @@ SAME = [
     ["messages"],
     ["messages", "1"],
     ["messages", "17"],
+    ["queues"],
+    ["queues", "nothing"],
     ["stats"],
     ["stats", "--from", "yesterday"],
     ["pause"],

@@ -106,6 +106,8 @@ async def _arranged(client: httpx.AsyncClient) -> dict[str, str]:
     (await client.post("/pause", json=pause)).raise_for_status()
     return {
         "overview": "?range=15m",
+        "queues": "queues",
+        "queue": "queues?name=orders.payment&range=15m",
         "messages": "messages",
         "dead-letters": "dead-letters",
         "dead-letter-groups": "dead-letters?view=groups",

@@ -13,6 +13,8 @@ from tests.dashboard.stage import Stage, Visit
 
 SCREENS = (
     "",
+    "queues",
+    "queues?name=orders.payment",
     "messages",
     "messages?state=sent",
     "dead-letters",

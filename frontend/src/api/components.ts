@@ -45,6 +45,8 @@ export interface Activity {
 /** What a worker runs for one queue. */
 export interface Consumer {
   queue: string;
+  /** The qualified name of its callback; empty where an older release does not report it. */
+  handler: string;
   bindingKey: string;
   prefetch: number;
   timeoutSeconds: number | undefined;
@@ -124,6 +126,7 @@ function activityOf(activity: Schemas["ComponentActivity"]): Activity {
 function consumerOf(consumer: Schemas["ConsumerResponse"]): Consumer {
   return {
     queue: consumer.queue,
+    handler: consumer.handler,
     bindingKey: consumer.binding_key,
     prefetch: consumer.prefetch_count,
     timeoutSeconds: consumer.timeout_seconds ?? undefined,

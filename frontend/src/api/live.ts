@@ -26,9 +26,9 @@ const CONCERNS: Record<string, readonly Resource[]> = {
   backlog: ["backlog", "messages"],
   dead_letters: ["dead-letters", "groups", "chains"],
   operation: ["operations"],
-  component: ["components", "topology"],
-  pauses: ["pauses", "components", "backlog"],
-  statistics: ["statistics", "chains"],
+  component: ["components", "topology", "queues"],
+  pauses: ["pauses", "components", "backlog", "queues"],
+  statistics: ["statistics", "chains", "queues"],
   database: ["backlog"],
 };
 

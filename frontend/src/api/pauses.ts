@@ -48,7 +48,7 @@ export function nameOf({ scope, name }: { scope: string; name: string }): string
   return name ? texts.oneTarget(scope, name) : texts.allTargets(scope);
 }
 
-const CHANGED: readonly Resource[] = ["pauses", "components", "backlog", "messages", "topology"];
+const CHANGED: readonly Resource[] = ["pauses", "components", "backlog", "messages", "topology", "queues"];
 
 function readAgain(queries: ReturnType<typeof useQueryClient>): void {
   for (const resource of CHANGED) void queries.invalidateQueries({ queryKey: [resource] });

@@ -8,6 +8,7 @@ import { isUnauthenticated } from "./problems";
 export type Resource =
   | "session"
   | "backlog"
+  | "queues"
   | "messages"
   | "dead-letters"
   | "groups"

@@ -541,6 +541,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/queues": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Queues
+         * @description Lists every queue: handlers, consumers, depth, age, rates, failures, handling times, pauses, dead letters, findings.
+         *
+         *     Queues are those that a worker consumes or did in the last day, and those that are bound to an exchange. Rates, failures and
+         *     handling times are those of the last five minutes that are over, of all workers together. It is read at most every two
+         *     seconds. What only the broker knows is null while it is unavailable.
+         */
+        get: operations["outbox_queues_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/queues/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show Queue
+         * @description Shows one queue, as the list does, and which versions of its workers were started when.
+         */
+        get: operations["outbox_queues_show"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/requeue": {
         parameters: {
             query?: never;
@@ -1300,6 +1344,12 @@ export interface components {
             body?: {
                 [key: string]: unknown;
             } | null;
+            /**
+             * Handler
+             * @description The qualified name of its callback; empty: an older release does not report it.
+             * @default
+             */
+            handler: string;
             /**
              * History
              * @description Whether the worker records the outcome of each message in the history.
@@ -2122,6 +2172,18 @@ export interface components {
         HTTPValidationError: {
             /** Detail */
             detail?: components["schemas"]["ValidationError"][];
+        };
+        /**
+         * HandlingTimes
+         * @description How long a handler ran, as exactly as buckets allow; null: it did not run.
+         */
+        HandlingTimes: {
+            /** P50 */
+            p50: number | null;
+            /** P95 */
+            p95: number | null;
+            /** P99 */
+            p99: number | null;
         };
         /**
          * HealthThresholdsResponse
@@ -3050,6 +3112,50 @@ export interface components {
             p99: (number | null)[];
         };
         /**
+         * QueueBinding
+         * @description What brings messages to a queue.
+         */
+        QueueBinding: {
+            /** Binding Key */
+            binding_key: string;
+            /** Exchange */
+            exchange: string;
+        };
+        /**
+         * QueueConsumer
+         * @description A worker that consumes a queue, or was lost while it did.
+         */
+        QueueConsumer: {
+            /** Component Id */
+            component_id: string;
+            /**
+             * Handler
+             * @description The qualified name of its callback; empty: an older release does not report it.
+             */
+            handler: string;
+            /** Host */
+            host: string;
+            /** Name */
+            name: string;
+            /** Prefetch Count */
+            prefetch_count: number | null;
+            /** Process Id */
+            process_id: number;
+            /**
+             * Started At
+             * Format: date-time
+             */
+            started_at: string;
+            /**
+             * State
+             * @description `paused` or `failing` for this queue, otherwise the worker's own, such as `running`.
+             */
+            state: string;
+            status: components["schemas"]["ComponentStatus"];
+            /** Version */
+            version: string;
+        };
+        /**
          * QueueDepth
          * @description A queue of the broker. Null: the broker does not report it.
          */
@@ -3079,6 +3185,197 @@ export interface components {
         QueueDestination: {
             /** Queue */
             queue: string;
+        };
+        /**
+         * QueueDetail
+         * @description A queue, and which versions of its workers were started when.
+         */
+        QueueDetail: {
+            /**
+             * As Of
+             * Format: date-time
+             */
+            as_of: string;
+            /** Bindings */
+            bindings: components["schemas"]["QueueBinding"][];
+            broker: components["schemas"]["BrokerKind"];
+            /** Consumers */
+            consumers: components["schemas"]["QueueConsumer"][];
+            /** @description Open dead letters. */
+            dead_letter_count: components["schemas"]["Counted"] | null;
+            /**
+             * Drained In Seconds
+             * @description Time until nothing waits, at these rates; null: never at these rates, or no data.
+             */
+            drained_in_seconds: number | null;
+            /** Exists */
+            exists: boolean;
+            /**
+             * Failed Counts
+             * @description Attempts that failed.
+             */
+            failed_counts: number[];
+            /**
+             * Failed Share
+             * @description How many of the attempts failed, of 1, in the same five minutes.
+             */
+            failed_share: number | null;
+            /**
+             * Findings
+             * @description What the verdict says of it, the gravest first.
+             */
+            findings: components["schemas"]["VerdictFinding"][];
+            /**
+             * Handled Counts
+             * @description Attempts that succeeded in each step of the last hour, oldest first.
+             */
+            handled_counts: number[];
+            /**
+             * Handlers
+             * @description The qualified names of the callbacks that handle its messages.
+             */
+            handlers: string[];
+            /** @description In the same five minutes. */
+            handling_seconds: components["schemas"]["HandlingTimes"];
+            /** @description In the hour that ended a day before those. */
+            handling_seconds_day_before: components["schemas"]["HandlingTimes"];
+            /** @description With a worker, not settled yet. */
+            in_flight: components["schemas"]["Counted"] | null;
+            /** Name */
+            name: string;
+            /**
+             * Oldest Age Seconds
+             * @description How long the first one has been waiting, at least.
+             */
+            oldest_age_seconds: number | null;
+            /**
+             * Pauses
+             * @description Of this queue, and of all workers.
+             */
+            pauses: components["schemas"]["PauseResponse"][];
+            per_second: components["schemas"]["QueueRates"];
+            /** @description Waiting for a worker. */
+            queued: components["schemas"]["Counted"] | null;
+            /** @description To be handled again later; RabbitMQ keeps these in delay queues. */
+            retrying: components["schemas"]["Counted"] | null;
+            /** Step Seconds */
+            step_seconds: number;
+            /** Step Starts At */
+            step_starts_at: string[];
+            /**
+             * Worker Starts
+             * @description Of the last day, newest first.
+             */
+            worker_starts: components["schemas"]["WorkerStart"][];
+        };
+        /**
+         * QueueList
+         * @description Every queue that a worker consumes, or that is bound to an exchange.
+         */
+        QueueList: {
+            /**
+             * As Of
+             * Format: date-time
+             */
+            as_of: string;
+            broker: components["schemas"]["BrokerKind"];
+            /** @description Why the broker's part is missing. */
+            broker_error: components["schemas"]["Error"] | null;
+            /** Items */
+            items: components["schemas"]["QueueSummary"][];
+            /**
+             * Step Seconds
+             * @description What rates cover, and one value of the counts of the last hour.
+             */
+            step_seconds: number;
+            /**
+             * Step Starts At
+             * @description Where each step of the last hour begins.
+             */
+            step_starts_at: string[];
+        };
+        /**
+         * QueueRates
+         * @description Messages a second, over the last five minutes that are over; null: no data.
+         */
+        QueueRates: {
+            /**
+             * Incoming
+             * @description Sent by relays with a routing key that the queue is bound for.
+             */
+            incoming: number | null;
+            /**
+             * Outgoing
+             * @description Handled, or dead-lettered.
+             */
+            outgoing: number | null;
+        };
+        /**
+         * QueueSummary
+         * @description A queue. Null: not known, or the broker does not report it.
+         */
+        QueueSummary: {
+            /** Bindings */
+            bindings: components["schemas"]["QueueBinding"][];
+            /** Consumers */
+            consumers: components["schemas"]["QueueConsumer"][];
+            /** @description Open dead letters. */
+            dead_letter_count: components["schemas"]["Counted"] | null;
+            /**
+             * Drained In Seconds
+             * @description Time until nothing waits, at these rates; null: never at these rates, or no data.
+             */
+            drained_in_seconds: number | null;
+            /** Exists */
+            exists: boolean;
+            /**
+             * Failed Counts
+             * @description Attempts that failed.
+             */
+            failed_counts: number[];
+            /**
+             * Failed Share
+             * @description How many of the attempts failed, of 1, in the same five minutes.
+             */
+            failed_share: number | null;
+            /**
+             * Findings
+             * @description What the verdict says of it, the gravest first.
+             */
+            findings: components["schemas"]["VerdictFinding"][];
+            /**
+             * Handled Counts
+             * @description Attempts that succeeded in each step of the last hour, oldest first.
+             */
+            handled_counts: number[];
+            /**
+             * Handlers
+             * @description The qualified names of the callbacks that handle its messages.
+             */
+            handlers: string[];
+            /** @description In the same five minutes. */
+            handling_seconds: components["schemas"]["HandlingTimes"];
+            /** @description In the hour that ended a day before those. */
+            handling_seconds_day_before: components["schemas"]["HandlingTimes"];
+            /** @description With a worker, not settled yet. */
+            in_flight: components["schemas"]["Counted"] | null;
+            /** Name */
+            name: string;
+            /**
+             * Oldest Age Seconds
+             * @description How long the first one has been waiting, at least.
+             */
+            oldest_age_seconds: number | null;
+            /**
+             * Pauses
+             * @description Of this queue, and of all workers.
+             */
+            pauses: components["schemas"]["PauseResponse"][];
+            per_second: components["schemas"]["QueueRates"];
+            /** @description Waiting for a worker. */
+            queued: components["schemas"]["Counted"] | null;
+            /** @description To be handled again later; RabbitMQ keeps these in delay queues. */
+            retrying: components["schemas"]["Counted"] | null;
         };
         /**
          * Rates
@@ -3723,6 +4020,23 @@ export interface components {
          * @enum {string}
          */
         WaitReason: "paused" | "no_consumer" | "retry" | "behind" | "next";
+        /**
+         * WorkerStart
+         * @description A worker that began to consume the queue.
+         */
+        WorkerStart: {
+            /** Host */
+            host: string;
+            /** Name */
+            name: string;
+            /**
+             * Started At
+             * Format: date-time
+             */
+            started_at: string;
+            /** Version */
+            version: string;
+        };
     };
     responses: never;
     parameters: never;
@@ -6029,6 +6343,169 @@ export interface operations {
             };
         };
     };
+    outbox_queues_list: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QueueList"];
+                };
+            };
+            /** @description `unauthenticated`: Authentication required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid_request`: Invalid request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    outbox_queues_show: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QueueDetail"];
+                };
+            };
+            /** @description `unauthenticated`: Authentication required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `not_found`: Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid_request`: Invalid request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
     outbox_requeue: {
         parameters: {
             query?: never;
@@ -6664,6 +7141,8 @@ export interface operations {
                 step?: string;
                 /** @description One series for each; the largest 20, and the rest together. */
                 group_by?: "none" | "queue" | "routing_key";
+                /** @description Only what workers did with messages of this queue; not with `group_by`. */
+                queue?: string | null;
                 /** @description Whether to answer the buckets that latencies are counted in, too. */
                 buckets?: boolean;
             };

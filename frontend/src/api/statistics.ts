@@ -21,9 +21,18 @@ export interface Statistics {
   created: Column;
   sent: Column;
   processed: Column;
+  failed: Column;
   dead: Column;
+  handling: Quantiles;
   backlog: Column;
   oldestAge: Column;
+}
+
+/** Seconds that a handler ran, in each step. */
+export interface Quantiles {
+  p50: Column;
+  p95: Column;
+  p99: Column;
 }
 
 /** As the API takes it: `-15m` and `now`, or moments. */
@@ -34,19 +43,19 @@ export interface Period {
 
 const TOLD_EVERY = 15_000;
 
-export function statistics({ from, to }: Period) {
+export function statistics({ from, to }: Period, queue?: string) {
+  const query = queue === undefined ? { from, to } : { from, to, queue };
   return queryOptions({
-    queryKey: ["statistics", from, to] as const,
-    queryFn: async ({ signal }) =>
-      columns(await dataOf(client.GET("/stats", { params: { query: { from, to } }, signal }))),
+    queryKey: ["statistics", from, to, queue] as const,
+    queryFn: async ({ signal }) => columns(await dataOf(client.GET("/stats", { params: { query }, signal }))),
     placeholderData: keepPreviousData,
   });
 }
 
-/** Statistics of a period; one that ends now is read as often as its newest step grows. */
-export function useStatistics(period: Period) {
+/** Statistics of a period, of all queues or of one; one that ends now is read as often as its newest step grows. */
+export function useStatistics(period: Period, queue?: string) {
   const interval = useInterval(TOLD_EVERY);
-  return useQuery({ ...statistics(period), refetchInterval: period.to === "now" && interval });
+  return useQuery({ ...statistics(period, queue), refetchInterval: period.to === "now" && interval });
 }
 
 function columns(answer: Schemas["StatsResponse"]): Statistics {
@@ -62,7 +71,9 @@ function columns(answer: Schemas["StatsResponse"]): Statistics {
     created: series?.created ?? [],
     sent: series?.sent ?? [],
     processed: series?.processed ?? [],
+    failed: series?.failed ?? [],
     dead: series?.dead ?? [],
+    handling: series?.handling_seconds ?? { p50: [], p95: [], p99: [] },
     backlog: series?.backlog ?? [],
     oldestAge: series?.oldest_age_seconds ?? [],
   };
@@ -70,4 +81,18 @@ function columns(answer: Schemas["StatsResponse"]): Statistics {
 
 function seconds(moment: string): number {
   return Date.parse(moment) / 1000;
+}
+
+/** Seconds of a step that have to be over before its speed says anything: processes tell what they counted so often. */
+const TOLD_WITHIN = 15;
+
+/** Numbers of steps as speeds; the newest is divided by what is over of it. */
+export function perSecond(
+  column: Column,
+  { startsAt, step, asOf }: Pick<Statistics, "startsAt" | "step" | "asOf">,
+): Column {
+  return column.map((value, index) => {
+    const over = Math.min(step, asOf - (startsAt[index] ?? 0));
+    return value === null || over < TOLD_WITHIN ? null : value / over;
+  });
 }

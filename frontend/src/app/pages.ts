@@ -23,6 +23,13 @@ export const PAGES: readonly PageEntry[] = [
     page: lazy(() => import("~/pages/overview/Overview")),
   },
   {
+    paths: ["/queues"],
+    name: texts.queues,
+    icon: "queues",
+    key: "q",
+    page: lazy(() => import("~/pages/queues/Queues")),
+  },
+  {
     paths: ["/messages", "/messages/:id"],
     name: texts.messages,
     icon: "messages",

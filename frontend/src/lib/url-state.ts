@@ -102,3 +102,8 @@ export function address<P extends Parameters>(
 ): string {
   return path + changed(parameters, "", values);
 }
+
+/** The address of a queue's page. */
+export function queueAddress(name: string): string {
+  return `/queues?${new URLSearchParams({ name })}`;
+}

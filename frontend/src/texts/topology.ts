@@ -42,6 +42,7 @@ export const bindingKeys = "Binding keys";
 export const consumers = "Consumers";
 export const retryQueues = "Retry queues";
 export const deadLettersTo = "Dead letters to";
+export const queuePage = "Workers, rates and handling times";
 export const messagesInOutbox = "Messages in the outbox";
 export const deadLetters = "Dead letters";
 

@@ -4,6 +4,7 @@ import type { ReactNode } from "react";
 
 const SHAPES = {
   overview: <path d="M2.5 13.5v-5M6.2 13.5v-9M9.8 13.5v-6M13.5 13.5v-11" />,
+  queues: <path d="M2.5 3h11v2.5h-11zM2.5 6.8h11v2.5h-11zM2.5 10.5h7V13h-7z" />,
   messages: <path d="M2 4h12v8.5H2zM2 4.5l6 4.5 6-4.5" />,
   dead: <path d="M8 2 14.5 13.5h-13zM8 6.2v3.4M8 11.6v.1" />,
   operations: <path d="M13.5 8A5.5 5.5 0 1 1 11 3.4M13.6 2v3h-3" />,

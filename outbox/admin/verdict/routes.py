@@ -4,8 +4,9 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Literal
+from typing import Literal, Self
 
 import asyncpg
 from pydantic import Field
@@ -22,6 +23,7 @@ from outbox.admin.topology import Seen, TopologyView, judged
 from outbox.admin.verdict.findings import (
     CODES,
     FindingCode,
+    HealthFinding,
     Observations,
     ObservedLetters,
     ObservedQueue,
@@ -45,46 +47,58 @@ _MINUTE = timedelta(minutes=1)
 _log = logging.getLogger("outbox")
 
 
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A verdict, and what it was made of."""
+
+    verdict: Verdict
+    observed: Observations
+    topology: Seen
+
+
 class VerdictView:
     """Judges an admin's installation, once however many ask. Nothing raises while the database is away: that is a verdict."""
 
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
-        self._verdict = SingleFlightCache(self._judge, max_age=MAX_AGE, timeout=TIMEOUT)
+        self._judgement = SingleFlightCache(self._judge, max_age=MAX_AGE, timeout=TIMEOUT)
         self._sql = backlog_queries(admin.table)
 
     async def now(self) -> Snapshot[Verdict]:
         """The verdict, a few seconds old at most. Raises what observing raised, but for a database that is away."""
-        found = await self._verdict.get()
-        if found.error is None:
-            return found
-        if isinstance(found.error, DatabaseUnavailableError | TimeoutError):
-            return Snapshot(database_unreachable(str(found.error) or "it is too slow"), datetime.now(UTC))
-        raise found.error
+        try:
+            found = await self.judgement()
+        except (DatabaseUnavailableError, TimeoutError) as error:
+            return Snapshot(database_unreachable(str(error) or "it is too slow"), datetime.now(UTC))
+        return Snapshot(found.value.verdict, found.as_of)
+
+    async def judgement(self) -> "Snapshot[Judgement]":
+        """The verdict with what it was made of. Raises what observing raised, `DatabaseUnavailableError` among it."""
+        found = await self._judgement.get()
+        if found.error is not None:
+            raise found.error
+        return found
 
     async def close(self) -> None:
         """Ends what is being observed."""
-        await self._verdict.close()
+        await self._judgement.close()
 
-    async def _judge(self) -> Verdict:
+    async def _judge(self) -> "Judgement":
         admin = self._admin
-        try:
-            # Before the connection below is taken: each part takes its own, and the pool is small.
-            backlog, topology, letters = await asyncio.gather(
-                admin.shared(BacklogView).now(patience=None), admin.shared(TopologyView).now(), self._letters()
-            )
-            async with admin.reading("judging the installation") as connection:
-                at: datetime = await connection.fetchval("select clock_timestamp()")
-                components = await recent_components(connection, schema=admin.table.schema)
-                try:
-                    async with connection.transaction():
-                        # A savepoint, too: an installation without the table has no pauses.
-                        wanted = await pauses(connection, schema=admin.table.schema)
-                except (asyncpg.UndefinedTableError, asyncpg.InsufficientPrivilegeError):
-                    wanted = ()
-                queues = await self._queues(connection, at, backlog, topology.value, components)
-        except (DatabaseUnavailableError, TimeoutError) as error:
-            return database_unreachable(str(error) or "it is too slow")
+        # Before the connection below is taken: each part takes its own, and the pool is small.
+        backlog, topology, letters = await asyncio.gather(
+            admin.shared(BacklogView).now(patience=None), admin.shared(TopologyView).now(), self._letters()
+        )
+        async with admin.reading("judging the installation") as connection:
+            at: datetime = await connection.fetchval("select clock_timestamp()")
+            components = await recent_components(connection, schema=admin.table.schema)
+            try:
+                async with connection.transaction():
+                    # A savepoint, too: an installation without the table has no pauses.
+                    wanted = await pauses(connection, schema=admin.table.schema)
+            except (asyncpg.UndefinedTableError, asyncpg.InsufficientPrivilegeError):
+                wanted = ()
+            queues = await self._queues(connection, at, backlog, topology.value, components)
         observed = Observations(
             at=at,
             broker=backlog.broker,
@@ -95,7 +109,7 @@ class VerdictView:
             pauses=wanted,
             letters=letters,
         )
-        return judge(observed, admin.thresholds)
+        return Judgement(judge(observed, admin.thresholds), observed, topology.value)
 
     async def _letters(self) -> ObservedLetters:
         window = self._admin.thresholds.dead_letter_window
@@ -216,6 +230,19 @@ class VerdictFinding(Model):
     )
     subject: str = Field(description="Its name; empty: all of that kind.")
 
+    @classmethod
+    def of(cls, found: HealthFinding) -> Self:
+        """The finding, as the API shows it."""
+        return cls(
+            code=found.code,
+            severity="error" if found.severity == "error" else "warning",
+            summary=found.summary,
+            hint=found.hint,
+            started_at=found.since,
+            subject_kind=found.subject_kind,
+            subject=found.subject,
+        )
+
 
 class VerdictResponse(Model):
     """Whether all is well."""
@@ -242,18 +269,7 @@ async def show(context: Viewer) -> VerdictResponse:
         as_of=snapshot.as_of,
         status="error" if verdict.status == "error" else "warning" if verdict.status == "warning" else "ok",
         started_at=verdict.since,
-        findings=[
-            VerdictFinding(
-                code=each.code,
-                severity="error" if each.severity == "error" else "warning",
-                summary=each.summary,
-                hint=each.hint,
-                started_at=each.since,
-                subject_kind=each.subject_kind,
-                subject=each.subject,
-            )
-            for each in verdict.findings
-        ],
+        findings=[VerdictFinding.of(each) for each in verdict.findings],
         thresholds=HealthThresholdsResponse(
             late_after_seconds=thresholds.late_after.total_seconds(),
             overdue_after_seconds=thresholds.overdue_after.total_seconds(),

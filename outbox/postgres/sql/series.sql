@@ -45,6 +45,39 @@ where starts_at >= date_bin(make_interval(secs => $3::float8), $1::timestamptz, 
         + date_bin(make_interval(secs => $3::float8), $2::timestamptz - interval '1 microsecond', timestamptz '2000-01-01 00:00:00+00')
 group by 1, 3
 
+-- name: series_of_queue
+-- What workers did with messages of the queue $4, in the same columns, and a row `(others)` of each step in which they did anything else:
+-- what was not done in such a step is 0, and not unknown.
+select date_bin(make_interval(secs => $3::float8), starts_at, timestamptz '2000-01-01 00:00:00+00') as span, null::text as name,
+    queue = '' as of_relays, null::bigint as place, 0::bigint as names,
+    sum(created::float8)::bigint as created, sum(sent::float8)::bigint as sent, sum(processed::float8)::bigint as processed,
+    sum(failed::float8)::bigint as failed, sum(retried::float8)::bigint as retried, sum(dead::float8)::bigint as dead,
+    sum(duplicates::float8)::bigint as duplicates,
+    max(backlog) as backlog, extract(epoch from max(oldest_age))::float8 as oldest_age,
+    array[
+        sum(latency[1]::float8), sum(latency[2]::float8), sum(latency[3]::float8), sum(latency[4]::float8),
+        sum(latency[5]::float8), sum(latency[6]::float8), sum(latency[7]::float8), sum(latency[8]::float8),
+        sum(latency[9]::float8), sum(latency[10]::float8), sum(latency[11]::float8), sum(latency[12]::float8),
+        sum(latency[13]::float8), sum(latency[14]::float8), sum(latency[15]::float8), sum(latency[16]::float8),
+        sum(latency[17]::float8), sum(latency[18]::float8), sum(latency[19]::float8), sum(latency[20]::float8),
+        sum(latency[21]::float8)
+    ]::bigint[] as latency
+from {stats}
+where starts_at >= date_bin(make_interval(secs => $3::float8), $1::timestamptz, timestamptz '2000-01-01 00:00:00+00')
+    and starts_at < make_interval(secs => $3::float8)
+        + date_bin(make_interval(secs => $3::float8), $2::timestamptz - interval '1 microsecond', timestamptz '2000-01-01 00:00:00+00')
+    and queue = $4
+group by 1, 3
+union all
+select date_bin(make_interval(secs => $3::float8), starts_at, timestamptz '2000-01-01 00:00:00+00'), '(others)',
+    false, null, 0, 0, 0, 0, 0, 0, 0, 0, null, null, array_fill(null::bigint, array[21])
+from {stats}
+where queue not in ('', $4)
+    and starts_at >= date_bin(make_interval(secs => $3::float8), $1::timestamptz, timestamptz '2000-01-01 00:00:00+00')
+    and starts_at < make_interval(secs => $3::float8)
+        + date_bin(make_interval(secs => $3::float8), $2::timestamptz - interval '1 microsecond', timestamptz '2000-01-01 00:00:00+00')
+group by 1
+
 -- name: series_by_name
 -- What happened in each step by queue ($9), or by routing key. The rows are read once, and added up to cells of $3 seconds, of which
 -- there are few; everything else is made of those. Asked for is the time from $1 to $2; steps may begin with $4 and end with $5, and

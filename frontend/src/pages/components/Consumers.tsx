@@ -2,6 +2,7 @@ import { useState } from "react";
 import { Link } from "wouter";
 import { type Component, type Consumer, useSchemas } from "~/api/components";
 import { number, span } from "~/lib/format";
+import { queueAddress } from "~/lib/url-state";
 import * as texts from "~/texts/components";
 import { Button, CopyButton, Dialog, Table } from "~/ui";
 import styles from "./Components.module.css";
@@ -30,7 +31,8 @@ export function Consumers({ of, ...pausing }: PauseActions & { of: Component }) 
         {of.consumers.map((one) => (
           <tr key={`${one.queue} ${one.bindingKey}`}>
             <th scope="row">
-              <Link href={`/messages?${new URLSearchParams({ target_queue: one.queue })}`}>{one.queue}</Link>
+              <Link href={queueAddress(one.queue)}>{one.queue}</Link>
+              {one.handler && <span className={styles.below}>{one.handler}</span>}
             </th>
             <td>
               <code>{one.bindingKey}</code>

@@ -1,5 +1,5 @@
 import { useMemo } from "react";
-import { type Statistics, useStatistics } from "~/api/statistics";
+import { perSecond, type Statistics, useStatistics } from "~/api/statistics";
 import { number, rate, span } from "~/lib/format";
 import { useUrlState } from "~/lib/url-state";
 import * as texts from "~/texts/overview";
@@ -14,7 +14,6 @@ import {
   TimeRange,
   valuesOf,
 } from "~/ui/charts";
-import { perSecond } from "./health";
 import styles from "./Overview.module.css";
 
 /** What has happened, over the time in the address. */

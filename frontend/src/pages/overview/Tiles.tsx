@@ -87,7 +87,7 @@ function Waiting({ backlog }: { backlog: Backlog }) {
           </Link>
         </span>
       ))}
-      <Link href="/topology">{queued === undefined ? texts.queuesUnknown : texts.inQueues(queued)}</Link>
+      <Link href="/queues">{queued === undefined ? texts.queuesUnknown : texts.inQueues(queued)}</Link>
     </Tile>
   );
 }

@@ -54,7 +54,7 @@ describe("the verdict", () => {
     answer.data = { status: "warning", findings: [late] };
     shown();
     const link = screen.getByRole("link", { name: /^In the queue 'mail' 3,255 messages wait/ });
-    expect(link.getAttribute("href")).toBe("/topology");
+    expect(link.getAttribute("href")).toBe("/queues?name=mail");
     expect(screen.getByRole("listitem").textContent).toMatch(/ since .+ ago$/);
     expect(screen.queryByText(/Nothing pending/)).toBeNull();
   });

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Backlog } from "~/api/backlog";
 import type { Component, Finding, Verdict } from "~/api/overview";
+import { perSecond } from "~/api/statistics";
 import {
   countAlive,
   flow,
@@ -8,7 +9,6 @@ import {
   lastSent,
   lastSentByMinutes,
   oldestWaiting,
-  perSecond,
   toneOf,
   waitingStatus,
   whereOf,

@@ -4,6 +4,7 @@ import { type Backlog, inQueues } from "~/api/backlog";
 import type { Component, Finding, FindingCode, Verdict } from "~/api/overview";
 import type { Column, Statistics } from "~/api/statistics";
 import { age, type Counted, count } from "~/lib/format";
+import { queueAddress } from "~/lib/url-state";
 import * as texts from "~/texts/overview";
 import type { Tone } from "~/ui";
 
@@ -96,20 +97,6 @@ export function countAlive(
   return { alive: count("alive").length, late: count("late").length, lost: lost.length };
 }
 
-/** Seconds of a step that have to be over before its speed says anything: processes tell what they counted so often. */
-const TOLD_WITHIN = 15;
-
-/** Numbers of steps as speeds; the newest is divided by what is over of it. */
-export function perSecond(
-  column: Column,
-  { startsAt, step, asOf }: Pick<Statistics, "startsAt" | "step" | "asOf">,
-): Column {
-  return column.map((value, index) => {
-    const over = Math.min(step, asOf - (startsAt[index] ?? 0));
-    return value === null || over < TOLD_WITHIN ? null : value / over;
-  });
-}
-
 /** Whether nothing waits anywhere: neither in the outbox for a relay, nor at the broker for a worker. */
 export function isIdle(backlog: Backlog): boolean {
   const { states } = backlog;
@@ -145,12 +132,23 @@ export function newInLastHour(fresh: Counted): string {
   return texts.newInHour(fresh.value > 0 ? count(fresh) : texts.noneNew);
 }
 
+/** What is wrong with how a queue is wired is seen best in the topology. */
+const WIRING: readonly FindingCode[] = [
+  "queue_missing",
+  "dead_letter_queue_missing",
+  "retry_queue_missing",
+  "dead_letters_vanish",
+  "queue_limit",
+  "old_binding",
+];
+
 const PROCESSES: readonly string[] = ["relay", "worker", "archiver", "maintenance"];
 
 /** Where a finding is to be looked at. */
-export function whereOf({ code, subject_kind: kind }: Finding): string {
+export function whereOf({ code, subject_kind: kind, subject }: Finding): string {
   if (code.startsWith("messages_")) return `/messages?state=${code.slice("messages_".length)}`;
   if (code === "outbox_late") return "/messages?state=pending";
   if (code === "dead_letters") return "/dead-letters";
+  if (kind === "queue" && subject && !WIRING.includes(code)) return queueAddress(subject);
   return code === "paused" || PROCESSES.includes(kind) ? "/components" : "/topology";
 }

@@ -1,6 +1,7 @@
 import { Link } from "wouter";
 import type { Node, Topology } from "~/api/topology";
 import { number } from "~/lib/format";
+import { queueAddress } from "~/lib/url-state";
 import * as texts from "~/texts/topology";
 import { Badge, CopyButton, Facts, IconButton, Panel } from "~/ui";
 import { neighboursOf } from "./neighbours";
@@ -83,6 +84,7 @@ function OfQueue({ node, topology }: { node: Node; topology: Topology }) {
           [texts.deadLettersTo, deadLetters?.name],
         ]}
       />
+      <Link href={queueAddress(node.name)}>{texts.queuePage}</Link>
       <Link href={`/messages?${search("target_queue")}`}>{texts.messagesInOutbox}</Link>
       <Link href={`/dead-letters?${search("queue")}`}>{texts.deadLetters}</Link>
     </>

@@ -5,7 +5,7 @@ import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { usePreferences } from "~/lib/preferences";
 import * as texts from "~/texts/charts";
-import { growing, type Line, type Steps, settled } from "./lines";
+import { growing, type Line, type Marker, type Steps, settled } from "./lines";
 import { letGo, options } from "./options";
 import styles from "./Plot.module.css";
 import { usePalette } from "./theme";
@@ -14,6 +14,7 @@ export interface PlotProps {
   label: string;
   steps: Steps;
   lines: readonly Line[];
+  markers: readonly Marker[];
   /** What the step with this index says, for screen readers. */
   words(index: number): string;
   at: number | undefined;
@@ -22,9 +23,9 @@ export interface PlotProps {
 }
 
 /** A plot whose cursor follows the pointer or the arrow keys, and whose brush zooms. */
-export function Plot({ label, steps, lines, words, at, onPoint, onBrush }: PlotProps) {
+export function Plot({ label, steps, lines, markers, words, at, onPoint, onBrush }: PlotProps) {
   const place = useRef<HTMLDivElement>(null);
-  const plot = usePlot(place, { steps, lines, onPoint, onBrush });
+  const plot = usePlot(place, { steps, lines, markers, onPoint, onBrush });
   const anchor = useRef<number | undefined>(undefined);
   const last = steps.startsAt.length - 1;
   const here = at ?? last;
@@ -138,6 +139,9 @@ function usePlot(
     plot.current?.setData(data(shown.steps, shown.lines), false);
     plot.current?.setScale("x", { min: shown.steps.from, max: shown.steps.to });
   }, [shown.steps, shown.lines]);
+  useEffect(() => {
+    if (shown.markers) plot.current?.redraw(false);
+  }, [shown.markers]);
   return plot;
 }
 

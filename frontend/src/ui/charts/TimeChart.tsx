@@ -4,7 +4,7 @@ import * as texts from "~/texts/charts";
 import { Button } from "../Button";
 import { Empty } from "../Loaded";
 import { Legend } from "./Legend";
-import { hasGaps, type Line, newestKnown, nothingKnown, type Steps } from "./lines";
+import { hasGaps, type Line, type Marker, newestKnown, nothingKnown, type Steps } from "./lines";
 import { StepTable } from "./StepTable";
 import styles from "./TimeChart.module.css";
 import { stepName } from "./times";
@@ -17,6 +17,8 @@ export interface TimeChartProps {
   label: string;
   steps: Steps;
   lines: readonly Line[];
+  /** What happened at one time, such as the start of a new version. */
+  markers?: readonly Marker[];
   /** What it means that nothing is known of the whole time, and what to do. */
   empty: ReactNode;
   /** What it means that some steps are not known. */
@@ -26,8 +28,19 @@ export interface TimeChartProps {
   onBrush(from: number, to: number): void;
 }
 
+const NONE: readonly Marker[] = [];
+
 /** Lines over time with their values at the cursor, and the same as a table. */
-export function TimeChart({ label, steps, lines, empty, gaps, note, onBrush }: TimeChartProps) {
+export function TimeChart({
+  label,
+  steps,
+  lines,
+  markers = NONE,
+  empty,
+  gaps,
+  note,
+  onBrush,
+}: TimeChartProps) {
   const { zone } = usePreferences();
   const [pointed, setPointed] = useState<number | null>(null);
   const [tabled, setTabled] = useState(false);
@@ -42,7 +55,7 @@ export function TimeChart({ label, steps, lines, empty, gaps, note, onBrush }: T
       <Legend steps={steps} lines={lines} at={at ?? newest} pointed={at !== undefined} />
       <div className={styles.place}>
         <Suspense fallback={<div className={styles.place} />}>
-          <Plot {...{ label, steps, lines, words, at, onBrush }} onPoint={setPointed} />
+          <Plot {...{ label, steps, lines, markers, words, at, onBrush }} onPoint={setPointed} />
         </Suspense>
       </div>
       <figcaption className={styles.foot}>

@@ -3,7 +3,7 @@
 import uPlot from "uplot";
 import type { Zone } from "~/lib/format";
 import * as texts from "~/texts/charts";
-import { type Line, marked, SHAPES, type Steps, unknownRuns } from "./lines";
+import { type Line, type Marker, marked, SHAPES, type Steps, unknownRuns } from "./lines";
 import type { Palette } from "./theme";
 
 export interface PlotStyle {
@@ -15,6 +15,7 @@ export interface PlotStyle {
 export interface PlotData {
   lines: readonly Line[];
   steps: Steps;
+  markers?: readonly Marker[];
 }
 
 const MARKS_APART = 64;
@@ -61,6 +62,39 @@ function drawMark(
   ctx.lineWidth = 1.5;
   ctx.fill(shape);
   ctx.stroke(shape);
+  ctx.restore();
+}
+
+/** A dashed line at the time of each, and its name where it does not run into the one before. */
+export function drawMarkers(
+  plot: uPlot,
+  { markers = [], steps }: PlotData,
+  { palette, font }: PlotStyle,
+): void {
+  const { ctx, bbox } = plot;
+  ctx.save();
+  ctx.font = font.replace(/^(\d+)px/, (_, size: string) => `${Number(size) * uPlot.pxRatio}px`);
+  ctx.textAlign = "left";
+  ctx.textBaseline = "top";
+  ctx.setLineDash([3 * uPlot.pxRatio, 3 * uPlot.pxRatio]);
+  ctx.strokeStyle = palette.quiet;
+  ctx.fillStyle = palette.text;
+  let free = bbox.left;
+  for (const { at, name } of markers.toSorted((one, other) => one.at - other.at)) {
+    if (at < steps.from || at > steps.to) continue;
+    const x = Math.round(plot.valToPos(at, "x", true));
+    ctx.beginPath();
+    ctx.moveTo(x, bbox.top);
+    ctx.lineTo(x, bbox.top + bbox.height);
+    ctx.stroke();
+    const width = ctx.measureText(name).width;
+    const gap = 4 * uPlot.pxRatio;
+    const isAtTheEdge = x + gap + width > bbox.left + bbox.width;
+    const begin = isAtTheEdge ? x - gap - width : x + gap;
+    if (begin < free) continue;
+    ctx.fillText(name, begin, bbox.top + 2 * uPlot.pxRatio);
+    free = begin + width + gap;
+  }
   ctx.restore();
 }
 

@@ -1,6 +1,6 @@
 // Charts of what happened over time.
 
-export type { Line, Steps } from "./lines";
+export type { Line, Marker, Steps } from "./lines";
 export {
   type Between,
   brushed,

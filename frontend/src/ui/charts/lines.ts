@@ -18,6 +18,12 @@ export interface Line {
   format(value: number): string;
 }
 
+/** Something that happened at one time, in seconds since the epoch: a line across the chart, with its name at the top. */
+export interface Marker {
+  at: number;
+  name: string;
+}
+
 /** Steps of one length: where each begins, in seconds since the epoch, and whether more may be told of it. */
 export interface Steps {
   from: number;

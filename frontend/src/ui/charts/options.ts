@@ -2,7 +2,7 @@
 
 import uPlot from "uplot";
 import type { Zone } from "~/lib/format";
-import { drawMarks, drawUnknown, type PlotData, type PlotStyle } from "./drawing";
+import { drawMarkers, drawMarks, drawUnknown, type PlotData, type PlotStyle } from "./drawing";
 import type { Line } from "./lines";
 
 export interface PlotEvents {
@@ -54,7 +54,7 @@ export function options(shown: () => PlotData, look: PlotStyle, heard: PlotEvent
       setCursor: [(plot) => heard.onPoint(plot.cursor.idx ?? null)],
       setSelect: [(plot) => brush(plot, heard)],
       drawAxes: [(plot) => drawUnknown(plot, shown(), look)],
-      draw: [(plot) => drawMarks(plot, shown(), look)],
+      draw: [(plot) => drawMarks(plot, shown(), look), (plot) => drawMarkers(plot, shown(), look)],
     },
   };
 }

@@ -1,0 +1,384 @@
+"""`GET /queues` and `GET /queues/{name}`: each queue with who consumes it, what waits in it, and how fast it is handled."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Annotated, Any
+
+import asyncpg
+from fastapi import Path
+from pydantic import Field
+
+from outbox.admin.access import Viewer, area
+from outbox.admin.admin import Admin
+from outbox.admin.backlog import Counted, drained_in
+from outbox.admin.brokers import BrokerKind
+from outbox.admin.cache import SingleFlightCache, Snapshot
+from outbox.admin.components import PauseResponse, pauses_now
+from outbox.admin.models import MOST_COUNTED, Error, Model, Moment
+from outbox.admin.problems import Code, Problem, documented
+from outbox.admin.stats import QUANTILES, quantile
+from outbox.admin.store import Count, QueueCounts, Relation, Subscribed, backlog_queries
+from outbox.admin.verdict.findings import Observations
+from outbox.admin.verdict.routes import Judgement, VerdictFinding, VerdictView
+from outbox.core import topics
+from outbox.errors import DatabaseUnavailableError
+from outbox.postgres.pool import Connection
+from outbox.postgres.queries import queries
+from outbox.postgres.schema.objects import satellite_names
+from outbox.reporting.components import ComponentKind, ComponentStatus, KnownComponent
+from outbox.reporting.pauses import PauseScope
+from outbox.reporting.statistics import OTHERS
+
+MAX_AGE = timedelta(seconds=2)
+TIMEOUT = timedelta(seconds=20)
+PATIENCE = timedelta(milliseconds=50)
+"""How long an answer waits for newer figures while there are older ones."""
+STEP = timedelta(minutes=5)
+"""What rates and handling times cover, and one value of a trend."""
+STEPS = 12
+_DAY_BEFORE = -1
+
+
+class HandlingTimes(Model):
+    """How long a handler ran, as exactly as buckets allow; null: it did not run."""
+
+    p50: float | None
+    p95: float | None
+    p99: float | None
+
+
+class QueueBinding(Model):
+    """What brings messages to a queue."""
+
+    exchange: str
+    binding_key: str
+
+
+class QueueConsumer(Model):
+    """A worker that consumes a queue, or was lost while it did."""
+
+    component_id: str
+    name: str
+    host: str
+    process_id: int
+    version: str
+    status: ComponentStatus
+    started_at: Moment
+    handler: str = Field(description="The qualified name of its callback; empty: an older release does not report it.")
+    prefetch_count: int | None
+    state: str = Field(description="`paused` or `failing` for this queue, otherwise the worker's own, such as `running`.")
+
+
+class QueueRates(Model):
+    """Messages a second, over the last five minutes that are over; null: no data."""
+
+    incoming: float | None = Field(description="Sent by relays with a routing key that the queue is bound for.")
+    outgoing: float | None = Field(description="Handled, or dead-lettered.")
+
+
+class QueueSummary(Model):
+    """A queue. Null: not known, or the broker does not report it."""
+
+    name: str
+    exists: bool
+    handlers: list[str] = Field(description="The qualified names of the callbacks that handle its messages.")
+    bindings: list[QueueBinding]
+    queued: Counted | None = Field(description="Waiting for a worker.")
+    in_flight: Counted | None = Field(description="With a worker, not settled yet.")
+    retrying: Counted | None = Field(description="To be handled again later; RabbitMQ keeps these in delay queues.")
+    oldest_age_seconds: float | None = Field(description="How long the first one has been waiting, at least.")
+    per_second: QueueRates
+    drained_in_seconds: float | None = Field(
+        description="Time until nothing waits, at these rates; null: never at these rates, or no data."
+    )
+    failed_share: float | None = Field(description="How many of the attempts failed, of 1, in the same five minutes.")
+    handling_seconds: HandlingTimes = Field(description="In the same five minutes.")
+    handling_seconds_day_before: HandlingTimes = Field(description="In the hour that ended a day before those.")
+    handled_counts: list[int] = Field(description="Attempts that succeeded in each step of the last hour, oldest first.")
+    failed_counts: list[int] = Field(description="Attempts that failed.")
+    consumers: list[QueueConsumer]
+    pauses: list[PauseResponse] = Field(description="Of this queue, and of all workers.")
+    dead_letter_count: Counted | None = Field(description="Open dead letters.")
+    findings: list[VerdictFinding] = Field(description="What the verdict says of it, the gravest first.")
+
+
+class QueueList(Model):
+    """Every queue that a worker consumes, or that is bound to an exchange."""
+
+    as_of: Moment
+    broker: BrokerKind
+    broker_error: Error | None = Field(description="Why the broker's part is missing.")
+    step_seconds: float = Field(description="What rates cover, and one value of the counts of the last hour.")
+    step_starts_at: list[Moment] = Field(description="Where each step of the last hour begins.")
+    items: list[QueueSummary]
+
+
+class WorkerStart(Model):
+    """A worker that began to consume the queue."""
+
+    started_at: Moment
+    version: str
+    name: str
+    host: str
+
+
+class QueueDetail(QueueSummary):
+    """A queue, and which versions of its workers were started when."""
+
+    as_of: Moment
+    broker: BrokerKind
+    step_seconds: float
+    step_starts_at: list[Moment]
+    worker_starts: list[WorkerStart] = Field(description="Of the last day, newest first.")
+
+
+@dataclass(slots=True)
+class Activity:
+    """What workers did with messages of a queue in one step, or in an hour."""
+
+    handled: int = 0
+    failed: int = 0
+    settled: int = 0
+    latency: Sequence[int] = ()
+
+    @property
+    def times(self) -> HandlingTimes:
+        """How long its handler ran."""
+        return HandlingTimes(**{name: quantile(self.latency, share) for name, share in QUANTILES.items()})
+
+
+NOTHING = Activity()
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What the database says of queues: activity by queue and step, what was sent by routing key, open dead letters."""
+
+    activity: Mapping[tuple[str, int], Activity]
+    sent: Mapping[str, int]
+    dead_letters: Mapping[str, int]
+
+
+class QueuesView:
+    """Looks at the queues of an admin, once however many ask."""
+
+    def __init__(self, admin: Admin) -> None:
+        self._admin = admin
+        self._sql = queries("queues.sql", **satellite_names(admin.table.schema))
+        self._settings = backlog_queries(admin.table)["settings"]
+        self._list = SingleFlightCache(self._look, max_age=MAX_AGE, timeout=TIMEOUT)
+
+    async def now(self) -> "Snapshot[tuple[QueueList, Observations]]":
+        """The queues, a few seconds old at most. Raises `DatabaseUnavailableError`, also for a database that is too slow."""
+        try:
+            found = await self._list.get(patience=PATIENCE if self._list.has_usable else None)
+        except TimeoutError as error:
+            raise DatabaseUnavailableError(str(error) or "it is too slow") from error
+        if found.error is not None:
+            raise found.error
+        return found
+
+    async def close(self) -> None:
+        """Ends what is being read."""
+        await self._list.close()
+
+    async def _look(self) -> tuple[QueueList, Observations]:
+        judged = (await self._admin.shared(VerdictView).judgement()).value
+        names = _names(judged, self._admin.exchange_name)
+        async with self._admin.reading("looking at queues") as connection:
+            minute: datetime = await connection.fetchval("select date_trunc('minute', clock_timestamp())")
+            begins = minute - STEPS * STEP
+            figures = await self._figures(connection, begins, list(names))
+        observed = judged.observed
+        depths = observed.backlog.queues
+        problem = "the broker has not answered yet" if depths is None else depths.problem
+        queues = QueueList(
+            as_of=observed.at,
+            broker=observed.broker,
+            broker_error=None if problem is None else Error(type="", message=problem),
+            step_seconds=STEP.total_seconds(),
+            step_starts_at=[begins + number * STEP for number in range(STEPS)],
+            items=[_summary(name, bindings, judged, figures) for name, bindings in names.items()],
+        )
+        return queues, observed
+
+    async def _figures(self, connection: Connection, begins: datetime, names: Sequence[str]) -> Figures:
+        try:
+            async with connection.transaction():
+                # A savepoint: an installation may be without some of the tables.
+                await connection.execute(self._settings)
+                activity = await connection.fetch(self._sql["activity"], begins)
+                sent = await connection.fetch(self._sql["sent"], begins + (STEPS - 1) * STEP)
+                dead = await connection.fetch(self._sql["dead_letters"], names, MOST_COUNTED + 1)
+        except (asyncpg.UndefinedTableError, asyncpg.InsufficientPrivilegeError):
+            return Figures({}, {}, {})
+        return Figures(
+            activity={
+                (row["queue"], row["step"]): Activity(
+                    handled=row["handled"],
+                    failed=row["failed"],
+                    settled=row["settled"],
+                    latency=[count or 0 for count in row["latency"]],
+                )
+                for row in activity
+            },
+            sent={row["routing_key"]: row["sent"] for row in sent},
+            dead_letters={row["queue"]: row["count"] for row in dead},
+        )
+
+
+def _names(judged: Judgement, exchange: str) -> Mapping[str, Sequence[Subscribed]]:
+    """The queues by name, with their bindings: of the broker, or, where it does not say, of workers."""
+    topology = judged.topology
+    found: dict[str, list[Subscribed]] = {each.queue: [] for each in judged.observed.backlog.figures.deliveries}
+    reported = [Subscribed(exchange, each.queue, each.binding_key) for each in topology.consumers]
+    for binding in reported:
+        found.setdefault(binding.queue, [])
+    for binding in dict.fromkeys(reported if topology.bindings is None else topology.bindings):
+        found.setdefault(binding.queue, []).append(binding)
+    return dict(sorted(found.items()))
+
+
+def _summary(name: str, bindings: Sequence[Subscribed], judged: Judgement, figures: Figures) -> QueueSummary:
+    observed = judged.observed
+    consumers = list(_consumers(name, observed.components))
+    depth = _depth(name, observed)
+    queued = depth.get("queued")
+    now = figures.activity.get((name, STEPS - 1), NOTHING)
+    attempts = now.handled + now.failed
+    rates = _rates(now, bindings, figures, is_consumed=any(each.status is not ComponentStatus.LOST for each in consumers))
+    drained = drained_in(queued.value, incoming=rates.incoming, outgoing=rates.outgoing) if queued is not None else None
+    ages = {each.name: each.oldest_seconds for each in observed.queues}
+    steps = [figures.activity.get((name, step), NOTHING) for step in range(STEPS)]
+    dead = figures.dead_letters.get(name)
+    covering = [
+        pause
+        for pause in observed.pauses
+        if (pause.scope is PauseScope.QUEUE and pause.name == name) or (pause.scope is PauseScope.WORKER and not pause.name)
+    ]
+    return QueueSummary(
+        name=name,
+        exists=depth.get("exists", True),
+        handlers=sorted({each.handler for each in consumers if each.handler}),
+        bindings=[QueueBinding(exchange=each.exchange, binding_key=each.key) for each in bindings],
+        queued=queued,
+        in_flight=depth.get("in_flight"),
+        retrying=depth.get("retrying"),
+        oldest_age_seconds=None if (age := ages.get(name)) is None else round(max(age, 0.0), 3),
+        per_second=rates,
+        drained_in_seconds=None if drained is None else round(drained, 3),
+        failed_share=round(now.failed / attempts, 4) if attempts else None,
+        handling_seconds=now.times,
+        handling_seconds_day_before=figures.activity.get((name, _DAY_BEFORE), NOTHING).times,
+        handled_counts=[step.handled for step in steps],
+        failed_counts=[step.failed for step in steps],
+        consumers=consumers,
+        pauses=pauses_now(covering, observed.components),
+        dead_letter_count=None
+        if dead is None
+        else _counted(Count(dead) if dead <= MOST_COUNTED else Count(MOST_COUNTED, Relation.AT_LEAST)),
+        findings=[
+            VerdictFinding.of(each) for each in judged.verdict.findings if each.subject_kind == "queue" and each.subject == name
+        ],
+    )
+
+
+def _consumers(name: str, components: Iterable[KnownComponent]) -> Iterable[QueueConsumer]:
+    for component in components:
+        if component.kind is not ComponentKind.WORKER or component.condition is ComponentStatus.STOPPED:
+            continue
+        for consumer in component.consumers:
+            # Heartbeats may be those of another release: what is not of the expected form is left out.
+            if not isinstance(consumer, Mapping) or consumer.get("queue") != name:
+                continue
+            state = str(component.activity.get("state", "")).replace(" ", "_")
+            for listed, word in (("failing_queues", "failing"), ("paused_queues", "paused")):
+                queues = component.activity.get(listed)
+                state = word if isinstance(queues, list) and name in queues else state
+            prefetch = consumer.get("prefetch_count")
+            yield QueueConsumer(
+                component_id=component.id,
+                name=component.name,
+                host=component.host,
+                process_id=component.process_id,
+                version=component.version,
+                status=component.condition,
+                started_at=component.started_at,
+                handler=str(consumer.get("handler") or ""),
+                prefetch_count=prefetch if isinstance(prefetch, int) else None,
+                state=state,
+            )
+
+
+def _depth(name: str, observed: Observations) -> dict[str, Any]:
+    """How many are where, as far as the broker says."""
+    rows: Mapping[str, QueueCounts] = {each.queue: each for each in observed.backlog.figures.deliveries}
+    if (row := rows.get(name)) is not None:
+        return {"queued": _counted(row.queued), "in_flight": _counted(row.in_hand), "retrying": _counted(row.retrying)}
+    depths = observed.backlog.queues
+    for queue in depths.queues if depths is not None else ():
+        if queue.name == name:
+            return {
+                "exists": queue.there,
+                "queued": None if queue.ready is None else _counted(Count(queue.ready)),
+                "in_flight": None if queue.unacked is None else _counted(Count(queue.unacked)),
+            }
+    return {}
+
+
+def _rates(now: Activity, bindings: Sequence[Subscribed], figures: Figures, *, is_consumed: bool) -> QueueRates:
+    seconds = STEP.total_seconds()
+    keys = {binding.key for binding in bindings}
+    # With more routing keys than statistics distinguish, some of what was sent has no known key.
+    incoming = (
+        None
+        if OTHERS in figures.sent or not keys
+        else sum(sent for routing_key, sent in figures.sent.items() if any(topics.matches(key, routing_key) for key in keys))
+    )
+    return QueueRates(
+        incoming=None if incoming is None else round(incoming / seconds, 3),
+        outgoing=round(now.settled / seconds, 3) if is_consumed or now is not NOTHING else None,
+    )
+
+
+def _counted(count: Count) -> Counted:
+    return Counted(value=count.value, relation=count.relation.value)
+
+
+queues = area("queues")
+
+
+@queues.get("/queues", operation_id="outbox_queues_list", summary="List Queues")
+async def list_queues(context: Viewer) -> QueueList:
+    """Lists every queue: handlers, consumers, depth, age, rates, failures, handling times, pauses, dead letters, findings.
+
+    Queues are those that a worker consumes or did in the last day, and those that are bound to an exchange. Rates, failures and
+    handling times are those of the last five minutes that are over, of all workers together. It is read at most every two
+    seconds. What only the broker knows is null while it is unavailable.
+    """
+    return (await context.admin.shared(QueuesView).now()).value[0]
+
+
+@queues.get(
+    "/queues/{name:path}", operation_id="outbox_queues_show", summary="Show Queue", responses=documented(Code.NOT_FOUND)
+)
+async def show_queue(context: Viewer, name: Annotated[str, Path(max_length=255)]) -> QueueDetail:
+    """Shows one queue, as the list does, and which versions of its workers were started when."""
+    listed, observed = (await context.admin.shared(QueuesView).now()).value
+    found = next((each for each in listed.items if each.name == name), None)
+    if found is None:
+        raise Problem(Code.NOT_FOUND, f"no worker consumes a queue {name!r}, and none of this name is bound")
+    starts = [
+        WorkerStart(started_at=one.started_at, version=one.version, name=one.name, host=one.host)
+        for one in sorted(observed.components, key=lambda one: one.started_at, reverse=True)
+        if any(isinstance(consumer, Mapping) and consumer.get("queue") == name for consumer in one.consumers)
+    ]
+    return QueueDetail(
+        **{field: getattr(found, field) for field in QueueSummary.model_fields},
+        as_of=listed.as_of,
+        broker=listed.broker,
+        step_seconds=listed.step_seconds,
+        step_starts_at=listed.step_starts_at,
+        worker_starts=starts,
+    )
