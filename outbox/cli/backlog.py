@@ -11,7 +11,7 @@ import click
 
 from outbox.cli.client import Client, with_client
 from outbox.cli.command import Command
-from outbox.cli.options import PAST_TIME, json_output
+from outbox.cli.options import PAST_TIME, health, json_output
 from outbox.cli.output import (
     age,
     count,
@@ -108,6 +108,7 @@ _HEADINGS = (
 
 @click.command(cls=Command)
 @click.argument("name", required=False)
+@health
 @json_output
 @with_client
 async def queues(client: Client, name: str | None, *, as_json: bool) -> None:

@@ -90,7 +90,8 @@ def with_client(command: Work) -> Callable[..., None]:
     @connection
     @wraps(command)
     def run(**given: Any) -> None:
-        client = _client({name: given.pop(name) for name in _CONNECTION & given.keys()})
+        health = {name.removeprefix("health_"): given.pop(name) for name in list(given) if name.startswith("health_")}
+        client = _client({name: given.pop(name) for name in _CONNECTION & given.keys()}, health)
 
         async def call() -> int | None:
             async with client:
@@ -337,8 +338,8 @@ class InProcessClient(Client):
         return 0 if self._admin is None else await (await self._admin.dead_letters.runner()).run_once(number)
 
 
-def _client(settings: Mapping[str, Any]) -> Client:
-    """The client that the options ask for. What was typed counts for more than the environment.
+def _client(settings: Mapping[str, Any], health: Mapping[str, Any]) -> Client:
+    """The client that the options ask for; `health` are thresholds. What was typed counts for more than the environment.
 
     Raises `ConfigurationError` for an address that cannot be one, and a usage error for two of them.
     """
@@ -347,14 +348,20 @@ def _client(settings: Mapping[str, Any]) -> Client:
         raise click.UsageError("--url and --database-url exclude each other: give one of them")
     if url and not database_typed:
         for param in click.get_current_context().command.params:
-            if param.name in _OF_THE_DATABASE and _is_typed(param.name):
+            name = param.name or ""
+            if (name in _OF_THE_DATABASE or name.startswith("health_")) and _is_typed(name):
                 raise click.UsageError(f"{param.opts[0]} is for a database: with --url the service decides that")
         return _HttpClient(url, settings["timeout"])
     if not settings["database_url"]:
         raise ConfigurationError(
             f"say which database: --database-url, or OUTBOX_DATABASE_URL; or which service: --url, or {URL}"
         )
-    return InProcessClient(settings)
+    if not health:
+        return InProcessClient(settings)
+    _require("fastapi")
+    from outbox.admin import HealthThresholds
+
+    return InProcessClient(settings, thresholds=HealthThresholds(**health))
 
 
 def _is_typed(name: str) -> bool:

@@ -35,6 +35,10 @@ _SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "demo": ("outbox.cli.demo:demo", "Places orders at a running service and watches them to their end."),
     },
     "Look": {
+        "status": (
+            "outbox.cli.doctor:status",
+            "Shows whether all is well, and if not, what is wrong, since when, and what to do: the verdict of the dashboard.",
+        ),
         "backlog": (
             "outbox.cli.backlog:backlog",
             "Shows the backlog of the outbox and the broker: how much waits, since when, and for how much longer.",

@@ -1,9 +1,9 @@
-"""`outbox doctor`: what is wrong with an installation, and what to do about it."""
+"""`outbox doctor` and `outbox status`: what is wrong with an installation, and what to do about it."""
 
 import asyncio
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, timedelta
 from textwrap import fill
 from typing import Any
@@ -11,10 +11,10 @@ from typing import Any
 import click
 
 from outbox.cli import options
-from outbox.cli.client import ApiError, InProcessClient
+from outbox.cli.client import ApiError, Client, InProcessClient, with_client
 from outbox.cli.command import CliError, Command
 from outbox.cli.options import SECONDS, setting
-from outbox.cli.output import echo, parse_time, styled
+from outbox.cli.output import echo, echo_json, parse_time, styled
 from outbox.core.findings import Finding, Severity, warning, well
 from outbox.doctor import Installation, Report, examine
 from outbox.errors import ConfigurationError, MissingExtraError, OutboxError
@@ -79,20 +79,28 @@ def doctor(
     elif as_json:
         echo(report.as_json())
     else:
-        for finding in report.findings:
-            mark, colour = _MARKS[finding.severity]
-            indent = " " * len(f"{mark:<8} {finding.check:<12} ")
-            text = fill(finding.summary, _WIDTH, initial_indent=indent, subsequent_indent=indent).strip()
-            echo(styled(f"{mark:<8} ", fg=colour), f"{finding.check:<12} {text}")
-            if finding.advice:
-                echo(fill(f"→ {finding.advice}", _WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  "))
-        counts = Counter(finding.severity for finding in report.findings)
-        warnings, errors = counts[Severity.WARNING], counts[Severity.ERROR]
-        plural_warnings, plural_errors = "s" * (warnings != 1), "s" * (errors != 1)
-        echo(f"\n{counts[Severity.OK]} ok, {warnings} warning{plural_warnings}, {errors} error{plural_errors}.")
-        if report.sql:
-            echo("`outbox doctor --fix` prints the SQL that fixes what SQL can fix.")
+        _print(report)
     sys.exit(EXIT_CODES[report.worst])
+
+
+@click.command(cls=_Doctor)
+@options.health
+@options.json_output
+@with_client
+async def status(client: Client, *, as_json: bool) -> int:
+    """Shows whether all is well, and if not, what is wrong, since when, and what to do: the verdict of the dashboard.
+
+    Exit code 0: all is well; 1: warnings; 2: errors, or no answer.
+    """
+    try:
+        verdict = await client.get("/health/verdict")
+    except ApiError as error:
+        raise _DoctorError(str(error)) from error
+    if as_json:
+        echo_json(verdict)
+    else:
+        _print(Report(tuple(_of_verdict(verdict))))
+    return EXIT_CODES[Severity(verdict["status"])]
 
 
 async def _examine(installation: Installation, thresholds: Mapping[str, Any]) -> Report:
@@ -113,11 +121,30 @@ async def _examine(installation: Installation, thresholds: Mapping[str, Any]) ->
     except (OutboxError, ApiError) as failure:
         unknown = warning("health", f"it could not be judged: {failure}", "fix the findings above first")
         return Report((*report.findings, unknown))
+    return Report((*report.findings, *_of_verdict(verdict)))
+
+
+def _of_verdict(verdict: Mapping[str, Any]) -> Sequence[Finding]:
     found = []
     for each in verdict["findings"]:
         since = parse_time(each["started_at"])
         when = "" if since is None else f" (since {since.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC)"
         severity = Severity(each["severity"])
         found.append(Finding(check="health", severity=severity, summary=f"{each['summary']}{when}", advice=each["hint"]))
-    healthy = well("health", "messages are on their way in time, and nothing needs attention")
-    return Report((*report.findings, *(found or [healthy])))
+    return found or [well("health", "messages are on their way in time, and nothing needs attention")]
+
+
+def _print(report: Report) -> None:
+    for finding in report.findings:
+        mark, colour = _MARKS[finding.severity]
+        indent = " " * len(f"{mark:<8} {finding.check:<12} ")
+        text = fill(finding.summary, _WIDTH, initial_indent=indent, subsequent_indent=indent).strip()
+        echo(styled(f"{mark:<8} ", fg=colour), f"{finding.check:<12} {text}")
+        if finding.advice:
+            echo(fill(f"→ {finding.advice}", _WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  "))
+    counts = Counter(finding.severity for finding in report.findings)
+    warnings, errors = counts[Severity.WARNING], counts[Severity.ERROR]
+    plural_warnings, plural_errors = "s" * (warnings != 1), "s" * (errors != 1)
+    echo(f"\n{counts[Severity.OK]} ok, {warnings} warning{plural_warnings}, {errors} error{plural_errors}.")
+    if report.sql:
+        echo("`outbox doctor --fix` prints the SQL that fixes what SQL can fix.")

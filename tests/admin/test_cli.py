@@ -220,7 +220,6 @@ SAME = [
     ["messages"],
     ["messages", "1"],
     ["messages", "17"],
-    ["queues"],
     ["queues", "nothing"],
     ["stats"],
     ["stats", "--from", "yesterday"],

@@ -1,5 +1,6 @@
-"""Whether all is well, as the API, the doctor and the metrics say it."""
+"""Whether all is well, as the API, the commands and the metrics say it."""
 
+import asyncio
 import json
 import re
 from collections.abc import AsyncIterator
@@ -283,6 +284,30 @@ async def test_metrics_and_doctor_tell_the_same(database: str, well: asyncpg.Con
     assert status == {"ok": 0, "warning": 0, "error": 1}
     assert REGISTRY.get_sample_value("outbox_health_findings", {"code": "queue_late"}) == 1
     assert REGISTRY.get_sample_value("outbox_health_findings", {"code": "paused"}) == 0
+
+
+async def test_the_command_shows_the_verdict_and_exits_with_how_bad_it_is(database: str, well: asyncpg.Connection) -> None:
+    def run(*arguments: str, **environment: str) -> tuple[int, str]:
+        result = CliRunner().invoke(cli, ["status", *arguments], env={"OUTBOX_DATABASE_URL": database, **environment})
+        return result.exit_code, result.output
+
+    code, output = await asyncio.to_thread(run)
+    assert (code, output.splitlines()[-1]) == (0, "1 ok, 0 warnings, 0 errors.")
+    await deliver(well, "mail", 3, ago="100 seconds")
+    code, output = await asyncio.to_thread(run)
+    assert (code, output.splitlines()[-1]) == (1, "0 ok, 1 warning, 0 errors.")
+    assert "in the queue 'mail' 3 messages wait" in output
+    assert "→ see that its worker runs" in output
+    assert (await asyncio.to_thread(run, OUTBOX_HEALTH_LATE_AFTER="10m", OUTBOX_HEALTH_OVERDUE_AFTER="20m"))[0] == 0
+    await deliver(well, "mail", 1, ago="6 minutes")
+    code, output = await asyncio.to_thread(run, "--json")
+    assert (code, json.loads(output)["status"]) == (2, "error")
+
+
+def test_no_answer_is_as_bad_as_an_error() -> None:
+    for address in ({"OUTBOX_URL": "http://127.0.0.1:1/outbox"}, {"OUTBOX_DATABASE_URL": "postgresql://a@127.0.0.1:1/b"}):
+        result = CliRunner().invoke(cli, ["status"], env=address)
+        assert (result.exit_code, result.output.splitlines()[0][:8]) == (2, "outbox: "), result.output
 
 
 def test_the_doctor_tells_what_waits(database: str) -> None:

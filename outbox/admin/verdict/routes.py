@@ -259,9 +259,9 @@ async def show(context: Viewer) -> VerdictResponse:
     """Says whether the installation is healthy, and if not, what is wrong, since when, and what to do.
 
     It covers the age and depth of outbox and queues, queues without a consumer, pauses, held, stalled and parked messages, the
-    topology, components that are missing, late or lost, and dead letters. The dashboard, `outbox doctor` and the gauges
-    `outbox_health_…` show the same verdict, which is computed at most every two seconds. A database that does not answer is a
-    finding.
+    topology, components that are missing, late or lost, and dead letters. The dashboard, `outbox status`, `outbox doctor` and
+    the gauges `outbox_health_…` show the same verdict, which is computed at most every two seconds. A database that does not
+    answer is a finding.
     """
     snapshot = await context.admin.shared(VerdictView).now()
     verdict, thresholds = snapshot.value, context.admin.thresholds
