@@ -293,9 +293,13 @@ def _consumers(name: str, components: Iterable[KnownComponent]) -> Iterable[Queu
             if not isinstance(consumer, Mapping) or consumer.get("queue") != name:
                 continue
             state = str(component.activity.get("state", "")).replace(" ", "_")
-            for listed, word in (("failing_queues", "failing"), ("paused_queues", "paused")):
-                queues = component.activity.get(listed)
-                state = word if isinstance(queues, list) and name in queues else state
+            paused, failing = component.activity.get("paused_queues"), component.activity.get("failing_queues")
+            if isinstance(failing, list) and name in failing:
+                state = "failing"
+            if isinstance(paused, list) and state == "paused" and not {name, ""} & set(paused):
+                state = "running"  # the worker says that it is paused as soon as one of its queues is; "" stands for all of it
+            if isinstance(paused, list) and name in paused:
+                state = "paused"
             prefetch = consumer.get("prefetch_count")
             yield QueueConsumer(
                 component_id=component.id,

@@ -164,7 +164,7 @@ async def test_what_drains_says_how_long_it_will_take(viewer: httpx.AsyncClient,
 async def test_a_queue_that_is_paused_behind_or_without_a_worker_says_so(
     viewer: httpx.AsyncClient, connection: asyncpg.Connection
 ) -> None:
-    await worker(connection, "mail-1", "mail", paused_queues=["mail"])
+    await worker(connection, "mail-1", "mail", "audit", state="paused", paused_queues=["mail"])
     await worker(connection, "mail-2", "mail", lost=True)
     await connection.execute("insert into outbox_control (scope, name, reason) values ('queue', 'mail', 'it is down')")
     await connection.execute("insert into outbox_subscription (exchange, queue, binding_key) values ('outbox', 'stock', 's')")
@@ -175,6 +175,7 @@ async def test_a_queue_that_is_paused_behind_or_without_a_worker_says_so(
         ("mail-1", "alive", "paused"),
         ("mail-2", "lost", "running"),
     ]
+    assert [one["state"] for one in found["audit"]["consumers"]] == ["running"]
     assert [pause["reason"] for pause in mail["pauses"]] == ["it is down"]
     assert [each["code"] for each in mail["findings"]] == ["paused"]
     assert (stock["consumers"], stock["per_second"]["outgoing"]) == ([], None)
