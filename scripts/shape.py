@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 CEILINGS = {
     "Python files": 211,
-    "lines of Python": 43_270,
+    "lines of Python": 43_320,
     "modules with one importer": 34,
     "private functions named once, %": 12.6,
     "modules named …ing": 9,

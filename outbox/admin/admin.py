@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar, cast, get_args
 
 from outbox.admin.principals import Role, Tokens
 from outbox.core.arguments import at_least_one, exactly_one, one_of
@@ -71,8 +71,35 @@ READ_TIMEOUT = timedelta(seconds=10)
 """Longest wait for a statement that only reads, so that no question keeps a connection for long."""
 SESSION_LIFETIME = timedelta(hours=12)
 """How long a browser stays logged in."""
+LONGEST_ENVIRONMENT = 40
+"""Characters of its name: it stands next to the product's on every page."""
 BODY_LIMIT = 4 * 1024 * 1024
 """Bytes of the largest body of a request that is read: an edited message, in base64 and with what is around it."""
+
+
+Colour = Literal["red", "amber", "green", "blue", "grey"]
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """The name of an installation, and the colour in which the dashboard shows it."""
+
+    name: str
+    colour: Colour = "grey"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """From `production`, or `production:red`. Raises `ConfigurationError` for anything else."""
+        name, colon, colour = text.rpartition(":")
+        if not colon:
+            name, colour = text, "grey"
+        known = next((each for each in get_args(Colour) if each == colour), None)
+        if known is None or not (0 < len(name) <= LONGEST_ENVIRONMENT and name.isprintable() and name == name.strip()):
+            raise ConfigurationError(
+                f"environment is a name of 1 to {LONGEST_ENVIRONMENT} characters, alone or with a colour, as in production:red "
+                f"({', '.join(get_args(Colour))}), not {text!r}"
+            )
+        return cls(name, known)
 
 
 class Admin:
@@ -83,7 +110,8 @@ class Admin:
     `management_url` is RabbitMQ's HTTP API, for depths and bindings.
 
     `tokens` are who may log in, as `outbox token` prints them: `name:role:hash`. Without any, and without a dependency of the
-    host's that authenticates, everybody is turned away. A browser that logs in with one stays so for `session_lifetime`. With
+    host's that authenticates, everybody is turned away. `environment` is shown on every page of the dashboard, as
+    `production` or `production:red`. A browser that logs in with one stays so for `session_lifetime`. With
     `read_only` nothing can be changed, whatever the role. Of the body of a request at most `body_limit` bytes are read. At most
     `streams` clients follow `GET /events` in each process, at most `streams_per_principal` of them as one principal, of whom
     at most `reads_per_principal` requests that read are answered at a time.
@@ -102,6 +130,7 @@ class Admin:
         exchange_name: str = "outbox",
         management_url: str | None = None,
         tokens: Iterable[str] = (),
+        environment: str | None = None,
         read_only: bool = False,
         session_lifetime: timedelta = SESSION_LIFETIME,
         body_limit: int = BODY_LIMIT,
@@ -124,6 +153,7 @@ class Admin:
         self.exchange_name = checked_exchange_name(exchange_name)
         self.management_url = management_url
         self.tokens = Tokens.parse(tokens)
+        self.environment = None if environment is None else Environment.parse(environment)
         self.read_only = read_only
         self.session_lifetime = session_lifetime
         self.body_limit = body_limit

@@ -18,7 +18,7 @@ from pydantic import Field
 
 from outbox.admin import models
 from outbox.admin.access import LOGOUT, RequestContext, Viewer, address_of, area, cross_site, read_body, record, unauthenticated
-from outbox.admin.admin import Admin
+from outbox.admin.admin import Admin, Colour
 from outbox.admin.principals import Principal, Role, TokenEntry, hash_of, text_of
 from outbox.admin.problems import Code, Problem
 from outbox.errors import DatabaseUnavailableError
@@ -258,6 +258,13 @@ class Permissions(models.Model):
     read_audit: Annotated[bool, Field(description="See who did what.")]
 
 
+class EnvironmentResponse(models.Model):
+    """The installation, as its operators call it."""
+
+    name: str
+    colour: Colour
+
+
 class Identity(models.Model):
     """The current principal."""
 
@@ -269,6 +276,7 @@ class Identity(models.Model):
     ]
     expires_at: Annotated[models.Moment | None, Field(description="When the session ends; null without one.")]
     read_only: Annotated[bool, Field(description="Whether changes are refused here for every role.")]
+    environment: Annotated[EnvironmentResponse | None, Field(description="What `OUTBOX_ENVIRONMENT` says; null: nothing.")]
     permissions: Permissions
 
 
@@ -288,6 +296,7 @@ def identity_of(admin: Admin, principal: Principal) -> Identity:
         authenticated_by="host" if known is None else known.by,
         expires_at=None if known is None else known.until,
         read_only=read_only,
+        environment=None if admin.environment is None else EnvironmentResponse.model_validate(admin.environment),
         permissions=Permissions(
             repair=operates and not read_only,
             pause=operates and not read_only,

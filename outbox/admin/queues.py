@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Annotated, Any
 
 import asyncpg
@@ -332,18 +333,21 @@ def _depth(name: str, observed: Observations) -> dict[str, Any]:
 
 
 def _rates(now: Activity, bindings: Sequence[Subscribed], figures: Figures, *, is_consumed: bool) -> QueueRates:
-    seconds = STEP.total_seconds()
-    keys = {binding.key for binding in bindings}
+    seconds, incoming = STEP.total_seconds(), None
     # With more routing keys than statistics distinguish, some of what was sent has no known key.
-    incoming = (
-        None
-        if OTHERS in figures.sent or not keys
-        else sum(sent for routing_key, sent in figures.sent.items() if any(topics.matches(key, routing_key) for key in keys))
-    )
+    if bindings and OTHERS not in figures.sent:
+        sent = tuple(sorted(figures.sent))
+        incoming = sum(figures.sent[key] for key in frozenset().union(*(_matching(each.key, sent) for each in bindings)))
     return QueueRates(
         incoming=None if incoming is None else round(incoming / seconds, 3),
         outgoing=round(now.settled / seconds, 3) if is_consumed or now is not NOTHING else None,
     )
+
+
+@lru_cache(maxsize=4_096)
+def _matching(binding_key: str, routing_keys: tuple[str, ...]) -> frozenset[str]:
+    """Those that it brings. Routing keys stay the same for long, and hundreds of queues times hundreds of keys take a while."""
+    return frozenset(key for key in routing_keys if topics.matches(binding_key, key))
 
 
 def _counted(count: Count) -> Counted:

@@ -101,7 +101,7 @@ _worker = partial(row, section="Worker", readers=(SERVICE, WORKER))
 _memory = partial(row, section="Memory", unit="bytes", ge=1, le=LARGEST_NUMBER)
 _dead_letters = partial(row, section="Dead letters", readers=(SERVICE, ARCHIVER))
 _reports = partial(row, section="Reports", readers=(SERVICE, RELAY, WORKER, ARCHIVER))
-_health = partial(row, section="Health", readers=(SERVICE, DOCTOR))
+_health = partial(row, section="Health", readers=(SERVICE, DOCTOR, OPERATOR))
 _maintenance = partial(row, section="Maintenance", readers=(SERVICE, MAINTAIN))
 _process = partial(row, section="Process", readers=(SERVICE, *COMPONENTS))
 _monitoring = partial(row, section="Addresses and metrics", readers=COMPONENTS)
@@ -388,6 +388,12 @@ class Settings(BaseModel):
         "Who may use the admin: entries `name:role:hash`, as `outbox token` prints them.",
         unset="no access, except in development",
         secret=True,
+    )
+    environment: str | None = _admin(
+        None,
+        "The name of the installation, which the dashboard shows on every page, alone or with a colour: `production:red`, "
+        "`staging:amber`. Colours are `red`, `amber`, `green`, `blue` and `grey`.",
+        unset="no name",
     )
     admin_read_only: bool = _admin(False, "Refuse all changes through the admin, for every role.")
     admin_session_lifetime: Retention = _admin(timedelta(hours=12), "How long a browser session of the admin is valid.")

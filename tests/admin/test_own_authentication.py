@@ -15,7 +15,7 @@ from fastapi import FastAPI, HTTPException
 from outbox.admin import Admin, Role, admin_router
 from outbox.admin.principals import Tokens, new_token
 from outbox.errors import ConfigurationError
-from tests.admin.support import serving
+from tests.admin.support import client_of, serving
 
 TOKEN, ENTRY = new_token("alice", Role.OPERATOR)
 OTHER, OTHER_ENTRY = new_token("bob", Role.VIEWER)
@@ -71,8 +71,25 @@ async def test_a_token_in_the_header_says_who_asks(applications: Applications) -
         "authenticated_by": "token",
         "expires_at": None,
         "read_only": False,
+        "environment": None,
         "permissions": {"repair": True, "pause": True, "purge": False, "reveal": True, "read_audit": True},
     }
+
+
+async def test_the_name_of_the_installation_comes_with_its_colour(database: str) -> None:
+    for given, expected in (
+        ("production:red", {"name": "production", "colour": "red"}),
+        ("eu:west:blue", {"name": "eu:west", "colour": "blue"}),
+        ("staging", {"name": "staging", "colour": "grey"}),
+    ):
+        async with serving(Admin(database, environment=given)) as app, client_of(app) as client:
+            assert (await client.get("/session")).json()["environment"] == expected
+
+
+@pytest.mark.parametrize("name", ["", ":red", "production:pink", " production", "a" * 41, "one\nline"])
+def test_a_name_of_an_installation_that_cannot_be_shown_is_refused(name: str) -> None:
+    with pytest.raises(ConfigurationError, match="environment is a name of 1 to 40 characters"):
+        Admin("postgresql://a@b/c", environment=name)
 
 
 @pytest.mark.parametrize(

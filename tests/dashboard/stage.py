@@ -91,6 +91,7 @@ def staged(folder: Path, database_url: str, broker_url: str, *, settings: Mappin
                     "OUTBOX_ARCHIVE_QUEUES": f"{QUEUE},orders.payment",
                     "OUTBOX_ARCHIVE_DISCOVER_EVERY": "0.2",
                     "OUTBOX_MASK_PATHS": "$.card.number",
+                    "OUTBOX_ENVIRONMENT": "staging:amber",
                     **(settings or {}),
                 },
             )

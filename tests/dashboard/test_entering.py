@@ -17,6 +17,7 @@ async def test_a_link_logs_in_by_itself_and_its_token_leaves_the_address(stage: 
     page = await visit("components?x=1", Role.VIEWER)
     await expect(page).to_have_url(f"{stage.ui}components?x=1")
     await expect(page.get_by_text("vera", exact=True)).to_be_visible()
+    await expect(page.get_by_text("staging", exact=True).filter(visible=True)).to_have_count(1)
     cookies = await page.context.cookies()
     assert [(cookie["httpOnly"], cookie["sameSite"]) for cookie in cookies] == [(True, "Strict")]
     assert stage.tokens[Role.VIEWER] not in await page.content()

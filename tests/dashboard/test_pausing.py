@@ -46,7 +46,11 @@ async def test_a_queue_is_paused_which_the_overview_tells_and_resumed(stage: Sta
 async def test_what_waits_behind_a_paused_relay_says_so(stage: Stage, visit: Visit) -> None:
     page = await visit("components?kind=relay")
     await page.get_by_role("button", name="Pause …").click()
-    await page.get_by_role("dialog", name="Pause").get_by_role("button", name="Pause all relays").click()
+    dialog = page.get_by_role("dialog", name="Pause")
+    # Nothing is chosen beforehand: one press too many does not stop every relay.
+    await expect(dialog.get_by_role("button", name="Pause", exact=True)).to_be_disabled()
+    await choose(page, "Scope", "Relays")
+    await dialog.get_by_role("button", name="Pause all relays").click()
     await announced(page, "Paused all relays.")
     paused = page.get_by_role("region", name="Paused: 1 pause")
     await expect(paused.get_by_text("applied", exact=True)).to_be_visible()

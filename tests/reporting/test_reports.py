@@ -96,6 +96,7 @@ async def test_what_a_worker_runs_is_told_with_the_schemas_of_its_bodies(
     del told["body"]
     assert told == {
         "queue": "orders",
+        "handler": f"{__name__}.test_what_a_worker_runs_is_told_with_the_schemas_of_its_bodies.locals.take",
         "binding_key": "order.*",
         "retry": {"delays_seconds": [1.0, 60.0], "computed": False},
         "timeout_seconds": 30.0,

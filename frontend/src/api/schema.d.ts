@@ -2061,6 +2061,19 @@ export interface components {
             version: number;
         };
         /**
+         * EnvironmentResponse
+         * @description The installation, as its operators call it.
+         */
+        EnvironmentResponse: {
+            /**
+             * Colour
+             * @enum {string}
+             */
+            colour: "red" | "amber" | "green" | "blue" | "grey";
+            /** Name */
+            name: string;
+        };
+        /**
          * Error
          * @description What went wrong, masked. Every error in every answer is this object.
          */
@@ -2227,6 +2240,8 @@ export interface components {
              * @enum {string}
              */
             authenticated_by: "token" | "session" | "host";
+            /** @description What `OUTBOX_ENVIRONMENT` says; null: nothing. */
+            environment: components["schemas"]["EnvironmentResponse"] | null;
             /**
              * Expires At
              * @description When the session ends; null without one.

@@ -7,7 +7,7 @@ import { session, useLogOut } from "~/api/session";
 import { count } from "~/lib/format";
 import { useShortcuts } from "~/lib/keyboard";
 import * as texts from "~/texts/app";
-import { announce, Button, Icon, IconButton } from "~/ui";
+import { announce, Badge, Button, Icon, IconButton } from "~/ui";
 import { Live } from "./Live";
 import { PAGES, type PageEntry } from "./pages";
 import styles from "./Shell.module.css";
@@ -112,12 +112,23 @@ function whenTitled(act: (title: HTMLElement) => void): () => void {
 }
 
 function Brand() {
+  const { data } = useQuery(session);
+  const environment = data?.environment;
   return (
-    <Link href="/" className={styles.brand ?? ""}>
-      <img src="./icon.svg" alt="" width="24" height="24" /> {texts.product}
-    </Link>
+    <>
+      <Link href="/" className={styles.brand ?? ""}>
+        <img src="./icon.svg" alt="" width="24" height="24" /> {texts.product}
+      </Link>
+      {environment && (
+        <Badge tone={TONES[environment.colour]} icon={null}>
+          {environment.name}
+        </Badge>
+      )}
+    </>
   );
 }
+
+const TONES = { red: "bad", amber: "warn", green: "good", blue: "info", grey: "neutral" } as const;
 
 function NavigationItem({ place: { paths, name, icon } }: { place: PageEntry }) {
   const [below] = useRoute(`${paths[0]}/*?`);

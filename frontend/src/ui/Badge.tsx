@@ -19,7 +19,8 @@ export function Badge({
   children,
 }: {
   tone?: Tone;
-  icon?: IconName | undefined;
+  /** null: none, where the words are a name and no state. */
+  icon?: IconName | null | undefined;
   children: ReactNode;
 }) {
   return (

@@ -24,24 +24,23 @@ const NAMES = {
   maintenance: texts.maintenance,
 };
 const PARAMETERS = { kind: choice(KINDS, "all"), open: text };
-const ALL_RELAYS: Target = { scope: "relay", name: "" };
 const idOf = ({ id }: Component) => id;
 
 /** Who lives, what each of them does, and what is paused. */
 export default function Components() {
   const query = useComponents();
   const whyNot = useWhyNot("pause");
-  const [pausing, setPausing] = useState<Target>();
+  const [pausing, setPausing] = useState<Target | "any">();
   const [resuming, setResuming] = useState<Pause>();
   useShortcuts(texts.title, [
-    { keys: "p", label: texts.pauseSomething, run: () => !whyNot && setPausing(ALL_RELAYS) },
+    { keys: "p", label: texts.pauseSomething, run: () => !whyNot && setPausing("any") },
   ]);
   return (
     <Page
       title={texts.title}
       aside={query.data && <Standing all={query.data.items} at={query.dataUpdatedAt} />}
       actions={
-        <Button icon="pause" whyNot={whyNot} onClick={() => setPausing(ALL_RELAYS)}>
+        <Button icon="pause" whyNot={whyNot} onClick={() => setPausing("any")}>
           {texts.pauseButton}
         </Button>
       }
@@ -56,7 +55,7 @@ export default function Components() {
       </Loaded>
       {pausing && (
         <PauseDialog
-          target={pausing}
+          target={pausing === "any" ? undefined : pausing}
           components={query.data?.items ?? []}
           onClose={() => setPausing(undefined)}
         />

@@ -9,29 +9,31 @@ import styles from "./Components.module.css";
 import { ENDS, type End, endOf } from "./pause-end";
 
 const SCOPES = [
+  ["", texts.chooseScope],
   ["relay", texts.relays],
   ["worker", texts.workers],
   ["queue", texts.aQueue],
 ] as const;
 
-const MEANING: Record<Scope, string> = {
+const MEANING: Record<Scope | "", string> = {
+  "": texts.scopeMeaning,
   relay: texts.relayMeaning,
   worker: texts.workerMeaning,
   queue: texts.queueMeaning,
 };
 
-/** Asks what is to take nothing new, why, and for how long. */
+/** Asks what is to take nothing new, why, and for how long. Without a target nothing is chosen beforehand. */
 export function PauseDialog({
   target,
   components,
   onClose,
 }: {
-  target: Target;
+  target?: Target | undefined;
   components: readonly Component[];
   onClose(): void;
 }) {
-  const [scope, setScope] = useState(target.scope);
-  const [name, setName] = useState(target.name);
+  const [scope, setScope] = useState<Scope | "">(target?.scope ?? "");
+  const [name, setName] = useState(target?.name ?? "");
   const [reason, setReason] = useState("");
   const [end, setEnd] = useState<End>("");
   const [at, setAt] = useState("");
@@ -41,13 +43,13 @@ export function PauseDialog({
     announce(texts.paused(nameOf(paused)));
     onClose();
   });
-  const wanted = { scope, name: name.trim() };
+  const wanted = scope === "" ? undefined : { scope, name: name.trim() };
   const wrong = whatIsWrong(wanted, end, at, zone);
 
   function submit(event: FormEvent) {
     event.preventDefault();
     const until = endOf(end, at, zone);
-    if (wrong || until === undefined || pause.isPending) return;
+    if (!wanted || wrong || until === undefined || pause.isPending) return;
     pause.mutate({
       ...wanted,
       reason: reason.trim() || null,
@@ -59,20 +61,20 @@ export function PauseDialog({
       open
       onClose={onClose}
       title={texts.pause}
-      description={texts.withInFlight(MEANING[scope])}
+      description={scope === "" ? MEANING[scope] : texts.withInFlight(MEANING[scope])}
       unsaved={reason !== "" && !pause.isPending}
       actions={
         <>
           <DialogClose>{common.cancel}</DialogClose>
           <Button type="submit" form={form} look="primary" icon="pause" busy={pause.isPending} whyNot={wrong}>
-            {texts.pauseTarget(wrong ? "" : nameOf(wanted))}
+            {texts.pauseTarget(wrong || !wanted ? "" : nameOf(wanted))}
           </Button>
         </>
       }
     >
       <form id={form} className={styles.form} onSubmit={submit}>
-        <Choice<Scope> label={texts.scope} value={scope} onChoose={setScope} options={SCOPES} />
-        <Name scope={scope} name={name} components={components} onType={setName} />
+        <Choice<Scope | ""> label={texts.scope} value={scope} onChoose={setScope} options={SCOPES} />
+        {scope !== "" && <Name scope={scope} name={name} components={components} onType={setName} />}
         <TextArea
           label={texts.reason}
           hint={texts.reasonHint}
@@ -155,7 +157,13 @@ export function concerned(components: readonly Component[], scope: Scope, name: 
   return texts.appliesTo(those.length, kind, those.map((one) => one.name).join(", "));
 }
 
-function whatIsWrong(wanted: Target, end: End, at: string, zone: "local" | "utc"): string | undefined {
+function whatIsWrong(
+  wanted: Target | undefined,
+  end: End,
+  at: string,
+  zone: "local" | "utc",
+): string | undefined {
+  if (!wanted) return texts.scopeRequired;
   if (wanted.scope === "queue" && !wanted.name) return texts.queueRequired;
   if (endOf(end, at, zone) === undefined) return texts.futureRequired;
   return undefined;
