@@ -120,9 +120,11 @@ function Brand() {
         <img src="./icon.svg" alt="" width="24" height="24" /> {texts.product}
       </Link>
       {environment && (
-        <Badge tone={TONES[environment.colour]} icon={null}>
-          {environment.name}
-        </Badge>
+        <span className={styles.environment} title={environment.name}>
+          <Badge tone={TONES[environment.colour]} icon={null}>
+            {environment.name}
+          </Badge>
+        </span>
       )}
     </>
   );
