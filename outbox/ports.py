@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from outbox.core.events import Event
 from outbox.core.failures import FailedAttempt
@@ -31,9 +31,11 @@ __all__ = [
     "Gate",
     "Intake",
     "Marks",
+    "MeasuresQueues",
     "Nap",
     "NotSent",
     "Observer",
+    "QueueDepth",
     "Receive",
     "ReceiveDead",
     "Refused",
@@ -377,6 +379,23 @@ class Broker(Transport, Protocol):
 
     async def has_queue(self, queue: str) -> bool:
         """Whether a message with that `target_queue` has somewhere to go. Raises `BrokerUnavailableError` likewise."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class QueueDepth:
+    """How many messages wait in a queue for a worker, and how long the first has been due; None: the broker does not say."""
+
+    ready: int
+    oldest_due: timedelta | None = None
+
+
+@runtime_checkable
+class MeasuresQueues(Protocol):
+    """A Broker that knows how full its queues are. Not all do."""
+
+    async def queue_depth(self, queue: str) -> QueueDepth | None:
+        """How full `queue` is; None: it is not there. Raises `BrokerUnavailableError` if that cannot be found out now."""
         ...
 
 

@@ -45,7 +45,7 @@ CEILINGS: dict[str, tuple[str, int]] = {
     r"let in": ("authenticate, load", 1),
     r"fates?": ("outcome", 11),
     r"deeds?": ("change, action", 0),
-    r"trails?": ("attempts, failures", 60),
+    r"trails?": ("attempts, failures", 49),
     r"suspects?": ("poison message", 5),
     r"roads?": ("path, exchange", 5),
     r"signs? of life": ("heartbeat", 9),

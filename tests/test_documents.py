@@ -248,6 +248,16 @@ async def _as_on_the_page(pool: Pool) -> None:
     await bury(pool, 6, queue="orders.charge", fingerprint="7cdcc6a7e383c429", exception_type="KeyError", attempt=3)
     for _ in range(14):
         await park(pool)
+    await pool.execute(
+        "insert into outbox_table (id, routing_key, body, send_after) overriding system value "
+        "select 1000000 + n, case when n < 7 then 'oder.placed' else 'report.monthly' end, '{}', "
+        "now() + case when n < 7 then interval '0' else interval '1 day' end from generate_series(1, 9) as n"
+    )
+    await pool.execute(
+        "insert into outbox_delivery (id, exchange, queue, message_id, routing_key, body, tracking_ids, attempt, available_at) "
+        "overriding system value select 2000000 + n, 'outbox', 'mail', n::text, 'order.placed', '', '[]', 2, "
+        "now() + interval '1 hour' from generate_series(1, 12) as n"
+    )
 
 
 @pytest.mark.parametrize("page", sorted({page for page, _ in of_outbox()}))

@@ -340,7 +340,12 @@ TAGS = [
     {"name": "session", "description": "Log in and out of a browser, and see who is logged in."},
     {"name": "backlog", "description": "How much waits, where, since when, and for how much longer."},
     {"name": "queues", "description": "Each queue: who consumes it, what waits in it, and how fast it is handled."},
-    {"name": "messages", "description": "Messages in the outbox, and why each of them waits."},
+    {"name": "search", "description": "Everything by one text: ids, numbers, names, words of errors."},
+    {"name": "messages", "description": "Messages in the outbox: why each waits, and changes before it is sent."},
+    {
+        "name": "deliveries",
+        "description": "Messages in queues of the database: why each waits, and changes before it is handled.",
+    },
     {"name": "dlq", "description": "Dead letters: lists, groups, details and notes."},
     {"name": "repairing", "description": "Requeue, discard, restore and purge dead letters."},
     {"name": "operations", "description": "Bulk changes of dead letters in batches: progress, pause, resume, cancel."},
@@ -366,6 +371,9 @@ _ACTIONS = {
     "outbox_dlq_body": "dlq.download",
     "outbox_dlq_show": "dlq.reveal",  # nothing else of it is written down
     "outbox_messages_show": "messages.reveal",
+    "outbox_messages_send_now": "messages.send_now",
+    "outbox_deliveries_show": "deliveries.reveal",
+    "outbox_deliveries_dead_letter": "deliveries.dead_letter",
 }
 _NOTHING: Mapping[str, Any] = {}
 

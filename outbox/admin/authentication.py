@@ -251,7 +251,7 @@ identity = area("session")
 class Permissions(models.Model):
     """What the current principal may do, by role and by whether the installation is read-only."""
 
-    repair: Annotated[bool, Field(description="Requeue, discard, restore, run operations, set notes.")]
+    repair: Annotated[bool, Field(description="Requeue, discard, restore, run operations, set notes, change what waits.")]
     pause: Annotated[bool, Field(description="Pause and resume relays, workers and queues.")]
     purge: Annotated[bool, Field(description="Delete dead letters for good.")]
     reveal: Annotated[bool, Field(description="See what is masked.")]

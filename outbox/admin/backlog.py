@@ -285,7 +285,7 @@ def to_response(backlog: Backlog, *, top: int) -> BacklogResponse:
         ),
         broker=backlog.broker,
         broker_error=None if problem is None else Error(type="", message=problem),
-        queues=None if problem or not backlog.complete else _queues(backlog),
+        queues=None if problem or not backlog.complete else queue_depths(backlog),
     )
 
 
@@ -309,7 +309,7 @@ def _counted(count: Count) -> Counted:
     return Counted(value=count.value, relation=count.relation.value)
 
 
-def _queues(backlog: Backlog) -> list[QueueDepth]:
+def queue_depths(backlog: Backlog) -> list[QueueDepth]:
     """The queues of the database, and RabbitMQ's, which reports neither retries nor ages."""
     return [
         QueueDepth(

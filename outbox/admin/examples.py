@@ -27,11 +27,29 @@ EXAMPLES: Mapping[str, Example] = {
     "outbox_session_begin": Example("/session", {"token": "outbox_YUkPDx0qGdSXGmMNR3L3NdJz3HhtH8LqKyVj4Hq1Xhc"}),
     "outbox_session_end": Example("/session"),
     "outbox_health_verdict": Example("/health/verdict"),
+    "outbox_search": Example("/search?q=order-42"),
     "outbox_backlog_show": Example("/backlog?routing_keys=5"),
     "outbox_queues_list": Example("/queues"),
     "outbox_queues_show": Example("/queues/mail"),
     "outbox_messages_list": Example("/messages?state=held&limit=20"),
     "outbox_messages_show": Example("/messages/1000001"),
+    "outbox_messages_publish": Example(
+        "/messages", {"routing_key": "order.placed", "body": {"order": 42}, "reason": "trying the new consumer"}
+    ),
+    "outbox_messages_cancel": Example("/messages/cancel", {"selector": {"ids": ["1000001"]}, "reason": "published twice"}),
+    "outbox_messages_send_now": Example("/messages/send-now", {"selector": {"filter": {"state": "held"}}, "dry_run": True}),
+    "outbox_messages_reschedule": Example(
+        "/messages/reschedule", {"selector": {"ids": ["1000001"]}, "due_at": "2030-03-01T12:00:00Z", "priority": 5}
+    ),
+    "outbox_messages_edit": Example("/messages/1000001", {"version": 1834570921, "routing_key": "order.placed"}),
+    "outbox_deliveries_list": Example("/deliveries?queue=mail&state=retrying"),
+    "outbox_deliveries_show": Example("/deliveries/2000001"),
+    "outbox_deliveries_retry": Example(
+        "/deliveries/retry", {"selector": {"filter": {"queue": "mail", "state": "retrying"}}, "dry_run": True}
+    ),
+    "outbox_deliveries_dead_letter": Example(
+        "/deliveries/dead-letter", {"selector": {"ids": ["2000001"]}, "reason": "the customer is gone"}
+    ),
     "outbox_dlq_list": Example("/dlq?queue=mail&queue=stock&failed_after=2026-03-01T12:00:00Z"),
     "outbox_dlq_groups": Example("/dlq/groups?by=fingerprint&status=open"),
     "outbox_dlq_note": Example("/dlq/groups/note", {"by": "fingerprint", "id": "8f1c00d2aa31be47", "note": "ask Ann"}),

@@ -1,5 +1,6 @@
 """`GET /messages` and `GET /messages/{id}`: what is in the outbox, and why each message waits."""
 
+import hashlib
 import json
 import re
 from base64 import b64encode
@@ -10,7 +11,8 @@ from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal, assert_never
 
 import asyncpg
-from fastapi import Path, Query, Request
+from fastapi import Path, Query
+from fastapi import Request as HttpRequest
 from pydantic import Field
 
 from outbox.admin.access import RequestContext, Viewer, area, record, require_reveal
@@ -24,6 +26,7 @@ from outbox.admin.models import (
     Moment,
     Page,
     Paged,
+    Request,
     Text,
     counted,
     cursor_page,
@@ -61,7 +64,7 @@ def reason_of(row: Mapping[str, Any], around: Surroundings) -> str:
         case MessageState.PENDING:
             return _pending(around)
         case MessageState.SCHEDULED:
-            return _with_hindrance(f"It is due {_at(row['due_at'])}, as it was published.", around)
+            return _with_hindrance(f"It is due {_at(row['due_at'])}.", around)
         case MessageState.RETRYING:
             times = "once" if row["attempts"] == 1 else f"{row['attempts']:,} times"
             return _with_hindrance(f"It was refused {times}, and is sent again {_at(row['due_at'])}.", around)
@@ -150,7 +153,7 @@ def _with_hindrance(sentence: str, around: Surroundings) -> str:
 def _hindrance(around: Surroundings) -> str | None:
     """What keeps everything from being sent."""
     if (pause := around.pause) is not None:
-        end = "" if pause.until is None else f" until {_words(pause.until)}"
+        end = "" if pause.until is None else f" until {in_words(pause.until)}"
         why = f" ({pause.reason})" if pause.reason else ""
         return f"all relays are paused{end}{why}"
     return "no relay is running" if around.living_relays == 0 else None
@@ -158,20 +161,20 @@ def _hindrance(around: Surroundings) -> str | None:
 
 def _at(seconds: float | None) -> str:
     at = moment(seconds)
-    return "never" if at is None else f"at {_words(at)}"
+    return "never" if at is None else f"at {in_words(at)}"
 
 
-def _words(at: datetime) -> str:
+def in_words(at: datetime) -> str:
+    """A time as sentences name it."""
     return f"{at:%Y-%m-%d %H:%M:%S} UTC"
 
 
 _UNBOUND = {"limit", "cursor", "total"}
 
 
-class MessageListParameters(Paged):
-    """What a message must fit, all of it. Without `state` all rows of the table are meant, the newest first."""
+class MessageFilters(Request):
+    """What a message must fit, all of it."""
 
-    state: Annotated[MessageState | None, Field(description="Where it is.")] = None
     routing_key: Annotated[Text | None, Field(description="Its routing key; with `*` at the end, how it begins.")] = None
     ordering_key: Annotated[Text | None, Field(description="Its ordering key; those of one are listed in their order.")] = None
     message_id: Annotated[Text | None, Field(description="Its own id.")] = None
@@ -183,6 +186,12 @@ class MessageListParameters(Paged):
     def as_filter(self) -> MessageFilter:
         """The filter as the database layer takes it."""
         return MessageFilter(**{name: getattr(self, name) for name in type(self).model_fields if name not in _UNBOUND})
+
+
+class MessageListParameters(MessageFilters, Paged):
+    """Without `state` all rows of the table are meant, the newest first."""
+
+    state: Annotated[MessageState | None, Field(description="Where it is.")] = None
 
     def bound_to(self) -> Mapping[str, Any]:
         """What cursors of this list belong to."""
@@ -284,6 +293,7 @@ class MessageDelivery(Model):
 class Message(MessageSummary):
     """One message with all its details, and the reason why it waits."""
 
+    version: int = Field(description="Changes with the routing key, the body and the headers; an edit names it.")
     tracking_ids: list[str]
     expiration_seconds: float | None = Field(description="How long it may take, from the first sending on.")
     headers: dict[str, Any] | None
@@ -306,6 +316,13 @@ class Message(MessageSummary):
     deliveries: list[MessageDelivery] | None = Field(description="Its outcome in each queue; null: there is no history.")
 
 
+def version_of(row: Mapping[str, Any]) -> int:
+    """A number that changes with the routing key, the body and the headers of a message."""
+    digest = hashlib.sha256(json.dumps([row["routing_key"], row["content_type"], row["headers"]]).encode())
+    digest.update(row["body"])
+    return (int.from_bytes(digest.digest()[:4], "big") >> 1) or 1
+
+
 async def read(admin: Admin, connection: Connection, row_id: int, masking: Masking, *, reveal: bool) -> Message | None:
     """The message with that row; None if there is none, or none any more."""
     listing = MessageListing(admin.table)
@@ -319,7 +336,8 @@ async def read(admin: Admin, connection: Connection, row_id: int, masking: Maski
     earlier, probe = around.earlier, around.probe
     return Message(
         **line_of(row, masking),
-        **_payload(row, masking, reveal=reveal),
+        **payload_of(row, masking, reveal=reveal),
+        version=version_of(row),
         tracking_ids=list(ids_of(row["tracking_ids"])),
         expiration_seconds=row["expires_in"],
         reason=reason_of(row, around),
@@ -363,7 +381,8 @@ async def _surroundings(admin: Admin, connection: Connection, listing: MessageLi
     )
 
 
-def _payload(row: Mapping[str, Any], masking: Masking, *, reveal: bool) -> dict[str, Any]:
+def payload_of(row: Mapping[str, Any], masking: Masking, *, reveal: bool) -> dict[str, Any]:
+    """The fields of a body and its headers: masked, or as they are."""
     body: bytes = row["body"]
     content_type = row["content_type"]
     try:  # as a producer in any language may have written them
@@ -421,7 +440,7 @@ async def list_messages(context: Viewer, parameters: Annotated[MessageListParame
     admin, filter_, bound_to = context.admin, parameters.as_filter(), parameters.bound_to()
     order, listing = order_of(filter_), MessageListing(context.admin.table)
     cursor = decode_cursor(parameters.cursor, bound_to, order.kinds)
-    async with _searching(context, "listing messages", cursor is not None) as connection:
+    async with searching(context, "listing messages", has_cursor=cursor is not None) as connection:
         rows = await listing.page(
             connection,
             filter_,
@@ -444,7 +463,7 @@ async def list_messages(context: Viewer, parameters: Annotated[MessageListParame
 @messages.get("/messages/{id}", operation_id="outbox_messages_show", responses=documented(Code.NOT_FOUND, Code.CROSS_SITE))
 async def show_message(
     context: Viewer,
-    request: Request,
+    request: HttpRequest,
     id_: Annotated[str, Path(alias="id", max_length=100, description="The number of its row; `outbox-17` means 17.")],
     *,
     reveal: Annotated[bool, Query(description="Show what is masked. For operators, and written to the audit.")] = False,
@@ -467,7 +486,7 @@ async def show_message(
 
 
 @asynccontextmanager
-async def _searching(context: RequestContext, doing: str, has_cursor: bool) -> AsyncIterator[Connection]:
+async def searching(context: RequestContext, doing: str, *, has_cursor: bool) -> AsyncIterator[Connection]:
     """A connection whose statements end before they have read for long. What a cursor says may be anything."""
     async with context.admin.reading(doing) as connection:
         # `set local` ends with the transaction: the connection goes back to the pool as it was.

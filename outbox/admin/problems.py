@@ -32,6 +32,7 @@ class Code(StrEnum):
     NOT_FOUND = "not_found"
     METHOD_NOT_ALLOWED = "method_not_allowed"
     CONFLICT = "conflict"
+    NOT_SUPPORTED = "not_supported"
     COUNT_DRIFTED = "count_drifted"
     VERSION_CONFLICT = "version_conflict"
     REQUEST_RUNNING = "request_running"
@@ -72,6 +73,7 @@ _KINDS: Mapping[Code, tuple[int, str]] = {
     Code.NOT_FOUND: (404, "Not found"),
     Code.METHOD_NOT_ALLOWED: (405, "Method not allowed"),
     Code.CONFLICT: (409, "The state does not allow this"),
+    Code.NOT_SUPPORTED: (409, "The broker does not support this"),
     Code.COUNT_DRIFTED: (409, "The selected dead letters have changed since the dry run"),
     Code.VERSION_CONFLICT: (409, "It was changed in the meantime"),
     Code.REQUEST_RUNNING: (409, "The same request is still running"),

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import Annotated, Any
+from typing import Annotated, Literal
 
 import asyncpg
 from fastapi import Path
@@ -12,15 +12,15 @@ from pydantic import Field
 
 from outbox.admin.access import Viewer, area
 from outbox.admin.admin import Admin
-from outbox.admin.backlog import Counted, drained_in
+from outbox.admin.backlog import Counted, QueueDepth, drained_in, queue_depths
 from outbox.admin.brokers import BrokerKind
 from outbox.admin.cache import SingleFlightCache, Snapshot
 from outbox.admin.components import PauseResponse, pauses_now
-from outbox.admin.models import MOST_COUNTED, Error, Model, Moment
+from outbox.admin.models import MOST_COUNTED, Error, Model, Moment, Total, counted
 from outbox.admin.problems import Code, Problem, documented
 from outbox.admin.stats import QUANTILES, quantile
-from outbox.admin.store import Count, QueueCounts, Relation, Subscribed, backlog_queries
-from outbox.admin.verdict.findings import Observations
+from outbox.admin.store import Subscribed, backlog_queries
+from outbox.admin.verdict.findings import HealthFinding, Observations
 from outbox.admin.verdict.routes import Judgement, VerdictFinding, VerdictView
 from outbox.core import topics
 from outbox.errors import DatabaseUnavailableError
@@ -39,6 +39,16 @@ STEP = timedelta(minutes=5)
 """What rates and handling times cover, and one value of a trend."""
 STEPS = 12
 _DAY_BEFORE = -1
+
+QueueState = Literal["ok", "paused", "no_consumer", "behind", "deep", "failing", "misconfigured", "missing"]
+_STATES: Mapping[str, QueueState] = {
+    "queue_late": "behind",
+    "queue_deep": "deep",
+    "consumer_failing": "failing",
+    "queue_missing": "missing",
+    "queue_without_consumer": "no_consumer",
+    "subscription_without_consumer": "no_consumer",
+}
 
 
 class HandlingTimes(Model):
@@ -83,6 +93,11 @@ class QueueSummary(Model):
 
     name: str
     exists: bool
+    state: QueueState = Field(
+        description="The worst that is known of it: a finding that is an error, then a pause, then other findings. "
+        "`behind`: its messages wait for too long; `deep`: too many wait; `failing`: its consumer pauses itself because "
+        "the handler fails; `misconfigured`: its limits or bindings are wrong."
+    )
     handlers: list[str] = Field(description="The qualified names of the callbacks that handle its messages.")
     bindings: list[QueueBinding]
     queued: Counted | None = Field(description="Waiting for a worker.")
@@ -100,7 +115,7 @@ class QueueSummary(Model):
     failed_counts: list[int] = Field(description="Attempts that failed.")
     consumers: list[QueueConsumer]
     pauses: list[PauseResponse] = Field(description="Of this queue, and of all workers.")
-    dead_letter_count: Counted | None = Field(description="Open dead letters.")
+    dead_letter_count: Total | None = Field(description="Open dead letters.")
     findings: list[VerdictFinding] = Field(description="What the verdict says of it, the gravest first.")
 
 
@@ -192,6 +207,7 @@ class QueuesView:
             begins = minute - STEPS * STEP
             figures = await self._figures(connection, begins, list(names))
         observed = judged.observed
+        depth = {each.queue: each for each in queue_depths(observed.backlog)}
         depths = observed.backlog.queues
         problem = "the broker has not answered yet" if depths is None else depths.problem
         queues = QueueList(
@@ -200,7 +216,7 @@ class QueuesView:
             broker_error=None if problem is None else Error(type="", message=problem),
             step_seconds=STEP.total_seconds(),
             step_starts_at=[begins + number * STEP for number in range(STEPS)],
-            items=[_summary(name, bindings, judged, figures) for name, bindings in names.items()],
+            items=[_summary(name, bindings, depth.get(name), judged, figures) for name, bindings in names.items()],
         )
         return queues, observed
 
@@ -241,14 +257,16 @@ def _names(judged: Judgement, exchange: str) -> Mapping[str, Sequence[Subscribed
     return dict(sorted(found.items()))
 
 
-def _summary(name: str, bindings: Sequence[Subscribed], judged: Judgement, figures: Figures) -> QueueSummary:
+def _summary(
+    name: str, bindings: Sequence[Subscribed], depth: QueueDepth | None, judged: Judgement, figures: Figures
+) -> QueueSummary:
     observed = judged.observed
     consumers = list(_consumers(name, observed.components))
-    depth = _depth(name, observed)
-    queued = depth.get("queued")
+    queued = None if depth is None else depth.queued
     now = figures.activity.get((name, STEPS - 1), NOTHING)
     attempts = now.handled + now.failed
-    rates = _rates(now, bindings, figures, is_consumed=any(each.status is not ComponentStatus.LOST for each in consumers))
+    is_consumed = any(each.status is not ComponentStatus.LOST for each in consumers)
+    rates = _rates(now, bindings, figures, is_consumed=is_consumed)
     drained = drained_in(queued.value, incoming=rates.incoming, outgoing=rates.outgoing) if queued is not None else None
     ages = {each.name: each.oldest_seconds for each in observed.queues}
     steps = [figures.activity.get((name, step), NOTHING) for step in range(STEPS)]
@@ -258,14 +276,17 @@ def _summary(name: str, bindings: Sequence[Subscribed], judged: Judgement, figur
         for pause in observed.pauses
         if (pause.scope is PauseScope.QUEUE and pause.name == name) or (pause.scope is PauseScope.WORKER and not pause.name)
     ]
+    findings = [each for each in judged.verdict.findings if each.subject_kind == "queue" and each.subject == name]
+    exists = depth is None or depth.exists
     return QueueSummary(
         name=name,
-        exists=depth.get("exists", True),
+        exists=exists,
+        state=_state(findings, exists=exists, is_paused=bool(covering), is_consumed=is_consumed),
         handlers=sorted({each.handler for each in consumers if each.handler}),
         bindings=[QueueBinding(exchange=each.exchange, binding_key=each.key) for each in bindings],
         queued=queued,
-        in_flight=depth.get("in_flight"),
-        retrying=depth.get("retrying"),
+        in_flight=None if depth is None else depth.in_flight,
+        retrying=None if depth is None else depth.retrying,
         oldest_age_seconds=None if (age := ages.get(name)) is None else round(max(age, 0.0), 3),
         per_second=rates,
         drained_in_seconds=None if drained is None else round(drained, 3),
@@ -276,13 +297,21 @@ def _summary(name: str, bindings: Sequence[Subscribed], judged: Judgement, figur
         failed_counts=[step.failed for step in steps],
         consumers=consumers,
         pauses=pauses_now(covering, observed.components),
-        dead_letter_count=None
-        if dead is None
-        else _counted(Count(dead) if dead <= MOST_COUNTED else Count(MOST_COUNTED, Relation.AT_LEAST)),
-        findings=[
-            VerdictFinding.of(each) for each in judged.verdict.findings if each.subject_kind == "queue" and each.subject == name
-        ],
+        dead_letter_count=None if dead is None else counted(dead),
+        findings=[VerdictFinding.of(each) for each in findings],
     )
+
+
+def _state(findings: Sequence[HealthFinding], *, exists: bool, is_paused: bool, is_consumed: bool) -> QueueState:
+    """In a word. Findings are in the order of the verdict, the gravest first."""
+    worst = next((each for each in findings if each.code != "paused"), None)
+    if not exists:
+        return "missing"
+    if is_paused and (worst is None or worst.severity != "error"):
+        return "paused"
+    if worst is not None:
+        return _STATES.get(worst.code, "misconfigured")
+    return "ok" if is_consumed else "no_consumer"
 
 
 def _consumers(name: str, components: Iterable[KnownComponent]) -> Iterable[QueueConsumer]:
@@ -316,22 +345,6 @@ def _consumers(name: str, components: Iterable[KnownComponent]) -> Iterable[Queu
             )
 
 
-def _depth(name: str, observed: Observations) -> dict[str, Any]:
-    """How many are where, as far as the broker says."""
-    rows: Mapping[str, QueueCounts] = {each.queue: each for each in observed.backlog.figures.deliveries}
-    if (row := rows.get(name)) is not None:
-        return {"queued": _counted(row.queued), "in_flight": _counted(row.in_hand), "retrying": _counted(row.retrying)}
-    depths = observed.backlog.queues
-    for queue in depths.queues if depths is not None else ():
-        if queue.name == name:
-            return {
-                "exists": queue.there,
-                "queued": None if queue.ready is None else _counted(Count(queue.ready)),
-                "in_flight": None if queue.unacked is None else _counted(Count(queue.unacked)),
-            }
-    return {}
-
-
 def _rates(now: Activity, bindings: Sequence[Subscribed], figures: Figures, *, is_consumed: bool) -> QueueRates:
     seconds, incoming = STEP.total_seconds(), None
     # With more routing keys than statistics distinguish, some of what was sent has no known key.
@@ -348,10 +361,6 @@ def _rates(now: Activity, bindings: Sequence[Subscribed], figures: Figures, *, i
 def _matching(binding_key: str, routing_keys: tuple[str, ...]) -> frozenset[str]:
     """Those that it brings. Routing keys stay the same for long, and hundreds of queues times hundreds of keys take a while."""
     return frozenset(key for key in routing_keys if topics.matches(binding_key, key))
-
-
-def _counted(count: Count) -> Counted:
-    return Counted(value=count.value, relation=count.relation.value)
 
 
 queues = area("queues")

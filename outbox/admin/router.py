@@ -16,14 +16,17 @@ from outbox.admin.authentication import identity, login_routes, logout, own_auth
 from outbox.admin.backlog import backlog
 from outbox.admin.chains import router as chains
 from outbox.admin.components import components
+from outbox.admin.deliveries import deliveries
 from outbox.admin.dlq.routes import router as dead_letters
 from outbox.admin.events import router as events
 from outbox.admin.health import health_routes
+from outbox.admin.message_changes import deliveries_router, messages_router
 from outbox.admin.messages import messages
 from outbox.admin.problems import Code, Problem
 from outbox.admin.queues import queues
 from outbox.admin.repairs.routes import operations_router as operations
 from outbox.admin.repairs.routes import router as repairs
+from outbox.admin.search import search
 from outbox.admin.stats import router as stats
 from outbox.admin.topology import topology
 from outbox.admin.ui import ui_routes
@@ -33,9 +36,13 @@ from outbox.runtime.health import HealthChecks
 
 AREAS: tuple[APIRouter, ...] = (
     identity,
+    search,
     backlog,
     queues,
     messages,
+    messages_router,
+    deliveries,
+    deliveries_router,
     dead_letters,
     repairs,
     operations,

@@ -74,9 +74,9 @@ class Table:
             for at, cell in zip(self._starts, cells, strict=True)
         ]
 
-    def measured(self, name: str | None, metric: str) -> list[Any]:
-        """The highest that was measured in each step."""
-        return [getattr(self._cells.get((name, at, True)), metric, None) for at in self._starts]
+    def measured(self, name: str | None, metric: str, *, of_relays: bool) -> list[Any]:
+        """The highest that was measured in each step: by relays of the outbox, by workers of a queue."""
+        return [getattr(self._cells.get((name, at, of_relays)), metric, None) for at in self._starts]
 
     def buckets(self, name: str | None, *, of_relays: bool) -> list[list[int] | None]:
         """How many took how long, in each step in which any did."""
@@ -200,8 +200,12 @@ class SeriesResponse(Model):
     retried: Counts
     dead: Counts
     duplicates: Counts
-    backlog: Counts = Field(description="The highest that was measured; not by group.")
-    oldest_age_seconds: Measures = Field(description="The highest age of the oldest due message; not by group.")
+    backlog: Counts = Field(
+        description="The highest number of unsent messages that was measured; of a queue, of those that wait for a worker."
+    )
+    oldest_age_seconds: Measures = Field(
+        description="The highest age of the oldest due message, in the outbox or in the queue; RabbitMQ reports none."
+    )
     latency_seconds: Quantiles = Field(description="Time in the outbox.")
     handling_seconds: Quantiles = Field(description="Time that a handler ran.")
     latency_buckets: list[list[int] | None] | None = Field(
@@ -365,15 +369,15 @@ def _covered(possible: Sequence[Steps]) -> tuple[datetime, datetime]:
 
 def _series(table: Table, name: str | None, wanted: StatsParameters) -> SeriesResponse:
     counts: dict[str, Any] = {metric: table.counts(name, metric, of_relays=False) for metric in BY_WORKERS}
+    by_queue = wanted.group_by == "queue" or wanted.queue is not None
     for metric in BY_RELAYS:  # which know of no queues
-        by_queue = wanted.group_by == "queue" or wanted.queue is not None
         counts[metric] = [None] * table.length if by_queue else table.counts(name, metric, of_relays=True)
     waited, handled = table.buckets(name, of_relays=True), table.buckets(name, of_relays=False)
     return SeriesResponse(
         group=name,
         **counts,
-        backlog=table.measured(name, "backlog"),
-        oldest_age_seconds=table.measured(name, "oldest_age"),
+        backlog=table.measured(name, "backlog", of_relays=not by_queue),
+        oldest_age_seconds=table.measured(name, "oldest_age", of_relays=not by_queue),
         latency_seconds=Quantiles(**quantiles(waited)),
         handling_seconds=Quantiles(**quantiles(handled)),
         latency_buckets=waited if wanted.buckets else None,

@@ -367,6 +367,12 @@ class MessageListing:
         found: int = await connection.fetchval(f"select count(*) from (\n{statement}\n) as counted", *arguments)
         return found
 
+    async def ids(self, connection: Connection, filter_: MessageFilter, *, most: int) -> Sequence[int]:
+        """The rows of the first `most` that fit, in the order of the list."""
+        statement, arguments = self.statement(filter_, most, None, back=False, inclusive=False)
+        await self._set(connection, filter_)
+        return [row["id"] for row in await connection.fetch(f"select id from (\n{statement}\n) as found", *arguments)]
+
     def statement(
         self,
         filter_: MessageFilter,

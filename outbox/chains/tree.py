@@ -6,7 +6,7 @@ from typing import Any
 
 from outbox.chains.model import AttemptOutcome, Chain, ChainState, Leg, Node, Try, TryError, Waiting, WaitReason, worst
 from outbox.chains.traces import MOST_AHEAD, Row, Traces, expecting, ids_of, moment, span
-from outbox.core.failures import decode_trail
+from outbox.core.failures import decode_failures
 
 
 @dataclass(slots=True)
@@ -259,7 +259,7 @@ def _error(type_: str | None, message: str | None) -> TryError | None:
 def _tries_of(letters: Sequence[Row]) -> Iterable[Try]:
     """The attempts that a dead letter remembers, where the history does not."""
     for letter in letters[-1:]:
-        failures = decode_trail(letter["failures"])
+        failures = decode_failures(letter["failures"])
         for failed in failures[:-1]:
             yield Try(
                 at=failed.at,

@@ -1,7 +1,8 @@
-"""`outbox backlog`, `queues` and `messages`: what waits, who handles it how fast, and why one message is where it is."""
+"""`outbox backlog`, `queues` and `find`: what waits, who handles it how fast, and where something is."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Mapping
 from datetime import timedelta
 from time import monotonic
 from typing import Any
@@ -11,28 +12,21 @@ import click
 
 from outbox.cli.client import Client, with_client
 from outbox.cli.command import Command
-from outbox.cli.options import PAST_TIME, health, json_output
+from outbox.cli.options import health, json_output
 from outbox.cli.output import (
     age,
     count,
-    counted,
     duration,
     echo,
     echo_facts,
     echo_heading,
     echo_json,
     echo_table,
-    indented,
     one_line,
-    parse_time,
-    styled,
     time_and_age,
-    times,
 )
 
 _COUNTED = ("pending", "scheduled", "held", "stalled", "blocked", "retrying", "parked")
-_STATES = (*_COUNTED, "sent")
-_DUE = ("scheduled", "retrying", "held")
 _COUNTING_LIMIT = timedelta(seconds=3)
 _POLL_INTERVAL = timedelta(milliseconds=200)
 
@@ -143,28 +137,16 @@ def _queue_row(queue: Mapping[str, Any]) -> tuple[str, ...]:
         duration(queue["handling_seconds_day_before"]["p95"]),
         str(len(living)),
         count(queue["dead_letter_count"]),
-        _queue_state(queue, living),
+        queue["state"].replace("_", " "),
     )
-
-
-def _queue_state(queue: Mapping[str, Any], living: Sequence[Any]) -> str:
-    """The worst that is known of it, in a word or two."""
-    if not queue["exists"]:
-        return "does not exist"
-    if queue["pauses"]:
-        return "paused"
-    if not living:
-        return "no consumer"
-    return ", ".join(each["code"].replace("_", " ") for each in queue["findings"]) or "ok"
 
 
 def _echo_queue(queue: Mapping[str, Any]) -> None:
     rates, now, before = queue["per_second"], queue["handling_seconds"], queue["handling_seconds_day_before"]
-    living = [each for each in queue["consumers"] if each["status"] != "lost"]
     echo_facts(
         [
             ("queue", one_line(queue["name"])),
-            ("state", _queue_state(queue, living)),
+            ("state", queue["state"].replace("_", " ")),
             ("handlers", ", ".join(map(one_line, queue["handlers"]))),
             ("bound with", ", ".join(one_line(each["binding_key"]) for each in queue["bindings"])),
             ("queued", count(queue["queued"])),
@@ -205,86 +187,38 @@ def _times(handling: Mapping[str, float | None]) -> str:
     return ", ".join(found)
 
 
+_SHOWN_BY: Mapping[str, str] = {
+    "message": "outbox messages {}",
+    "delivery": "outbox deliveries {}",
+    "dead_letter": "outbox dlq show {}",
+    "chain": "outbox chain {}",
+    "queue": "outbox queues {}",
+    "routing_key": "outbox messages --routing-key {}",
+    "component": "outbox components",
+}
+
+
 @click.command(cls=Command)
-@click.argument("id_", metavar="[ID]", required=False)
-@click.option("--state", type=click.Choice(_STATES), help="Only those.")
-@click.option("--routing-key", metavar="KEY", help="Only with this routing key; with * at the end, with this beginning.")
-@click.option("--ordering-key", metavar="KEY", help="Only with this ordering key, in their order.")
-@click.option("--message-id", metavar="ID", help="Only with this message id.")
-@click.option("--tracking-id", metavar="ID", help="Only of the chain that this id is in.")
-@click.option("--queue", "target_queue", help="Only those that are for this one queue.")
-@click.option("--created-after", type=PAST_TIME, help="Only those written then or later: 2030-01-31T12:00Z, or 2h.")
-@click.option("--created-before", type=PAST_TIME, help="Only those written before then.")
-@click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="How many lines.")
-@click.option("--reveal", is_flag=True, help="With ID: show what is masked otherwise. It is written to the audit.")
+@click.argument("text")
+@click.option("--limit", type=click.IntRange(1, 20), default=5, show_default=True, help="At most so many of a kind.")
 @json_output
 @with_client
-async def messages(client: Client, id_: str | None, *, as_json: bool, limit: int, reveal: bool, **given: Any) -> None:
-    """Lists messages of the outbox, or shows why one of them is where it is.
-
-    ID is the number of its row, as the list shows it. Sent messages are listed until they are cleaned up; `outbox chain` shows
-    what became of them.
-    """
-    answer: Any
-    if id_ is not None:
-        answer = await client.get(f"/messages/{quote(id_, safe='')}", reveal=reveal or None)
-    else:
-        answer = await client.page("/messages", limit=limit, **given)
+async def find(client: Client, text: str, *, limit: int, as_json: bool) -> None:
+    """Finds messages, queues, dead letters and processes by an id, a number, a name, or words of an error."""
+    answer = await client.get("/search", q=text, limit=limit)
     if as_json:
         echo_json(answer)
-    elif id_ is not None:
-        _echo_message(answer, reveal=reveal)
-    elif answer["items"]:
-        _echo_messages(answer)
-    else:
-        echo(f"No messages{' match the filter' if any(given.values()) else ''}.")
-
-
-def _echo_messages(answer: Mapping[str, Any]) -> None:
-    rows = []
-    for message in answer["items"]:
-        due = parse_time(message["due_at"]) if message["state"] in _DUE else None
-        rows.append(
-            (
-                message["id"],
-                message["state"],
-                age(message["created_at"]),
-                "" if due is None else f"{due.astimezone():%Y-%m-%d %H:%M:%S}",
-                str(message["attempt_count"]),
-                one_line(message["routing_key"]),
-                one_line(message["last_error"]["message"] if message["last_error"] else message["preview"]),
-            )
+        return
+    rows = [
+        (
+            item["kind"].replace("_", " "),
+            one_line(item["title"]),
+            one_line(item["detail"]),
+            one_line(item["queue"] or ""),
+            _SHOWN_BY.get(item["kind"], "").format(shlex.quote(one_line(item["id"]))),
         )
-    headings = ("ID", "STATE", "WRITTEN", "DUE", "REFUSED", "ROUTING KEY", "ERROR OR BODY")
-    echo_table(headings, rows, right=frozenset({"ID", "WRITTEN", "REFUSED"}))
-    more = ", and there are more: --limit shows them" if answer["next"] else ""
-    echo(f"\n{counted(len(rows), 'message')}{more}.")
-
-
-def _echo_message(message: Mapping[str, Any], *, reveal: bool) -> None:
-    echo(styled(f"Message {message['id']}", bold=True), f", {message['state']}")
-    echo(f"  {one_line(message['reason'])}")
-    echo_facts(
-        [
-            ("hint", message["hint"] or ""),
-            ("routing key", one_line(message["routing_key"])),
-            ("for the queue", one_line(message["target_queue"] or "")),
-            ("message id", message["message_id"] or "not yet"),
-            ("chain", " → ".join(message["tracking_ids"]) if len(message["tracking_ids"]) > 1 else ""),
-            ("ordering key", one_line(message["ordering_key"] or "")),
-            ("written", time_and_age(message["created_at"])),
-            (f"{'stalled' if message['state'] == 'stalled' else 'unroutable'} since", time_and_age(message["held_at"])),
-            ("sent", time_and_age(message["sent_at"])),
-            ("parked", time_and_age(message["failed_at"])),
-            ("next attempt", time_and_age(message["next_attempt_at"])),
-            ("refused", times(message["attempt_count"]) if message["attempt_count"] else ""),
-            ("last error", one_line(message["last_error"]["message"]) if message["last_error"] else ""),
-            ("content type", f"{message['content_type'] or 'unknown'}, {message['size']:,} bytes"),
-            ("handled", ", ".join(f"{one_line(each['queue'])} {each['outcome']}" for each in message["deliveries"] or ())),
-        ]
-    )
-    if message["headers"]:
-        echo_heading("Headers")
-        echo_facts([(one_line(name), one_line(str(value))) for name, value in message["headers"].items()])
-    echo_heading("Body" if reveal else "Body, masked (--reveal shows it all)")
-    echo(indented(message["body"] or message["body_base64"] or f"<{message['size']:,} bytes that are not text>"))
+        for item in answer["items"]
+    ]
+    echo_table(("KIND", "WHAT", "STATE", "QUEUE", "SHOWN BY"), rows) if rows else echo("Nothing was found.")
+    if answer["incomplete"]:
+        echo(f"\nNot looked at: {', '.join(answer['incomplete']).replace('_', ' ')}.")

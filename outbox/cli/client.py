@@ -181,6 +181,11 @@ class Client(ABC):
         given = {name: _json(value) for name, value in (body or {}).items() if value is not None}
         return self._parse(await self._send("POST", path, json=given, headers=headers))
 
+    async def patch(self, path: str, body: Mapping[str, Any]) -> Any:
+        """The answer to the body, whose values that are None are left out."""
+        given = {name: _json(value) for name, value in body.items() if value is not None}
+        return self._parse(await self._send("PATCH", path, json=given))
+
     async def page(self, path: str, *, limit: int, **parameters: Any) -> Any:
         """The first page of a list, its `items` made `limit` by as many more pages as that takes."""
         found = dict(await self.get(path, **{**parameters, "limit": min(limit, LARGEST_PAGE)}))

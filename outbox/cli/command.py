@@ -47,9 +47,17 @@ _SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
             "outbox.cli.backlog:queues",
             "Shows each queue: depth, age, rates, failures, handling times, consumers.",
         ),
+        "find": (
+            "outbox.cli.backlog:find",
+            "Finds messages, queues, dead letters and processes by an id, a number, a name, or words of an error.",
+        ),
         "messages": (
-            "outbox.cli.backlog:messages",
-            "Lists messages of the outbox, or shows why one of them is where it is.",
+            "outbox.cli.messages:messages",
+            "Lists messages of the outbox, shows why one of them waits, and cancels, reschedules or edits them.",
+        ),
+        "deliveries": (
+            "outbox.cli.messages:deliveries",
+            "Lists messages in a queue of the database, shows why one is not handled yet, and retries or ends them.",
         ),
         "chain": ("outbox.cli.chain:chain", "Shows the chain of messages that a message belongs to, as a tree."),
         "components": (

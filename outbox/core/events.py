@@ -302,6 +302,15 @@ class DeadLettersMeasured:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class QueueMeasured:
+    """How many messages wait in a queue for a worker, and how long the first has been due (None: not known)."""
+
+    queue: str
+    depth: int
+    oldest_due: timedelta | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Paused:
     """A relay (`queue` None), or a worker's consumer of `queue`, takes nothing new, because an operator asked for it."""
 
@@ -392,6 +401,7 @@ Event = (
     | PoisonIsolated
     | HandlersAbandoned
     | DeadLettersMeasured
+    | QueueMeasured
     | Archived
     | Paused
     | Resumed

@@ -27,13 +27,13 @@ class FailedAttempt:
     failure: Failure
 
 
-def extended_trail(trail: Sequence[FailedAttempt], latest: FailedAttempt) -> list[FailedAttempt]:
+def extended_failures(trail: Sequence[FailedAttempt], latest: FailedAttempt) -> list[FailedAttempt]:
     """`trail` and `latest`, without what is too much: the first one stays, the oldest of the others go."""
     extended = [*trail, latest]
     return extended if len(extended) <= MOST_FAILURES else [extended[0], *extended[len(extended) - MOST_FAILURES + 1 :]]
 
 
-def encode_trail(trail: Sequence[FailedAttempt]) -> str:
+def encode_failures(trail: Sequence[FailedAttempt]) -> str:
     """A JSON array as text: the form of the header and of the column. Its size is bounded."""
     entries: list[dict[str, Any]] = []
     for failed in trail:
@@ -52,8 +52,8 @@ def encode_trail(trail: Sequence[FailedAttempt]) -> str:
     return json.dumps(entries, ensure_ascii=False)
 
 
-def decode_trail(text: object) -> list[FailedAttempt]:
-    """What `encode_trail` wrote. A trail that cannot be read is empty: it must not stand in the way of its message."""
+def decode_failures(text: object) -> list[FailedAttempt]:
+    """What `encode_failures` wrote. A trail that cannot be read is empty: it must not stand in the way of its message."""
     try:
         entries = json.loads(text) if isinstance(text, str | bytes) else text
         return [

@@ -10,7 +10,7 @@ from typing import Any
 
 import asyncpg
 
-from outbox.core.failures import decode_trail
+from outbox.core.failures import decode_failures
 from outbox.core.fingerprint import group_title
 from outbox.core.message import NO_HEADERS
 from outbox.core.outcome import Failure
@@ -116,7 +116,7 @@ class DeadLetterListing:
                 traceback=row["exception_traceback"],
                 worker=letter.worker,
             ),
-            trail=decode_trail(row["trail"]),
+            trail=decode_failures(row["trail"]),
             editions=[
                 Edition(**{**dict(each), "headers": None if each["headers"] is None else _mapping(each["headers"])})
                 for each in editions

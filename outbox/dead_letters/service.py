@@ -34,7 +34,7 @@ from outbox.dead_letters.runner import OperationsRunner
 from outbox.errors import ConfigurationError
 from outbox.masking import Masking
 from outbox.postgres.inbox import RETENTION
-from outbox.postgres.pool import Pool, close_pool, open_pool
+from outbox.postgres.pool import Connection, Pool, close_pool, open_pool
 from outbox.postgres.queries import TableName
 from outbox.runtime.brokers import open_broker, require_one_consumable_broker
 from outbox.runtime.observing import build_observer
@@ -251,6 +251,14 @@ class DeadLetters:
         """Marks dead letters as not to be sent again; `restore` takes it back. A parked message leaves the outbox for it."""
         request = Request(action=Action.DISCARD, options=self._options(max_items), by=by, reason=reason)
         return await self._do(request, selector, expected, also)
+
+    async def discard_within(
+        self, connection: Connection, ids: Sequence[str], *, reason: str | None = None, by: str | None = None
+    ) -> Repaired:
+        """As `discard`, of those ids at once, in the transaction that is open on `connection`."""
+        request = Request(action=Action.DISCARD, options=Options(), by=by, reason=reason)
+        changes = await (await self._open()).changes.apply(connection, request, ids, frozenset())
+        return Repaired(Action.DISCARD, [change.item for change in changes])
 
     async def restore(
         self,

@@ -12,6 +12,7 @@ from outbox.core.events import (
     Dependency,
     HandlersAbandoned,
     Paused,
+    QueueMeasured,
     Resumed,
 )
 from outbox.core.outcome import Failure
@@ -24,7 +25,7 @@ from outbox.engine.quarantine import Quarantine
 from outbox.engine.tasks import TaskSet
 from outbox.engine.transactions import Threads
 from outbox.errors import BrokerUnavailableError, HandlersAbandonedError, OutboxError
-from outbox.ports import Broker, Gate, Observer, Subscription, UnitsOfWork
+from outbox.ports import Broker, Gate, MeasuresQueues, Observer, Subscription, UnitsOfWork
 from outbox.retry import RetryPolicy
 
 MEASURE_EVERY = timedelta(seconds=30)
@@ -103,7 +104,7 @@ class Work:
         )
         try:
             async with asyncio.TaskGroup() as companions:
-                measuring = companions.create_task(self._measure_dead_letters())
+                measuring = companions.create_task(self._measure_queues())
                 async with asyncio.TaskGroup() as consumers:
                     for consumer in self._consumers:
                         consumers.create_task(self._consume(consumer, context))
@@ -189,13 +190,19 @@ class Work:
             HandlersAbandoned(queue=consumer.queue, exchange_name=self._settings.exchange_name, handler=handler, count=count)
         )
 
-    async def _measure_dead_letters(self) -> None:
+    async def _measure_queues(self) -> None:
         """Again and again; what cannot be counted now, or is not there yet, is looked at the next time."""
         while True:
             for consumer in self._consumers:
+                queue, broker, depth = consumer.queue, self._broker, None
                 try:
-                    count = await self._broker.count_dead_letters(consumer.queue)
+                    count = await broker.count_dead_letters(queue)
+                    # A host's own broker need not know how full its queues are.
+                    if isinstance(broker, MeasuresQueues):
+                        depth = await broker.queue_depth(queue)
                 except OutboxError:
                     continue
-                self._observer.notify(DeadLettersMeasured(queue=consumer.queue, count=count))
+                self._observer.notify(DeadLettersMeasured(queue=queue, count=count))
+                if depth is not None:
+                    self._observer.notify(QueueMeasured(queue=queue, depth=depth.ready, oldest_due=depth.oldest_due))
             await asyncio.sleep(MEASURE_EVERY.total_seconds())

@@ -38,6 +38,7 @@ from outbox.core.events import (
     Paused,
     PoisonIsolated,
     Processed,
+    QueueMeasured,
     Received,
     RelayStarted,
     RelayStopped,
@@ -264,6 +265,12 @@ _LINES: Mapping[type, _Line] = dict(
         ),
         _line(Archived, logging.INFO, "archived %d dead letters of queue %s", lambda e: (e.count, e.queue)),
         _line(DeadLettersMeasured, logging.DEBUG, "queue %s has %d dead letters", lambda e: (e.queue, e.count)),
+        _line(
+            QueueMeasured,
+            logging.DEBUG,
+            "queue %s: %d messages wait, the first due for %s",
+            lambda e: (e.queue, e.depth, e.oldest_due),
+        ),
         # --- all of them
         _line(DependencyRestored, logging.INFO, "the %s is back", lambda e: (e.dependency.value,)),
         _line(Paused, logging.INFO, "paused: %s takes nothing new", lambda e: (_part(e),)),

@@ -23,6 +23,7 @@ from outbox.core.events import (
     Paused,
     Processed,
     ProcessingStatus,
+    QueueMeasured,
     Received,
     Resumed,
     RoundFinished,
@@ -180,6 +181,24 @@ class PrometheusObserver:
             "outbox_dlq_messages", "Dead letters at the broker and archived", ("queue",), multiprocess_mode=_LATEST
         )
         self._on(DeadLettersMeasured, lambda event: dead_letters.labels(event.queue).set(event.count))
+
+        depth = Gauge(
+            "outbox_queue_messages", "Messages that wait in a queue for a worker", ("queue",), multiprocess_mode=_LATEST
+        )
+        self._on(QueueMeasured, lambda event: depth.labels(event.queue).set(event.depth))
+
+        oldest = Gauge(
+            "outbox_queue_oldest_age_seconds",
+            "How long the first message of a queue has been due; 0 without any, absent where the broker does not say",
+            ("queue",),
+            multiprocess_mode=_LATEST,
+        )
+
+        def set_oldest(event: QueueMeasured) -> None:
+            if event.oldest_due is not None:
+                oldest.labels(event.queue).set(event.oldest_due.total_seconds())
+
+        self._on(QueueMeasured, set_oldest)
 
         archived = Counter("outbox_archived_total", "Dead letters taken from the broker into the database", ("queue",))
         self._on(Archived, lambda event: archived.labels(event.queue).inc(event.count))

@@ -15,7 +15,17 @@ import asyncpg
 
 from outbox import __version__
 from outbox.core.clock import DatabaseClock
-from outbox.core.events import BacklogMeasured, BatchSent, Duplicate, Event, HistoryLost, Paused, Processed, Resumed
+from outbox.core.events import (
+    BacklogMeasured,
+    BatchSent,
+    Duplicate,
+    Event,
+    HistoryLost,
+    Paused,
+    Processed,
+    QueueMeasured,
+    Resumed,
+)
 from outbox.engine.lifecycle import Pauses, Stopping
 from outbox.ports import Gate, Observer
 from outbox.postgres.doorbell import notifications_arrive
@@ -144,7 +154,7 @@ class Reporter:
                 self._statistics.sent(event)
             case Duplicate():
                 self._duplicates.add(event.queue, event.message.id)
-            case BacklogMeasured() if self._adds_up:
+            case BacklogMeasured() | QueueMeasured() if self._adds_up:
                 self._statistics.measured(event)
             case Paused() | Resumed():
                 self._hurry()

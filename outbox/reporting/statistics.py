@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from math import gcd
 from typing import Any, Literal, NamedTuple
 
-from outbox.core.events import BacklogMeasured, BatchSent, Processed
+from outbox.core.events import BacklogMeasured, BatchSent, Processed, QueueMeasured
 from outbox.core.outcome import Dead, Done, Retry
 from outbox.postgres.pool import Connection
 from outbox.postgres.queries import queries
@@ -109,11 +109,17 @@ class Statistics:
                 counts.dead += 1
         counts.took(event.duration.total_seconds())
 
-    def measured(self, event: BacklogMeasured) -> None:
-        """The outbox as it was found; the highest of a minute counts."""
-        counts = self._now(self.now(), "", "")
-        counts.backlog = max(event.unsent, counts.backlog or 0)
-        counts.oldest_age = max(event.oldest_due or timedelta(0), counts.oldest_age or timedelta(0))
+    def measured(self, event: BacklogMeasured | QueueMeasured) -> None:
+        """The outbox, or a queue, as it was found; the highest of a minute counts."""
+        age = event.oldest_due
+        if isinstance(event, BacklogMeasured):
+            queue, backlog, age = "", event.unsent, age or timedelta(0)
+        else:
+            queue, backlog = event.queue, event.depth
+        counts = self._now(self.now(), "", queue)
+        counts.backlog = max(backlog, counts.backlog or 0)
+        if age is not None:
+            counts.oldest_age = max(age, counts.oldest_age or timedelta(0))
 
     def take(self) -> list[tuple[Key, Counts]]:
         """Everything that was added up since the last time, in the order of the keys."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         DeadLetterQueues,
         Intake,
         Observer,
+        QueueDepth,
         Receive,
         ReceiveDead,
         SendResult,
@@ -237,6 +238,11 @@ class _LentBroker(_LentTransport):
 
     async def has_queue(self, queue: str) -> bool:
         return await self._broker.has_queue(queue)
+
+    async def queue_depth(self, queue: str) -> "QueueDepth | None":
+        from outbox.ports import MeasuresQueues
+
+        return await self._broker.queue_depth(queue) if isinstance(self._broker, MeasuresQueues) else None
 
 
 class CountingArchived(_LentBroker):

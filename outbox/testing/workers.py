@@ -13,7 +13,7 @@ from outbox.core.failures import FailedAttempt
 from outbox.core.message import Message
 from outbox.core.outcome import DeliveryOutcome
 from outbox.engine.consumer import Consumer
-from outbox.ports import Broker, Delivery, Intake, Receive, SendResult, Subscription
+from outbox.ports import Broker, Delivery, Intake, MeasuresQueues, QueueDepth, Receive, SendResult, Subscription
 from outbox.transports.memory import MemoryBroker
 from outbox.worker import Worker
 
@@ -86,6 +86,10 @@ class CrashingBroker:
     async def has_queue(self, queue: str) -> bool:
         """See `outbox.ports.Broker.has_queue`."""
         return await self._broker.has_queue(queue)
+
+    async def queue_depth(self, queue: str) -> QueueDepth | None:
+        """See `outbox.ports.MeasuresQueues.queue_depth`."""
+        return await self._broker.queue_depth(queue) if isinstance(self._broker, MeasuresQueues) else None
 
     def reach(self, point: CrashPoint) -> None:
         """Dies if this is the point, and its time has come."""

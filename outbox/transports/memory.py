@@ -11,12 +11,12 @@ from types import MappingProxyType
 from typing import Any, assert_never
 
 from outbox.core import codec
-from outbox.core.failures import FailedAttempt, extended_trail
+from outbox.core.failures import FailedAttempt, extended_failures
 from outbox.core.message import Message
 from outbox.core.outcome import Cause, Dead, DeliveryOutcome, Done, Failure, Postponed, Retry, Returned
 from outbox.core.topics import matches
 from outbox.errors import MalformedMessageError, StaleDeliveryError
-from outbox.ports import CONFIRMED, UNROUTABLE, Intake, Receive, SendResult, Subscription
+from outbox.ports import CONFIRMED, UNROUTABLE, Intake, QueueDepth, Receive, SendResult, Subscription
 
 _EXPIRED = Failure("Expired", "its time ran out before it was handled")
 
@@ -100,6 +100,11 @@ class MemoryBroker:
         """How many dead letters `queue` has."""
         return len(self.dead_letters(queue))
 
+    async def queue_depth(self, queue: str) -> QueueDepth | None:
+        """How many messages of `queue` wait; None: it is not there. Ages are not kept."""
+        known = self._queues.get(queue)
+        return None if known is None else QueueDepth(len(known.ready))
+
     async def has_queue(self, queue: str) -> bool:
         """Whether `queue` is there."""
         return queue in self._queues
@@ -157,7 +162,7 @@ class Entry:
 
     def failed(self, failed: FailedAttempt) -> "Entry":
         """The entry for its next attempt."""
-        return replace(self, attempt=self.attempt + 1, trail=tuple(extended_trail(self.trail, failed)))
+        return replace(self, attempt=self.attempt + 1, trail=tuple(extended_failures(self.trail, failed)))
 
     @property
     def expired(self) -> bool:
@@ -223,7 +228,7 @@ class Queue:
                 attempt=entry.attempt,
                 cause=cause,
                 failure=failure,
-                trail=tuple(extended_trail(entry.trail, failed)),
+                trail=tuple(extended_failures(entry.trail, failed)),
             )
         )
 

@@ -310,12 +310,12 @@ def test_what_fails_while_a_person_looks_at_a_dry_run_stops_the_change(
 ) -> None:
     on(lambda pool: bury(pool, 3))
 
-    def confirm(plan: Any) -> None:
-        assert plan["count"] == 3
+    def confirm(action: str, number: int, *_: Any) -> None:
+        assert (action, number) == ("discard", 3)
         with ThreadPoolExecutor() as elsewhere:
             elsewhere.submit(on, lambda pool: bury(pool, queue="late")).result()
 
-    monkeypatch.setattr(repair, "_confirm", confirm)
+    monkeypatch.setattr(repair, "confirm", confirm)
     answer = run("dlq", "discard", "--all")
     assert (answer.exit_code, answer.output.startswith("outbox: count_drifted: ")) == (1, True)
     assert on(statuses) == ["open"] * 4

@@ -149,7 +149,7 @@ async def test_a_queue_is_shown_with_its_workers_depth_rates_and_handling_times(
         4711,
     )
     assert (consumer["status"], consumer["state"], consumer["prefetch_count"]) == ("alive", "running", 10)
-    assert (found["pauses"], found["findings"]) == ([], [])
+    assert (found["state"], found["pauses"], found["findings"]) == ("ok", [], [])
 
 
 async def test_what_drains_says_how_long_it_will_take(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
@@ -178,6 +178,7 @@ async def test_a_queue_that_is_paused_behind_or_without_a_worker_says_so(
     assert [one["state"] for one in found["audit"]["consumers"]] == ["running"]
     assert [pause["reason"] for pause in mail["pauses"]] == ["it is down"]
     assert [each["code"] for each in mail["findings"]] == ["paused"]
+    assert (mail["state"], found["audit"]["state"], stock["state"]) == ("paused", "ok", "behind")
     assert (stock["consumers"], stock["per_second"]["outgoing"]) == ([], None)
     assert [(each["code"], each["severity"]) for each in stock["findings"]] == [
         ("queue_late", "error"),
@@ -211,6 +212,14 @@ async def test_statistics_of_one_queue_have_nulls_only_where_no_worker_reported(
     [series] = answer["series"]
     known = [count for count in series["processed"] if count is not None]
     assert (known, set(series["sent"]), len(series["handling_seconds"]["p95"])) == ([4, 0], {None}, len(answer["starts_at"]))
+    assert set(series["backlog"]) == {None}
+    await connection.execute(
+        "insert into outbox_stats (starts_at, seconds, routing_key, queue, backlog, oldest_age) values "
+        "(date_trunc('minute', now()) - interval '2 minutes', 60, '', 'mail', 7, '90 s')"
+    )
+    [series] = (await viewer.get("/stats", params={"from": "-20m", "step": "60s", "queue": "mail"})).json()["series"]
+    measured = zip(series["backlog"], series["oldest_age_seconds"], strict=True)
+    assert [pair for pair in measured if pair != (None, None)] == [(7, 90.0)]
     refused = await viewer.get("/stats", params={"queue": "mail", "group_by": "queue"})
     assert (refused.status_code, refused.json()["code"]) == (422, "invalid_request")
 

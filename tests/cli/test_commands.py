@@ -47,7 +47,13 @@ def test_each_command_explains_itself(command: str) -> None:
     assert sentence in " ".join(CliRunner().invoke(main, ["--help"], terminal_width=200).output.split())
 
 
-@pytest.mark.parametrize("command", [*main.list_commands(click.Context(main)), "dlq show", "dlq requeue"])
+GROUPS = ("dlq", "messages", "deliveries")
+"""Whose commands have options, and not they."""
+
+
+@pytest.mark.parametrize(
+    "command", [*main.list_commands(click.Context(main)), "dlq show", "dlq requeue", "messages edit", "deliveries list"]
+)
 def test_what_a_command_works_with_stands_under_one_heading(command: str) -> None:
     text = CliRunner().invoke(main, [*command.split(), "--help"]).output
     options, _, connection = text.partition("\nConnection:\n")
@@ -61,7 +67,7 @@ def test_what_a_command_works_with_stands_under_one_heading(command: str) -> Non
         "--timeout",
     ):
         assert not re.search(rf"^  {option} ", options, re.MULTILINE), option
-    assert ("--database-url" in connection or "--url" in connection) is (command not in ("token", "dlq"))
+    assert ("--database-url" in connection or "--url" in connection) is (command not in ("token", *GROUPS))
 
 
 @pytest.mark.parametrize("argument", ["--help", "--version"])

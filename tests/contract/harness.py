@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from outbox.core import codec
 from outbox.core.events import Event
-from outbox.core.failures import FailedAttempt, decode_trail
+from outbox.core.failures import FailedAttempt, decode_failures
 from outbox.ports import Broker, Observer
 from outbox.transports.memory import MemoryBroker
 from tests.support import RabbitAdmin
@@ -161,7 +161,7 @@ def _buried_in_rabbit(dead: Mapping[str, Any]) -> Buried:
         exception_type=headers.get(codec.EXCEPTION_TYPE, ""),
         exception_message=headers.get(codec.EXCEPTION_MESSAGE, ""),
         exception_traceback=headers.get(codec.EXCEPTION_TRACEBACK, ""),
-        trail=decode_trail(headers.get(codec.FAILURES)),
+        trail=decode_failures(headers.get(codec.FAILURES)),
     )
 
 
@@ -198,7 +198,7 @@ class PostgresHarness:
                 exception_type=row["exception_type"],
                 exception_message=row["exception_message"],
                 exception_traceback=row["exception_traceback"],
-                trail=decode_trail(row["failures"]),
+                trail=decode_failures(row["failures"]),
             )
             for row in rows
         ]

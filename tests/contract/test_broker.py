@@ -10,7 +10,7 @@ import pytest
 
 from outbox.core.outcome import DONE, RETURNED, Cause, Dead, Retry
 from outbox.errors import MalformedMessageError, StaleDeliveryError
-from outbox.ports import CONFIRMED, UNROUTABLE, Broker
+from outbox.ports import CONFIRMED, UNROUTABLE, Broker, MeasuresQueues, QueueDepth
 from tests.contract.harness import Buried, Harness
 from tests.contract.support import A_WHILE, FAILURE, TIMEOUT, existing, message, send, taking
 from tests.support import eventually
@@ -187,6 +187,25 @@ async def test_a_dead_message_is_kept_with_its_failure(broker: Broker, harness: 
 
 async def _counts(broker: Broker, queue: str, number: int) -> bool:
     return await broker.count_dead_letters(queue) == number
+
+
+async def test_a_broker_of_ours_knows_how_full_a_queue_is(broker: Broker) -> None:
+    assert isinstance(broker, MeasuresQueues)
+    assert await broker.queue_depth("mail") in (None, QueueDepth(0, timedelta(0)))
+    async with taking(broker, "mail", "order.placed"):
+        pass
+    await send(broker, *(message("order.placed") for _ in range(3)))
+
+    async def counted() -> QueueDepth | None:
+        depth = await broker.queue_depth("mail")
+        return depth if depth is not None and depth.ready == 3 else None
+
+    depth = await eventually(counted)
+    assert depth is not None
+    assert depth.oldest_due is None or timedelta(0) <= depth.oldest_due < timedelta(minutes=1)
+    async with taking(broker, "mail", "order.placed") as taken:
+        for delivery in await taken.several(3):
+            await delivery.settle(DONE)
 
 
 async def test_a_dead_letter_never_expires(broker: Broker, harness: Harness) -> None:

@@ -54,13 +54,17 @@ def new_stage(
     rabbitmq_server: PrivateRabbitMQ | NamedRabbitMQ,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> NewStage:
-    """`with new_stage(OUTBOX_…="…") as it:` the service on real servers, where nothing has happened yet."""
+    """`with new_stage(OUTBOX_…="…") as it:` the service on real servers, where nothing has happened yet.
+
+    `queues_in_postgres`: without RabbitMQ.
+    """
 
     @contextmanager
-    def new(**settings: str) -> Iterator[Stage]:
+    def new(*, queues_in_postgres: bool = False, **settings: str) -> Iterator[Stage]:
         with fresh_database(postgres_server.url) as name, fresh_vhost(rabbitmq_server) as vhost:
-            where = with_database(postgres_server.url, name), with_vhost(rabbitmq_server.url, vhost)
-            with staged(tmp_path_factory.mktemp("stage"), *where, settings=settings) as it:
+            database = with_database(postgres_server.url, name)
+            broker = database if queues_in_postgres else with_vhost(rabbitmq_server.url, vhost)
+            with staged(tmp_path_factory.mktemp("stage"), database, broker, settings=settings) as it:
                 yield it
 
     return new

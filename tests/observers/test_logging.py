@@ -37,6 +37,7 @@ from outbox.core.events import (
     Paused,
     PoisonIsolated,
     Processed,
+    QueueMeasured,
     Received,
     RelayStarted,
     RelayStopped,
@@ -90,6 +91,7 @@ LEVELS: list[tuple[Event, int]] = [
             ConsumerStopped,
             Received,
             DeadLettersMeasured,
+            QueueMeasured,
             HealthJudged,
             Duplicate,
         )

@@ -22,6 +22,7 @@ from outbox.core.events import (
     HistoryLost,
     Paused,
     ProcessingStatus,
+    QueueMeasured,
     Received,
     Resumed,
     RoundFinished,
@@ -49,6 +50,8 @@ FAMILIES = {
     "outbox_retry_attempts": ("counter", {"queue", "delay_seconds"}),
     "outbox_message_processing_duration_seconds": ("histogram", {"queue", "exchange_name"}),
     "outbox_dlq_messages": ("gauge", {"queue"}),
+    "outbox_queue_messages": ("gauge", {"queue"}),
+    "outbox_queue_oldest_age_seconds": ("gauge", {"queue"}),
     "outbox_archived": ("counter", {"queue"}),
     "outbox_active_consumers": ("gauge", {"queue", "exchange_name"}),
     "outbox_consumer_paused": ("gauge", {"queue", "exchange_name"}),
@@ -203,6 +206,15 @@ def test_dead_letters_are_the_latest_count(observer: PrometheusObserver, exchang
     for count in (5, 3):
         observer.notify(DeadLettersMeasured(queue=exchange.name, count=count))
     assert exchange.value("outbox_dlq_messages", queue=exchange.name) == 3
+
+
+def test_a_queue_has_its_depth_and_an_age_where_the_broker_knows_one(observer: PrometheusObserver, exchange: Exchange) -> None:
+    observer.notify(QueueMeasured(queue=exchange.name, depth=7, oldest_due=None))
+    assert exchange.value("outbox_queue_messages", queue=exchange.name) == 7
+    assert exchange.value("outbox_queue_oldest_age_seconds", queue=exchange.name) is None
+    observer.notify(QueueMeasured(queue=exchange.name, depth=3, oldest_due=timedelta(minutes=1)))
+    assert exchange.value("outbox_queue_messages", queue=exchange.name) == 3
+    assert exchange.value("outbox_queue_oldest_age_seconds", queue=exchange.name) == 60
 
 
 def test_archived_dead_letters_are_counted(observer: PrometheusObserver, exchange: Exchange) -> None:

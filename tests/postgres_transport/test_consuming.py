@@ -275,6 +275,26 @@ async def test_a_retry_after_aeons_is_possible(broker: PostgresBroker, pool: Poo
     assert await pool.fetchval("select attempt from outbox_delivery where available_at > now() + interval '900 years'") == 2
 
 
+async def test_the_depth_of_a_large_queue_is_estimated(
+    broker: PostgresBroker, pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("outbox.transports.postgres.broker.DEPTH_COUNTED", 100)
+    await existing(broker, "mail", "#")
+    await fill_deliveries(pool, "mail", 1_000)
+    await fill_deliveries(pool, "stock", 500)
+    await pool.execute(
+        "update outbox_delivery set available_at = now() - interval '1 minute' where queue = 'mail' and id % 2 = 0"
+    )
+    await pool.execute(
+        "update outbox_delivery set available_at = now() + interval '1 hour' where queue = 'mail' and id % 2 = 1"
+    )
+    depth = await broker.queue_depth("mail")
+    assert depth is not None
+    assert depth.ready == 500  # all pages of so small a table are looked at
+    assert depth.oldest_due is not None
+    assert depth.oldest_due >= timedelta(minutes=1)
+
+
 async def test_only_open_dead_letters_of_the_queue_are_counted(broker: PostgresBroker, pool: Pool) -> None:
     async with taking(broker, "mail", "#") as taken, taking(broker, "stock", "#") as stock:
         await send(broker, message("order.placed"), message("order.placed"))

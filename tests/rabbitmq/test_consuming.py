@@ -12,7 +12,7 @@ from yarl import URL
 
 from outbox.core import codec
 from outbox.core.events import DependencyLost, DependencyRestored
-from outbox.core.failures import decode_trail
+from outbox.core.failures import decode_failures
 from outbox.core.outcome import DONE, MESSAGE_LIMIT, RETURNED, TRACEBACK_LIMIT, Cause, Dead, DeliveryOutcome, Failure, Retry
 from outbox.errors import BrokerUnavailableError, MalformedMessageError, StaleDeliveryError
 from outbox.ports import CONFIRMED
@@ -63,7 +63,7 @@ async def test_a_retry_keeps_id_properties_and_headers_and_carries_nothing_of_th
         assert kept.timestamp == datetime.fromtimestamp(1_780_000_000, UTC)
         brokers = ("x-death", "x-first-death-", "x-last-death-")
         own = {name: value for name, value in arrival.headers.items() if not name.startswith(brokers)}
-        assert [failed.attempt for failed in decode_trail(own.pop("x-outbox-failures"))] == [1, 2]
+        assert [failed.attempt for failed in decode_failures(own.pop("x-outbox-failures"))] == [1, 2]
         assert own == {
             "tenant": "acme",
             "ratio": 0.1,

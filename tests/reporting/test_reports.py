@@ -76,7 +76,7 @@ async def test_a_duplicate_is_told_as_what_it_is(connection: asyncpg.Connection,
     async with at_work(worker):
         await eventually(lambda: connection.fetchval("select exists(select from outbox_history)"))
     assert await connection.fetchval("select array_agg(fact) from outbox_history") == ["duplicate"]
-    counted = await connection.fetchrow("select duplicates, processed from outbox_stats")
+    counted = await connection.fetchrow("select duplicates, processed from outbox_stats where routing_key <> ''")
     assert counted is not None
     assert tuple(counted) == (1, 0)
     assert box.bodies == []

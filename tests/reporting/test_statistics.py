@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import asyncpg
 
 from outbox import Consumer, MessageRelay, Worker
-from outbox.core.events import BacklogMeasured, BatchSent, Processed, ProcessingStatus, SentMessage
+from outbox.core.events import BacklogMeasured, BatchSent, Processed, ProcessingStatus, QueueMeasured, SentMessage
 from outbox.core.message import Message
 from outbox.core.outcome import DONE, Cause, Dead, DeliveryOutcome, Failure, Retry
 from outbox.postgres.queries import TableName
@@ -42,8 +42,13 @@ def test_events_add_up_by_minute_routing_key_and_queue() -> None:
     statistics.processed(_processed(DONE), duplicate=True)
     statistics.measured(BacklogMeasured(exchange_name="o", unsent=7, oldest_due=timedelta(seconds=3)))
     statistics.measured(BacklogMeasured(exchange_name="o", unsent=5, oldest_due=None))
+    statistics.measured(QueueMeasured(queue="mail", depth=4, oldest_due=timedelta(seconds=9)))
+    statistics.measured(QueueMeasured(queue="mail", depth=2, oldest_due=timedelta(seconds=11)))
+    statistics.measured(QueueMeasured(queue="stock", depth=1, oldest_due=None))
     taken = dict(statistics.take())
     assert set(taken) == {
+        Key(MINUTE, "", "mail"),
+        Key(MINUTE, "", "stock"),
         Key(MINUTE - timedelta(minutes=1), "order.placed", ""),
         Key(MINUTE, "", ""),
         Key(MINUTE, "order.placed", ""),
@@ -57,6 +62,8 @@ def test_events_add_up_by_minute_routing_key_and_queue() -> None:
     assert (worker.processed, worker.failed, worker.retried, worker.dead, worker.duplicates) == (2, 2, 1, 1, 1)
     measured = taken[Key(MINUTE, "", "")]
     assert (measured.backlog, measured.oldest_age) == (7, timedelta(seconds=3))
+    mail, stock = taken[Key(MINUTE, "", "mail")], taken[Key(MINUTE, "", "stock")]
+    assert (mail.backlog, mail.oldest_age, stock.backlog, stock.oldest_age) == (4, timedelta(seconds=11), 1, None)
     assert statistics.take() == []
 
 

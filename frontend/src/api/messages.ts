@@ -97,8 +97,10 @@ async function read(id: string, reveal: boolean, signal?: AbortSignal): Promise<
   };
 }
 
+type Carrier = Pick<Message, "body" | "body_base64" | "content_type" | "size" | "masked">;
+
 /** A body as the viewer of bodies takes it. */
-export function contentOf(message: Message): Schemas["Content"] {
+export function contentOf(message: Carrier): Schemas["Content"] {
   const { body, body_base64, content_type, size, masked } = message;
   return {
     content: body ?? body_base64,

@@ -10,6 +10,7 @@ export type Resource =
   | "backlog"
   | "queues"
   | "messages"
+  | "deliveries"
   | "dead-letters"
   | "groups"
   | "operations"
@@ -18,7 +19,8 @@ export type Resource =
   | "components"
   | "pauses"
   | "topology"
-  | "audit";
+  | "audit"
+  | "search";
 
 export type Key = readonly [Resource, ...unknown[]];
 

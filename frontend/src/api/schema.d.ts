@@ -110,6 +110,91 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/deliveries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Deliveries
+         * @description Lists the messages in a queue, in the order in which they are due.
+         *
+         *     Queues of the database only: RabbitMQ shows no message without delivering it, which is answered with `not_supported`. A
+         *     filter that would search for longer than two seconds is refused.
+         */
+        get: operations["outbox_deliveries_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/deliveries/dead-letter": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Dead-letter Deliveries
+         * @description Ends messages in a queue as dead letters, without another attempt. Queues of the database only.
+         *
+         *     They keep the failures that they had, and stand in the group of the latest.
+         */
+        post: operations["outbox_deliveries_dead_letter"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/deliveries/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Retry Deliveries
+         * @description Makes messages in a queue due now that wait for their next attempt. Queues of the database only.
+         */
+        post: operations["outbox_deliveries_retry"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/deliveries/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show Delivery
+         * @description Shows one message in a queue, why it is not handled yet, and what happens next.
+         */
+        get: operations["outbox_deliveries_show"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/discard": {
         parameters: {
             query?: never;
@@ -350,7 +435,78 @@ export interface paths {
          */
         get: operations["outbox_messages_list"];
         put?: never;
-        post?: never;
+        /**
+         * Publish Message
+         * @description Publishes a message, in one transaction with its audit entry.
+         *
+         *     The body is checked against the schema of the consumers that the routing key leads to; `force` skips that.
+         */
+        post: operations["outbox_messages_publish"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/messages/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cancel Messages
+         * @description Takes messages out of the outbox before they are sent.
+         *
+         *     Nothing is lost: each becomes a discarded dead letter, which can be restored and requeued. Messages that wait for one of the
+         *     same ordering key go on. What a relay is sending is skipped.
+         */
+        post: operations["outbox_messages_cancel"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/messages/reschedule": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Reschedule Messages
+         * @description Makes messages due at another time, or gives them another priority: ahead of others, or behind them.
+         */
+        post: operations["outbox_messages_reschedule"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/messages/send-now": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send Messages Now
+         * @description Makes messages due now that are scheduled, retried later, held, stalled or blocked.
+         *
+         *     A held message is tried, and held again if there is still no queue. One of an ordering key still waits for those before it.
+         */
+        post: operations["outbox_messages_send_now"];
         delete?: never;
         options?: never;
         head?: never;
@@ -374,7 +530,14 @@ export interface paths {
         delete?: never;
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * Edit Message
+         * @description Changes the routing key, the body or the headers of a message before it is sent.
+         *
+         *     A body is checked against the schema of the consumers that it is for. What was held or stalled is tried again. The version
+         *     is that of `GET /messages/{id}`: if the message has changed since, nothing is done.
+         */
+        patch: operations["outbox_messages_edit"];
         trace?: never;
     };
     "/operations": {
@@ -643,6 +806,30 @@ export interface paths {
          * @description Ends a pause. Other pauses that cover the same relay, worker or queue stay, and are listed in the answer.
          */
         post: operations["outbox_resume"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Search
+         * @description Searches everything by one text: numbers of messages, deliveries and dead letters; ids of messages and chains; parts of
+         *     the names of queues, handlers, routing keys and components; words of dead letters, as `GET /dlq?q=` does.
+         *
+         *     Ids are looked for in the outbox, in queues of the database, in the history and among dead letters. A kind that takes too
+         *     long is named in `incomplete`.
+         */
+        get: operations["outbox_search"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -928,6 +1115,35 @@ export interface components {
             wait_seconds: number;
         };
         /**
+         * CancelRequest
+         * @description Takes messages out of the outbox before they are sent. They become discarded dead letters, and can be restored.
+         */
+        CancelRequest: {
+            /**
+             * Confirm Token
+             * @description Of the dry run of the same request.
+             */
+            confirm_token?: string | null;
+            /**
+             * Dry Run
+             * @description Say what would be done, and do nothing.
+             * @default false
+             */
+            dry_run: boolean;
+            /**
+             * Max Items
+             * @description At most so many, the first in their order.
+             * @default 10000
+             */
+            max_items: number;
+            /**
+             * Reason
+             * @description Why, for the record.
+             */
+            reason?: string | null;
+            selector: components["schemas"]["MessageSelector"];
+        };
+        /**
          * ChainAttempt
          * @description One attempt of a handler.
          */
@@ -1144,11 +1360,74 @@ export interface components {
             truncated: boolean;
         };
         /**
+         * ChangePlan
+         * @description What a change would do now, and the token that allows it for a quarter of an hour.
+         */
+        ChangePlan: {
+            /**
+             * Action
+             * @enum {string}
+             */
+            action: "cancel" | "send_now" | "reschedule" | "retry" | "dead_letter";
+            /** Confirm Token */
+            confirm_token: string;
+            /**
+             * Count
+             * @description How many messages it would change; with the token never more are changed.
+             */
+            count: number;
+            /**
+             * Sample
+             * @description The ids of the first of them.
+             */
+            sample: string[];
+            /**
+             * Token Expires At
+             * Format: date-time
+             */
+            token_expires_at: string;
+        };
+        /**
+         * ChangeResponse
+         * @description The outcome for each message, in the order of the request.
+         */
+        ChangeResponse: {
+            /**
+             * Action
+             * @enum {string}
+             */
+            action: "cancel" | "send_now" | "reschedule" | "retry" | "dead_letter";
+            /** Counts */
+            counts: {
+                [key: string]: number;
+            };
+            /** Items */
+            items: components["schemas"]["ChangedItem"][];
+        };
+        /**
+         * ChangedItem
+         * @description One message's part.
+         */
+        ChangedItem: {
+            /** Id */
+            id: string;
+            /**
+             * Outcome
+             * @enum {string}
+             */
+            outcome: "done" | "skipped" | "refused" | "not_found";
+            /**
+             * Reason
+             * @description Why it was not done; empty if it was.
+             */
+            reason: string;
+        };
+        /**
          * Code
          * @description What went wrong, in a word that scripts may rely on.
          * @enum {string}
          */
-        Code: "invalid_cursor" | "cursor_mismatch" | "unauthenticated" | "forbidden" | "cross_site" | "read_only" | "not_found" | "method_not_allowed" | "conflict" | "count_drifted" | "version_conflict" | "request_running" | "body_too_slow" | "body_too_large" | "invalid_request" | "filter_too_broad" | "invalid_edit" | "header_locked" | "key_reused" | "confirmation_required" | "too_many_logins" | "too_many_requests" | "too_many_streams" | "internal" | "schema_outdated" | "database_unavailable" | "broker_unavailable";
+        Code: "invalid_cursor" | "cursor_mismatch" | "unauthenticated" | "forbidden" | "cross_site" | "read_only" | "not_found" | "method_not_allowed" | "conflict" | "not_supported" | "count_drifted" | "version_conflict" | "request_running" | "body_too_slow" | "body_too_large" | "invalid_request" | "filter_too_broad" | "invalid_edit" | "header_locked" | "key_reused" | "confirmation_required" | "too_many_logins" | "too_many_requests" | "too_many_streams" | "internal" | "schema_outdated" | "database_unavailable" | "broker_unavailable";
         /**
          * ComponentActivity
          * @description What a component reports.
@@ -1625,6 +1904,35 @@ export interface components {
             unarchived: components["schemas"]["Unarchived"] | null;
         };
         /**
+         * DeadLetterRequest
+         * @description Ends deliveries as dead letters, without another attempt.
+         */
+        DeadLetterRequest: {
+            /**
+             * Confirm Token
+             * @description Of the dry run of the same request.
+             */
+            confirm_token?: string | null;
+            /**
+             * Dry Run
+             * @description Say what would be done, and do nothing.
+             * @default false
+             */
+            dry_run: boolean;
+            /**
+             * Max Items
+             * @description At most so many, the first in their order.
+             * @default 10000
+             */
+            max_items: number;
+            /**
+             * Reason
+             * @description Why, for the record.
+             */
+            reason?: string | null;
+            selector: components["schemas"]["DeliverySelector"];
+        };
+        /**
          * DeadLetterResponse
          * @description One dead letter with all its details.
          */
@@ -1890,6 +2198,255 @@ export interface components {
             worker: string;
         };
         /**
+         * DeliveryDetail
+         * @description One message in a queue with all its details, and the reason why it is not handled yet.
+         */
+        DeliveryDetail: {
+            /** @description How many of its queue are due before it; null: it is not queued. */
+            ahead_count: components["schemas"]["Total"] | null;
+            /**
+             * Attempt
+             * @description The attempt that is next, or running.
+             */
+            attempt: number;
+            /**
+             * Begins In Seconds
+             * @description Until those are handled, at the rate of the last five minutes.
+             */
+            begins_in_seconds: number | null;
+            /** @description In an ordered queue: the one that must be handled first. */
+            blocked_by: components["schemas"]["EarlierDelivery"] | null;
+            /**
+             * Body
+             * @description The body as text, masked unless it was asked to be revealed; null for what is no text.
+             */
+            body: string | null;
+            /**
+             * Body Base64
+             * @description Revealed, of a body that is no text.
+             */
+            body_base64: string | null;
+            /** Content Type */
+            content_type: string | null;
+            /**
+             * Crash Count
+             * @description Workers that died with it, or lost their lease.
+             */
+            crash_count: number;
+            /**
+             * Created At
+             * @description Null for a time that no calendar holds.
+             */
+            created_at: string | null;
+            /**
+             * Due At
+             * @description When it is due; of one in flight, when its lease ends unless it is renewed.
+             */
+            due_at: string | null;
+            /** Exchange */
+            exchange: string;
+            /** Expires At */
+            expires_at: string | null;
+            /**
+             * Failures
+             * @description Its failed attempts so far: the first, and the latest.
+             */
+            failures: components["schemas"]["FailureResponse"][];
+            /** Headers */
+            headers: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Hint
+             * @description What to do about it.
+             */
+            hint: string | null;
+            /**
+             * Id
+             * @description The number of its row.
+             */
+            id: string;
+            /** @description What the latest attempt failed with. */
+            last_error: components["schemas"]["Error"] | null;
+            /**
+             * Leased At
+             * @description Since when its worker has it, by that one's clock.
+             */
+            leased_at: string | null;
+            /** @description Null: it is not in flight, or its worker does not report. */
+            leased_by: components["schemas"]["LeaseHolder"] | null;
+            /** Masked */
+            masked: boolean;
+            /** Message Id */
+            message_id: string;
+            /** Ordering Key */
+            ordering_key: string | null;
+            /**
+             * Preview
+             * @description The beginning of the body, masked; what else it is, and how large.
+             */
+            preview: string;
+            /** Queue */
+            queue: string;
+            /**
+             * Reason
+             * @description Why it is not handled yet, and what happens next.
+             */
+            reason: string;
+            /** Requeue Count */
+            requeue_count: number;
+            /**
+             * Root Id
+             * @description The id of the message that its chain began with.
+             */
+            root_id: string | null;
+            /** Routing Key */
+            routing_key: string;
+            /**
+             * Size
+             * @description Bytes of the body.
+             */
+            size: number;
+            /**
+             * State
+             * @description `queued`: due; `in_flight`: a worker has it; `retrying`: an attempt failed, and the next one is later; `postponed`: it is later for another reason, such as an earlier message of its ordering key.
+             * @enum {string}
+             */
+            state: "queued" | "in_flight" | "retrying" | "postponed";
+            /** Tracking Ids */
+            tracking_ids: string[];
+        };
+        /**
+         * DeliveryFilters
+         * @description What a delivery must fit, all of it.
+         */
+        DeliveryFilters: {
+            /**
+             * Message Id
+             * @description The id of its message.
+             */
+            message_id?: string | null;
+            /**
+             * Ordering Key
+             * @description Its ordering key.
+             */
+            ordering_key?: string | null;
+            /**
+             * Queue
+             * @description The queue that it is in.
+             */
+            queue: string;
+            /**
+             * Routing Key
+             * @description Its routing key.
+             */
+            routing_key?: string | null;
+            /**
+             * State
+             * @description Where it is.
+             */
+            state?: ("queued" | "in_flight" | "retrying" | "postponed") | null;
+        };
+        /**
+         * DeliveryPage
+         * @description Part of the list, those first that are due first.
+         */
+        DeliveryPage: {
+            /** Items */
+            items: components["schemas"]["DeliverySummary"][];
+            /**
+             * Next
+             * @description Pass it as `cursor` to get the next page; null at the end.
+             */
+            next: string | null;
+            /**
+             * Previous
+             * @description Pass it as `cursor` to get the previous page; null at the beginning.
+             */
+            previous: string | null;
+            /** @description With `total=true` only. */
+            total: components["schemas"]["Total"] | null;
+        };
+        /**
+         * DeliverySelector
+         * @description Which messages in queues to change: either ids or a filter.
+         */
+        DeliverySelector: {
+            filter?: components["schemas"]["DeliveryFilters"] | null;
+            /** Ids */
+            ids?: number[] | null;
+        };
+        /**
+         * DeliverySummary
+         * @description A message in a queue, without its body.
+         */
+        DeliverySummary: {
+            /**
+             * Attempt
+             * @description The attempt that is next, or running.
+             */
+            attempt: number;
+            /** Content Type */
+            content_type: string | null;
+            /**
+             * Crash Count
+             * @description Workers that died with it, or lost their lease.
+             */
+            crash_count: number;
+            /**
+             * Created At
+             * @description Null for a time that no calendar holds.
+             */
+            created_at: string | null;
+            /**
+             * Due At
+             * @description When it is due; of one in flight, when its lease ends unless it is renewed.
+             */
+            due_at: string | null;
+            /** Exchange */
+            exchange: string;
+            /** Expires At */
+            expires_at: string | null;
+            /**
+             * Id
+             * @description The number of its row.
+             */
+            id: string;
+            /** @description What the latest attempt failed with. */
+            last_error: components["schemas"]["Error"] | null;
+            /** Message Id */
+            message_id: string;
+            /** Ordering Key */
+            ordering_key: string | null;
+            /**
+             * Preview
+             * @description The beginning of the body, masked; what else it is, and how large.
+             */
+            preview: string;
+            /** Queue */
+            queue: string;
+            /** Requeue Count */
+            requeue_count: number;
+            /**
+             * Root Id
+             * @description The id of the message that its chain began with.
+             */
+            root_id: string | null;
+            /** Routing Key */
+            routing_key: string;
+            /**
+             * Size
+             * @description Bytes of the body.
+             */
+            size: number;
+            /**
+             * State
+             * @description `queued`: due; `in_flight`: a worker has it; `retrying`: an attempt failed, and the next one is later; `postponed`: it is later for another reason, such as an earlier message of its ordering key.
+             * @enum {string}
+             */
+            state: "queued" | "in_flight" | "retrying" | "postponed";
+        };
+        /**
          * DeliveryWait
          * @description Why a delivery waits.
          */
@@ -1998,6 +2555,21 @@ export interface components {
              * @description What to think of before.
              */
             warnings: string[];
+        };
+        /**
+         * EarlierDelivery
+         * @description The first delivery of the same ordering key.
+         */
+        EarlierDelivery: {
+            /** Id */
+            id: string;
+            /** Message Id */
+            message_id: string;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "queued" | "in_flight" | "retrying" | "postponed";
         };
         /**
          * EarlierMessage
@@ -2276,6 +2848,20 @@ export interface components {
             reason: string;
         };
         /**
+         * LeaseHolder
+         * @description The worker that has it.
+         */
+        LeaseHolder: {
+            /** Component Id */
+            component_id: string;
+            /** Host */
+            host: string;
+            /** Name */
+            name: string;
+            /** Process Id */
+            process_id: number;
+        };
+        /**
          * Liveness
          * @description The process answers.
          */
@@ -2431,6 +3017,11 @@ export interface components {
             target_queue: string | null;
             /** Tracking Ids */
             tracking_ids: string[];
+            /**
+             * Version
+             * @description Changes with the routing key, the body and the headers; an edit names it.
+             */
+            version: number;
         };
         /**
          * MessageDelivery
@@ -2449,6 +3040,49 @@ export interface components {
             queue: string;
             /** Recorded At */
             recorded_at: string | null;
+        };
+        /**
+         * MessageEditRequest
+         * @description Another routing key, body or headers, or several of them, for one message that was read at `version`.
+         */
+        MessageEditRequest: {
+            /**
+             * Body
+             * @description The new body; left out, it stays as it is.
+             */
+            body?: unknown;
+            /**
+             * Encoding
+             * @description What `body` is.
+             * @default json
+             * @enum {string}
+             */
+            encoding: "json" | "text" | "base64";
+            /**
+             * Force
+             * @description Also a body that a consumer's schema refuses.
+             * @default false
+             */
+            force: boolean;
+            /** Headers */
+            headers?: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Reason
+             * @description Why, for the record.
+             */
+            reason?: string | null;
+            /**
+             * Routing Key
+             * @description Null: as it is.
+             */
+            routing_key?: string | null;
+            /**
+             * Version
+             * @description The `version` that the dead letter was read at.
+             */
+            version: number;
         };
         /**
          * MessagePage
@@ -2477,6 +3111,15 @@ export interface components {
             states: components["schemas"]["StateCounts"] | null;
             /** @description With `total=true` only. */
             total: components["schemas"]["Total"] | null;
+        };
+        /**
+         * MessageSelector
+         * @description Which messages of the outbox to change: either ids or a filter.
+         */
+        MessageSelector: {
+            filter?: components["schemas"]["WaitingFilters"] | null;
+            /** Ids */
+            ids?: number[] | null;
         };
         /**
          * MessageState
@@ -3041,7 +3684,7 @@ export interface components {
             read_audit: boolean;
             /**
              * Repair
-             * @description Requeue, discard, restore, run operations, set notes.
+             * @description Requeue, discard, restore, run operations, set notes, change what waits.
              */
             repair: boolean;
             /**
@@ -3113,6 +3756,61 @@ export interface components {
             type: string;
         } & {
             [key: string]: unknown;
+        };
+        /**
+         * PublishRequest
+         * @description A message to be published as an application would, such as an event to try a consumer with.
+         */
+        PublishRequest: {
+            /**
+             * Body
+             * @description A JSON value; with another `encoding` the text, or the base64 of the bytes.
+             */
+            body: unknown;
+            /**
+             * Due At
+             * @description When it is sent; null: now.
+             */
+            due_at?: string | null;
+            /**
+             * Encoding
+             * @description What `body` is.
+             * @default json
+             * @enum {string}
+             */
+            encoding: "json" | "text" | "base64";
+            /**
+             * Force
+             * @description Also a body that a consumer's schema refuses.
+             * @default false
+             */
+            force: boolean;
+            /** Headers */
+            headers?: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Ordering Key
+             * @description Sent after those of the same key.
+             */
+            ordering_key?: string | null;
+            /**
+             * Reason
+             * @description Why, for the record.
+             */
+            reason?: string | null;
+            /** Routing Key */
+            routing_key: string;
+        };
+        /**
+         * PublishedMessage
+         * @description What was published.
+         */
+        PublishedMessage: {
+            /** Message Id */
+            message_id: string;
+            /** Routing Key */
+            routing_key: string;
         };
         /**
          * Quantiles
@@ -3217,7 +3915,7 @@ export interface components {
             /** Consumers */
             consumers: components["schemas"]["QueueConsumer"][];
             /** @description Open dead letters. */
-            dead_letter_count: components["schemas"]["Counted"] | null;
+            dead_letter_count: components["schemas"]["Total"] | null;
             /**
              * Drained In Seconds
              * @description Time until nothing waits, at these rates; null: never at these rates, or no data.
@@ -3273,6 +3971,12 @@ export interface components {
             queued: components["schemas"]["Counted"] | null;
             /** @description To be handled again later; RabbitMQ keeps these in delay queues. */
             retrying: components["schemas"]["Counted"] | null;
+            /**
+             * State
+             * @description The worst that is known of it: a finding that is an error, then a pause, then other findings. `behind`: its messages wait for too long; `deep`: too many wait; `failing`: its consumer pauses itself because the handler fails; `misconfigured`: its limits or bindings are wrong.
+             * @enum {string}
+             */
+            state: "ok" | "paused" | "no_consumer" | "behind" | "deep" | "failing" | "misconfigured" | "missing";
             /** Step Seconds */
             step_seconds: number;
             /** Step Starts At */
@@ -3335,7 +4039,7 @@ export interface components {
             /** Consumers */
             consumers: components["schemas"]["QueueConsumer"][];
             /** @description Open dead letters. */
-            dead_letter_count: components["schemas"]["Counted"] | null;
+            dead_letter_count: components["schemas"]["Total"] | null;
             /**
              * Drained In Seconds
              * @description Time until nothing waits, at these rates; null: never at these rates, or no data.
@@ -3391,6 +4095,12 @@ export interface components {
             queued: components["schemas"]["Counted"] | null;
             /** @description To be handled again later; RabbitMQ keeps these in delay queues. */
             retrying: components["schemas"]["Counted"] | null;
+            /**
+             * State
+             * @description The worst that is known of it: a finding that is an error, then a pause, then other findings. `behind`: its messages wait for too long; `deep`: too many wait; `failing`: its consumer pauses itself because the handler fails; `misconfigured`: its limits or bindings are wrong.
+             * @enum {string}
+             */
+            state: "ok" | "paused" | "no_consumer" | "behind" | "deep" | "failing" | "misconfigured" | "missing";
         };
         /**
          * Rates
@@ -3514,6 +4224,45 @@ export interface components {
             requeued_by: string;
         };
         /**
+         * RescheduleRequest
+         * @description Makes messages due at another time, or gives them another priority, or both.
+         */
+        RescheduleRequest: {
+            /**
+             * Confirm Token
+             * @description Of the dry run of the same request.
+             */
+            confirm_token?: string | null;
+            /**
+             * Dry Run
+             * @description Say what would be done, and do nothing.
+             * @default false
+             */
+            dry_run: boolean;
+            /**
+             * Due At
+             * @description When they are due; null: as it is. A past time means now.
+             */
+            due_at?: string | null;
+            /**
+             * Max Items
+             * @description At most so many, the first in their order.
+             * @default 10000
+             */
+            max_items: number;
+            /**
+             * Priority
+             * @description Ahead of all with a lower one; null: as it is.
+             */
+            priority?: number | null;
+            /**
+             * Reason
+             * @description Why, for the record.
+             */
+            reason?: string | null;
+            selector: components["schemas"]["MessageSelector"];
+        };
+        /**
          * RestoreRequest
          * @description Opens discarded dead letters again.
          */
@@ -3591,6 +4340,35 @@ export interface components {
             delays_seconds: number[];
         };
         /**
+         * RetryRequest
+         * @description Makes deliveries due now that wait for their next attempt.
+         */
+        RetryRequest: {
+            /**
+             * Confirm Token
+             * @description Of the dry run of the same request.
+             */
+            confirm_token?: string | null;
+            /**
+             * Dry Run
+             * @description Say what would be done, and do nothing.
+             * @default false
+             */
+            dry_run: boolean;
+            /**
+             * Max Items
+             * @description At most so many, the first in their order.
+             * @default 10000
+             */
+            max_items: number;
+            /**
+             * Reason
+             * @description Why, for the record.
+             */
+            reason?: string | null;
+            selector: components["schemas"]["DeliverySelector"];
+        };
+        /**
          * Role
          * @description A viewer reads; an operator also repairs, pauses and reveals masked values; an admin also deletes for good.
          * @enum {string}
@@ -3641,6 +4419,47 @@ export interface components {
             size: number;
         };
         /**
+         * SearchResponse
+         * @description What fits, exact ids first.
+         */
+        SearchResponse: {
+            /**
+             * Incomplete
+             * @description What could not be looked for in time, or while something is unavailable.
+             */
+            incomplete: ("message" | "delivery" | "dead_letter" | "chain" | "queue" | "routing_key" | "component")[];
+            /** Items */
+            items: components["schemas"]["SearchResult"][];
+        };
+        /**
+         * SearchResult
+         * @description Something that fits, and how to ask for it.
+         */
+        SearchResult: {
+            /**
+             * Detail
+             * @description Its state, and what sets it apart.
+             */
+            detail: string;
+            /**
+             * Id
+             * @description What its own endpoint takes: an id, a number, or a name.
+             */
+            id: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "message" | "delivery" | "dead_letter" | "chain" | "queue" | "routing_key" | "component";
+            /**
+             * Queue
+             * @description The queue that it is in, or failed in.
+             */
+            queue: string | null;
+            /** Title */
+            title: string;
+        };
+        /**
          * Selector
          * @description Which dead letters to change: exactly one of the three. Without a status a filter matches what the action applies to.
          */
@@ -3655,13 +4474,47 @@ export interface components {
             ids?: (string | number)[];
         } & (unknown | unknown | unknown);
         /**
+         * SendNowRequest
+         * @description Makes messages due now, whatever they wait for: a time, a queue, or an earlier attempt.
+         */
+        SendNowRequest: {
+            /**
+             * Confirm Token
+             * @description Of the dry run of the same request.
+             */
+            confirm_token?: string | null;
+            /**
+             * Dry Run
+             * @description Say what would be done, and do nothing.
+             * @default false
+             */
+            dry_run: boolean;
+            /**
+             * Max Items
+             * @description At most so many, the first in their order.
+             * @default 10000
+             */
+            max_items: number;
+            /**
+             * Priority
+             * @description Ahead of all with a lower one; null: as it is.
+             */
+            priority?: number | null;
+            /**
+             * Reason
+             * @description Why, for the record.
+             */
+            reason?: string | null;
+            selector: components["schemas"]["MessageSelector"];
+        };
+        /**
          * SeriesResponse
          * @description What happened, step by step, all processes together.
          */
         SeriesResponse: {
             /**
              * Backlog
-             * @description The highest that was measured; not by group.
+             * @description The highest number of unsent messages that was measured; of a queue, of those that wait for a worker.
              */
             backlog: (number | null)[];
             /**
@@ -3705,7 +4558,7 @@ export interface components {
             latency_seconds: components["schemas"]["Quantiles"];
             /**
              * Oldest Age Seconds
-             * @description The highest age of the oldest due message; not by group.
+             * @description The highest age of the oldest due message, in the outbox or in the queue; RabbitMQ reports none.
              */
             oldest_age_seconds: (number | null)[];
             /**
@@ -4035,6 +4888,52 @@ export interface components {
          * @enum {string}
          */
         WaitReason: "paused" | "no_consumer" | "retry" | "behind" | "next";
+        /**
+         * WaitingFilters
+         * @description Which messages of the outbox: those in one state that fit all else.
+         */
+        WaitingFilters: {
+            /**
+             * Created After
+             * @description Written then or later.
+             */
+            created_after?: string | null;
+            /**
+             * Created Before
+             * @description Written before.
+             */
+            created_before?: string | null;
+            /**
+             * Message Id
+             * @description Its own id.
+             */
+            message_id?: string | null;
+            /**
+             * Ordering Key
+             * @description Its ordering key; those of one are listed in their order.
+             */
+            ordering_key?: string | null;
+            /**
+             * Routing Key
+             * @description Its routing key; with `*` at the end, how it begins.
+             */
+            routing_key?: string | null;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "pending" | "scheduled" | "held" | "stalled" | "blocked" | "retrying";
+            /**
+             * Target Queue
+             * @description The one queue that it is for.
+             */
+            target_queue?: string | null;
+            /**
+             * Tracking Id
+             * @description Its id, or that of one of its causes.
+             */
+            tracking_id?: string | null;
+        };
         /**
          * WorkerStart
          * @description A worker that began to consume the queue.
@@ -4471,6 +5370,455 @@ export interface operations {
             };
             /** @description `forbidden`: The role does not allow this */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid_request`: Invalid request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    outbox_deliveries_list: {
+        parameters: {
+            query: {
+                /** @description At most so many items. */
+                limit?: number;
+                /** @description `next` or `previous` of a page before; with its filter. */
+                cursor?: string | null;
+                /** @description Whether to count all, up to 10,000. */
+                total?: boolean;
+                /** @description The queue that it is in. */
+                queue: string;
+                /** @description Where it is. */
+                state?: ("queued" | "in_flight" | "retrying" | "postponed") | null;
+                /** @description Its routing key. */
+                routing_key?: string | null;
+                /** @description Its ordering key. */
+                ordering_key?: string | null;
+                /** @description The id of its message. */
+                message_id?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeliveryPage"];
+                };
+            };
+            /** @description `invalid_cursor`: Invalid cursor or `cursor_mismatch`: The cursor belongs to another filter or order */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `unauthenticated`: Authentication required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `not_supported`: The broker does not support this */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid_request`: Invalid request or `filter_too_broad`: The filter would take too long */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    outbox_deliveries_dead_letter: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Your name for this change: asked for again within a day, it is answered again and not done again. */
+                "Idempotency-Key"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DeadLetterRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangeResponse"] | components["schemas"]["ChangePlan"];
+                };
+            };
+            /** @description `unauthenticated`: Authentication required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this or `cross_site`: The request comes from another site or `read_only`: This installation is read-only */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `body_too_slow`: The request body arrived too slowly */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `not_supported`: The broker does not support this or `request_running`: The same request is still running */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `body_too_large`: The request body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid_request`: Invalid request or `filter_too_broad`: The filter would take too long or `key_reused`: The idempotency key was used for another request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `confirmation_required`: A dry run is required first */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    outbox_deliveries_retry: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Your name for this change: asked for again within a day, it is answered again and not done again. */
+                "Idempotency-Key"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RetryRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangeResponse"] | components["schemas"]["ChangePlan"];
+                };
+            };
+            /** @description `unauthenticated`: Authentication required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this or `cross_site`: The request comes from another site or `read_only`: This installation is read-only */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `body_too_slow`: The request body arrived too slowly */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `not_supported`: The broker does not support this or `request_running`: The same request is still running */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `body_too_large`: The request body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid_request`: Invalid request or `filter_too_broad`: The filter would take too long or `key_reused`: The idempotency key was used for another request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `confirmation_required`: A dry run is required first */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    outbox_deliveries_show: {
+        parameters: {
+            query?: {
+                /** @description Show what is masked. For operators, and written to the audit. */
+                reveal?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description The number of its row. */
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeliveryDetail"];
+                };
+            };
+            /** @description `unauthenticated`: Authentication required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this or `cross_site`: The request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `not_found`: Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `not_supported`: The broker does not support this */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -5361,8 +6709,6 @@ export interface operations {
                 cursor?: string | null;
                 /** @description Whether to count all, up to 10,000. */
                 total?: boolean;
-                /** @description Where it is. */
-                state?: components["schemas"]["MessageState"] | null;
                 /** @description Its routing key; with `*` at the end, how it begins. */
                 routing_key?: string | null;
                 /** @description Its ordering key; those of one are listed in their order. */
@@ -5377,6 +6723,8 @@ export interface operations {
                 created_after?: string | null;
                 /** @description Written before. */
                 created_before?: string | null;
+                /** @description Where it is. */
+                state?: components["schemas"]["MessageState"] | null;
             };
             header?: never;
             path?: never;
@@ -5424,6 +6772,473 @@ export interface operations {
             };
             /** @description `invalid_request`: Invalid request or `filter_too_broad`: The filter would take too long */
             422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    outbox_messages_publish: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Your name for this change: asked for again within a day, it is answered again and not done again. */
+                "Idempotency-Key"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PublishRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PublishedMessage"];
+                };
+            };
+            /** @description `unauthenticated`: Authentication required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this or `cross_site`: The request comes from another site or `read_only`: This installation is read-only */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `body_too_slow`: The request body arrived too slowly */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `request_running`: The same request is still running */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `body_too_large`: The request body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid_request`: Invalid request or `invalid_edit`: The edited message is invalid or `header_locked`: The header is reserved or `key_reused`: The idempotency key was used for another request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    outbox_messages_cancel: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Your name for this change: asked for again within a day, it is answered again and not done again. */
+                "Idempotency-Key"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CancelRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangeResponse"] | components["schemas"]["ChangePlan"];
+                };
+            };
+            /** @description `unauthenticated`: Authentication required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this or `cross_site`: The request comes from another site or `read_only`: This installation is read-only */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `body_too_slow`: The request body arrived too slowly */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `request_running`: The same request is still running */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `body_too_large`: The request body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid_request`: Invalid request or `filter_too_broad`: The filter would take too long or `key_reused`: The idempotency key was used for another request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `confirmation_required`: A dry run is required first */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    outbox_messages_reschedule: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Your name for this change: asked for again within a day, it is answered again and not done again. */
+                "Idempotency-Key"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RescheduleRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangeResponse"] | components["schemas"]["ChangePlan"];
+                };
+            };
+            /** @description `unauthenticated`: Authentication required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this or `cross_site`: The request comes from another site or `read_only`: This installation is read-only */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `body_too_slow`: The request body arrived too slowly */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `request_running`: The same request is still running */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `body_too_large`: The request body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid_request`: Invalid request or `filter_too_broad`: The filter would take too long or `key_reused`: The idempotency key was used for another request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `confirmation_required`: A dry run is required first */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    outbox_messages_send_now: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Your name for this change: asked for again within a day, it is answered again and not done again. */
+                "Idempotency-Key"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SendNowRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangeResponse"] | components["schemas"]["ChangePlan"];
+                };
+            };
+            /** @description `unauthenticated`: Authentication required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this or `cross_site`: The request comes from another site or `read_only`: This installation is read-only */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `body_too_slow`: The request body arrived too slowly */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `request_running`: The same request is still running */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `body_too_large`: The request body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid_request`: Invalid request or `filter_too_broad`: The filter would take too long or `key_reused`: The idempotency key was used for another request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `confirmation_required`: A dry run is required first */
+            428: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -5514,6 +7329,125 @@ export interface operations {
                 };
             };
             /** @description `invalid_request`: Invalid request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    outbox_messages_edit: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The number of its row. */
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MessageEditRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Message"];
+                };
+            };
+            /** @description `unauthenticated`: Authentication required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this or `cross_site`: The request comes from another site or `read_only`: This installation is read-only */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `not_found`: Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `body_too_slow`: The request body arrived too slowly */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `conflict`: The state does not allow this or `version_conflict`: It was changed in the meantime */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `body_too_large`: The request body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid_request`: Invalid request or `invalid_edit`: The edited message is invalid or `header_locked`: The header is reserved */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6834,6 +8768,87 @@ export interface operations {
             };
             /** @description `body_too_large`: The request body is too large */
             413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid_request`: Invalid request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    outbox_search: {
+        parameters: {
+            query: {
+                /** @description What is looked for. */
+                q: string;
+                /** @description At most so many of a kind. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SearchResponse"];
+                };
+            };
+            /** @description `unauthenticated`: Authentication required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -5,7 +5,7 @@ import { useOpenLetters } from "~/api/overview";
 import { inOneLine } from "~/api/problems";
 import { session, useLogOut } from "~/api/session";
 import { count } from "~/lib/format";
-import { useShortcuts } from "~/lib/keyboard";
+import { COMMAND_K, useShortcuts } from "~/lib/keyboard";
 import * as texts from "~/texts/app";
 import { announce, Badge, Button, Icon, IconButton } from "~/ui";
 import { Live } from "./Live";
@@ -25,6 +25,7 @@ export function Shell({ children }: { children: ReactNode }) {
   const [help, setHelp] = useState(false);
   useShortcuts(texts.everywhere, [
     { keys: "?", label: texts.listShortcuts, run: () => setHelp(true) },
+    { keys: COMMAND_K, label: texts.goTo(texts.search), run: () => navigate("/search") },
     ...PAGES.map(({ key, name, paths }) => ({
       keys: `g ${key}`,
       label: texts.goTo(name),
@@ -92,7 +93,9 @@ function useFocusOnArrival(page: string, ready: boolean): void {
     if (!ready || before.current === page) return;
     before.current = page;
     window.scrollTo(0, 0);
-    return whenTitled((title) => title.focus({ preventScroll: true }));
+    return whenTitled((title) =>
+      (document.querySelector<HTMLElement>("[data-arrival]") ?? title).focus({ preventScroll: true }),
+    );
   }, [page, ready]);
 }
 

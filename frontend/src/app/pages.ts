@@ -23,6 +23,13 @@ export const PAGES: readonly PageEntry[] = [
     page: lazy(() => import("~/pages/overview/Overview")),
   },
   {
+    paths: ["/search"],
+    name: texts.search,
+    icon: "search",
+    key: "f",
+    page: lazy(() => import("~/pages/search/Search")),
+  },
+  {
     paths: ["/queues"],
     name: texts.queues,
     icon: "queues",

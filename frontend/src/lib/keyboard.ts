@@ -39,11 +39,21 @@ export function useShortcuts(group: string, shortcuts: readonly Shortcut[], enab
 }
 
 const SECOND_KEY_WITHIN = 1500;
+/** The one shortcut that also works while something is typed. */
+export const COMMAND_K = "⌘K";
 
 /** Hears keys until the returned function is called. */
 export function listen(target: Document = document): () => void {
   let first: { key: string; at: number } | undefined;
   function heard(event: KeyboardEvent): void {
+    if ((event.ctrlKey || event.metaKey) && event.key === "k" && !inDialog(event.target)) {
+      event.preventDefault();
+      offered
+        .get()
+        .find(({ keys }) => keys === COMMAND_K)
+        ?.run(event);
+      return;
+    }
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
     if (isTyping(event.target) || inDialog(event.target)) return;
     if (event.key === "Enter" && isPressed(event.target)) return;

@@ -27,6 +27,7 @@ export const readOnlySuffix = ", read-only";
 export const logOut = "Log out";
 export const shortcutsTitle = "Keyboard shortcuts";
 export const overview = "Overview";
+export const search = "Search";
 export const queues = "Queues";
 export const messages = "Messages";
 export const deadLetters = "Dead letters";

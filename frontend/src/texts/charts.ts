@@ -10,6 +10,7 @@ export const dashed = "Dashed: current interval, still filling.";
 export const hideTable = "Hide table";
 export const showTable = "Show table";
 export const charts = "Charts";
+export const history = "History";
 export const zoomOut = "Zoom out";
 export const showLast = (range: string) => `Show the last ${range}`;
 export const widest = "This is the longest range.";

@@ -21,7 +21,6 @@ export const onePaused = (scope: string, name: string) => `The ${scope} ${name} 
 export const allPaused = (scope: string) => `All ${scope}s are paused`;
 
 // Charts
-export const overTime = "History";
 export const backlogChart = "Backlog and oldest age";
 export const throughputChart = "Throughput";
 export const backlog = "Backlog";

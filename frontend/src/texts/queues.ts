@@ -41,19 +41,15 @@ export const living = (count: number) => number(count);
 export const lost = (count: number) => `${number(count)} lost`;
 
 // States
-export const ok = "OK";
-export const missing = "does not exist";
-export const paused = "paused";
-export const noConsumer = "no consumer";
-export const findings: Readonly<Record<string, string>> = {
-  queue_late: "behind",
-  queue_deep: "deep",
-  consumer_failing: "failing",
-  queue_without_consumer: "no consumer",
-  subscription_without_consumer: "no consumer",
-  queue_missing: "does not exist",
-  queue_limit: "may lose messages",
-  old_binding: "old binding",
+export const states = {
+  ok: "OK",
+  paused: "paused",
+  no_consumer: "no consumer",
+  behind: "behind",
+  deep: "deep",
+  failing: "failing",
+  misconfigured: "misconfigured",
+  missing: "does not exist",
 };
 
 // One queue
@@ -82,7 +78,11 @@ export const problems = "Problems";
 export const since = "since";
 
 // Charts
-export const overTime = "History";
+export const depthChart = "Queued and oldest age";
+export const depthLabel = "Queued messages and oldest age over time";
+export const depthMeaning = "Most messages that waited for a worker in the interval";
+export const oldestMeaning = "Longest that the first of them had been due; RabbitMQ reports no ages";
+export const noDepth = "No worker measured the queue in this period.";
 export const throughput = "Throughput and failures";
 export const throughputLabel = "Messages per second over time";
 export const handled = "Handled";

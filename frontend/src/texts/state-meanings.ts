@@ -10,6 +10,7 @@ export const stateMeanings: Record<string, string> = {
   parked: "It cannot be sent and needs attention.",
   sent: "The broker confirmed it.",
   queued: "Waits for a worker.",
+  postponed: "Due later, such as after an earlier message of its ordering key.",
   in_flight: "A worker is handling it.",
   processed: "A handler completed it.",
   retried: "The attempt failed and was followed by a retry.",

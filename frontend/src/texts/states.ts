@@ -10,6 +10,7 @@ export const states: Record<string, string> = {
   parked: "parked",
   sent: "sent",
   queued: "queued",
+  postponed: "postponed",
   in_flight: "in flight",
   processed: "processed",
   retried: "retried",

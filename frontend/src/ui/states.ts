@@ -23,6 +23,7 @@ const STYLES: Record<string, Style> = {
   parked: { tone: "bad" },
   sent: { tone: "good" },
   queued: { tone: "info", icon: "messages" },
+  postponed: { tone: "warn", icon: "clock" },
   in_flight: { tone: "info", icon: "play" },
   processed: { tone: "good" },
   retried: { tone: "warn", icon: "operations" },

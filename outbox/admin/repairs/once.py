@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Annotated, assert_never
+from typing import Annotated, Any, Protocol, assert_never
 
-from fastapi import Header
+from fastapi import Header, Response
 
 from outbox.admin.access import RequestContext
 from outbox.admin.problems import Code, Problem
@@ -20,6 +20,9 @@ from outbox.postgres.pool import Connection
 from outbox.postgres.queries import TableName, queries
 from outbox.postgres.schema.objects import satellite_names
 
+REPLAYED = "idempotency-replayed"
+"""Header of an answer that was given before."""
+JSON = "application/json"
 GOOD_FOR = timedelta(minutes=15)
 """How long a token may be used."""
 
@@ -86,6 +89,12 @@ class Answer:
     status: int
     headers: Mapping[str, str]
     body: bytes
+
+
+def respond(answer: Answer, *, replayed: bool = False) -> Response:
+    """`answer` as it is sent; `replayed`: it was given before."""
+    headers = {**answer.headers, **({REPLAYED: "true"} if replayed else {})}
+    return Response(answer.body, answer.status, headers, JSON)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,9 +183,22 @@ class IdempotencyLock:
             raise Problem(Code.REQUEST_RUNNING, _BUSY, headers={"retry-after": "1"})
 
 
+class Repeatable(Protocol):
+    """A request that is done once, however often it comes."""
+
+    @property
+    def action(self) -> str:
+        """What is asked for."""
+        ...
+
+    def model_dump(self, *, exclude_unset: bool) -> dict[str, Any]:
+        """All that was said of it."""
+        ...
+
+
 @asynccontextmanager
 async def idempotency_lock(
-    context: RequestContext, key: str | None, change: Change
+    context: RequestContext, key: str | None, change: Repeatable
 ) -> AsyncIterator[IdempotencyLock | Answer | None]:
     """The key, held for the block; the answer, if there is one already; None without a key.
 

@@ -174,13 +174,32 @@ class EditRequest(Request):
 
 
 class Change(Request):
-    """What every change takes. The fields of the selector may stand next to the others, instead of in `selector`."""
+    """What every change takes."""
 
-    selector: Selector
-    max_items: Annotated[int | None, Field(ge=1, le=MOST_ITEMS, description="At most so many, the oldest.")] = None
     reason: Annotated[LongText | None, Field(max_length=2_000, description="Why, for the record.")] = None
     dry_run: Annotated[bool, Field(description="Say what would be done, and do nothing.")] = False
     confirm_token: Annotated[Text | None, Field(max_length=200, description="Of the dry run of the same request.")] = None
+
+    @property
+    def action(self) -> str:
+        """What is to be done."""
+        raise AssertionError("each change says it")
+
+    @property
+    def needs_token(self) -> bool:
+        """Whether a dry run must come first."""
+        raise AssertionError("each change says it")
+
+    def scope(self) -> Mapping[str, Any]:
+        """What a dry run is about: a token is good for requests that agree in this."""
+        raise AssertionError("each change says it")
+
+
+class Repair(Change):
+    """A change of dead letters. The fields of the selector may stand next to the others, instead of in `selector`."""
+
+    selector: Selector
+    max_items: Annotated[int | None, Field(ge=1, le=MOST_ITEMS, description="At most so many, the oldest.")] = None
 
     @model_validator(mode="before")
     @classmethod
@@ -212,7 +231,7 @@ class Change(Request):
         return {"action": self.action, "selector": repr(self.selector.meant())} | self.model_dump(include=fields)
 
 
-class RequeueRequest(Change):
+class RequeueRequest(Repair):
     """Sends dead letters again. More than 100 ids, a filter, a group, a rate or a canary make an operation."""
 
     destination: Annotated[
@@ -304,7 +323,7 @@ class OperationOptions(Model):
         )
 
 
-class DiscardRequest(Change):
+class DiscardRequest(Repair):
     """Puts dead letters aside; with `purge`, deletes those that were discarded, for good."""
 
     purge: Annotated[bool, Field(description="Delete for good what was discarded: takes the role admin and a reason.")] = False
@@ -333,7 +352,7 @@ class DiscardRequest(Change):
         return self
 
 
-class RestoreRequest(Change):
+class RestoreRequest(Repair):
     """Opens discarded dead letters again."""
 
     @property
@@ -419,13 +438,19 @@ async def edit_of(context: RequestContext, request: RequeueRequest) -> Edit | No
     """
     if request.edit is None or request.selector.ids is None:
         return None
-    edit = _read(request.edit)
+    edit = read_edit(request.edit)
     detail = await context.admin.dead_letters.get(request.selector.ids[0])
     if detail is None or detail.letter.status is not DeadLetterStatus.OPEN:
         return edit  # the requeue says so
     require_version(detail.letter, edit)
     if request.edit.has_body and not request.force:
-        await _require_fitting(context, request, detail.letter, edit)
+        letter, queue = detail.letter, detail.letter.queue or None
+        match request.where_to():
+            case ToQueue(named):
+                queue = named
+            case destination if destination == ORIGINAL_ROUTING:
+                queue = None
+        await require_fitting(context, edit, queue=queue, routing_key=letter.routing_key, failed_in=letter.queue)
     return edit
 
 
@@ -439,7 +464,8 @@ def require_version(letter: DeadLetter, edit: Edit) -> None:
         )
 
 
-def _read(request: EditRequest) -> Edit:
+def read_edit(request: EditRequest) -> Edit:
+    """The edit as the library takes it. Raises `header_locked` and `invalid_edit`."""
     for name in request.headers or ():
         if name.lower().startswith(RESERVED_PREFIX):
             raise Problem(Code.HEADER_LOCKED, f"leave out the header {name!r}: {RESERVED_PREFIX}… belongs to the system")
@@ -460,13 +486,19 @@ def _read(request: EditRequest) -> Edit:
     return Edit(version=request.version, body=body, headers=request.headers)
 
 
-async def _require_fitting(context: RequestContext, request: RequeueRequest, letter: DeadLetter, edit: Edit) -> None:
-    """Any of the consumers that live may be the next: the body has to fit one of them."""
+async def require_fitting(
+    context: RequestContext, edit: Edit, *, queue: str | None, routing_key: str, failed_in: str = ""
+) -> None:
+    """Raises `invalid_edit` if the body would be refused where it goes: to `queue`, or to all that the routing key leads to.
+
+    Any of the consumers that live may be the next: the body has to fit one of them. It reached the queue `failed_in` before.
+    """
     async with context.admin.reading("looking for a consumer's schema", for_change=True) as connection:
         known = await components(connection, schema=context.admin.table.schema)
     consumers = [consumer for each in known if each.condition in _AWAKE for consumer in each.consumers]
-    for queue in await _queues(context, request, letter, consumers):
-        schemas: list[Any] = [consumer.get("body") for consumer in consumers if consumer.get("queue") == queue]
+    queues = [queue] if queue is not None else await _bound_queues(context, routing_key, failed_in, consumers)
+    for name in queues:
+        schemas: list[Any] = [consumer.get("body") for consumer in consumers if consumer.get("queue") == name]
         if not schemas or not all(isinstance(schema, dict) for schema in schemas):
             continue  # a consumer takes anything
         body = edit.body.root if isinstance(edit.body, RootModel) else edit.body
@@ -474,23 +506,18 @@ async def _require_fitting(context: RequestContext, request: RequeueRequest, let
             try:
                 body = json.loads(body)
             except (ValueError, RecursionError):
-                raise _refusal(queue, [Misfit("body", "this is not JSON")]) from None
+                raise _refusal(name, [Misfit("body", "this is not JSON")]) from None
         # Most workers of a queue have the same schema.
         different = {json.dumps(schema, sort_keys=True): schema for schema in schemas}
         judged = [await misfits(schema, body) for schema in different.values()]
         if all(judged):
-            raise _refusal(queue, min((each for each in judged if each), key=len))
+            raise _refusal(name, min((each for each in judged if each), key=len))
 
 
-async def _queues(
-    context: RequestContext, request: RequeueRequest, letter: DeadLetter, consumers: Sequence[Mapping[str, Any]]
+async def _bound_queues(
+    context: RequestContext, routing_key: str, failed_in: str, consumers: Sequence[Mapping[str, Any]]
 ) -> Sequence[str]:
-    """Where it goes. Every queue that is bound for the routing key gets it, so it has to fit a consumer of each."""
-    match request.where_to():
-        case ToQueue(queue):
-            return [queue]
-        case destination if destination != ORIGINAL_ROUTING and letter.queue:
-            return [letter.queue]
+    """Every queue that is bound for the routing key gets it, so it has to fit a consumer of each."""
     broker, exchange = context.admin.shared(BrokerView), context.admin.exchange_name
     bindings: Sequence[tuple[str, str]] | None = None
     if broker.kind is BrokerKind.POSTGRESQL:
@@ -503,9 +530,9 @@ async def _queues(
             bindings = None if bound is None else [(each.queue, each.key) for each in bound]
     if bindings is None:
         # Only workers report bindings here. It reached the queue that it died in, which may be bound by hand.
-        named = {str(each.get("queue")) for each in consumers if matches(str(each.get("binding_key")), letter.routing_key)}
-        return sorted(named | {letter.queue} - {""})
-    return sorted({queue for queue, binding_key in bindings if matches(binding_key, letter.routing_key)})
+        named = {str(each.get("queue")) for each in consumers if matches(str(each.get("binding_key")), routing_key)}
+        return sorted(named | {failed_in} - {""})
+    return sorted({queue for queue, binding_key in bindings if matches(binding_key, routing_key)})
 
 
 def _refusal(queue: str, found: Sequence[Misfit]) -> Problem:

@@ -30,20 +30,17 @@ from outbox.admin.repairs.once import (
     idempotency_lock,
     issue_token,
     require_confirmation,
+    respond,
     use,
 )
-from outbox.admin.repairs.requests import Change, DiscardRequest, RequeueRequest, RestoreRequest, edit_of, require_version
+from outbox.admin.repairs.requests import DiscardRequest, Repair, RequeueRequest, RestoreRequest, edit_of, require_version
 from outbox.dead_letters import Action, Edit, ItemOutcome, Operation, OperationItem, Repaired
 from outbox.dead_letters.actions import encode_selector
 from outbox.errors import CountDriftedError, EncodingError
 from outbox.postgres.pool import Connection
 
-REPLAYED = "idempotency-replayed"
-"""Header of an answer that was given before."""
-JSON = "application/json"
 
-
-async def changed(context: RequestContext, change: Change, key: str | None, http: Request) -> Response:
+async def changed(context: RequestContext, change: Repair, key: str | None, http: Request) -> Response:
     """Does what is asked for, once, and answers it."""
     dead_letters, selector, options = context.admin.dead_letters, change.selector.meant(), change.options()
     if change.dry_run:
@@ -52,10 +49,10 @@ async def changed(context: RequestContext, change: Change, key: str | None, http
         planned = {name: options[name] for name in ("destination", "force") if name in options}
         plan = await dead_letters.plan(change.action, selector, max_items=change.max_items, **planned)
         token = await issue_token(context, change, plan.expected)
-        return _response(Answer(200, {}, _encoded(DryRunResponse.of(plan, token, context.admin.masking))))
+        return respond(Answer(200, {}, _encoded(DryRunResponse.of(plan, token, context.admin.masking))))
     async with idempotency_lock(context, key, change) as hold:
         if isinstance(hold, Answer):
-            return _response(hold, replayed=True)
+            return respond(hold, replayed=True)
         confirmation = await require_confirmation(context, change)
         edit = await edit_of(context, change) if isinstance(change, RequeueRequest) else None
         # The path next to the endpoint that was asked, wherever the application and the router are mounted. Servers and
@@ -84,7 +81,7 @@ async def changed(context: RequestContext, change: Change, key: str | None, http
             raise Problem(Code.COUNT_DRIFTED, str(error), expected=error.expected, found=error.found) from None
         except EncodingError as error:
             raise Problem(Code.INVALID_EDIT, str(error)) from None
-        return _response(transaction.answered(repaired))
+        return respond(transaction.answered(repaired))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +89,7 @@ class _ChangeTransaction:
     """What is written in the transaction of a change, and what is answered."""
 
     context: RequestContext
-    change: Change
+    change: Repair
     confirmation: Confirmation | None
     hold: IdempotencyLock | None
     edit: Edit | None
@@ -127,16 +124,11 @@ class _ChangeTransaction:
         return Answer(202, {"location": f"{self.operations}/{answer.id}"}, _encoded(OperationResponse.of(answer)))
 
 
-def _response(answer: Answer, *, replayed: bool = False) -> Response:
-    headers = {**answer.headers, **({REPLAYED: "true"} if replayed else {})}
-    return Response(answer.body, answer.status, headers, JSON)
-
-
 def _encoded(model: BaseModel) -> bytes:
     return model.model_dump_json().encode()
 
 
-def _details(change: Change, answer: Repaired | Operation) -> Mapping[str, Any]:
+def _details(change: Repair, answer: Repaired | Operation) -> Mapping[str, Any]:
     selector = change.selector.meant()
     asked_for = change.model_dump(
         mode="json", exclude={"selector", "reason", "dry_run", "confirm_token", "edit"}, exclude_defaults=True

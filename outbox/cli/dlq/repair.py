@@ -4,7 +4,7 @@ import base64
 import json
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import IO, Any
 
 import click
@@ -135,7 +135,7 @@ async def _repair(client: Client, path: str, change: Mapping[str, Any], given: d
         answer = await _repair_unseen(client, path, change, reason)
     else:
         plan = await client.post(path, {**change, "dry_run": True})
-        _confirm(plan)
+        confirm(plan["action"], plan["count"], "dead letter", lambda: _echo_plan(plan))
         answer = await client.post(path, {**change, "reason": reason, "confirm_token": plan["confirm_token"]})
     if "state" in answer and not given["detach"]:
         answer = await follow(client, answer, quiet=as_json)
@@ -179,14 +179,20 @@ def _edit(body: IO[bytes] | None, headers: IO[str] | None, version: int | None, 
     if body is not None:
         edit |= {"body": base64.b64encode(body.read()).decode(), "encoding": "base64"}
     if headers is not None:
-        try:
-            edit["headers"] = json.load(headers)
-            json.dumps(edit["headers"], allow_nan=False)
-        except (ValueError, RecursionError) as error:
-            raise click.UsageError(f"--headers is not JSON: {error}") from error
-        if not isinstance(edit["headers"], dict):
-            raise click.UsageError("--headers is a JSON object of names and values")
+        edit["headers"] = read_headers(headers)
     return edit
+
+
+def read_headers(file: IO[str]) -> dict[str, Any]:
+    """The headers in `file`. Raises a usage error for what is no JSON object."""
+    try:
+        headers = json.load(file)
+        json.dumps(headers, allow_nan=False)
+    except (ValueError, RecursionError) as error:
+        raise click.UsageError(f"--headers is not JSON: {error}") from error
+    if not isinstance(headers, dict):
+        raise click.UsageError("--headers is a JSON object of names and values")
+    return headers
 
 
 # --- dry runs ------------------------------------------------------------------------------------------------------------
@@ -212,22 +218,23 @@ def _counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{name or 'none'} ({number:,})" for name, number in counts.items())
 
 
-def _confirm(plan: Mapping[str, Any]) -> None:
+def confirm(action: str, number: int, noun: str, show: Callable[[], None], *, prompt: str | None = None) -> None:
     """Returns if a person types how many they mean; ends the command otherwise, also where there is no terminal to ask in."""
-    action, number = plan["action"], plan["count"]
     if not sys.stdin.isatty():
         raise click.UsageError(
-            f"{action} of {counted(number, 'dead letter')} would have to be confirmed, and there is no terminal: "
+            f"{action} of {counted(number, noun)} would have to be confirmed, and there is no terminal: "
             "look at it with --dry-run, and add --yes"
         )
-    _echo_plan(plan)
+    show()
     echo()
     if number == 0:
         raise click.exceptions.Exit(0)
     # Ctrl-C ends what waits for a person. An event loop would only note it, until the answer has come.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        typed = click.prompt(f"Type {number} to {action} them, anything else to leave them", default="", show_default=False)
+        typed = click.prompt(
+            f"Type {number} to {prompt or f'{action} them'}, anything else to leave them", default="", show_default=False
+        )
     finally:
         signal.signal(signal.SIGINT, before)
     if typed.replace(",", "").strip() != str(number):

@@ -350,6 +350,27 @@ select count(*)
 from {dead_letter}
 where queue = $1 and status = 'open'
 
+-- name: queue_depth
+-- How many deliveries of queue $1 are due, counted up to $2, and for how many seconds the first has been.
+select count(*) as ready, extract(epoch from clock_timestamp() - min(available_at))::float8 as oldest
+from (
+    select available_at
+    from {delivery}
+    where queue = $1 and available_at <= now()
+    order by available_at, id
+    limit $2
+) as counted
+
+-- name: queue_depth_estimated
+-- About how many deliveries of queue $1 are due, from $2 pages of the table.
+select (count(*) filter (where queue = $1 and available_at <= now()) * greatest(pages::float8 / $2, 1))::bigint as ready
+from (select pg_relation_size('{delivery}'::regclass) / current_setting('block_size')::integer as pages) as size
+cross join lateral (
+    select queue, available_at
+    from {delivery} tablesample system (least(100.0 * $2 / greatest(size.pages, 1), 100)) repeatable (0)
+) as sampled
+group by pages
+
 -- name: has_queue
 -- What `send` and `hand_over` go by when they look for a message's target queue.
 select exists(select from {subscription} where queue = $1)

@@ -25,7 +25,18 @@ from outbox.errors import (
     TopologyError,
 )
 from outbox.masking import Masking
-from outbox.ports import CONFIRMED, UNROUTABLE, Intake, NotSent, Observer, Receive, Refused, SendResult, Subscription
+from outbox.ports import (
+    CONFIRMED,
+    UNROUTABLE,
+    Intake,
+    NotSent,
+    Observer,
+    QueueDepth,
+    Receive,
+    Refused,
+    SendResult,
+    Subscription,
+)
 from outbox.postgres.deaths import DeadLetterWriter, Storable
 from outbox.postgres.doorbell import PostgresDoorbell, bell_of
 from outbox.postgres.index_positions import ScanStart
@@ -56,6 +67,9 @@ POOL_SIZE = 8
 """Most connections of a pool of our own; the doorbell has two more."""
 SMALLEST_POOL = 4
 """A given pool must have room for the doorbell's two, a claim, and outcomes."""
+DEPTH_COUNTED = 10_000
+"""Due deliveries of a queue that are counted one by one; of more, a part of the table is looked at."""
+DEPTH_PAGES = 500
 STATEMENT_TIMEOUT = timedelta(seconds=20)
 """Longest wait for any single statement of a worker. Shorter than a lease, so that it can be tried again."""
 
@@ -236,28 +250,35 @@ class PostgresBroker:
                     await asyncio.wait([running], timeout=LEAVING_TIMEOUT.total_seconds())
                     running.cancel()
 
+    async def queue_depth(self, queue: str) -> QueueDepth | None:
+        """See `outbox.ports.MeasuresQueues.queue_depth`. More than `DEPTH_COUNTED` are estimated from a part of the table."""
+        ready, oldest = await self._answer("queue_depth", queue, DEPTH_COUNTED)
+        if ready == DEPTH_COUNTED:
+            ready = max(ready, *await self._answer("queue_depth_estimated", queue, DEPTH_PAGES))
+        return QueueDepth(ready, timedelta(seconds=max(oldest or 0.0, 0.0)))
+
     async def count_dead_letters(self, queue: str) -> int:
         """See `outbox.ports.Broker.count_dead_letters`."""
-        count: int = await self._answer("count_dead_letters", queue)
-        return count
+        [count] = await self._answer("count_dead_letters", queue)
+        return int(count)
 
     async def has_queue(self, queue: str) -> bool:
         """See `outbox.ports.Broker.has_queue`."""
         if self._storable.text(queue) != queue:
             return False
-        has_it: bool = await self._answer("has_queue", queue)
-        return has_it
+        [has_it] = await self._answer("has_queue", queue)
+        return bool(has_it)
 
     # --- helpers
 
-    async def _answer(self, name: str, queue: str) -> Any:
-        """The one value that a statement says of a queue."""
+    async def _answer(self, name: str, queue: str, *arguments: Any) -> Any:
+        """The one row that a statement says of a queue."""
         await self.open()
         try:
-            [row] = await self._fetch(name, queue)
+            [row] = await self._fetch(name, queue, *arguments)
         except DatabaseUnavailableError as error:
             raise BrokerUnavailableError(f"nobody can say now what is with {queue!r}: {error}") from error
-        return row[0]
+        return row
 
     @property
     def _opened_pool(self) -> Pool:

@@ -7,13 +7,13 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from operator import itemgetter
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from outbox.core.byte_limits import ByteLimits
-from outbox.core.failures import MOST_FAILURES, FailedAttempt, encode_trail
+from outbox.core.failures import MOST_FAILURES, FailedAttempt, encode_failures
 from outbox.core.outcome import RETURNED, Cause, Dead, DeliveryOutcome, Failure
 from outbox.engine.lifecycle import Pauses
 from outbox.errors import DatabaseUnavailableError, StaleDeliveryError
@@ -22,6 +22,7 @@ from outbox.postgres.claiming import BatchSizes
 from outbox.postgres.deaths import DeadLetterWriter
 from outbox.postgres.index_positions import ScanStart
 from outbox.transports.postgres.delivery import Fetch, FetchInTurn, PostgresDelivery, Ring, Settling
+from outbox.transports.postgres.leases import lease_token
 
 HORIZON_SECONDS = 0.25
 MOST_AHEAD = 5_000
@@ -259,7 +260,7 @@ class PostgresIntake:
         if self._unanswered is not None:
             await self._fetch("unclaim", self._queue, self._unanswered)
             self._unanswered = None
-        token, asked, limit = uuid4(), self._clock(), self._sizes.rows(limit)
+        token, asked, limit = lease_token(datetime.now(UTC)), self._clock(), self._sizes.rows(limit)
         in_pieces = limit == 1 and self._sizes.alone
         limits = (self._sizes.max_bytes - self._leased_bytes, NOTHING if in_pieces else self._max_body_bytes)
         try:
@@ -412,7 +413,7 @@ class PostgresIntake:
 
     async def note_failed(self, delivery: PostgresDelivery, failed: FailedAttempt) -> None:
         """Writes it down for other workers; what cannot be written now is left out, for nothing waits for it."""
-        trail = self._storable.json(json.loads(encode_trail([failed])))
+        trail = self._storable.json(json.loads(encode_failures([failed])))
         with suppress(DatabaseUnavailableError):
             delivery.lost = not await self._fetch(
                 "note_failed", delivery.id, delivery.token, failed.attempt + 1, trail, MOST_FAILURES - 2

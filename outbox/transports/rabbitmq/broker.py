@@ -15,7 +15,7 @@ from outbox.core.outcome import RETURNED, Failure
 from outbox.core.urls import amqp_url
 from outbox.engine.lifecycle import Pauses
 from outbox.errors import BrokerUnavailableError, ConfigurationError, StaleDeliveryError, TopologyError
-from outbox.ports import Intake, NotSent, Observer, Receive, Refused, SendResult, Subscription
+from outbox.ports import Intake, NotSent, Observer, QueueDepth, Receive, Refused, SendResult, Subscription
 from outbox.transports.rabbitmq.amqp_encoding import Publication, UnsendableError
 from outbox.transports.rabbitmq.connection import (
     CONNECT_TIMEOUT,
@@ -158,6 +158,11 @@ class RabbitBroker:
     async def count_dead_letters(self, queue: str) -> int:
         """See `outbox.ports.Broker.count_dead_letters`."""
         return await depth_of(self._publishing, dead_letter_queue(queue)) or 0
+
+    async def queue_depth(self, queue: str) -> QueueDepth | None:
+        """See `outbox.ports.MeasuresQueues.queue_depth`; RabbitMQ says nothing of ages."""
+        ready = await depth_of(self._publishing, queue)
+        return None if ready is None else QueueDepth(ready)
 
     async def has_queue(self, queue: str) -> bool:
         """See `outbox.ports.Broker.has_queue`."""

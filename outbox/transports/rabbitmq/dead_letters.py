@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from outbox.core import codec
-from outbox.core.failures import FailedAttempt, decode_trail
+from outbox.core.failures import FailedAttempt, decode_failures
 from outbox.core.outcome import Failure
 from outbox.core.urls import amqp_url
 from outbox.errors import ConfigurationError, MalformedMessageError
@@ -102,7 +102,7 @@ def _read_failures(
     headers: Mapping[str, Any], account: Mapping[str, Any], attempt: int
 ) -> tuple[Failure, Sequence[FailedAttempt]]:
     """The failure that it is a dead letter for, and all of them."""
-    trail = decode_trail(headers.get(codec.FAILURES))
+    trail = decode_failures(headers.get(codec.FAILURES))
     if codec.EXCEPTION_TYPE in headers:
         worker = trail[-1].failure.worker if trail else ""
         type_, message, traceback = (str(headers.get(name) or "") for name in _EXCEPTION)

@@ -13,7 +13,7 @@ from pamqp.commands import Basic
 from pamqp.header import ContentHeader
 
 from outbox.core.codec import ATTEMPT, EXCEPTION_MESSAGE, EXCEPTION_TRACEBACK, EXCEPTION_TYPE, FAILURES
-from outbox.core.failures import FailedAttempt, decode_trail, encode_trail, extended_trail
+from outbox.core.failures import FailedAttempt, decode_failures, encode_failures, extended_failures
 from outbox.core.message import NO_HEADERS, Message
 from outbox.core.outcome import Cause, Dead, DeliveryOutcome, Done, Failure, Postponed, Retry, Returned
 from outbox.errors import MalformedMessageError, StaleDeliveryError
@@ -42,7 +42,7 @@ _BAREST_MESSAGE = 100
 
 def failures_after(headers: Mapping[str, Any], latest: FailedAttempt) -> list[FailedAttempt]:
     """What failed of a message so far, by the headers that it came with, and now."""
-    return extended_trail(decode_trail(headers.get(FAILURES)), latest)
+    return extended_failures(decode_failures(headers.get(FAILURES)), latest)
 
 
 def retry_headers(failures: Sequence[FailedAttempt]) -> Iterator[dict[str, str | None]]:
@@ -51,7 +51,7 @@ def retry_headers(failures: Sequence[FailedAttempt]) -> Iterator[dict[str, str |
     latest = brief[-1].failure
     barest = replace(brief[-1], failure=replace(latest, message=latest.message[:_BAREST_MESSAGE]))
     for kept in (failures, brief, brief[-_FEW:], [barest]):
-        yield {FAILURES: _encodable(encode_trail(kept))}
+        yield {FAILURES: _encodable(encode_failures(kept))}
     yield {FAILURES: None}
 
 
@@ -187,7 +187,7 @@ class RabbitDelivery:
     async def note_failed(self, failed: "FailedAttempt") -> None:
         """See `outbox.ports.Delivery`. Nothing can be written to a message in flight: other workers will know nothing of it."""
         self._require_unsettled()
-        trail = encode_trail(failures_after(self.headers, failed))
+        trail = encode_failures(failures_after(self.headers, failed))
         self.noted = {ATTEMPT: failed.attempt + 1, FAILURES: trail}
 
     @property

@@ -1,16 +1,19 @@
-import { useEffect, useRef } from "react";
+import { useEffect, useRef, useState } from "react";
 import { useLocation, useParams } from "wouter";
 import type { MessageState } from "~/api/messages";
+import { useWhyNot } from "~/api/session";
 import { capital } from "~/lib/format";
 import { useUrlState } from "~/lib/url-state";
 import * as texts from "~/texts/messages";
-import { Page, SidePanel, stateStyle, Tabs } from "~/ui";
+import { publish } from "~/texts/waiting";
+import { Button, Page, SidePanel, stateStyle, Tabs } from "~/ui";
 import { Detail } from "./detail/Detail";
 import { FilterFields } from "./FilterFields";
 import { List } from "./list/List";
 import { rowOf } from "./list/Row";
 import { useList } from "./list/useList";
 import styles from "./Messages.module.css";
+import { PublishDialog } from "./PublishDialog";
 import { addressOf, PARAMETERS, STATES } from "./parameters";
 
 const ALL = "all";
@@ -24,9 +27,21 @@ export default function Messages() {
   const list = useList(place);
   const [, navigate] = useLocation();
   const go = (to: string) => navigate(addressOf(to), { replace: id !== undefined });
+  const mayNot = useWhyNot("repair");
+  const [publishing, setPublishing] = useState(false);
   useReturn(id);
   return (
-    <Page title={texts.title} tab={id === undefined ? texts.title : texts.titleOf(id)} wide>
+    <Page
+      title={texts.title}
+      tab={id === undefined ? texts.title : texts.titleOf(id)}
+      wide
+      actions={
+        <Button icon="messages" whyNot={mayNot} onClick={() => setPublishing(true)}>
+          {publish}
+        </Button>
+      }
+    >
+      {publishing && <PublishDialog onClose={() => setPublishing(false)} />}
       <div className={styles.page} data-open={id !== undefined || undefined}>
         <div className={styles.top}>
           <FilterFields state={state} shown={list.held.items} />

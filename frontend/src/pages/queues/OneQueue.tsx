@@ -8,32 +8,23 @@ import type { Pause } from "~/api/pauses";
 import { failureOf } from "~/api/problems";
 import { type HandlingTimes, type QueueDetail, useQueue } from "~/api/queues";
 import { useWhyNot } from "~/api/session";
-import { perSecond, type Statistics, useStatistics } from "~/api/statistics";
+import { perSecond, type Statistics } from "~/api/statistics";
 import { age, count, number, rate, span } from "~/lib/format";
 import { useShortcuts } from "~/lib/keyboard";
-import { useUrlState } from "~/lib/url-state";
 import { PauseDialog } from "~/pages/components/PauseDialog";
 import { ResumeDialog } from "~/pages/components/ResumeDialog";
 import * as texts from "~/texts/queues";
 import { Ago, Badge, Button, Empty, Facts, Loaded, Loading, Page, Panel, State, Table } from "~/ui";
-import {
-  brushed,
-  type Line,
-  type Marker,
-  periodOf,
-  rangeOf,
-  rangeParameters,
-  Sparkline,
-  TimeChart,
-  TimeRange,
-  valuesOf,
-} from "~/ui/charts";
+import { type Chart, depthLines, History, type Line, Sparkline } from "~/ui/charts";
+import { Deliveries } from "./Deliveries";
 import styles from "./Queues.module.css";
-import { living, stateOf } from "./state";
+import { living, stateOf, versionsOf } from "./state";
 
 /** One queue: how it is now, how it was, who consumes it, and what failed. */
 export function OneQueue({ name }: { name: string }) {
   const query = useQueue(name);
+  const starts = query.data?.worker_starts;
+  const markers = useMemo(() => versionsOf(starts ?? []), [starts]);
   const whyNot = useWhyNot("pause");
   const components = useComponents();
   const [pausing, setPausing] = useState(false);
@@ -73,8 +64,9 @@ export function OneQueue({ name }: { name: string }) {
               <Now of={queue} />
               <Problems of={queue} />
             </div>
-            <History of={queue} />
+            <History queue={queue.name} charts={CHARTS} markers={markers} />
             <Workers of={queue} />
+            <Deliveries queue={queue.name} shows={queue.broker === "postgresql"} />
             <Failures of={queue} />
           </>
         )}
@@ -154,128 +146,60 @@ function Problems({ of: { findings } }: { of: QueueDetail }) {
   );
 }
 
-function History({ of: queue }: { of: QueueDetail }) {
-  const [values, change] = useUrlState(rangeParameters);
-  const range = rangeOf(values);
-  const query = useStatistics(periodOf(range), queue.name);
-  const zoom = (from: number, to: number) => change(valuesOf(brushed(from, to, Date.now() / 1000)));
-  const starts = queue.worker_starts;
-  const markers = useMemo(() => versionsOf(starts), [starts]);
-  return (
-    <section className={styles.history} aria-label={texts.overTime}>
-      <header className={styles.historyHead}>
-        <span className="quiet">{texts.overTime}</span>
-        <TimeRange range={range} onChoose={(chosen) => change(valuesOf(chosen))} />
-      </header>
-      <Loaded query={query} loading={<Loading lines={6} />}>
-        {(statistics) => (
-          <div className={styles.summary}>
-            <Panel title={texts.throughput}>
-              <Throughput statistics={statistics} markers={markers} onZoom={zoom} />
-            </Panel>
-            <Panel title={texts.timesChart}>
-              <Times statistics={statistics} markers={markers} onZoom={zoom} />
-            </Panel>
-          </div>
-        )}
-      </Loaded>
-    </section>
-  );
+const CHARTS: readonly Chart[] = [
+  {
+    title: texts.depthChart,
+    label: texts.depthLabel,
+    lines: depths,
+    empty: texts.noDepth,
+    gaps: texts.gaps,
+  },
+  {
+    title: texts.throughput,
+    label: texts.throughputLabel,
+    lines: throughput,
+    empty: texts.noData,
+    gaps: texts.gaps,
+  },
+  { title: texts.timesChart, label: texts.timesLabel, lines: times, empty: texts.noData, gaps: texts.gaps },
+];
+
+function depths(statistics: Statistics): readonly Line[] {
+  return depthLines(statistics, {
+    depth: texts.depth,
+    depthMeaning: texts.depthMeaning,
+    age: texts.oldestLabel,
+    ageMeaning: texts.oldestMeaning,
+  });
 }
 
-/** When each version was started first. */
-export function versionsOf(starts: QueueDetail["worker_starts"]): readonly Marker[] {
-  const first = new Map<string, number>();
-  for (const { version, started_at } of starts) {
-    const at = Date.parse(started_at) / 1000;
-    first.set(version, Math.min(at, first.get(version) ?? at));
-  }
-  return [...first].map(([version, at]) => ({ at, name: texts.started(version) }));
+function throughput(statistics: Statistics): readonly Line[] {
+  const line = (name: string, meaning: string, values: Statistics["processed"]) => ({
+    name,
+    meaning,
+    values: perSecond(values, statistics),
+    format: rate,
+  });
+  const { processed, failed, dead } = statistics;
+  return [
+    { ...line(texts.handled, texts.handledMeaning, processed), colour: 1, mark: "none", filled: true },
+    { ...line(texts.failed, texts.failedMeaning, failed), colour: 3, mark: "diamond" },
+    { ...line(texts.deadLettered, texts.deadLetteredMeaning, dead), colour: 5, mark: "triangle" },
+  ];
 }
 
-interface ChartProps {
-  statistics: Statistics;
-  markers: readonly Marker[];
-  onZoom(from: number, to: number): void;
-}
-
-function Throughput({ statistics, markers, onZoom }: ChartProps) {
-  const lines = useMemo((): Line[] => {
-    const line = (name: string, meaning: string, values: Statistics["processed"]) => ({
-      name,
-      meaning,
-      values: perSecond(values, statistics),
-      format: rate,
-    });
-    return [
-      {
-        ...line(texts.handled, texts.handledMeaning, statistics.processed),
-        colour: 1,
-        mark: "none",
-        filled: true,
-      },
-      { ...line(texts.failed, texts.failedMeaning, statistics.failed), colour: 3, mark: "diamond" },
-      {
-        ...line(texts.deadLettered, texts.deadLetteredMeaning, statistics.dead),
-        colour: 5,
-        mark: "triangle",
-      },
-    ];
-  }, [statistics]);
-  return (
-    <TimeChart
-      label={texts.throughputLabel}
-      steps={statistics}
-      lines={lines}
-      markers={markers}
-      onBrush={onZoom}
-      empty={texts.noData}
-      gaps={texts.gaps}
-    />
-  );
-}
-
-function Times({ statistics, markers, onZoom }: ChartProps) {
-  const lines = useMemo((): Line[] => {
-    const { p50, p95, p99 } = statistics.handling;
-    return [
-      {
-        name: texts.p50Name,
-        meaning: texts.timesMeaning("50 %"),
-        values: p50,
-        colour: 1,
-        mark: "none",
-        format: span,
-      },
-      {
-        name: texts.p95Name,
-        meaning: texts.timesMeaning("95 %"),
-        values: p95,
-        colour: 3,
-        mark: "circle",
-        format: span,
-      },
-      {
-        name: texts.p99Name,
-        meaning: texts.timesMeaning("99 %"),
-        values: p99,
-        colour: 5,
-        mark: "triangle",
-        format: span,
-      },
-    ];
-  }, [statistics]);
-  return (
-    <TimeChart
-      label={texts.timesLabel}
-      steps={statistics}
-      lines={lines}
-      markers={markers}
-      onBrush={onZoom}
-      empty={texts.noData}
-      gaps={texts.gaps}
-    />
-  );
+function times({ handling: { p50, p95, p99 } }: Statistics): readonly Line[] {
+  const line = (name: string, share: string, values: Statistics["processed"]) => ({
+    name,
+    meaning: texts.timesMeaning(share),
+    values,
+    format: span,
+  });
+  return [
+    { ...line(texts.p50Name, "50 %", p50), colour: 1, mark: "none" },
+    { ...line(texts.p95Name, "95 %", p95), colour: 3, mark: "circle" },
+    { ...line(texts.p99Name, "99 %", p99), colour: 5, mark: "triangle" },
+  ];
 }
 
 function Workers({ of: queue }: { of: QueueDetail }) {

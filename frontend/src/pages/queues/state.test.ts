@@ -1,6 +1,6 @@
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type { Queue } from "~/api/queues";
-import { found, isTroubled, sorted, stateOf } from "./state";
+import { found, isTroubled, sorted, stateOf, versionsOf } from "./state";
 
 const consumer = { status: "alive" } as Queue["consumers"][number];
 const finding = (code: string, severity: string) => ({ code, severity }) as Queue["findings"][number];
@@ -8,7 +8,7 @@ const finding = (code: string, severity: string) => ({ code, severity }) as Queu
 function queue(name: string, facts: Partial<Queue> = {}): Queue {
   return {
     name,
-    exists: true,
+    state: "ok",
     handlers: [],
     consumers: [consumer],
     pauses: [],
@@ -17,35 +17,21 @@ function queue(name: string, facts: Partial<Queue> = {}): Queue {
   } as unknown as Queue;
 }
 
-describe("the state of a queue", () => {
-  test("is what is worst about it", () => {
-    const pause = {} as Queue["pauses"][number];
-    expect(stateOf(queue("a"))).toEqual({ tone: "good", words: "OK" });
-    expect(stateOf(queue("a", { consumers: [] })).words).toBe("no consumer");
-    expect(stateOf(queue("a", { exists: false })).words).toBe("does not exist");
-    expect(stateOf(queue("a", { pauses: [pause], findings: [finding("paused", "warning")] })).words).toBe(
-      "paused",
-    );
-    expect(stateOf(queue("a", { pauses: [pause], findings: [finding("queue_late", "error")] }))).toEqual({
-      tone: "bad",
-      words: "behind",
-    });
-    expect(stateOf(queue("a", { findings: [finding("queue_deep", "warning")] }))).toEqual({
-      tone: "warn",
-      words: "deep",
-    });
-  });
-
-  test("has a word also for a finding of a newer release", () => {
-    expect(stateOf(queue("a", { findings: [finding("queue_on_fire", "error")] })).words).toBe(
-      "queue on fire",
-    );
-  });
+test("the tone of a state is as grave as its gravest finding", () => {
+  expect(stateOf(queue("a"))).toEqual({ tone: "good", words: "OK" });
+  expect(stateOf(queue("a", { state: "missing" }))).toEqual({ tone: "bad", words: "does not exist" });
+  const late = [finding("queue_late", "error"), finding("paused", "warning")];
+  expect(stateOf(queue("a", { state: "behind", findings: late })).tone).toBe("bad");
+  expect(stateOf(queue("a", { state: "paused", findings: [finding("paused", "warning")] })).tone).toBe(
+    "warn",
+  );
 });
 
 test("the gravest queues come first, then by name", () => {
-  const late = queue("z", { findings: [finding("queue_late", "error")] });
-  const names = sorted([queue("b"), queue("a"), queue("y", { consumers: [] }), late]).map(({ name }) => name);
+  const late = queue("z", { state: "behind", findings: [finding("queue_late", "error")] });
+  const names = sorted([queue("b"), queue("a"), queue("y", { state: "no_consumer" }), late]).map(
+    ({ name }) => name,
+  );
   expect(names).toEqual(["z", "y", "a", "b"]);
   expect([queue("a"), late].filter(isTroubled)).toEqual([late]);
 });
@@ -56,4 +42,18 @@ test("queues are found by parts of their names and of their handlers", () => {
   expect(names("")).toEqual(["billing", "mail"]);
   expect(names("CHARGE bill")).toEqual(["billing"]);
   expect(names("charge mail")).toEqual([]);
+});
+
+test("a version is marked where it was started first", () => {
+  const start = (version: string, started_at: string) => ({ name: "w", host: "web-1", version, started_at });
+  expect(
+    versionsOf([
+      start("1.3.0", "2026-11-20T12:05:00Z"),
+      start("1.3.0", "2026-11-20T12:00:00Z"),
+      start("1.2.0", "2026-11-19T12:00:00Z"),
+    ]),
+  ).toEqual([
+    { at: Date.UTC(2026, 10, 20, 12) / 1000, name: "1.3.0 started" },
+    { at: Date.UTC(2026, 10, 19, 12) / 1000, name: "1.2.0 started" },
+  ]);
 });

@@ -1,29 +1,21 @@
 // How a queue is, in a word or two, and which ones need a look.
 
-import type { Queue } from "~/api/queues";
+import type { Queue, QueueDetail } from "~/api/queues";
 import * as texts from "~/texts/queues";
 import type { Tone } from "~/ui";
+import type { Marker } from "~/ui/charts";
 
 export interface QueueState {
   tone: Tone;
   words: string;
 }
 
-/** What is worst about a queue. The findings are the server's verdict, the gravest first. */
-export function stateOf(queue: Queue): QueueState {
-  const [worst] = queue.findings.filter(({ code }) => code !== "paused");
-  const grave = worst?.severity === "error" ? "bad" : "warn";
-  if (!queue.exists) return { tone: "bad", words: texts.missing };
-  if (worst?.severity === "error") return { tone: "bad", words: wordOf(worst.code) };
-  if (queue.pauses.length > 0) return { tone: "warn", words: texts.paused };
-  if (worst) return { tone: grave, words: wordOf(worst.code) };
-  return living(queue).length > 0
-    ? { tone: "good", words: texts.ok }
-    : { tone: "warn", words: texts.noConsumer };
-}
-
-function wordOf(code: string): string {
-  return texts.findings[code] ?? code.replaceAll("_", " ");
+/** What is worst about a queue, as the server says. */
+export function stateOf({ state, findings }: Queue): QueueState {
+  const words = texts.states[state];
+  if (state === "ok") return { tone: "good", words };
+  const isGrave = state === "missing" || findings.some(({ severity }) => severity === "error");
+  return { tone: isGrave ? "bad" : "warn", words };
 }
 
 /** The workers that consume it now. */
@@ -50,4 +42,14 @@ export function found(queues: readonly Queue[], words: string): readonly Queue[]
     const text = [name, ...handlers].join(" ").toLowerCase();
     return parts.every((part) => text.includes(part));
   });
+}
+
+/** When each version was started first. */
+export function versionsOf(starts: QueueDetail["worker_starts"]): readonly Marker[] {
+  const first = new Map<string, number>();
+  for (const { version, started_at } of starts) {
+    const at = Date.parse(started_at) / 1000;
+    first.set(version, Math.min(at, first.get(version) ?? at));
+  }
+  return [...first].map(([version, at]) => ({ at, name: texts.started(version) }));
 }

@@ -1,15 +1,7 @@
 // Charts of what happened over time.
 
-export type { Line, Marker, Steps } from "./lines";
-export {
-  type Between,
-  brushed,
-  periodOf,
-  type Range,
-  rangeOf,
-  rangeParameters,
-  valuesOf,
-} from "./range";
+export { depthLines } from "./depth";
+export { type Chart, History } from "./History";
+export type { Line, Marker } from "./lines";
+export { type Between, periodOf, type Range, rangeParameters } from "./range";
 export { Sparkline } from "./Sparkline";
-export { TimeChart } from "./TimeChart";
-export { TimeRange } from "./TimeRange";

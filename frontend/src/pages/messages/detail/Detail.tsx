@@ -8,6 +8,7 @@ import { failureOf } from "~/api/problems";
 import { useShortcuts } from "~/lib/keyboard";
 import * as texts from "~/texts/messages";
 import { Button, CopyButton, Empty, IconButton, Loaded, Loading, State } from "~/ui";
+import { Actions } from "./Actions";
 import { Body } from "./Body";
 import { Deliveries } from "./Deliveries";
 import styles from "./Detail.module.css";
@@ -47,6 +48,7 @@ function Parts({ message }: { message: Message }) {
   return (
     <>
       <Status message={message} />
+      <Actions message={message} reveal={reveal} />
       <Details message={message} />
       <Deliveries message={message} />
       <Body message={message} reveal={reveal} />

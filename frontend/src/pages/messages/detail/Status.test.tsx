@@ -5,6 +5,7 @@ import { Status } from "./Status";
 
 const MESSAGE: Message = {
   id: "17",
+  version: 1,
   state: "blocked",
   reason: "It waits for message 12, which is held, of its ordering key.",
   hint: null,

@@ -1,8 +1,11 @@
 import { Link, useSearch } from "wouter";
 import { failureOf } from "~/api/problems";
+import { WAITING } from "~/api/waiting";
 import { useShortcuts } from "~/lib/keyboard";
+import { Changes } from "~/pages/waiting/Changes";
 import * as texts from "~/texts/messages";
 import { stateMeanings } from "~/texts/state-meanings";
+import * as waitingTexts from "~/texts/waiting";
 import { AsOf, Button, Empty, Loaded, Loading, Pager, stateStyle } from "~/ui";
 import type { Place } from "../parameters";
 import styles from "./List.module.css";
@@ -49,6 +52,7 @@ export function List({
                 {texts.fresh(held.fresh)}
               </Button>
             )}
+            <Bulk place={place} />
           </div>
           {held.items.length === 0 ? (
             <Nothing place={place} narrowed={list.narrowed} />
@@ -69,6 +73,20 @@ export function List({
         </div>
       )}
     </Loaded>
+  );
+}
+
+/** Changes of all that fit the filters, where a state is chosen in which messages wait. */
+function Bulk({ place: { cursor: _, state, ...filters } }: { place: Place }) {
+  const waiting = WAITING.find((each) => each === state);
+  if (waiting === undefined) return null;
+  const send = { action: "send_now", label: waitingTexts.sendAllNow } as const;
+  const cancel = { action: "cancel", label: waitingTexts.cancelAll } as const;
+  return (
+    <Changes
+      target={{ filter: { ...filters, state: waiting } }}
+      choices={waiting === "pending" ? [cancel] : [send, cancel]}
+    />
   );
 }
 

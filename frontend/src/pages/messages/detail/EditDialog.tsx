@@ -1,0 +1,107 @@
+import { type FormEvent, useId, useState } from "react";
+import type { Message, Reveal } from "~/api/messages";
+import { failureOf } from "~/api/problems";
+import { useWhyNot } from "~/api/session";
+import { useMessageEdit } from "~/api/waiting";
+import * as texts from "~/texts/waiting";
+import { announce, Button, Checkbox, Dialog, DialogClose, Problem, TextArea, TextField } from "~/ui";
+import styles from "./Detail.module.css";
+
+/** Changes the routing key or the body of a message before it is sent. A masked body is revealed first. */
+export function EditDialog({
+  message,
+  reveal,
+  onClose,
+}: {
+  message: Message;
+  reveal: Reveal;
+  onClose(): void;
+}) {
+  const form = useId();
+  const mayNotReveal = useWhyNot("reveal");
+  const [routingKey, setRoutingKey] = useState(message.routing_key);
+  const [typed, setTyped] = useState<string>();
+  const [reason, setReason] = useState("");
+  const [force, setForce] = useState(false);
+  const edit = useMessageEdit(message.id, () => {
+    announce(texts.edited(message.id));
+    reveal.reset(); // it shows the body as it was
+    onClose();
+  });
+  const shown = reveal.data ?? (message.masked && message.body?.includes("***") ? undefined : message);
+  const body = typed ?? shown?.body ?? undefined;
+  const changes = {
+    ...(routingKey.trim() !== message.routing_key && { routing_key: routingKey.trim() }),
+    ...(typed !== undefined && typed !== shown?.body && { body: typed, encoding: "text" as const }),
+  };
+  const nothing = Object.keys(changes).length === 0;
+  const refused = edit.error && failureOf(edit.error).code === "invalid_edit";
+
+  function submit(event: FormEvent) {
+    event.preventDefault();
+    if (nothing || edit.isPending) return;
+    const version = (reveal.data ?? message).version;
+    edit.mutate({ ...changes, version, reason: reason.trim() || null, ...(force && { force }) });
+  }
+  return (
+    <Dialog
+      open
+      wide
+      onClose={onClose}
+      title={texts.editTitle(message.id)}
+      description={texts.editMeaning}
+      unsaved={!nothing && !edit.isPending}
+      actions={
+        <>
+          <DialogClose>{texts.keep}</DialogClose>
+          <Button
+            type="submit"
+            form={form}
+            look="primary"
+            busy={edit.isPending}
+            whyNot={nothing ? texts.nothingEdited : undefined}
+          >
+            {texts.save}
+          </Button>
+        </>
+      }
+    >
+      <form id={form} className={styles.form} onSubmit={submit}>
+        <TextField
+          label={texts.routingKey}
+          value={routingKey}
+          maxLength={255}
+          spellCheck={false}
+          onChange={(event) => setRoutingKey(event.target.value)}
+        />
+        {shown === undefined ? (
+          <Button icon="eye" busy={reveal.isPending} whyNot={mayNotReveal} onClick={() => reveal.mutate()}>
+            {texts.revealBody}
+          </Button>
+        ) : body === undefined ? (
+          <p className="quiet">{texts.noTextBody}</p>
+        ) : (
+          <TextArea
+            label={texts.body}
+            hint={texts.bodyHint}
+            rows={10}
+            spellCheck={false}
+            value={body}
+            onChange={(event) => setTyped(event.target.value)}
+          />
+        )}
+        <TextArea
+          label={texts.reason}
+          hint={texts.reasonHint}
+          rows={2}
+          maxLength={2000}
+          value={reason}
+          onChange={(event) => setReason(event.target.value)}
+        />
+        {reveal.error && <Problem of={reveal.error} onRetry={() => reveal.mutate()} />}
+        {edit.error && <Problem of={edit.error} />}
+        {refused && <Checkbox label={texts.force} checked={force} onChange={setForce} />}
+      </form>
+    </Dialog>
+  );
+}

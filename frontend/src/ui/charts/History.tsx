@@ -1,0 +1,76 @@
+import { type ReactNode, useMemo } from "react";
+import { type Statistics, useStatistics } from "~/api/statistics";
+import { useUrlState } from "~/lib/url-state";
+import * as texts from "~/texts/charts";
+import { Loaded, Loading } from "../Loaded";
+import { Panel } from "../Panel";
+import styles from "./History.module.css";
+import type { Line, Marker } from "./lines";
+import { brushed, periodOf, rangeOf, rangeParameters, valuesOf } from "./range";
+import { TimeChart } from "./TimeChart";
+import { TimeRange } from "./TimeRange";
+
+/** One chart of a history: what it draws of the statistics, and its words. */
+export interface Chart {
+  title: string;
+  /** What it shows, for those who do not see it. */
+  label: string;
+  /** Kept between renderings: the same function for the same chart. */
+  lines(statistics: Statistics): readonly Line[];
+  empty: string;
+  gaps: string;
+  note?(statistics: Statistics): ReactNode;
+}
+
+interface HistoryProps {
+  /** Of this queue alone. */
+  queue?: string;
+  charts: readonly Chart[];
+  markers?: readonly Marker[];
+}
+
+/** What happened over the time that the address names, which every chart shows and changes. */
+export function History({ queue, charts, markers }: HistoryProps) {
+  const [values, change] = useUrlState(rangeParameters);
+  const range = rangeOf(values);
+  const query = useStatistics(periodOf(range), queue);
+  const zoom = (from: number, to: number) => change(valuesOf(brushed(from, to, Date.now() / 1000)));
+  return (
+    <section className={styles.history} aria-label={texts.history}>
+      <header className={styles.head}>
+        <span className="quiet">{texts.history}</span>
+        <TimeRange range={range} onChoose={(chosen) => change(valuesOf(chosen))} />
+      </header>
+      <Loaded query={query} loading={<Loading lines={6} />}>
+        {(statistics) => (
+          <div className={styles.charts}>
+            {charts.map((chart) => (
+              <Panel key={chart.title} title={chart.title}>
+                <Drawn of={chart} statistics={statistics} markers={markers} onBrush={zoom} />
+              </Panel>
+            ))}
+          </div>
+        )}
+      </Loaded>
+    </section>
+  );
+}
+
+interface DrawnProps {
+  of: Chart;
+  statistics: Statistics;
+  markers: readonly Marker[] | undefined;
+  onBrush(from: number, to: number): void;
+}
+
+function Drawn({ of: { lines, label, empty, gaps, note }, statistics, markers, onBrush }: DrawnProps) {
+  return (
+    <TimeChart
+      {...{ label, empty, gaps, onBrush }}
+      {...(markers && { markers })}
+      steps={statistics}
+      lines={useMemo(() => lines(statistics), [lines, statistics])}
+      note={note?.(statistics)}
+    />
+  );
+}

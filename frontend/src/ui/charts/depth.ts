@@ -1,0 +1,36 @@
+import type { Statistics } from "~/api/statistics";
+import { number, span } from "~/lib/format";
+import type { Line } from "./lines";
+
+/** What a depth and an age are called. */
+interface Words {
+  depth: string;
+  depthMeaning: string;
+  age: string;
+  ageMeaning: string;
+}
+
+/** How much waited, and for how long the oldest had; ages have an axis of their own. */
+export function depthLines({ backlog, oldestAge }: Statistics, words: Words): readonly Line[] {
+  return [
+    {
+      name: words.depth,
+      meaning: words.depthMeaning,
+      values: backlog,
+      colour: 1,
+      mark: "none",
+      filled: true,
+      whole: true,
+      format: number,
+    },
+    {
+      name: words.age,
+      meaning: words.ageMeaning,
+      values: oldestAge,
+      colour: 3,
+      mark: "diamond",
+      right: true,
+      format: span,
+    },
+  ];
+}

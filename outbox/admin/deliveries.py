@@ -1,0 +1,404 @@
+"""`GET /deliveries` and `GET /deliveries/{id}`: messages in queues of the database, and why each is not handled yet."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from fastapi import Path, Query
+from fastapi import Request as HttpRequest
+from pydantic import Field
+
+from outbox.admin.access import Viewer, area, record, require_reveal
+from outbox.admin.admin import Admin
+from outbox.admin.brokers import BrokerKind, BrokerView, declared
+from outbox.admin.dlq.models import FailureResponse
+from outbox.admin.messages import in_words, payload_of, searching
+from outbox.admin.models import (
+    MOST_COUNTED,
+    Error,
+    Model,
+    Moment,
+    Page,
+    Paged,
+    Request,
+    Text,
+    Total,
+    counted,
+    cursor_page,
+    decode_cursor,
+)
+from outbox.admin.problems import Code, Problem, documented
+from outbox.admin.queues import QueueConsumer, QueueSummary, QueuesView
+from outbox.chains.traces import ids_of, moment
+from outbox.core.failures import decode_failures
+from outbox.masking import Masking, preview, sized
+from outbox.postgres.pool import Connection
+from outbox.postgres.queries import TableName, queries
+from outbox.postgres.schema.objects import satellite_names
+from outbox.reporting.components import ComponentStatus
+from outbox.transports.postgres.leases import Lease
+
+Place = tuple[float, int]
+DeliveryState = Literal["queued", "in_flight", "retrying", "postponed"]
+
+
+class DeliveryFilters(Request):
+    """What a delivery must fit, all of it."""
+
+    queue: Annotated[Text, Field(min_length=1, description="The queue that it is in.")]
+    state: Annotated[DeliveryState | None, Field(description="Where it is.")] = None
+    routing_key: Annotated[Text | None, Field(description="Its routing key.")] = None
+    ordering_key: Annotated[Text | None, Field(description="Its ordering key.")] = None
+    message_id: Annotated[Text | None, Field(description="The id of its message.")] = None
+
+    def values(self) -> tuple[str | None, ...]:
+        """The filter as the statements of `waiting.sql` take it."""
+        return self.queue, self.state, self.routing_key, self.ordering_key, self.message_id
+
+
+class DeliveryListParameters(DeliveryFilters, Paged):
+    """What `GET /deliveries` takes."""
+
+    def bound_to(self) -> Mapping[str, Any]:
+        """What cursors of this list belong to."""
+        return {"of": "deliveries", **self.model_dump(mode="json", exclude={"limit", "cursor", "total"})}
+
+
+class DeliverySummary(Model):
+    """A message in a queue, without its body."""
+
+    id: str = Field(description="The number of its row.")
+    queue: str
+    exchange: str
+    message_id: str
+    root_id: str | None = Field(description="The id of the message that its chain began with.")
+    state: DeliveryState = Field(
+        description="`queued`: due; `in_flight`: a worker has it; `retrying`: an attempt failed, and the next one is later; "
+        "`postponed`: it is later for another reason, such as an earlier message of its ordering key."
+    )
+    routing_key: str
+    ordering_key: str | None
+    attempt: int = Field(description="The attempt that is next, or running.")
+    crash_count: int = Field(description="Workers that died with it, or lost their lease.")
+    requeue_count: int
+    last_error: Error | None = Field(description="What the latest attempt failed with.")
+    created_at: Moment | None = Field(description="Null for a time that no calendar holds.")
+    due_at: Moment | None = Field(description="When it is due; of one in flight, when its lease ends unless it is renewed.")
+    expires_at: Moment | None
+    content_type: str | None
+    size: int = Field(description="Bytes of the body.")
+    preview: str = Field(description="The beginning of the body, masked; what else it is, and how large.")
+
+
+class DeliveryPage(Page[DeliverySummary]):
+    """Part of the list, those first that are due first."""
+
+
+class LeaseHolder(Model):
+    """The worker that has it."""
+
+    component_id: str
+    name: str
+    host: str
+    process_id: int
+
+
+class EarlierDelivery(Model):
+    """The first delivery of the same ordering key."""
+
+    id: str
+    message_id: str
+    state: DeliveryState
+
+
+class DeliveryDetail(DeliverySummary):
+    """One message in a queue with all its details, and the reason why it is not handled yet."""
+
+    tracking_ids: list[str]
+    headers: dict[str, Any] | None
+    body: str | None = Field(
+        description="The body as text, masked unless it was asked to be revealed; null for what is no text."
+    )
+    body_base64: str | None = Field(description="Revealed, of a body that is no text.")
+    masked: bool
+    failures: list[FailureResponse] = Field(description="Its failed attempts so far: the first, and the latest.")
+    reason: str = Field(description="Why it is not handled yet, and what happens next.")
+    hint: str | None = Field(description="What to do about it.")
+    leased_at: Moment | None = Field(description="Since when its worker has it, by that one's clock.")
+    leased_by: LeaseHolder | None = Field(description="Null: it is not in flight, or its worker does not report.")
+    ahead_count: Total | None = Field(description="How many of its queue are due before it; null: it is not queued.")
+    begins_in_seconds: float | None = Field(description="Until those are handled, at the rate of the last five minutes.")
+    blocked_by: EarlierDelivery | None = Field(description="In an ordered queue: the one that must be handled first.")
+
+
+class Deliveries:
+    """Reads deliveries next to one outbox table. Everything raises the driver's errors."""
+
+    def __init__(self, table: TableName) -> None:
+        names = {**satellite_names(table.schema), "table": table.sql}
+        self._sql = queries("waiting.sql", **names, beyond=">", way="asc", first="-infinity")
+        self._backwards = queries("waiting.sql", **names, beyond="<", way="desc", first="infinity")["deliveries"]
+
+    async def page(
+        self, connection: Connection, wanted: DeliveryListParameters, place: Place | None, *, back: bool, inclusive: bool
+    ) -> Sequence[Mapping[str, Any]]:
+        """One more than the page has, from behind `place`, or before it if `back`, the nearest first."""
+        statement = self._backwards if back else self._sql["deliveries"]
+        at = (None, None) if place is None else place
+        rows = await connection.fetch(statement, *wanted.values(), wanted.limit + 1, *at, inclusive)
+        return [dict(row) for row in rows]
+
+    async def find(self, connection: Connection, wanted: DeliveryFilters, most: int) -> list[int]:
+        """The ids of the first `most` that fit."""
+        return [row["id"] for row in await connection.fetch(self._sql["find_deliveries"], *wanted.values(), most)]
+
+    async def one(self, connection: Connection, id_: int) -> Mapping[str, Any] | None:
+        """The whole row."""
+        row = await connection.fetchrow(self._sql["delivery"], id_)
+        return None if row is None else dict(row)
+
+    async def ahead(self, connection: Connection, id_: int) -> int:
+        """How many are due before it, one more than `MOST_COUNTED` at most."""
+        return int(await connection.fetchval(self._sql["ahead"], id_, MOST_COUNTED + 1))
+
+    async def first_of_key(self, connection: Connection, id_: int) -> Mapping[str, Any] | None:
+        """The first of its ordering key, if that is another one."""
+        row = await connection.fetchrow(self._sql["first_of_key"], id_)
+        return None if row is None else dict(row)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """Why a delivery may wait: what is known of its queue, of those before it, and of who has it."""
+
+    queue: QueueSummary | None
+    ahead: int | None = None
+    blocked_by: Mapping[str, Any] | None = None
+    leased_at: datetime | None = None
+    leased_by: QueueConsumer | None = None
+
+    @property
+    def begins_in(self) -> float | None:
+        """Seconds until those before it are handled; None: not known."""
+        rate = None if self.queue is None else self.queue.per_second.outgoing
+        return None if self.ahead is None or self.ahead > MOST_COUNTED or not rate else self.ahead / rate
+
+
+def reason_of(row: Mapping[str, Any], waiting: Waiting) -> str:
+    """Why it is not handled yet, and what happens next, in a sentence or two."""
+    due, earlier = moment(row["due_at"]), waiting.blocked_by
+    at = "at a time that no calendar holds" if due is None else f"at {in_words(due)}"
+    match row["state"]:
+        case "in_flight":
+            who = "A worker" if waiting.leased_by is None else f"The worker {waiting.leased_by.name}"
+            since = "" if waiting.leased_at is None else f" since {in_words(waiting.leased_at)}"
+            return f"{who} has it{since}. If that one dies, another worker gets it {at}, unless the lease is renewed."
+        case "retrying":
+            return _with_hindrance(f"Attempt {row['attempt'] - 1} failed; attempt {row['attempt']} is due {at}.", waiting)
+        case _ if earlier is not None:
+            state = str(earlier["state"]).replace("_", " ")
+            return _with_hindrance(f"It waits for delivery {earlier['id']} of its ordering key, which is {state}.", waiting)
+        case "postponed":
+            return _with_hindrance(f"It was put off, and is due {at}.", waiting)
+    crashed = "A worker died with it, or lost its lease. " if row["lease_token"] is not None else ""
+    return crashed + _with_hindrance(_turn(waiting), waiting)
+
+
+def hint_of(row: Mapping[str, Any], waiting: Waiting) -> str | None:
+    """What an operator can do about it; None: nothing needs to be done."""
+    queue = waiting.queue
+    if row["state"] == "in_flight":
+        return None
+    if queue is not None and queue.pauses:
+        pause = queue.pauses[0]
+        return f"POST /resume with the scope {pause.scope}" + (f" and the name {pause.name}" if pause.name else "")
+    if queue is None or not _is_consumed(queue):
+        return f"start a worker that consumes {row['queue']}"
+    if waiting.blocked_by is not None:
+        return f"GET /deliveries/{waiting.blocked_by['id']} says what that one waits for"
+    return "POST /deliveries/retry makes it due now" if row["state"] in ("retrying", "postponed") else None
+
+
+def _turn(waiting: Waiting) -> str:
+    if not waiting.ahead:
+        return "It is due, and the next one that a worker takes."
+    if waiting.ahead > MOST_COUNTED:
+        return f"More than {MOST_COUNTED:,} are due before it."
+    some = f"{waiting.ahead:,} {'is' if waiting.ahead == 1 else 'are'} due before it"
+    begins_in = waiting.begins_in
+    return f"{some}." if begins_in is None else f"{some}: about {_duration(begins_in)} at the current rate."
+
+
+def _duration(seconds: float) -> str:
+    for unit, length in (("h", 3_600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:,.0f} {unit}"
+    return f"{max(seconds, 1):.0f} s"
+
+
+def _with_hindrance(sentence: str, waiting: Waiting) -> str:
+    queue = waiting.queue
+    if queue is not None and queue.pauses:
+        pause = queue.pauses[0]
+        what = "the queue is" if pause.name else "all workers are"
+        end = "" if pause.expires_at is None else f" until {in_words(pause.expires_at)}"
+        return f"{sentence} But {what} paused{end}{f' ({pause.reason})' if pause.reason else ''}."
+    if queue is None or not _is_consumed(queue):
+        return f"{sentence} But no worker consumes the queue."
+    if queue.state == "failing":
+        return f"{sentence} But the handler keeps failing, and its worker takes one message at a time until one succeeds."
+    return sentence
+
+
+def _is_consumed(queue: QueueSummary) -> bool:
+    return any(each.status is not ComponentStatus.LOST for each in queue.consumers)
+
+
+def require_deliveries(admin: Admin) -> None:
+    """Raises `not_supported` unless the queues are in the database."""
+    if admin.shared(BrokerView).kind is not BrokerKind.POSTGRESQL:
+        raise Problem(
+            Code.NOT_SUPPORTED,
+            "a message in a queue of RabbitMQ can be neither read nor changed without being consumed: pause the queue, "
+            "or let it fail, and repair its dead letter",
+        )
+
+
+deliveries = area("deliveries")
+
+
+@deliveries.get(
+    "/deliveries",
+    operation_id="outbox_deliveries_list",
+    responses=documented(Code.INVALID_CURSOR, Code.CURSOR_MISMATCH, Code.FILTER_TOO_BROAD, Code.NOT_SUPPORTED),
+)
+async def list_deliveries(context: Viewer, parameters: Annotated[DeliveryListParameters, Query()]) -> DeliveryPage:
+    """Lists the messages in a queue, in the order in which they are due.
+
+    Queues of the database only: RabbitMQ shows no message without delivering it, which is answered with `not_supported`. A
+    filter that would search for longer than two seconds is refused.
+    """
+    require_deliveries(context.admin)
+    bound_to = parameters.bound_to()
+    cursor = decode_cursor(parameters.cursor, bound_to, (float, int))
+    store = Deliveries(context.admin.table)
+    async with searching(context, "listing deliveries", has_cursor=cursor is not None) as connection:
+        rows = await store.page(
+            connection,
+            parameters,
+            None if cursor is None else (cursor.place[0], cursor.place[1]),
+            back=cursor is not None and cursor.direction == "previous",
+            inclusive=cursor is not None and cursor.inclusive,
+        )
+        total = len(await store.find(connection, parameters, MOST_COUNTED + 1)) if parameters.total else None
+    page = cursor_page(
+        rows, limit=parameters.limit, cursor=cursor, bound_to=bound_to, place=lambda row: (row["due_at"], row["id"])
+    )
+    return DeliveryPage(
+        items=[DeliverySummary(**line_of(row, context.masking)) for row in page.items],
+        next=page.next,
+        previous=page.previous,
+        total=None if total is None else counted(total),
+    )
+
+
+@deliveries.get(
+    "/deliveries/{id}",
+    operation_id="outbox_deliveries_show",
+    summary="Show Delivery",
+    responses=documented(Code.NOT_FOUND, Code.CROSS_SITE, Code.NOT_SUPPORTED),
+)
+async def show_delivery(
+    context: Viewer,
+    request: HttpRequest,
+    id_: Annotated[int, Path(alias="id", ge=1, le=2**63 - 1, description="The number of its row.")],
+    *,
+    reveal: Annotated[bool, Query(description="Show what is masked. For operators, and written to the audit.")] = False,
+) -> DeliveryDetail:
+    """Shows one message in a queue, why it is not handled yet, and what happens next."""
+    require_deliveries(context.admin)
+    if reveal:
+        await require_reveal(request)
+    opened = context.admin.changing("revealing a delivery") if reveal else context.admin.reading("reading a delivery")
+    store = Deliveries(context.admin.table)
+    async with opened as connection:
+        row = await store.one(connection, id_)
+        if row is None:
+            raise Problem(
+                Code.NOT_FOUND,
+                f"there is no delivery {id_}, or not any more: it was handled, or is a dead letter. The chain may know it: "
+                "GET /chains/{tracking_id}, with the id of the message",
+            )
+        ahead = await store.ahead(connection, id_) if row["state"] == "queued" else None
+        earlier = None if row["state"] == "in_flight" else await store.first_of_key(connection, id_)
+        if reveal:
+            await record(connection, context, action="deliveries.reveal", target=f"delivery {id_}")
+    # The figures of queues are shared by all requests and have connections of their own, so not within the transaction.
+    waiting = await _waiting(context.admin, row, ahead, earlier)
+    masking = context.masking.of_message(row["body"], row["headers"])
+    failed_attempts = decode_failures(row["failures"])
+    holder, blocked_by = waiting.leased_by, waiting.blocked_by
+    return DeliveryDetail(
+        **line_of(row, masking),
+        **payload_of(row, masking, reveal=reveal),
+        tracking_ids=list(ids_of(row["tracking_ids"])),
+        failures=[
+            FailureResponse(
+                failed_at=failed.at, attempt=failed.attempt, worker=failed.failure.worker, error=_error(failed.failure, masking)
+            )
+            for failed in failed_attempts
+        ],
+        reason=reason_of(row, waiting),
+        hint=hint_of(row, waiting),
+        leased_at=waiting.leased_at,
+        leased_by=None
+        if holder is None
+        else LeaseHolder(component_id=holder.component_id, name=holder.name, host=holder.host, process_id=holder.process_id),
+        ahead_count=None if ahead is None else counted(ahead),
+        begins_in_seconds=None if waiting.begins_in is None else round(waiting.begins_in, 3),
+        blocked_by=None
+        if blocked_by is None
+        else EarlierDelivery(id=str(blocked_by["id"]), message_id=blocked_by["message_id"], state=blocked_by["state"]),
+    )
+
+
+async def _waiting(admin: Admin, row: Mapping[str, Any], ahead: int | None, earlier: Mapping[str, Any] | None) -> Waiting:
+    listed, observed = (await admin.shared(QueuesView).now()).value
+    queue = next((each for each in listed.items if each.name == row["queue"]), None)
+    is_ordered = any(each.ordered and each.living for each in declared(observed.components) if each.queue == row["queue"])
+    lease = Lease.of(row["lease_token"]) if row["state"] == "in_flight" else None
+    consumers = () if queue is None or lease is None else queue.consumers
+    return Waiting(
+        queue=queue,
+        ahead=ahead,
+        blocked_by=earlier if is_ordered else None,
+        leased_at=None if lease is None else lease.since,
+        leased_by=next((each for each in consumers if lease is not None and lease.is_of(each.host, each.process_id)), None),
+    )
+
+
+def line_of(row: Mapping[str, Any], masking: Masking) -> dict[str, Any]:
+    """The fields of a line."""
+    shown, size = row["shown"], row["size"]
+    failed_attempts = decode_failures(f"[{row['last_failure']}]") if row["last_failure"] is not None else ()
+    if shown is not None and failed_attempts:
+        masking = masking.of_message(shown)
+    same = ("queue", "exchange", "message_id", "root_id", "state", "routing_key", "ordering_key", "attempt", "requeue_count")
+    return {
+        **{name: row[name] for name in (*same, "content_type")},
+        **{name: moment(row[name]) for name in ("created_at", "due_at", "expires_at")},
+        "id": str(row["id"]),
+        "crash_count": row["crashes"],
+        "last_error": _error(failed_attempts[0].failure, masking) if failed_attempts else None,
+        "size": size,
+        "preview": sized(row["content_type"], size) if shown is None else preview(shown, row["content_type"], masking),
+    }
+
+
+def _error(failure: Any, masking: Masking) -> Error:
+    return Error(
+        type=masking.error_type(failure.type),
+        message=masking.error_text(failure.message),
+        traceback=masking.error_text(failure.traceback) or None,
+    )

@@ -1,0 +1,191 @@
+"""`GET /search`: whatever an operator has, wherever it is: an id, a number, a queue, a routing key, the words of an error."""
+
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Annotated, Literal
+
+import asyncpg
+from fastapi import Query
+from pydantic import Field
+
+from outbox.admin.access import RequestContext, Viewer, area
+from outbox.admin.backlog import BacklogView
+from outbox.admin.brokers import BrokerKind, BrokerView
+from outbox.admin.deliveries import Deliveries
+from outbox.admin.models import Model, Request, Text
+from outbox.admin.queues import QueuesView
+from outbox.admin.store import MessageListing
+from outbox.chains import chain
+from outbox.dead_letters import DeadLetterFilter
+from outbox.errors import OutboxError
+from outbox.reporting.components import recent_components
+
+LONGEST = 300
+"""Most characters that are searched for."""
+_NUMBER = re.compile(r"(outbox-)?([0-9]{1,18})", re.ASCII)
+
+Kind = Literal["message", "delivery", "dead_letter", "chain", "queue", "routing_key", "component"]
+
+
+class SearchResult(Model):
+    """Something that fits, and how to ask for it."""
+
+    kind: Kind
+    id: str = Field(description="What its own endpoint takes: an id, a number, or a name.")
+    title: str
+    detail: str = Field(description="Its state, and what sets it apart.")
+    queue: str | None = Field(description="The queue that it is in, or failed in.")
+
+
+class SearchResponse(Model):
+    """What fits, exact ids first."""
+
+    items: list[SearchResult]
+    incomplete: list[Kind] = Field(description="What could not be looked for in time, or while something is unavailable.")
+
+
+class SearchParameters(Request):
+    """What `GET /search` takes."""
+
+    q: Annotated[Text, Field(min_length=1, max_length=LONGEST, description="What is looked for.")]
+    limit: Annotated[int, Field(ge=1, le=20, description="At most so many of a kind.")] = 5
+
+
+Look = Callable[[RequestContext, str, int], Awaitable[Sequence[SearchResult]]]
+
+search = area("search")
+
+
+@search.get("/search", operation_id="outbox_search", summary="Search")
+async def find(context: Viewer, parameters: Annotated[SearchParameters, Query()]) -> SearchResponse:
+    """Searches everything by one text: numbers of messages, deliveries and dead letters; ids of messages and chains; parts of
+    the names of queues, handlers, routing keys and components; words of dead letters, as `GET /dlq?q=` does.
+
+    Ids are looked for in the outbox, in queues of the database, in the history and among dead letters. A kind that takes too
+    long is named in `incomplete`.
+    """
+    q = parameters.q.strip()
+    items: list[SearchResult] = []
+    incomplete: list[Kind] = []
+    if q:
+        async for kind, found in _looks(context, q, parameters.limit):
+            if found is None:
+                incomplete.append(kind)
+            else:
+                items += found
+    return SearchResponse(items=items, incomplete=incomplete)
+
+
+async def _looks(context: RequestContext, q: str, limit: int) -> AsyncIterator[tuple[Kind, Sequence[SearchResult] | None]]:
+    # One after another: side by side, one request would take most connections of the admin.
+    for kind, look in _LOOKS.items():
+        try:
+            yield kind, (await look(context, q, limit))[:limit]
+        except (OutboxError, asyncpg.PostgresError, TimeoutError):
+            yield kind, None
+
+
+async def _message(context: RequestContext, q: str, limit: int) -> Sequence[SearchResult]:
+    del limit
+    if (number := _NUMBER.fullmatch(q)) is None:
+        return ()
+    async with context.admin.reading("searching for a message") as connection:
+        row = await MessageListing(context.admin.table).one(connection, int(number[2]))
+    return [] if row is None else [_result("message", str(row["id"]), row["routing_key"], row["state"])]
+
+
+async def _delivery(context: RequestContext, q: str, limit: int) -> Sequence[SearchResult]:
+    del limit
+    number = _NUMBER.fullmatch(q)
+    if number is None or number[1] or context.admin.shared(BrokerView).kind is not BrokerKind.POSTGRESQL:
+        return ()
+    async with context.admin.reading("searching for a delivery") as connection:
+        row = await Deliveries(context.admin.table).one(connection, int(number[2]))
+    if row is None:
+        return ()
+    return [_result("delivery", str(row["id"]), row["routing_key"], row["state"].replace("_", " "), row["queue"])]
+
+
+async def _chain(context: RequestContext, q: str, limit: int) -> Sequence[SearchResult]:
+    del limit
+    if _NUMBER.fullmatch(q) or " " in q:
+        return ()
+    found = await chain(context.admin.pool, q, max_nodes=1, table_name=str(context.admin.table), bounded=True)
+    if not found.found:
+        return ()
+    [first, *_] = found.nodes
+    return [_result("chain", q, first.routing_key or q, str(found.state).replace("_", " "))]
+
+
+async def _queue(context: RequestContext, q: str, limit: int) -> Sequence[SearchResult]:
+    del limit
+    listed, _ = (await context.admin.shared(QueuesView).now()).value
+    return [
+        _result("queue", queue.name, queue.name, f"{queue.state.replace('_', ' ')} {', '.join(queue.handlers)}".strip())
+        for queue in listed.items
+        if _contains(q, queue.name, *queue.handlers)
+    ]
+
+
+async def _routing_key(context: RequestContext, q: str, limit: int) -> Sequence[SearchResult]:
+    del limit
+    figures = await context.admin.shared(BacklogView).figures()
+    keys = {} if figures is None else figures.value.counts.routing_keys
+    return [
+        _result("routing_key", key, key, f"{sum(count.value for count in states.values()):,} in the outbox")
+        for key, states in sorted(keys.items())
+        if _contains(q, key)
+    ]
+
+
+async def _component(context: RequestContext, q: str, limit: int) -> Sequence[SearchResult]:
+    del limit
+    async with context.admin.reading("searching for a component") as connection:
+        known = await recent_components(connection, schema=context.admin.table.schema)
+    return [
+        _result("component", each.id, each.name, f"{each.kind}, {each.condition}")
+        for each in known
+        if _contains(q, each.name, each.host)
+    ]
+
+
+async def _dead_letter(context: RequestContext, q: str, limit: int) -> Sequence[SearchResult]:
+    dead_letters = context.admin.dead_letters
+    if _NUMBER.fullmatch(q):
+        detail = await dead_letters.get(q)
+        letters = [] if detail is None else [detail.letter]
+    else:
+        letters = list(await dead_letters.list(DeadLetterFilter(q=q), limit=limit))
+    masking = context.masking
+    return [
+        _result(
+            "dead_letter",
+            letter.id,
+            masking.error_type(letter.exception_type) or letter.routing_key,
+            f"{letter.status}: {masking.error_text(letter.exception_message)}"[:200],
+            letter.queue or None,
+        )
+        for letter in letters
+    ]
+
+
+_LOOKS: dict[Kind, Look] = {
+    "message": _message,
+    "delivery": _delivery,
+    "chain": _chain,
+    "dead_letter": _dead_letter,
+    "queue": _queue,
+    "routing_key": _routing_key,
+    "component": _component,
+}
+"""In the order in which they are shown."""
+
+
+def _result(kind: Kind, id_: str, title: str, detail: str, queue: str | None = None) -> SearchResult:
+    return SearchResult(kind=kind, id=id_, title=title, detail=detail, queue=queue)
+
+
+def _contains(q: str, *names: str) -> bool:
+    """Whether every word of `q` is a part of any of the names."""
+    text = " ".join(names).lower()
+    return all(word in text for word in q.lower().split())

@@ -1,0 +1,423 @@
+"""`outbox messages` and `deliveries`: messages that wait in the outbox or in a queue, why each waits, and changes of them."""
+
+import base64
+import json
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import IO, Any, TypeVar
+from urllib.parse import quote
+
+import click
+
+from outbox.cli import options
+from outbox.cli.client import Client, with_client
+from outbox.cli.command import Command
+from outbox.cli.dlq.repair import confirm, read_headers
+from outbox.cli.options import PAST_TIME, json_output
+from outbox.cli.output import (
+    age,
+    counted,
+    duration,
+    echo,
+    echo_facts,
+    echo_heading,
+    echo_json,
+    echo_table,
+    indented,
+    one_line,
+    parse_time,
+    styled,
+    time_and_age,
+    times,
+)
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_WAITING = ("pending", "scheduled", "held", "stalled", "blocked", "retrying")
+_STATES = (*_WAITING, "parked", "sent")
+_DUE = ("scheduled", "retrying", "held")
+_DELIVERY_STATES = ("queued", "in_flight", "retrying", "postponed")
+_FILTER = (
+    "state",
+    "queue",
+    "routing_key",
+    "ordering_key",
+    "message_id",
+    "tracking_id",
+    "target_queue",
+    "created_after",
+    "created_before",
+)
+
+
+class _Listing(click.Group):
+    """A group whose list is shown without the name of a command, and one item by its id alone."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Puts `list` or `show` in front of what is neither a command nor a request for help."""
+        first = args[0] if args else ""
+        if first not in self.commands and first not in ctx.help_option_names:
+            args = ["show" if first and not first.startswith("-") else "list", *args]
+        return super().parse_args(ctx, args)
+
+
+_DUE_TIME = click.DateTime(["%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%dT%H:%M%z"])
+_of_messages = options.together(
+    click.option("--routing-key", metavar="KEY", help="Only with this routing key; with * at the end, with this beginning."),
+    click.option("--ordering-key", metavar="KEY", help="Only with this ordering key, in their order."),
+    click.option("--message-id", metavar="ID", help="Only with this message id."),
+    click.option("--tracking-id", metavar="ID", help="Only of the chain that this id is in."),
+    click.option("--queue", "target_queue", help="Only those that are for this one queue."),
+    click.option("--created-after", type=PAST_TIME, help="Only those written then or later: 2030-01-31T12:00Z, or 2h."),
+    click.option("--created-before", type=PAST_TIME, help="Only those written before then."),
+)
+_of_deliveries = options.together(
+    click.option("--state", type=click.Choice(_DELIVERY_STATES), help="Only those."),
+    click.option("--routing-key", metavar="KEY", help="Only with this routing key."),
+    click.option("--ordering-key", metavar="KEY", help="Only with this ordering key."),
+    click.option("--message-id", metavar="ID", help="Only of the message with this id."),
+)
+_limit = click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="How many lines.")
+_reveal = click.option("--reveal", is_flag=True, help="Show what is masked otherwise. It is written to the audit.")
+_change = options.together(
+    click.option("--max-items", type=click.IntRange(1, 10_000), help="At most so many, the first.  [default: 10,000]"),
+    click.option("--reason", help="Why, for the record."),
+    click.option("--by", "actor", help="With a database: who does it, for the record.  [default: you]"),
+    click.option("--dry-run", is_flag=True, help="Show how many would be changed, and do nothing."),
+    click.option("--yes", is_flag=True, help="Do not ask."),
+    json_output,
+)
+
+
+def _selecting_messages(function: F) -> F:
+    ids = click.argument("ids", nargs=-1, metavar="[ID]...")
+    state = click.option("--state", type=click.Choice(_WAITING), help="Instead of ids: those in this state that fit the rest.")
+    return ids(state(_of_messages(_change(function))))
+
+
+def _selecting_deliveries(function: F) -> F:
+    ids = click.argument("ids", nargs=-1, metavar="[ID]...")
+    queue = click.option("--queue", help="Instead of ids: those in this queue that fit the rest.")
+    return ids(queue(_of_deliveries(_change(function))))
+
+
+@click.group(cls=_Listing)
+def messages() -> None:
+    """Lists messages of the outbox, shows why one of them waits, and cancels, reschedules or edits them.
+
+    ID is the number of its row, as the list shows it: `outbox messages 17`. Sent messages are listed until they are cleaned up;
+    `outbox chain` shows what became of them. Changes skip what a relay is sending.
+    """
+
+
+@messages.command("list", cls=Command)
+@click.option("--state", type=click.Choice(_STATES), help="Only those.")
+@_of_messages
+@_limit
+@json_output
+@with_client
+async def list_messages(client: Client, *, as_json: bool, limit: int, **given: Any) -> None:
+    """Lists messages of the outbox."""
+    answer = await client.page("/messages", limit=limit, **given)
+    if as_json:
+        echo_json(answer)
+    elif answer["items"]:
+        _echo_messages(answer)
+    else:
+        echo(f"No messages{' match the filter' if any(given.values()) else ''}.")
+
+
+@messages.command("show", cls=Command)
+@click.argument("id_", metavar="ID")
+@_reveal
+@json_output
+@with_client
+async def show_message(client: Client, id_: str, *, as_json: bool, reveal: bool) -> None:
+    """Shows one message of the outbox, why it waits, and what happens next."""
+    answer = await client.get(f"/messages/{quote(id_, safe='')}", reveal=reveal or None)
+    echo_json(answer) if as_json else _echo_message(answer, reveal=reveal)
+
+
+@messages.command("cancel", cls=Command)
+@_selecting_messages
+@with_client
+async def cancel_messages(client: Client, **given: Any) -> int:
+    """Takes messages out of the outbox before they are sent.
+
+    They become discarded dead letters: `outbox dlq restore` opens them again.
+    """
+    return await _changed(client, "/messages/cancel", "cancel", {}, given)
+
+
+@messages.command("send-now", cls=Command)
+@click.option("--priority", type=click.IntRange(0, 9), help="Ahead of all with a lower one.")
+@_selecting_messages
+@with_client
+async def send_messages_now(client: Client, **given: Any) -> int:
+    """Makes messages due now, whatever they wait for."""
+    return await _changed(client, "/messages/send-now", "send now", {"priority": given.pop("priority")}, given)
+
+
+@messages.command("reschedule", cls=Command)
+@click.option("--due", type=_DUE_TIME, help="When: 2030-01-31T12:00+00:00.")
+@click.option("--priority", type=click.IntRange(0, 9), help="Ahead of all with a lower one.")
+@_selecting_messages
+@with_client
+async def reschedule_messages(client: Client, **given: Any) -> int:
+    """Makes messages due at another time, or gives them another priority."""
+    due: datetime | None = given.pop("due")
+    change = {"due_at": due, "priority": given.pop("priority")}
+    if due is None and change["priority"] is None:
+        raise click.UsageError("give --due, --priority, or both")
+    return await _changed(client, "/messages/reschedule", "reschedule", change, given)
+
+
+@messages.command("edit", cls=Command)
+@click.argument("id_", metavar="ID")
+@click.option("--routing-key", metavar="KEY", help="The new one.")
+@click.option("--body", type=click.File("rb"), help="The content of this file is the new body; - reads it.")
+@click.option("--headers", type=click.File("r"), help="This file's JSON object are the new headers.")
+@click.option("--version", type=click.IntRange(min=1), help="What it was read at.  [default: as it is now]")
+@click.option("--force", is_flag=True, help="Also a body that a consumer's schema refuses.")
+@click.option("--reason", help="Why, for the record.")
+@click.option("--by", "actor", help="With a database: who does it, for the record.  [default: you]")
+@json_output
+@with_client
+async def edit_message(
+    client: Client,
+    id_: str,
+    *,
+    body: IO[bytes] | None,
+    headers: IO[str] | None,
+    version: int | None,
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """Changes the routing key, the body or the headers of a message before it is sent."""
+    if body is None and headers is None and given["routing_key"] is None:
+        raise click.UsageError("give --routing-key, --body or --headers")
+    path = f"/messages/{quote(id_, safe='')}"
+    edit: dict[str, Any] = {"version": version or (await client.get(path))["version"], **given, "force": given["force"] or None}
+    if body is not None:
+        edit |= {"body": base64.b64encode(body.read()).decode(), "encoding": "base64"}
+    if headers is not None:
+        edit["headers"] = read_headers(headers)
+    answer = await client.patch(path, edit)
+    echo_json(answer) if as_json else _echo_message(answer, reveal=False)
+
+
+@messages.command("publish", cls=Command)
+@click.argument("routing_key", metavar="ROUTING_KEY")
+@click.option("--body", type=click.File("rb"), required=True, help="The content of this file; - reads it.")
+@click.option("--headers", type=click.File("r"), help="This file's JSON object.")
+@click.option("--ordering-key", metavar="KEY", help="Sent after those of the same key.")
+@click.option("--due", type=_DUE_TIME, help="When: 2030-01-31T12:00+00:00.  [default: now]")
+@click.option("--force", is_flag=True, help="Also a body that a consumer's schema refuses.")
+@click.option("--reason", help="Why, for the record.")
+@click.option("--by", "actor", help="With a database: who does it, for the record.  [default: you]")
+@json_output
+@with_client
+async def publish_message(
+    client: Client, *, body: IO[bytes], headers: IO[str] | None, due: datetime | None, as_json: bool, **given: Any
+) -> None:
+    """Publishes a message, such as an event to try a consumer with."""
+    content = body.read()
+    try:
+        parts: dict[str, Any] = {"body": json.loads(content)}
+    except ValueError:
+        parts = {"body": base64.b64encode(content).decode(), "encoding": "base64"}
+    if headers is not None:
+        parts["headers"] = read_headers(headers)
+    answer = await client.post("/messages", {**given, **parts, "due_at": due, "force": given["force"] or None})
+    echo_json(answer) if as_json else echo(f"Published {answer['message_id']}. `outbox chain` shows what becomes of it.")
+
+
+@click.group(cls=_Listing)
+def deliveries() -> None:
+    """Lists messages in a queue of the database, shows why one is not handled yet, and retries or ends them.
+
+    ID is the number of its row, as the list shows it: `outbox deliveries 17`. RabbitMQ shows no message without delivering it.
+    Changes skip what a worker has.
+    """
+
+
+@deliveries.command("list", cls=Command)
+@click.option("--queue", required=True, help="The queue.")
+@_of_deliveries
+@_limit
+@json_output
+@with_client
+async def list_deliveries(client: Client, *, as_json: bool, limit: int, **given: Any) -> None:
+    """Lists messages in a queue, those first that are due first."""
+    answer = await client.page("/deliveries", limit=limit, **given)
+    if as_json:
+        echo_json(answer)
+    elif answer["items"]:
+        _echo_deliveries(answer)
+    else:
+        echo("No messages match.")
+
+
+@deliveries.command("show", cls=Command)
+@click.argument("id_", metavar="ID")
+@_reveal
+@json_output
+@with_client
+async def show_delivery(client: Client, id_: str, *, as_json: bool, reveal: bool) -> None:
+    """Shows one message in a queue, why it is not handled yet, and what happens next."""
+    answer = await client.get(f"/deliveries/{quote(id_, safe='')}", reveal=reveal or None)
+    echo_json(answer) if as_json else _echo_delivery(answer, reveal=reveal)
+
+
+@deliveries.command("retry", cls=Command)
+@_selecting_deliveries
+@with_client
+async def retry_deliveries(client: Client, **given: Any) -> int:
+    """Makes messages due now that wait for their next attempt."""
+    return await _changed(client, "/deliveries/retry", "retry", {}, given)
+
+
+@deliveries.command("dead-letter", cls=Command)
+@_selecting_deliveries
+@with_client
+async def dead_letter_deliveries(client: Client, **given: Any) -> int:
+    """Ends messages in a queue as dead letters, without another attempt."""
+    return await _changed(client, "/deliveries/dead-letter", "dead-letter", {}, given)
+
+
+async def _changed(client: Client, path: str, verb: str, change: Mapping[str, Any], given: dict[str, Any]) -> int:
+    """Asks what a person should be asked, makes the change, and prints what came of it; the exit code."""
+    ids, as_json, reason = given["ids"], given["as_json"], given["reason"]
+    wanted = {name: given[name] for name in _FILTER if given.get(name) is not None}
+    if bool(ids) == bool(wanted):
+        raise click.UsageError("name messages by their ids, or by a filter")
+    request = {"selector": {"ids": list(ids)} if ids else {"filter": wanted}, "max_items": given["max_items"], **change}
+    if given["dry_run"] or not ids:
+        plan = await client.post(path, {**request, "dry_run": True})
+        if given["dry_run"]:
+            echo_json(plan) if as_json else _echo_plan(plan, verb)
+            return 0
+        if not given["yes"]:
+            prompt = "send them now" if verb == "send now" else None
+            confirm(verb, plan["count"], "message", lambda: _echo_plan(plan, verb), prompt=prompt)
+        request["confirm_token"] = plan["confirm_token"]
+    answer = await client.post(path, {**request, "reason": reason})
+    if as_json:
+        echo_json(answer)
+    else:
+        for item in answer["items"]:
+            if item["outcome"] != "done":
+                echo(f"{item['id']}  {item['outcome'].replace('_', ' ')}: {one_line(item['reason'])}")
+        echo(f"{counted(answer['counts'].get('done', 0), 'message')} changed.")
+    return 0 if answer["counts"].keys() <= {"done"} else 1
+
+
+def _echo_plan(plan: Mapping[str, Any], verb: str) -> None:
+    echo(styled(f"{verb.capitalize()}: {counted(plan['count'], 'message')}", bold=True))
+    if plan["sample"]:
+        echo(f"  {', '.join(plan['sample'])}{' …' if plan['count'] > len(plan['sample']) else ''}")
+
+
+def _local(time: str | None) -> str:
+    found = parse_time(time)
+    return "" if found is None else f"{found.astimezone():%Y-%m-%d %H:%M:%S}"
+
+
+def _echo_messages(answer: Mapping[str, Any]) -> None:
+    rows = [
+        (
+            message["id"],
+            message["state"],
+            age(message["created_at"]),
+            _local(message["due_at"]) if message["state"] in _DUE else "",
+            str(message["attempt_count"]),
+            one_line(message["routing_key"]),
+            one_line(message["last_error"]["message"] if message["last_error"] else message["preview"]),
+        )
+        for message in answer["items"]
+    ]
+    headings = ("ID", "STATE", "WRITTEN", "DUE", "REFUSED", "ROUTING KEY", "ERROR OR BODY")
+    echo_table(headings, rows, right=frozenset({"ID", "WRITTEN", "REFUSED"}))
+    more = ", and there are more: --limit shows them" if answer["next"] else ""
+    echo(f"\n{counted(len(rows), 'message')}{more}.")
+
+
+def _echo_message(message: Mapping[str, Any], *, reveal: bool) -> None:
+    echo(styled(f"Message {message['id']}", bold=True), f", {message['state']}")
+    echo(f"  {one_line(message['reason'])}")
+    echo_facts(
+        [
+            ("hint", message["hint"] or ""),
+            ("routing key", one_line(message["routing_key"])),
+            ("for the queue", one_line(message["target_queue"] or "")),
+            ("message id", message["message_id"] or "not yet"),
+            ("chain", " → ".join(message["tracking_ids"]) if len(message["tracking_ids"]) > 1 else ""),
+            ("ordering key", one_line(message["ordering_key"] or "")),
+            ("written", time_and_age(message["created_at"])),
+            (f"{'stalled' if message['state'] == 'stalled' else 'unroutable'} since", time_and_age(message["held_at"])),
+            ("sent", time_and_age(message["sent_at"])),
+            ("parked", time_and_age(message["failed_at"])),
+            ("next attempt", time_and_age(message["next_attempt_at"])),
+            ("refused", times(message["attempt_count"]) if message["attempt_count"] else ""),
+            ("last error", one_line(message["last_error"]["message"]) if message["last_error"] else ""),
+            ("content type", f"{message['content_type'] or 'unknown'}, {message['size']:,} bytes"),
+            ("handled", ", ".join(f"{one_line(each['queue'])} {each['outcome']}" for each in message["deliveries"] or ())),
+        ]
+    )
+    _echo_payload(message, reveal=reveal)
+
+
+def _echo_payload(found: Mapping[str, Any], *, reveal: bool) -> None:
+    if found["headers"]:
+        echo_heading("Headers")
+        echo_facts([(one_line(name), one_line(str(value))) for name, value in found["headers"].items()])
+    echo_heading("Body" if reveal else "Body, masked (--reveal shows it all)")
+    echo(indented(found["body"] or found["body_base64"] or f"<{found['size']:,} bytes that are not text>"))
+
+
+def _echo_deliveries(answer: Mapping[str, Any]) -> None:
+    rows = [
+        (
+            each["id"],
+            each["state"].replace("_", " "),
+            age(each["created_at"]),
+            _local(each["due_at"]),
+            str(each["attempt"]),
+            one_line(each["routing_key"]),
+            one_line(each["last_error"]["message"] if each["last_error"] else each["preview"]),
+        )
+        for each in answer["items"]
+    ]
+    headings = ("ID", "STATE", "WRITTEN", "DUE", "ATTEMPT", "ROUTING KEY", "ERROR OR BODY")
+    echo_table(headings, rows, right=frozenset({"ID", "WRITTEN", "ATTEMPT"}))
+    more = ", and there are more: --limit shows them" if answer["next"] else ""
+    echo(f"\n{counted(len(rows), 'message')}{more}.")
+
+
+def _echo_delivery(found: Mapping[str, Any], *, reveal: bool) -> None:
+    holder = found["leased_by"]
+    echo(styled(f"Delivery {found['id']}", bold=True), f", {found['state'].replace('_', ' ')}")
+    echo(f"  {one_line(found['reason'])}")
+    echo_facts(
+        [
+            ("hint", found["hint"] or ""),
+            ("queue", one_line(found["queue"])),
+            ("routing key", one_line(found["routing_key"])),
+            ("message id", found["message_id"]),
+            ("ordering key", one_line(found["ordering_key"] or "")),
+            ("written", time_and_age(found["created_at"])),
+            ("due", time_and_age(found["due_at"])),
+            ("attempt", str(found["attempt"])),
+            ("worker", "" if holder is None else f"{holder['name']} ({holder['host']}, process {holder['process_id']})"),
+            ("begins in", duration(found["begins_in_seconds"])),
+            ("content type", f"{found['content_type'] or 'unknown'}, {found['size']:,} bytes"),
+        ]
+    )
+    if found["failures"]:
+        echo_heading("Failed attempts")
+        rows = [
+            (str(each["attempt"]), age(each["failed_at"]), each["error"]["type"], one_line(each["error"]["message"]))
+            for each in found["failures"]
+        ]
+        echo_table(("ATTEMPT", "FAILED", "ERROR", "MESSAGE"), rows, right=frozenset({"ATTEMPT", "FAILED"}))
+    _echo_payload(found, reveal=reveal)

@@ -1,0 +1,210 @@
+What operators see of messages in queues of the database, and what they do to messages that wait: to rows of the outbox that were
+not sent, and to deliveries. They do not wait for what is in flight: what a relay or a worker has is skipped, and reported so.
+
+-- name: deliveries
+-- Up to $6 deliveries of queue $1 that fit, in the order in which they are due, beyond the place ($7, $8); $9: from that place on.
+-- A leased delivery is due again when its lease ends, so that of the states only 'queued' has a due time in the past.
+select id, exchange, queue, message_id, left(tracking_ids ->> 0, 1000) as root_id, routing_key,
+    left(ordering_key, 1000) as ordering_key, content_type, octet_length(body) as size,
+    case when octet_length(body) <= 4096 then body end as shown, attempt, crashes, requeue_count,
+    (failures -> -1)::text as last_failure, lease_token, state,
+    extract(epoch from created_at)::float8 as created_at, extract(epoch from available_at)::float8 as due_at,
+    extract(epoch from expires_at)::float8 as expires_at
+from (
+    select *,
+        case
+            when available_at <= now() then 'queued'
+            when lease_token is not null then 'in_flight'
+            when attempt > 1 then 'retrying'
+            else 'postponed'
+        end as state
+    from {delivery}
+    where queue = $1
+        and available_at > case when $2 in ('in_flight', 'retrying', 'postponed') then now() else '-infinity' end
+        and available_at <= case when $2 = 'queued' then now() else 'infinity' end
+        and (available_at, id) {beyond}= (coalesce(to_timestamp($7::float8), '{first}'), coalesce($8::bigint, 0))
+        and ($9::boolean or $8::bigint is null or (available_at, id) <> (to_timestamp($7::float8), $8::bigint))
+        and ($3::text is null or routing_key = $3)
+        and ($4::text is null or ordering_key = $4)
+        and ($5::text is null or message_id = $5)
+) as delivery
+where $2::text is null or state = $2
+order by available_at {way}, id {way}
+limit $6
+
+-- name: find_deliveries
+-- The ids of the first $6 of them.
+select id
+from (
+    select id, available_at,
+        case
+            when available_at <= now() then 'queued'
+            when lease_token is not null then 'in_flight'
+            when attempt > 1 then 'retrying'
+            else 'postponed'
+        end as state
+    from {delivery}
+    where queue = $1
+        and available_at > case when $2 in ('in_flight', 'retrying', 'postponed') then now() else '-infinity' end
+        and available_at <= case when $2 = 'queued' then now() else 'infinity' end
+        and ($3::text is null or routing_key = $3)
+        and ($4::text is null or ordering_key = $4)
+        and ($5::text is null or message_id = $5)
+) as delivery
+where $2::text is null or state = $2
+order by available_at, id
+limit $6
+
+-- name: delivery
+select id, exchange, queue, message_id, left(tracking_ids ->> 0, 1000) as root_id, routing_key,
+    left(ordering_key, 1000) as ordering_key, content_type, octet_length(body) as size,
+    case when octet_length(body) <= 4096 then body end as shown, attempt, crashes, requeue_count,
+    (failures -> -1)::text as last_failure, lease_token,
+    case
+        when available_at <= now() then 'queued'
+        when lease_token is not null then 'in_flight'
+        when attempt > 1 then 'retrying'
+        else 'postponed'
+    end as state,
+    extract(epoch from created_at)::float8 as created_at, extract(epoch from available_at)::float8 as due_at,
+    extract(epoch from expires_at)::float8 as expires_at, body, headers::text as headers, tracking_ids::text as tracking_ids,
+    failures::text as failures
+from {delivery}
+where id = $1
+
+-- name: ahead
+-- How many deliveries of its queue are due before delivery $1, counted up to $2.
+select count(*)
+from (
+    select
+    from {delivery} as other
+    where queue = (select queue from {delivery} where id = $1)
+        and (available_at, id) < (select available_at, id from {delivery} where id = $1) and available_at <= now()
+    limit $2
+) as counted
+
+-- name: first_of_key
+-- The first delivery of its ordering key in its queue, if that is before delivery $1.
+select first.id, first.message_id,
+    case
+        when first.available_at <= now() then 'queued'
+        when first.lease_token is not null then 'in_flight'
+        when first.attempt > 1 then 'retrying'
+        else 'postponed'
+    end as state
+from {delivery} as one
+cross join lateral (
+    select id, message_id, available_at, lease_token, attempt
+    from {delivery} as other
+    where other.queue = one.queue and other.ordering_key is not null
+        and hashtextextended(other.ordering_key, 0) = hashtextextended(one.ordering_key, 0)
+    order by other.id
+    limit 1
+) as first
+where one.id = $1 and one.ordering_key is not null and first.id < one.id
+
+-- name: lock_messages
+-- Locks those of the rows $1 that wait, and says of each what it is.
+with locked as materialized (
+    select id, sent_at, failed_at, ordering_key
+    from {table}
+    where id = any($1::bigint[])
+    order by id
+    for update skip locked
+)
+select asked.id, locked.ordering_key is not null as is_ordered,
+    case
+        when locked.id is null and exists (select from {table} as message where message.id = asked.id) then 'in_flight'
+        when locked.id is null then 'gone'
+        when locked.sent_at is not null then 'sent'
+        when locked.failed_at is not null then 'parked'
+        else 'waiting'
+    end as state
+from unnest($1::bigint[]) as asked (id)
+left join locked on locked.id = asked.id
+
+-- name: park
+-- What is cancelled is parked first, and discarded as what is parked is.
+update {table}
+set failed_at = now(), last_error = $2, held_at = null
+where id = any($1::bigint[])
+
+-- name: reschedule
+-- Due at $2, or now; null: as before. Whatever they waited for, they are tried then. $3: the priority; null: as before.
+update {table}
+set priority = coalesce($3::smallint, priority),
+    send_after = case
+        when $4::boolean then greatest(now(), coalesce($2::timestamptz, now()))
+        when last_error in ('unroutable', 'stalled', 'blocked') then now()
+        else send_after
+    end,
+    last_error = case when last_error in ('unroutable', 'stalled', 'blocked') then null else last_error end,
+    held_at = null
+where id = any($1::bigint[])
+
+-- name: message_to_edit
+select routing_key, body, content_type, headers::text as headers
+from {table}
+where id = $1
+
+-- name: edit_message
+-- With another routing key it may find its way: what was held or stalled is tried again.
+update {table}
+set routing_key = $2, body = $3, content_type = $4, headers = cast($5::text as jsonb),
+    send_after = case when last_error in ('unroutable', 'stalled') then now() else send_after end,
+    last_error = case when last_error in ('unroutable', 'stalled') then null else last_error end,
+    held_at = null
+where id = $1
+
+-- name: ring_messages
+-- For what became due by an update, which no trigger tells of: once a request, so it may notify where no relay sleeps.
+select pg_catalog.pg_notify('outbox_' || encode(substr(sha256(convert_to(nspname || '.' || relname, 'UTF8')), 1, 12), 'hex'), '')
+from pg_catalog.pg_class as c
+join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
+where c.oid = '{table}'::regclass
+
+-- name: lock_deliveries
+-- Locks those of the deliveries $1 that no worker has, and says of each what it is.
+with locked as materialized (
+    select id, lease_token, available_at
+    from {delivery}
+    where id = any($1::bigint[])
+    order by id
+    for update skip locked
+)
+select asked.id,
+    case
+        when locked.id is null and exists (select from {delivery} as delivery where delivery.id = asked.id) then 'in_flight'
+        when locked.id is null then 'gone'
+        when locked.available_at <= now() then 'due'
+        when locked.lease_token is not null then 'in_flight'
+        else 'waiting'
+    end as state
+from unnest($1::bigint[]) as asked (id)
+left join locked on locked.id = asked.id
+
+-- name: retry
+update {delivery}
+set available_at = now()
+where id = any($1::bigint[])
+
+-- name: take
+-- Leases them to the transaction that ends them, because an end needs a lease.
+update {delivery}
+set lease_token = $2, leased_until = now() + interval '1 minute'
+where id = any($1::bigint[])
+returning id, queue, message_id, routing_key, body, content_type, headers::text as headers, tracking_ids::text as tracking_ids,
+    ordering_key, attempt, failures::text as failures
+
+-- name: died
+-- The facts of the history that a worker's report would be, by the operator $9.
+insert into {history} (fact, message_id, root_id, parent_id, routing_key, queue, attempt, error_type, error_message, component)
+select 'died', message_id, root_id, parent_id, routing_key, queue, attempt, error_type, error_message, $9
+from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::integer[], $7::text[], $8::text[])
+    as death (message_id, root_id, parent_id, routing_key, queue, attempt, error_type, error_message)
+
+-- name: ring_deliveries
+select pg_catalog.pg_notify('outbox_' || encode(substr(sha256(convert_to(nspname || '.' || relname, 'UTF8')), 1, 12), 'hex'), '')
+from pg_catalog.pg_class as c
+join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
+where c.oid = '{delivery}'::regclass

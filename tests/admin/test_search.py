@@ -1,0 +1,112 @@
+"""One text finds a message wherever it is, and what it has to do with."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Any
+
+import asyncpg
+import httpx
+import pytest
+from click.testing import CliRunner
+
+from outbox.admin import queues, topology
+from outbox.admin.verdict import routes as verdict
+from outbox.cli import main as cli
+from tests.admin.rows import insert
+
+
+@pytest.fixture
+async def connection(database: str) -> AsyncIterator[asyncpg.Connection]:
+    connection = await asyncpg.connect(database)
+    yield connection
+    await connection.close()
+
+
+@pytest.fixture(autouse=True)
+def looked_at_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (queues, verdict, topology):
+        monkeypatch.setattr(module, "MAX_AGE", timedelta(0))
+        monkeypatch.setattr(module, "PATIENCE", None, raising=False)
+
+
+async def found(client: httpx.AsyncClient, q: str, **parameters: Any) -> list[tuple[str, str]]:
+    answer = await client.get("/search", params={"q": q, **parameters})
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["incomplete"] == []
+    return [(item["kind"], item["id"]) for item in answer.json()["items"]]
+
+
+@pytest.fixture
+async def trouble(connection: asyncpg.Connection) -> dict[str, str]:
+    """A message in the outbox, one in a queue, one that was sent before, a dead letter and a worker."""
+    waiting = await insert(connection, tracking_ids='["root-1", "mine-1"]')
+    queued = await connection.fetchval(
+        "insert into outbox_delivery (id, exchange, queue, message_id, routing_key, body, tracking_ids) "
+        "overriding system value values (900, 'outbox', 'mail', 'queued-1', 'order.paid', '', '[\"queued-1\"]') returning id"
+    )
+    await connection.execute(
+        "insert into outbox_history (fact, message_id, root_id, routing_key) values ('sent', 'gone-1', 'gone-1', 'order.sent')"
+    )
+    dead = await connection.fetchval(
+        "insert into outbox_dead_letter (id, source, exchange, queue, message_id, routing_key, body, tracking_ids, created_at, "
+        "attempt, cause, exception_type, exception_message, exception_traceback, search) overriding system value values (800, "
+        "'worker', 'outbox', 'mail', 'dead-1', 'order.paid', '', '[\"dead-1\"]', now(), 1, 'failed', 'shop.CardError', "
+        "'the card of password=hunter2 was declined', '', to_tsvector('simple', 'the card was declined')) returning id"
+    )
+    consumer = '[{"queue": "mail", "binding_key": "order.*", "handler": "shop.mail.send"}]'
+    await connection.execute(
+        "insert into outbox_component (id, kind, name, host, process_id, version, every, consumers, activity, started_at, "
+        "seen_at) values ('w', 'worker', 'mailer-1', 'web-1', 4711, '1', '5 s', $1, '{}', now(), now())",
+        consumer,
+    )
+    return {"message": waiting, "delivery": str(queued), "dead_letter": str(dead)}
+
+
+async def test_a_number_finds_what_has_it(viewer: httpx.AsyncClient, trouble: dict[str, str]) -> None:
+    for kind, number in trouble.items():
+        assert (kind, number) in await found(viewer, number)
+    assert await found(viewer, f"outbox-{trouble['message']}") == [("message", trouble["message"])]
+
+
+@pytest.mark.usefixtures("trouble")
+@pytest.mark.parametrize("id_", ["root-1", "mine-1", "queued-1", "gone-1", "dead-1"])
+async def test_an_id_is_found_wherever_its_message_is(viewer: httpx.AsyncClient, id_: str) -> None:
+    assert ("chain", id_) in await found(viewer, id_)
+
+
+@pytest.mark.usefixtures("trouble")
+async def test_parts_of_names_and_words_of_errors_find_what_they_belong_to(viewer: httpx.AsyncClient) -> None:
+    assert await found(viewer, "SHOP send") == [("queue", "mail")]
+    assert ("component", "w") in await found(viewer, "mailer")
+    assert ("routing_key", "order.placed") in await found(viewer, "placed")
+    assert await found(viewer, "declined card") == [("dead_letter", "800")]
+    assert await found(viewer, "no such thing") == []
+    [letter] = (await viewer.get("/search", params={"q": "declined"})).json()["items"]
+    assert (letter["detail"], letter["queue"]) == ("open: the card of password=*** was declined", "mail")
+
+
+async def test_a_part_that_cannot_be_looked_at_is_named(
+    viewer: httpx.AsyncClient, connection: asyncpg.Connection, trouble: dict[str, str]
+) -> None:
+    await connection.execute("alter table outbox_component rename to gone")
+    answer = (await viewer.get("/search", params={"q": trouble["message"]})).json()
+    assert ("message", trouble["message"]) in [(item["kind"], item["id"]) for item in answer["items"]]
+    assert "component" in answer["incomplete"]
+    await connection.execute("alter table gone rename to outbox_component")
+    refused = await viewer.get("/search", params={"q": ""})
+    assert (refused.status_code, refused.json()["code"]) == (422, "invalid_request")
+
+
+@pytest.mark.usefixtures("trouble")
+async def test_the_command_prints_what_was_found(database: str) -> None:
+    async def run(*arguments: str) -> str:
+        environment = {"OUTBOX_DATABASE_URL": database}
+        answer = await asyncio.to_thread(CliRunner().invoke, cli, ["find", *arguments], env=environment)
+        assert answer.exit_code == 0, answer.output
+        return answer.output
+
+    assert "outbox dlq show 800" in await run("declined card")
+    assert json.loads(await run("dead-1", "--json"))["items"][0]["kind"] == "chain"
+    assert "Nothing was found." in await run("no such thing")
