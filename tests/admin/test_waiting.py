@@ -465,10 +465,11 @@ async def test_a_delivery_is_retried_now_by_a_worker_that_sleeps(
         request = {"selector": {"filter": {"queue": "mail", "state": "retrying"}}}
         assert outcomes(await confirmed(operator, "/deliveries/retry", **request)) == {line["id"]: "done"}
 
-        async def handled() -> bool:
-            return attempts == [1, 2]
+        async def settled() -> bool:
+            answer = await operator.get("/deliveries", params={"queue": "mail"})
+            return attempts == [1, 2] and answer.json()["items"] == []
 
-        await eventually(handled)
+        await eventually(settled)
         again = await post(operator, "/deliveries/retry", selector={"ids": [line["id"]]})
         assert outcomes(again) == {line["id"]: "not_found"}
 
