@@ -34,8 +34,9 @@ class Archiver:
 
     It empties `{queue}.dlq` of every queue in `queues`, of those that workers report, and of those that are bound in the
     database; it looks for new ones every `discover_every` seconds, and sooner for one that is about to be made. `masking` says
-    what is hidden from previews and searches; `grace_period` is in seconds. Any number of archivers may share the queues.
-    `max_batch_bytes` is how many bytes of dead letters are in memory at once, or one dead letter of each queue.
+    what is hidden from previews and searches; `grace_period` is in seconds. `service_version` is the release of your service.
+    Any number of archivers may share the queues. `max_batch_bytes` is how many bytes of dead letters are in memory at once, or
+    one dead letter of each queue.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class Archiver:
         discover_every: float = 10.0,
         grace_period: float = GRACE_PERIOD.total_seconds(),
         name: str | None = None,
+        service_version: str | None = None,
         reporting: bool = True,
         heartbeat_interval: float = HEARTBEAT_INTERVAL,
         max_batch_bytes: int = MAX_BATCH_BYTES,
@@ -82,6 +84,7 @@ class Archiver:
             kind="archiver",
             name=name,
             table=self._table,
+            service_version=service_version,
             url=self._url,
             pool=db_pool,
             reporting=reporting,

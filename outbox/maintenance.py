@@ -58,7 +58,7 @@ class Maintenance:
 
     `inbox_retention` is how long a message is known to have been handled, `history_retention` how many days of facts are kept,
     `dead_letter_retention` how long letters stay that were requeued or discarded, `audit_retention` how long it is known who
-    did what in the admin, None for ever; each at least a minute.
+    did what in the admin, None for ever; each at least a minute. `service_version` is the release of your service.
     Raises `ConfigurationError` for arguments that make no sense.
     """
 
@@ -77,6 +77,7 @@ class Maintenance:
         enable_metrics: bool = True,
         grace_period: float = GRACE_PERIOD.total_seconds(),
         name: str | None = None,
+        service_version: str | None = None,
     ) -> None:
         exactly_one(db_engine_url=db_engine_url, db_pool=db_pool)
         self._url = None if db_engine_url is None else postgres_url(db_engine_url)
@@ -93,7 +94,14 @@ class Maintenance:
         self._enable_metrics = enable_metrics
         self._grace_period = arguments.grace_period(grace_period)
         self._name = component_name(name)
-        self._reports = Reports(kind="maintenance", name=name, table=self._table, url=self._url, pool=db_pool)
+        self._reports = Reports(
+            kind="maintenance",
+            name=name,
+            table=self._table,
+            service_version=service_version,
+            url=self._url,
+            pool=db_pool,
+        )
         self._stopping = Stopping()
 
     async def run(self, *, handle_signals: bool = True) -> None:

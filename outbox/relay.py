@@ -189,9 +189,9 @@ class MessageRelay:
     stands for the other keys. `listen_url` names the database directly where `db_engine_url` goes through a transaction
     pooler.
 
-    `name` is how operators know it, by default "host:pid". With `reporting` it writes to the database what it does, every
-    `heartbeat_interval` seconds, and respects pauses that are asked for there; with `history` it writes down what was sent.
-    All of that if the tables for it are there.
+    `name` is how operators know it, by default "host:pid", and `service_version` the release of your service. With `reporting`
+    it writes to the database what it does, every `heartbeat_interval` seconds, and respects pauses that are asked for there;
+    with `history` it writes down what was sent. All of that if the tables for it are there.
 
     `max_batch_bytes` bounds how much each lane takes at once; a single message may be larger, up to `max_body_bytes`. A larger
     one is parked without being fetched: its body, headers and routing key together, in bytes.
@@ -223,6 +223,7 @@ class MessageRelay:
         listen_url: str | None = None,
         grace_period: float = GRACE_PERIOD.total_seconds(),
         name: str | None = None,
+        service_version: str | None = None,
         reporting: bool = True,
         heartbeat_interval: float = HEARTBEAT_INTERVAL,
         history: bool = True,
@@ -245,6 +246,7 @@ class MessageRelay:
             kind="relay",
             name=name,
             table=self._table,
+            service_version=service_version,
             url=self._url,
             pool=self._pool,
             reporting=reporting,

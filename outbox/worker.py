@@ -51,9 +51,10 @@ class Worker:
     lies next to it. `inbox_wait` is in seconds, up to 30: how long a message waits for another transaction that is handling it,
     before it is put off.
 
-    `name` is how operators know it, by default "host:pid". With `reporting` it writes what it does to a database,
-    every `heartbeat_interval` seconds, and respects pauses that are asked for there; with `history` it also writes the outcome
-    of each message. The database is that of `db_engine_url` or `db_pool`, else of the broker if that is a `postgresql://` URL.
+    `name` is how operators know it, by default "host:pid", and `service_version` the release of your service, such as a commit:
+    it is reported, and kept with each failure. With `reporting` it writes what it does to a database, every
+    `heartbeat_interval` seconds, and respects pauses that are asked for there; with `history` it also writes the outcome of
+    each message. The database is that of `db_engine_url` or `db_pool`, else of the broker if that is a `postgresql://` URL.
 
     `clock`, a `HybridClock` or "hlc" for the one of this process, is shown the stamp of each message before its handler runs,
     and stamps what handlers publish through `publisher`.
@@ -88,6 +89,7 @@ class Worker:
         grace_period: float = GRACE_PERIOD.total_seconds(),
         inbox_wait: float = INBOX_WAIT.total_seconds(),
         name: str | None = None,
+        service_version: str | None = None,
         reporting: bool = True,
         history: bool = True,
         heartbeat_interval: float = HEARTBEAT_INTERVAL,
@@ -141,6 +143,7 @@ class Worker:
             kind="worker",
             name=name,
             table=self._table,
+            service_version=service_version,
             url=reports_to,
             pool=db_pool,
             reporting=reporting,
@@ -202,7 +205,12 @@ class Worker:
                 archive = PostgresArchive(await stack.enter_async_context(counting), self._table)
                 broker = CountingArchived(broker, archive)
             gate_of = never_closed if reporter is None else reporter.gate
-            describe = partial(Failure.of, worker=component_name(self._name), redact=self._redact)
+            describe = partial(
+                Failure.of,
+                worker=component_name(self._name),
+                version=self._reports.service_version or "",
+                redact=self._redact,
+            )
             work = Work(
                 broker,
                 self._consumers,

@@ -346,7 +346,7 @@ TAGS = [
         "name": "deliveries",
         "description": "Messages in queues of the database: why each waits, and changes before it is handled.",
     },
-    {"name": "dlq", "description": "Dead letters: lists, groups, details and notes."},
+    {"name": "dlq", "description": "Dead letters: lists, details, and groups with notes and marks."},
     {"name": "repairing", "description": "Requeue, discard, restore and purge dead letters."},
     {"name": "operations", "description": "Bulk changes of dead letters in batches: progress, pause, resume, cancel."},
     {"name": "chains", "description": "Which message caused which, and the outcome of each."},

@@ -56,6 +56,10 @@ class ComponentActivity(BaseModel):
         default=None, description="Of a relay: how long the first message has been due."
     )
     last_sent_at: Moment | None = Field(default=None, description="Of a relay: when it last sent something.")
+    history_lost_count: int | None = Field(
+        default=None, description="Entries of the history that it could not write since it started; missing: none."
+    )
+    history_lost_at: Moment | None = Field(default=None, description="When it reported that last.")
     wakes_by: Literal["listening", "polling"] | None = Field(
         default=None, description="Of a relay: how it learns of new messages."
     )
@@ -186,6 +190,7 @@ class ComponentResponse(Model):
     host: str
     process_id: int
     version: str
+    service_version: str | None = Field(description="The release of the service, as configured; null: not configured.")
     status: ComponentStatus = Field(
         description="`late`: two heartbeats are missing; `lost`: six are; `stopped`: it ended cleanly."
     )
@@ -224,6 +229,7 @@ def to_response(component: KnownComponent, masking: Masking) -> ComponentRespons
         host=component.host,
         process_id=component.process_id,
         version=component.version,
+        service_version=component.service_version,
         status=component.condition,
         status_changed_at=changed_at.get(component.condition, component.seen_at),
         started_at=component.started_at,

@@ -345,7 +345,11 @@ async def show_delivery(
         tracking_ids=list(ids_of(row["tracking_ids"])),
         failures=[
             FailureResponse(
-                failed_at=failed.at, attempt=failed.attempt, worker=failed.failure.worker, error=_error(failed.failure, masking)
+                failed_at=failed.at,
+                attempt=failed.attempt,
+                worker=failed.failure.worker,
+                service_version=failed.failure.version or None,
+                error=_error(failed.failure, masking),
             )
             for failed in failed_attempts
         ],

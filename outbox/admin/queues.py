@@ -74,6 +74,7 @@ class QueueConsumer(Model):
     host: str
     process_id: int
     version: str
+    service_version: str | None = Field(description="The release of the service, as configured; null: not configured.")
     status: ComponentStatus
     started_at: Moment
     handler: str = Field(description="The qualified name of its callback; empty: an older release does not report it.")
@@ -337,6 +338,7 @@ def _consumers(name: str, components: Iterable[KnownComponent]) -> Iterable[Queu
                 host=component.host,
                 process_id=component.process_id,
                 version=component.version,
+                service_version=component.service_version,
                 status=component.condition,
                 started_at=component.started_at,
                 handler=str(consumer.get("handler") or ""),

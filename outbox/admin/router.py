@@ -17,6 +17,7 @@ from outbox.admin.backlog import backlog
 from outbox.admin.chains import router as chains
 from outbox.admin.components import components
 from outbox.admin.deliveries import deliveries
+from outbox.admin.dlq.groups import router as groups
 from outbox.admin.dlq.routes import router as dead_letters
 from outbox.admin.events import router as events
 from outbox.admin.health import health_routes
@@ -43,6 +44,7 @@ AREAS: tuple[APIRouter, ...] = (
     messages_router,
     deliveries,
     deliveries_router,
+    groups,
     dead_letters,
     repairs,
     operations,

@@ -46,6 +46,8 @@ def encode_failures(trail: Sequence[FailedAttempt]) -> str:
         }
         if failure.worker:
             entry["worker"] = failure.worker[:250]
+        if failure.version:
+            entry["version"] = failure.version[:100]
         if failure.traceback and failed is trail[-1]:
             entry["traceback"] = failure.traceback[-TRACEBACK_KEPT:]
         entries.append(entry)
@@ -65,6 +67,7 @@ def decode_failures(text: object) -> list[FailedAttempt]:
                     message=str(entry["message"]),
                     traceback=str(entry.get("traceback", "")),
                     worker=str(entry.get("worker", "")),
+                    version=str(entry.get("version", "")),
                 ),
             )
             for entry in (entries if isinstance(entries, list) else ())

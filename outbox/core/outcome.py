@@ -24,16 +24,18 @@ Redact = Callable[[str], str]
 class Failure:
     """Why something did not work, as text that can be stored: bounded, and independent of the exception object.
 
-    `worker` names the process in which a handler failed; it is empty for what failed elsewhere.
+    `worker` names the process in which a handler failed, and `version` the release of its service; they are empty for what
+    failed elsewhere.
     """
 
     type: str
     message: str
     traceback: str = ""
     worker: str = ""
+    version: str = ""
 
     @classmethod
-    def of(cls, error: BaseException, *, worker: str = "", redact: Redact | None = None) -> "Failure":
+    def of(cls, error: BaseException, *, worker: str = "", version: str = "", redact: Redact | None = None) -> "Failure":
         """The failure that `error` stands for, with its traceback cut at the front.
 
         Its texts pass through `redact` before they are cut, so that no half of a secret is left over. What `redact` cannot
@@ -47,6 +49,7 @@ class Failure:
             message=message[:MESSAGE_LIMIT],
             traceback=lines[-TRACEBACK_LIMIT:],
             worker=worker,
+            version=version,
         )
 
     def __str__(self) -> str:

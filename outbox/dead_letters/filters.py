@@ -12,7 +12,7 @@ from outbox.postgres.schema.objects import SATELLITES
 
 _FILE = "letters.sql"
 _PARTS = ("failed_attempts", "parked_message_id", "parked_type", "parked_fingerprint", "parked_search")
-_TABLES = ("dead_letter", "edition", "history", "operation", "operation_item")
+_TABLES = ("dead_letter", "edition", "history", "operation", "operation_item", "group_mark")
 _LARGEST_ID = 2**63 - 1
 _SHORT, _LONG = "length(routing_key) <= 255", "least(length(routing_key), 256) = 256"
 """Which of two indexes has a letter's routing key. The planner takes an equality for rare, as long ones are."""
@@ -94,7 +94,9 @@ class Letters:
         if filter_.exception_type is not None:
             conditions.append(_equal(names["parked_type"], filter_.exception_type, arguments))
         if filter_.group_id is not None:
-            conditions.append(f"{names['parked_fingerprint']} = {add(filter_.group_id)}")
+            conditions.append(_equal(names["parked_fingerprint"], filter_.group_id, arguments))
+        if filter_.without_groups:
+            conditions.append(f"{names['parked_fingerprint']} <> all({add(filter_.without_groups)}::text[])")
         if filter_.message_id is not None:
             conditions.append(f"{names['parked_message_id']} = {add(filter_.message_id)}")
         if filter_.min_failures is not None:
@@ -169,7 +171,9 @@ def _of_letters(filter_: DeadLetterFilter, arguments: Arguments) -> Sequence[str
             values = ", ".join(f"'{each.value}'" for each in several(chosen))
             conditions.append(f"{column} in ({values})" if "," in values else f"{column} = {values}")
     if filter_.group_id is not None:
-        conditions.append(f"fingerprint = {add(filter_.group_id)}")
+        conditions.append(_equal("fingerprint", filter_.group_id, arguments))
+    if filter_.without_groups:
+        conditions.append(f"fingerprint <> all({add(filter_.without_groups)}::text[])")
     if filter_.min_failures is not None:
         conditions.append(f"{_FAILED_ATTEMPTS} >= {add(filter_.min_failures)}")
     if filter_.q is not None:

@@ -42,8 +42,8 @@ class DeadLetterFilter:
 
     `ids` are as operators know them. `group_id` is a fingerprint. `q` is searched for in the masked text, with the syntax of
     search engines: words, "phrases", or, -not. `failed_after` is included, `failed_before` is not. `min_failures` counts the
-    attempts that failed; a relay's are its attempts to send. Of several queues, routing keys, exception types or statuses, in a
-    tuple, one has to fit.
+    attempts that failed; a relay's are its attempts to send. Of several queues, routing keys, exception types, groups or
+    statuses, in a tuple, one has to fit.
     """
 
     ids: tuple[str, ...] = ()
@@ -51,7 +51,8 @@ class DeadLetterFilter:
     queue: str | tuple[str, ...] | None = None
     routing_key: str | tuple[str, ...] | None = None
     exception_type: str | tuple[str, ...] | None = None
-    group_id: str | None = None
+    group_id: str | tuple[str, ...] | None = None
+    without_groups: tuple[str, ...] = ()
     status: DeadLetterStatus | tuple[DeadLetterStatus, ...] | None = None
     tracking_id: str | None = None
     message_id: str | None = None
@@ -65,8 +66,9 @@ class DeadLetterFilter:
 class DeadLetter:
     """One line of the list: everything but the payload. `exception_message` and `preview` are masked.
 
-    `deaths` is how often it died, `requeue_count` how often it was sent again, `failures` how many attempts failed in all.
-    `queue` is empty for a parked message that no queue in particular was meant for.
+    `service_version` is the release of the service whose handler failed last. `deaths` is how often it died, `requeue_count`
+    how often it was sent again, `failures` how many attempts failed in all. `queue` is empty for a parked message that no queue
+    in particular was meant for.
     """
 
     id: str
@@ -83,6 +85,7 @@ class DeadLetter:
     exception_message: str
     fingerprint: str
     worker: str
+    service_version: str | None
     attempt: int
     requeue_count: int
     deaths: int
@@ -137,7 +140,7 @@ class Group:
 
     `id` is what a filter takes: a fingerprint, a queue or a routing key. `last_requeued_at` is when one of them was requeued
     last, and `since_requeue` how many died after that; all of them if none ever was. `deaths_by_hour` is how many died in each
-    of the last 24 hours, the present one last.
+    of the last 24 hours, the present one last. `queue` is where those with a common fingerprint failed; otherwise it is empty.
     """
 
     by: GroupBy
@@ -151,6 +154,7 @@ class Group:
     since_requeue: int
     sample_id: str
     deaths_by_hour: tuple[int, ...] = ()
+    queue: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

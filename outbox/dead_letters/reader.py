@@ -115,6 +115,7 @@ class DeadLetterListing:
                 message=row["whole_message"] or "",
                 traceback=row["exception_traceback"],
                 worker=letter.worker,
+                version=letter.service_version or "",
             ),
             trail=decode_failures(row["trail"]),
             editions=[
@@ -147,13 +148,15 @@ class DeadLetterListing:
             return []
         rows = await self._fetch("grouping dead letters", statement, *arguments.values)
         titles: dict[str, str] = {}
+        queues: dict[str, str] = {}
         if by == "fingerprint":
             samples, block = [row["sample"] for row in rows], self._letters.sql("failures")
             masked = self._masking.masked_text
-            for letter, type_, message, trace in await self._fetch(
+            for letter, type_, message, trace, queue in await self._fetch(
                 "naming groups", block, dead_ids(samples), parked_ids(samples)
             ):
                 titles[letter] = group_title(Failure(masked(type_), masked(message or ""), trace))
+                queues[letter] = queue
         groups = []
         for row in rows:
             by_hour = json.loads(row["hours"])
@@ -170,6 +173,7 @@ class DeadLetterListing:
                     since_requeue=row["since_requeue"],
                     sample_id=row["sample"],
                     deaths_by_hour=tuple(by_hour.get(str(hour), 0) for hour in range(24)),
+                    queue=queues.get(row["sample"], ""),
                 )
             )
         return groups
@@ -292,6 +296,101 @@ class GroupNotes:
     async def clear(self, connection: Connection, by: GroupBy, group: str) -> None:
         """Forgets what was noted about a group."""
         await connection.execute(self._sql["clear_note"], by, group)
+
+
+class GroupStatus(StrEnum):
+    """What a group of failures with a common fingerprint is to operators.
+
+    `FIXED` and `MUTED` are what an operator marked it as; `REOPENED`: it was, but failed again, or more often than allowed.
+    """
+
+    OPEN = "open"
+    FIXED = "fixed"
+    MUTED = "muted"
+    REOPENED = "reopened"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupMark:
+    """What an operator marked a group as, and whether that still holds.
+
+    `fixed_in` is the release that a fix is part of; failures in releases that are known to fail do not count against it then.
+    A muted group stays so while at most `muted_above` letters are open. `since_count` and `since_at` are how many failed after
+    the group was fixed, counted up to a thousand, and when the first of them did.
+    """
+
+    marked_as: GroupStatus
+    fixed_in: str | None
+    muted_above: int | None
+    marked_by: str
+    marked_at: datetime
+    since_count: int
+    since_at: datetime | None
+    holds: bool
+
+    @property
+    def status(self) -> GroupStatus:
+        """What the group is now."""
+        return self.marked_as if self.holds else GroupStatus.REOPENED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupVersion:
+    """A release of the service in which letters of a group failed."""
+
+    service_version: str
+    count: int
+    first_failed_at: datetime
+    last_failed_at: datetime
+
+
+class GroupMarks:
+    """The marks of groups, and the releases that they failed in. Every method is part of the connection's transaction."""
+
+    def __init__(self, table: TableName) -> None:
+        self._letters = Letters(table)
+
+    async def all(self, connection: Connection) -> Mapping[str, GroupMark]:
+        """Every mark by the group's id, judged by what failed since: nothing is written when a group is reopened."""
+        return {
+            row["group_id"]: GroupMark(
+                marked_as=GroupStatus(row["status"]),
+                fixed_in=row["fixed_in"],
+                muted_above=row["muted_above"],
+                marked_by=row["marked_by"],
+                marked_at=row["marked_at"],
+                since_count=row["since_count"],
+                since_at=row["since_at"],
+                holds=row["open_count"] <= (row["muted_above"] or 0) and not row["since_count"],
+            )
+            for row in await connection.fetch(self._letters.sql("marks"))
+        }
+
+    async def set(
+        self,
+        connection: Connection,
+        group: str,
+        status: GroupStatus,
+        *,
+        fixed_in: str | None = None,
+        muted_above: int | None = None,
+        marked_by: str,
+    ) -> None:
+        """Marks a group as `FIXED` or `MUTED` from now on; `OPEN` takes its mark away."""
+        if status is GroupStatus.OPEN:
+            await connection.execute(self._letters.sql("clear_mark"), group)
+        else:
+            await connection.execute(self._letters.sql("set_mark"), group, status.value, fixed_in, muted_above, marked_by)
+
+    async def versions(
+        self, connection: Connection, groups: Sequence[str], *, most: int
+    ) -> Mapping[str, Sequence[GroupVersion]]:
+        """The releases in which the latest `most` letters of each group failed, the latest first."""
+        versions: dict[str, list[GroupVersion]] = {}
+        for row in await connection.fetch(self._letters.sql("versions_of"), list(groups), most):
+            values = dict(row)
+            versions.setdefault(values.pop("fingerprint"), []).append(GroupVersion(**values))
+        return versions
 
 
 class RequeueOutcome(StrEnum):

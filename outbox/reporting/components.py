@@ -63,10 +63,11 @@ class ComponentKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Component:
-    """Who reports. `consumers` is what a worker runs, as JSON can hold it."""
+    """Who reports. `consumers` is what a worker runs, as JSON can hold it; `service_version` the release that it is part of."""
 
     kind: ComponentKind
     name: str
+    service_version: str | None = None
     consumers: Sequence[Mapping[str, Any]] = ()
     id: str = field(default_factory=lambda: str(uuid4()))
 
@@ -111,6 +112,7 @@ class KnownComponent:
     host: str
     process_id: int
     version: str
+    service_version: str | None
     condition: ComponentStatus
     started_at: datetime
     seen_at: datetime
@@ -206,6 +208,11 @@ class Activity:
             case _:
                 self._change_state(event)
                 self.changed = True
+
+    def history_lost(self, count: int) -> None:
+        """Facts of the history could not be written, and are not known any more."""
+        self._facts["history_lost_count"] = self._facts.get("history_lost_count", 0) + count
+        self._facts["history_lost_at"] = self._moment()
 
     def _change_state(self, event: Event) -> None:
         match event:

@@ -336,6 +336,7 @@ class Reporter:
             platform.node(),
             os.getpid(),
             __version__,
+            component.service_version,
             self._settings.heartbeat,
             activity.as_json(pausing=_as_objects(self._heeded.pending)),
             as_json(list(component.consumers)),
@@ -376,6 +377,7 @@ class Reporter:
             self._facts.lost += len(self._facts.batch(len(self._facts)))
         if self._facts.lost and (at_once or time.monotonic() - self._lost_told >= TELL_LOST_EVERY.total_seconds()):
             lost, self._facts.lost, self._lost_told = self._facts.lost, 0, time.monotonic()
+            self.activity.history_lost(lost)
             self._observer.notify(HistoryLost(count=lost, reason=self._lost_because))
 
     def _fails(self, what: str, reason: str, *, level: int = logging.WARNING) -> None:

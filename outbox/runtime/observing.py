@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 LONGEST_NAME = 250
 """Characters of a component's name."""
+LONGEST_VERSION = 100
+"""Characters of a service's version."""
 HEARTBEAT_INTERVAL = 5.0
 """Seconds between two signs of life."""
 _BORROWING = timedelta(seconds=2)
@@ -56,6 +58,7 @@ class Reports:
     kind: Literal["relay", "worker", "archiver", "maintenance"]
     name: str | None
     table: "TableName"
+    service_version: str | None = None
     url: str | None = None
     pool: "Pool | None" = None
     reporting: bool = True
@@ -68,6 +71,12 @@ class Reports:
             raise ConfigurationError(f"name is text of 1 to {LONGEST_NAME} characters, not {self.name!r}")
         if self.name is not None and not self.name.isprintable():
             raise ConfigurationError(f"name is printable text, not {self.name!r}")
+        if (version := self.service_version) is not None and not (
+            isinstance(version, str) and 0 < len(version) <= LONGEST_VERSION and version.isprintable()
+        ):
+            raise ConfigurationError(
+                f"service_version is printable text of 1 to {LONGEST_VERSION} characters, not {self.service_version!r}"
+            )
         interval("heartbeat_interval", self.heartbeat_interval)
 
     @asynccontextmanager
@@ -91,7 +100,12 @@ class Reports:
             return
         # A chain shows a message as waiting in its queue where the history of its worker would say otherwise, and does not.
         described = [{**consumer, "history": self.history} for consumer in consumers]
-        component = Component(kind=ComponentKind(self.kind), name=component_name(self.name), consumers=described)
+        component = Component(
+            kind=ComponentKind(self.kind),
+            name=component_name(self.name),
+            service_version=self.service_version,
+            consumers=described,
+        )
         settings = ReportingSettings(
             history=self.history,
             borrows=self.url is None,

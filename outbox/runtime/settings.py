@@ -358,6 +358,13 @@ class Settings(BaseModel):
     grace_period: PositiveSeconds = _process(
         timedelta(seconds=30), "How long running handlers may take to finish when the process stops."
     )
+    service_version: str | None = _process(
+        None,
+        "The release of your service, such as a tag or a commit. Components, failures and dead letters show it.",
+        unset="nothing is shown",
+        min_length=1,
+        max_length=100,
+    )
     metrics: bool = _http(True, "Collect metrics and serve them under `/metrics`.", readers=(SERVICE, *COMPONENTS))
     monitoring_host: str = _monitoring("127.0.0.1", "The address on which a command serves health and metrics.")
     monitoring_port: int | None = _monitoring(

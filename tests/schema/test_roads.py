@@ -38,6 +38,8 @@ async def test_alembic_and_ensure_outbox_schema_make_the_same(
     await ensure_outbox_schema_async(database_url)
     assert await catalog(connection) == by_alembic
     assert [row[0] for row in by_alembic["tables"]] == [
+        "outbox_alert",
+        "outbox_alert_delivery",
         "outbox_audit",
         "outbox_component",
         "outbox_confirmation",
@@ -45,6 +47,7 @@ async def test_alembic_and_ensure_outbox_schema_make_the_same(
         "outbox_dead_letter",
         "outbox_dead_letter_edition",
         "outbox_delivery",
+        "outbox_group_mark",
         "outbox_group_note",
         "outbox_history",
         "outbox_history_default",
@@ -219,7 +222,7 @@ async def test_a_hosts_revision_runs_on_any_driver(connection: asyncpg.Connectio
 
 
 async def test_a_revision_names_a_version_that_there_is(database_url: str) -> None:
-    with pytest.raises(SchemaError, match="the versions are 0001, 0002, 0003"):
+    with pytest.raises(SchemaError, match="the versions are 0001, 0002, 0003, 0004"):
         await _as_host(database_url, lambda op: upgrade(op, to="9999"))
     with pytest.raises(SchemaError, match="'8888' is not known"):
         await _as_host(database_url, lambda op: upgrade(op, to="0001", since="8888"))

@@ -253,7 +253,8 @@ export interface paths {
          * @description Counts the dead letters that match the filter, by the fingerprint of their error, by queue or by routing key.
          *
          *     The largest group comes first. Groups are counted at most every five seconds; the previous counts are returned meanwhile,
-         *     for up to a minute: `as_of` says when.
+         *     for up to a minute: `as_of` says when. Marks and notes are as they are now. A group is `reopened` if it failed again after
+         *     it was marked as fixed, or if more dead letters are open than it was muted for.
          */
         get: operations["outbox_dlq_groups"];
         put?: never;
@@ -277,6 +278,50 @@ export interface paths {
          * @description Sets or removes the note of a group, which every viewer sees. The group need not have dead letters now.
          */
         put: operations["outbox_dlq_note"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/dlq/groups/status": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Mark A Group
+         * @description Marks a group as fixed or muted, or takes its mark away. The group need not have dead letters now.
+         *
+         *     What fails later reopens it: nothing needs to watch. A muted group does not count in the verdict.
+         */
+        put: operations["outbox_dlq_mark"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/dlq/groups/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show Group Of Dead Letters
+         * @description Shows a group of failures with a common fingerprint, of every status, with the versions of its latest 10,000.
+         *
+         *     Its dead letters are those of `outbox_dlq_list` with `group_id`; `sample_id` is one of them, with a traceback.
+         */
+        get: operations["outbox_dlq_group"];
+        put?: never;
         post?: never;
         delete?: never;
         options?: never;
@@ -1439,6 +1484,16 @@ export interface components {
              */
             failing_queues?: string[] | null;
             /**
+             * History Lost At
+             * @description When it reported that last.
+             */
+            history_lost_at?: string | null;
+            /**
+             * History Lost Count
+             * @description Entries of the history that it could not write since it started; missing: none.
+             */
+            history_lost_count?: number | null;
+            /**
              * In Flight
              * @description Messages that it has taken and not yet settled.
              */
@@ -1568,6 +1623,11 @@ export interface components {
             name: string;
             /** Process Id */
             process_id: number;
+            /**
+             * Service Version
+             * @description The release of the service, as configured; null: not configured.
+             */
+            service_version: string | null;
             /**
              * Started At
              * Format: date-time
@@ -1782,6 +1842,11 @@ export interface components {
              */
             first_seen_at: string;
             /**
+             * Handlers
+             * @description The qualified names of the callbacks of that queue.
+             */
+            handlers: string[];
+            /**
              * Hourly Counts
              * @description How many failed in each of the last 24 hours, the current one last.
              */
@@ -1801,16 +1866,30 @@ export interface components {
              * Format: date-time
              */
             last_seen_at: string;
+            /** @description Null: it has none. */
+            mark: components["schemas"]["GroupMarkResponse"] | null;
             note: components["schemas"]["Note"] | null;
             /** Open Count */
             open_count: number;
+            /**
+             * Queue
+             * @description Of groups by fingerprint; empty for messages that the relay parked on no queue.
+             */
+            queue: string | null;
             /**
              * Sample Id
              * @description One of them, recorded last.
              */
             sample_id: string;
+            /** @description Of groups by fingerprint. `reopened`: it was fixed or muted, but failed again, or too often. */
+            status: components["schemas"]["GroupStatus"] | null;
             /** Title */
             title: string;
+            /**
+             * Versions
+             * @description The releases in which the latest of the group failed, the latest first; as far as they are configured.
+             */
+            versions: components["schemas"]["GroupVersionResponse"][];
         };
         /**
          * DeadLetterGroups
@@ -2070,6 +2149,11 @@ export interface components {
             /** Routing Key */
             routing_key: string;
             /**
+             * Service Version
+             * @description The release of the service whose handler failed last, as configured; null: not known.
+             */
+            service_version: string | null;
+            /**
              * Size
              * @description Bytes of the body.
              */
@@ -2182,6 +2266,11 @@ export interface components {
             root_id: string | null;
             /** Routing Key */
             routing_key: string;
+            /**
+             * Service Version
+             * @description The release of the service whose handler failed last, as configured; null: not known.
+             */
+            service_version: string | null;
             /**
              * Size
              * @description Bytes of the body.
@@ -2715,8 +2804,73 @@ export interface components {
             error: components["schemas"]["Error"];
             /** Failed At */
             failed_at: string | null;
+            /** Service Version */
+            service_version: string | null;
             /** Worker */
             worker: string;
+        };
+        /**
+         * GroupMarkRequest
+         * @description What a group of failures with a common fingerprint is marked as.
+         */
+        GroupMarkRequest: {
+            /**
+             * Fixed In
+             * @description With `fixed`, the release that the fix is part of: failures in releases that failed before do not reopen the group.
+             */
+            fixed_in?: string | null;
+            /**
+             * Id
+             * @description The group's id, as `outbox_dlq_groups` shows it.
+             */
+            id: string;
+            /**
+             * Muted Above
+             * @description With `muted`, and required: the group is reopened when more than so many are open.
+             */
+            muted_above?: number | null;
+            /**
+             * Status
+             * @description `open` takes the mark away.
+             * @enum {string}
+             */
+            status: "open" | "fixed" | "muted";
+        };
+        /**
+         * GroupMarkResponse
+         * @description What an operator marked a group as. Null: does not apply.
+         */
+        GroupMarkResponse: {
+            /**
+             * Count Since
+             * @description How many failed after the group was marked as fixed; counted up to 1,000.
+             */
+            count_since: number;
+            /**
+             * Failed Since At
+             * @description When the first of those failed.
+             */
+            failed_since_at: string | null;
+            /**
+             * Fixed In
+             * @description The release that the fix is part of.
+             */
+            fixed_in: string | null;
+            /**
+             * Marked As
+             * @description `open`: there is no mark.
+             * @enum {string}
+             */
+            marked_as: "open" | "fixed" | "muted";
+            /** Marked At */
+            marked_at: string | null;
+            /** Marked By */
+            marked_by: string | null;
+            /**
+             * Muted Above
+             * @description The group is reopened when more than so many are open.
+             */
+            muted_above: number | null;
         };
         /**
          * GroupNoteRequest
@@ -2752,6 +2906,34 @@ export interface components {
             /** Id */
             id: string;
             note: components["schemas"]["Note"] | null;
+        };
+        /**
+         * GroupStatus
+         * @description What a group of failures with a common fingerprint is to operators.
+         *
+         *     `FIXED` and `MUTED` are what an operator marked it as; `REOPENED`: it was, but failed again, or more often than allowed.
+         * @enum {string}
+         */
+        GroupStatus: "open" | "fixed" | "muted" | "reopened";
+        /**
+         * GroupVersionResponse
+         * @description A release of the service in which dead letters of a group failed.
+         */
+        GroupVersionResponse: {
+            /** Count */
+            count: number;
+            /**
+             * First Failed At
+             * Format: date-time
+             */
+            first_failed_at: string;
+            /**
+             * Last Failed At
+             * Format: date-time
+             */
+            last_failed_at: string;
+            /** Service Version */
+            service_version: string;
         };
         /** HTTPValidationError */
         HTTPValidationError: {
@@ -3855,6 +4037,11 @@ export interface components {
             /** Process Id */
             process_id: number;
             /**
+             * Service Version
+             * @description The release of the service, as configured; null: not configured.
+             */
+            service_version: string | null;
+            /**
              * Started At
              * Format: date-time
              */
@@ -4825,7 +5012,7 @@ export interface components {
              * @description A stable name of the problem.
              * @enum {string}
              */
-            code: "database_unreachable" | "broker_unreachable" | "outbox_late" | "messages_parked" | "messages_held" | "messages_stalled" | "queue_late" | "queue_deep" | "paused" | "no_relay" | "no_worker" | "no_maintenance" | "no_archiver" | "component_late" | "component_lost" | "component_waiting" | "consumer_failing" | "dead_letters" | "relays_disagree" | "unroutable" | "queue_without_consumer" | "subscription_without_consumer" | "exchange_missing" | "queue_missing" | "dead_letter_queue_missing" | "retry_queue_missing" | "dead_letters_vanish" | "queue_limit" | "old_binding";
+            code: "database_unreachable" | "broker_unreachable" | "outbox_late" | "messages_parked" | "messages_held" | "messages_stalled" | "queue_late" | "queue_deep" | "paused" | "no_relay" | "no_worker" | "no_maintenance" | "no_archiver" | "component_late" | "component_lost" | "component_waiting" | "consumer_failing" | "history_lost" | "dead_letters" | "relays_disagree" | "unroutable" | "queue_without_consumer" | "subscription_without_consumer" | "exchange_missing" | "queue_missing" | "dead_letter_queue_missing" | "retry_queue_missing" | "dead_letters_vanish" | "queue_limit" | "old_binding";
             /**
              * Hint
              * @description What to do about it.
@@ -6143,6 +6330,8 @@ export interface operations {
                 q?: string | null;
                 /** @description What the dead letters of one group have in common; the fingerprint is that of the error. */
                 by?: "fingerprint" | "queue" | "routing_key";
+                /** @description Only groups of these statuses, with `by=fingerprint`. Without it, all. */
+                group_status?: components["schemas"]["GroupStatus"] | components["schemas"]["GroupStatus"][] | null;
                 /** @description Most groups, the largest first. */
                 limit?: number;
             };
@@ -6272,6 +6461,192 @@ export interface operations {
             };
             /** @description `body_too_large`: The request body is too large */
             413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid_request`: Invalid request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    outbox_dlq_mark: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["GroupMarkRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GroupMarkResponse"];
+                };
+            };
+            /** @description `unauthenticated`: Authentication required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this or `cross_site`: The request comes from another site or `read_only`: This installation is read-only */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `body_too_slow`: The request body arrived too slowly */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `body_too_large`: The request body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid_request`: Invalid request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    outbox_dlq_group: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Its fingerprint. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeadLetterGroup"];
+                };
+            };
+            /** @description `unauthenticated`: Authentication required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `not_found`: Not found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

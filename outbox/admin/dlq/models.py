@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, GetJsonSchemaHandler, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, GetJsonSchemaHandler, WithJsonSchema, model_validator
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from outbox.admin.models import Error, Instant, Model, Moment, Page, Paged, Request, ShapedAs, Text
 from outbox.dead_letters import Action, DeadLetter, DeadLetterFilter, DeadLetterStatus, GroupBy, ItemOutcome, Source
-from outbox.dead_letters.reader import RequeueOutcome
+from outbox.dead_letters.reader import GroupMark, GroupStatus, RequeueOutcome
 from outbox.masking import HIDDEN, READ_LIMIT, Body, Masking, readable
 
 Outcome = Literal["failed_again", "refused", "not_found", "skipped", "pending", "requeued", "discarded", "restored", "purged"]
@@ -62,6 +62,9 @@ class DeadLetterSummary(Model):
     error: Error
     group_id: str = Field(description="The fingerprint of its error, which those that failed alike share.")
     worker: str
+    service_version: str | None = Field(
+        description="The release of the service whose handler failed last, as configured; null: not known."
+    )
     attempt: int
     failure_count: int = Field(description="How many attempts failed in all.")
     dead_letter_count: int = Field(
@@ -138,12 +141,65 @@ class GroupNoteResponse(Model):
     note: Note | None
 
 
+class GroupMarkResponse(Model):
+    """What an operator marked a group as. Null: does not apply."""
+
+    marked_as: Literal["open", "fixed", "muted"] = Field(description="`open`: there is no mark.")
+    fixed_in: str | None = Field(description="The release that the fix is part of.")
+    muted_above: int | None = Field(description="The group is reopened when more than so many are open.")
+    marked_by: str | None
+    marked_at: Moment | None
+    count_since: int = Field(description="How many failed after the group was marked as fixed; counted up to 1,000.")
+    failed_since_at: Moment | None = Field(description="When the first of those failed.")
+
+    @classmethod
+    def of(cls, mark: GroupMark | None) -> Self:
+        """The mark, as the API shows it."""
+        if mark is None:
+            return cls(
+                marked_as="open",
+                fixed_in=None,
+                muted_above=None,
+                marked_by=None,
+                marked_at=None,
+                count_since=0,
+                failed_since_at=None,
+            )
+        return cls(
+            marked_as="fixed" if mark.marked_as is GroupStatus.FIXED else "muted",
+            fixed_in=mark.fixed_in,
+            muted_above=mark.muted_above,
+            marked_by=mark.marked_by,
+            marked_at=mark.marked_at,
+            count_since=mark.since_count,
+            failed_since_at=mark.since_at,
+        )
+
+
+class GroupVersionResponse(Model):
+    """A release of the service in which dead letters of a group failed."""
+
+    service_version: str
+    count: int
+    first_failed_at: Moment
+    last_failed_at: Moment
+
+
 class DeadLetterGroup(Model):
     """Dead letters with a common fingerprint, queue or routing key."""
 
     by: GroupBy
     id: str = Field(description="What a filter takes: as `group_id`, `queue` or `routing_key`.")
     title: str
+    status: GroupStatus | None = Field(
+        description="Of groups by fingerprint. `reopened`: it was fixed or muted, but failed again, or too often."
+    )
+    mark: GroupMarkResponse | None = Field(description="Null: it has none.")
+    queue: str | None = Field(description="Of groups by fingerprint; empty for messages that the relay parked on no queue.")
+    handlers: list[str] = Field(description="The qualified names of the callbacks of that queue.")
+    versions: list[GroupVersionResponse] = Field(
+        description="The releases in which the latest of the group failed, the latest first; as far as they are configured."
+    )
     count: int
     open_count: int
     first_seen_at: Moment
@@ -182,6 +238,7 @@ class FailureResponse(Model):
     failed_at: Moment | None
     attempt: int
     worker: str
+    service_version: str | None
     error: Error
 
 
@@ -386,4 +443,14 @@ class DeadLetterGroupsParameters(DeadLetterFilters):
     by: Annotated[
         GroupBy, Field(description="What the dead letters of one group have in common; the fingerprint is that of the error.")
     ] = "fingerprint"
+    group_status: Annotated[
+        Several[GroupStatus] | None,
+        Field(description="Only groups of these statuses, with `by=fingerprint`. Without it, all."),
+    ] = None
     limit: Annotated[int, Field(ge=1, le=200, description="Most groups, the largest first.")] = 50
+
+    @model_validator(mode="after")
+    def _has_statuses(self) -> Self:
+        if self.group_status is not None and self.by != "fingerprint":
+            raise ValueError("group_status needs by=fingerprint: other groups have no status")
+        return self

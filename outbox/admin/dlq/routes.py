@@ -1,4 +1,4 @@
-"""`GET /dlq`, `GET /dlq/groups` with their notes, and `GET /dlq/{id}`."""
+"""`GET /dlq` and `GET /dlq/{id}`."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from fastapi import Path, Query, Response
 from fastapi import Request as HttpRequest
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from outbox.admin.access import Operator, RequestContext, Viewer, area, record, require_reveal
 from outbox.admin.admin import Admin
@@ -17,9 +17,6 @@ from outbox.admin.brokers import BrokerKind, BrokerView
 from outbox.admin.cache import SingleFlightCache, Snapshot, StaleWhileRevalidate
 from outbox.admin.dlq.models import (
     DeadLetterFilters,
-    DeadLetterGroup,
-    DeadLetterGroups,
-    DeadLetterGroupsParameters,
     DeadLetterListParameters,
     DeadLetterOperation,
     DeadLetterPage,
@@ -28,8 +25,6 @@ from outbox.admin.dlq.models import (
     Facet,
     Facets,
     FailureResponse,
-    GroupNoteResponse,
-    Note,
     RequeueResponse,
     Unarchived,
     content,
@@ -41,9 +36,7 @@ from outbox.admin.models import (
     MOST_COUNTED,
     Cursor,
     Error,
-    LongText,
     Request,
-    Text,
     Total,
     counted,
     cursor_page,
@@ -57,9 +50,8 @@ from outbox.dead_letters.filters import is_letter_id
 from outbox.dead_letters.model import FACET_FIELDS, FacetField
 from outbox.dead_letters.model import Facets as FacetCounts
 from outbox.dead_letters.reader import (
-    LONGEST_GROUP,
     DeadLetterListing,
-    GroupNote,
+    GroupMarks,
     GroupNotes,
     OperationOn,
     Requeue,
@@ -80,6 +72,7 @@ class Letters:
         self.masking: Masking = admin.masking
         self.listing = DeadLetterListing(admin.pool, admin.table, masking=admin.masking, reading=admin.reading)
         self.notes = GroupNotes(admin.table)
+        self.marks = GroupMarks(admin.table)
         self.history = RequeueHistory(admin.table)
         self._groups = StaleWhileRevalidate[Sequence[Group]]()
         self._facets = StaleWhileRevalidate[FacetCounts]()
@@ -253,82 +246,6 @@ async def _facets(letters: Letters, filter_: DeadLetterFilter, masking: Masking,
     )
 
 
-def _short_enough(group: str) -> str:
-    if len(group.encode()) > LONGEST_GROUP:
-        raise ValueError(f"at most {LONGEST_GROUP:,} bytes")
-    return group
-
-
-class GroupNoteRequest(Request):
-    """A note about a group, or none any more."""
-
-    by: GroupBy
-    id: Annotated[Text, AfterValidator(_short_enough)] = Field(description="The group's id, as `outbox_dlq_groups` shows it.")
-    note: Annotated[
-        LongText | None, Field(max_length=4_000, description="Null, or nothing but spaces: the note is taken away.")
-    ]
-
-
-@router.get("/dlq/groups", operation_id="outbox_dlq_groups", summary="List Groups Of Dead Letters")
-async def list_groups(context: Viewer, wanted: Annotated[DeadLetterGroupsParameters, Query()]) -> DeadLetterGroups:
-    """Counts the dead letters that match the filter, by the fingerprint of their error, by queue or by routing key.
-
-    The largest group comes first. Groups are counted at most every five seconds; the previous counts are returned meanwhile,
-    for up to a minute: `as_of` says when.
-    """
-    letters, masking = context.admin.shared(Letters), masking_of(context, wanted)
-    found = await letters.groups(wanted.by, wanted.as_filter(), wanted.limit + 1)
-    shown = found.value[: wanted.limit]
-    async with context.admin.reading("reading notes") as connection:
-        notes = await letters.notes.of(connection, wanted.by, [group.id for group in shown])
-    items = [
-        DeadLetterGroup(
-            by=group.by,
-            id=group.id,
-            title=masking.error_type(group.title) if wanted.by == "fingerprint" else group.title,
-            count=group.count,
-            open_count=group.open,
-            first_seen_at=group.first_seen,
-            last_seen_at=group.last_seen,
-            last_requeued_at=group.last_requeued_at,
-            count_since_requeue=group.since_requeue,
-            sample_id=group.sample_id,
-            hourly_counts=list(group.deaths_by_hour),
-            note=_note(notes.get(group.id)),
-        )
-        for group in shown
-    ]
-    return DeadLetterGroups(
-        items=items,
-        truncated=len(found.value) > wanted.limit,
-        as_of=found.as_of,
-    )
-
-
-@router.put(
-    "/dlq/groups/note",
-    operation_id="outbox_dlq_note",
-    summary="Set The Note Of A Group",
-    responses=documented(Code.CROSS_SITE, Code.READ_ONLY),
-)
-async def set_note(context: Operator, wanted: GroupNoteRequest) -> GroupNoteResponse:
-    """Sets or removes the note of a group, which every viewer sees. The group need not have dead letters now."""
-    notes = context.admin.shared(Letters).notes
-    text = (wanted.note or "").strip()
-    note = None
-    async with context.admin.changing("noting about a group") as connection:
-        if text:
-            note = await notes.set(connection, wanted.by, wanted.id, text, context.principal.name)
-        else:
-            await notes.clear(connection, wanted.by, wanted.id)
-        await record(connection, context, action="dlq.note", target=wanted.id, details={"by": wanted.by, "note": text or None})
-    return GroupNoteResponse(by=wanted.by, id=wanted.id, note=_note(note))
-
-
-def _note(note: GroupNote | None) -> Note | None:
-    return None if note is None else Note.model_validate(note)
-
-
 LetterId = Annotated[
     str, Path(alias="id", max_length=100, description="`17`, or `outbox-17` for a message that the relay parked.")
 ]
@@ -432,7 +349,11 @@ def _to_detail(
         hlc=None if found.hlc is None else str(found.hlc),
         failures=[
             FailureResponse(
-                failed_at=failed.at, attempt=failed.attempt, worker=failed.failure.worker, error=_error(failed.failure, mask)
+                failed_at=failed.at,
+                attempt=failed.attempt,
+                worker=failed.failure.worker,
+                service_version=failed.failure.version or None,
+                error=_error(failed.failure, mask),
             )
             for failed in found.trail
         ],

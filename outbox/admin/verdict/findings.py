@@ -32,6 +32,7 @@ FindingCode = Literal[
     "component_lost",
     "component_waiting",
     "consumer_failing",
+    "history_lost",
     "dead_letters",
     WarningCode,
 ]
@@ -328,6 +329,17 @@ def _unwell(observed: Observations, thresholds: HealthThresholds) -> Iterator[He
             )
         if not _lives(one):
             continue
+        lost_at = one.activity.get("history_lost_at")
+        if isinstance(lost_at, str) and observed.at - (at := datetime.fromisoformat(lost_at)) < thresholds.dead_letter_window:
+            yield HealthFinding(
+                code="history_lost",
+                severity=Severity.WARNING,
+                summary=f"{name} could not write {one.activity.get('history_lost_count', 0):,} entries of the history: chains, "
+                "statistics and searches lack them",
+                hint="see its log for the reason; the messages themselves are not affected",
+                since=at,
+                **about,
+            )
         waits_for, failing = one.activity.get("waiting_for"), one.activity.get("failing_queues")
         if isinstance(waits_for, Mapping) and waits_for:
             yield HealthFinding(

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Literal, Self
 
@@ -34,6 +34,7 @@ from outbox.admin.verdict.findings import (
 from outbox.core import topics
 from outbox.core.events import HealthJudged
 from outbox.dead_letters import DeadLetterFilter, DeadLetterStatus
+from outbox.dead_letters.reader import GroupStatus
 from outbox.errors import DatabaseUnavailableError
 from outbox.postgres.pool import Connection
 from outbox.reporting.components import KnownComponent, recent_components
@@ -113,9 +114,13 @@ class VerdictView:
 
     async def _letters(self) -> ObservedLetters:
         window = self._admin.thresholds.dead_letter_window
-        status, listing = DeadLetterStatus.OPEN, self._admin.shared(Letters).listing
-        open_ = DeadLetterFilter(status=status)
-        fresh = DeadLetterFilter(status=status, failed_after=datetime.now(UTC) - window)
+        letters = self._admin.shared(Letters)
+        listing = letters.listing
+        async with self._admin.reading("reading marks") as connection:
+            marks = await letters.marks.all(connection)
+        muted = tuple(group for group, mark in marks.items() if mark.status is GroupStatus.MUTED)
+        open_ = DeadLetterFilter(status=DeadLetterStatus.OPEN, without_groups=muted)
+        fresh = replace(open_, failed_after=datetime.now(UTC) - window)
         all_open, new = await listing.count(open_, most=MOST_COUNTED + 1), await listing.count(fresh, most=MOST_COUNTED + 1)
         unarchived, _ = await self._admin.shared(UnarchivedView).now()
         return ObservedLetters(

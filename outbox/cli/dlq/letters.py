@@ -1,4 +1,4 @@
-"""`outbox dlq list`, `show` and `groups`, and the options that select dead letters."""
+"""`outbox dlq list`, `show`, `groups`, `group` and `mark`, and the options that select dead letters."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -30,6 +30,7 @@ from outbox.cli.output import (
     times,
 )
 from outbox.dead_letters import DeadLetterStatus, Source
+from outbox.dead_letters.reader import GroupStatus
 
 _BODY_LIMIT = 4_000
 """Characters of a body that are printed; `--body` prints the whole."""
@@ -112,11 +113,19 @@ async def list_(client: Client, *, limit: int, oldest: bool, as_json: bool, **gi
     show_default=True,
     help="What they have in common.",
 )
+@click.option(
+    "--group-status",
+    type=click.Choice(list(GroupStatus)),
+    multiple=True,
+    help="Only groups that are open, marked as fixed or muted, or reopened. May be given more than once.",
+)
 @filtering
 @click.option("--limit", type=click.IntRange(1, 200), default=50, show_default=True, help="How many groups.")
 @json_output
 @with_client
-async def groups(client: Client, *, group_by: str, limit: int, as_json: bool, **given: Any) -> None:
+async def groups(
+    client: Client, *, group_by: str, group_status: Sequence[str], limit: int, as_json: bool, **given: Any
+) -> None:
     """Counts dead letters with similar failures.
 
     The largest group comes first; only open ones count, unless --status says otherwise.
@@ -124,7 +133,8 @@ async def groups(client: Client, *, group_by: str, limit: int, as_json: bool, **
     REQUEUED is when one of a group was requeued last, SINCE how many failed for good after that.
     """
     wanted = take_filter(given)
-    answer = await client.get("/dlq/groups", by=group_by, limit=limit, **wanted)
+    statuses = list(group_status) or None
+    answer = await client.get("/dlq/groups", by=group_by, limit=limit, group_status=statuses, **wanted)
     if as_json:
         echo_json(answer)
         return
@@ -133,10 +143,11 @@ async def groups(client: Client, *, group_by: str, limit: int, as_json: bool, **
         return
     numbers = ("COUNT", "FIRST", "LAST", "REQUEUED", "SINCE")
     by_error = group_by == "fingerprint"
-    headings = ("GROUP", *numbers, "ERROR") if by_error else (group_by.replace("_", " ").upper(), *numbers)
+    headings = ("GROUP", "STATUS", "QUEUE", *numbers, "ERROR") if by_error else (group_by.replace("_", " ").upper(), *numbers)
     rows = [
         (
             group["id"] or "-",
+            *([group["status"], group["queue"] or "-"] if by_error else []),
             f"{group['count']:,}",
             age(group["first_seen_at"]),
             age(group["last_seen_at"]),
@@ -147,6 +158,75 @@ async def groups(client: Client, *, group_by: str, limit: int, as_json: bool, **
         for group in answer["items"]
     ]
     echo_table(headings, rows, right=frozenset(numbers))
+
+
+@click.command(cls=Command)
+@click.argument("id_", metavar="GROUP")
+@json_output
+@with_client
+async def group(client: Client, id_: str, *, as_json: bool) -> None:
+    """Shows a group of dead letters with similar failures.
+
+    GROUP is an id, as `outbox dlq groups` prints it.
+    """
+    found = await client.find(f"/dlq/groups/{quote(id_, safe='')}")
+    if found is None:
+        raise CliError(f"there is no group {id_}, or none of its dead letters is left")
+    if as_json:
+        echo_json(found)
+        return
+    echo_facts(
+        [
+            ("group", found["id"]),
+            ("error", found["title"]),
+            ("status", _status_of(found)),
+            ("queue", found["queue"]),
+            ("handler", ", ".join(found["handlers"])),
+            ("dead letters", f"{found['count']:,}, {found['open_count']:,} open"),
+            ("first seen", age(found["first_seen_at"])),
+            ("last seen", age(found["last_seen_at"])),
+            ("last requeued", age(found["last_requeued_at"])),
+            ("sample", found["sample_id"]),
+            ("note", (found["note"] or {}).get("text", "")),
+        ]
+    )
+    rows = [
+        (each["service_version"], f"{each['count']:,}", age(each["first_failed_at"]), age(each["last_failed_at"]))
+        for each in found["versions"]
+    ]
+    if rows:
+        echo()
+        echo_table(("VERSION", "COUNT", "FIRST", "LAST"), rows, right=frozenset({"COUNT", "FIRST", "LAST"}))
+
+
+def _status_of(group: Mapping[str, Any]) -> str:
+    mark = group["mark"]
+    if mark is None:
+        return str(group["status"])
+    said = f"fixed in {mark['fixed_in']}" if mark["fixed_in"] else str(mark["marked_as"])
+    if mark["muted_above"] is not None:
+        said += f" up to {mark['muted_above']:,} open"
+    by = f"marked as {said} by {mark['marked_by']} {age(mark['marked_at'])}"
+    since = f", {mark['count_since']:,} failed since" if mark["count_since"] else ""
+    return f"{group['status']}: {by}{since}"
+
+
+@click.command(cls=Command)
+@click.argument("id_", metavar="GROUP")
+@click.argument("status", type=click.Choice(["fixed", "muted", "open"]))
+@click.option("--in", "fixed_in", metavar="VERSION", help="With fixed: the release of your service that the fix is part of.")
+@click.option(
+    "--above", "muted_above", type=click.IntRange(min=1), help="With muted: reopen it when more than so many are open."
+)
+@with_client
+async def mark(client: Client, id_: str, status: str, *, fixed_in: str | None, muted_above: int | None) -> None:
+    """Marks a group of dead letters as fixed or muted, or as open again.
+
+    A group that fails again after it was fixed is reopened, as is one with more open dead letters than it was muted for.
+    """
+    wanted: dict[str, Any] = {"id": id_, "status": status, "fixed_in": fixed_in, "muted_above": muted_above}
+    await client.put("/dlq/groups/status", {name: value for name, value in wanted.items() if value is not None})
+    echo(f"{id_} is marked as {status}." if status != "open" else f"{id_} has no mark any more.")
 
 
 @click.command(cls=Command)

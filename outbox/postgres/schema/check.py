@@ -23,6 +23,7 @@ SATELLITE_FILES = (
     "admin_tables.sql",
     "audit_table_3.sql",
     "operation_3.sql",
+    "admin_tables_4.sql",
 )
 """Where the shapes of the tables next to an outbox table are written; a table's shape may lie in several."""
 

@@ -27,6 +27,9 @@ SATELLITES = {
     "confirmation": "outbox_confirmation",
     "idempotency": "outbox_idempotency",
     "group_note": "outbox_group_note",
+    "group_mark": "outbox_group_mark",
+    "alert": "outbox_alert",
+    "alert_delivery": "outbox_alert_delivery",
 }
 """Tables with fixed names in addition to an outbox table, whatever that one is called."""
 TRANSPORT = ("subscription", "delivery", "dead_letter", "edition", "operation", "operation_item")
@@ -137,6 +140,15 @@ _SATELLITE_OBJECTS = {
     "confirmation": {"primary_key": "pkey", "age_index": "age_idx"},
     "idempotency": {"primary_key": "pkey", "check_answer": "check_answer", "age_index": "age_idx"},
     "group_note": {"primary_key": "pkey"},
+    "group_mark": {"primary_key": "pkey", "check_status": "check_status"},
+    "alert": {"primary_key": "pkey", "check_severity": "check_severity", "open_index": "open_idx", "age_index": "age_idx"},
+    "alert_delivery": {
+        "primary_key": "pkey",
+        "foreign_key": "fkey",
+        "check_event": "check_event",
+        "alert_index": "alert_idx",
+        "due_index": "due_idx",
+    },
 }
 
 

@@ -115,6 +115,20 @@ class _Third(Version):
         return doorbells + tuple(taken_back.values())
 
 
+class _Fourth(Version):
+    number = "0004"
+
+    def outbox_table(self, table: TableName) -> Statements:
+        del table
+        return ()
+
+    def satellites(self, schema: str | None) -> Statements:
+        return _all_but_shapes(queries("admin_tables_4.sql", **satellite_names(schema)))
+
+    def downgrade(self, table: TableName) -> Statements:
+        return tuple(queries("downgrade_4.sql", **satellite_names(table.schema)).values())
+
+
 def _first_doorbell(table: TableName) -> Statements:
     blocks = queries("ring.sql", **table_names(table) | {"ring_body": FIRST_RING_BODY})
     return blocks["function"], blocks["trigger"]
@@ -132,7 +146,7 @@ def _all_but_shapes(blocks: Mapping[str, str]) -> Statements:
     return tuple(block for name, block in blocks.items() if not name.endswith("shape"))
 
 
-VERSIONS: tuple[Version, ...] = (_First(), _Second(), _Third())
+VERSIONS: tuple[Version, ...] = (_First(), _Second(), _Third(), _Fourth())
 HEAD = VERSIONS[-1].number
 
 

@@ -41,7 +41,7 @@ reopened as (
         hlc = earlier.hlc, attempt = earlier.attempt, requeue_count = earlier.requeue_count, cause = earlier.cause,
         exception_type = earlier.exception_type, exception_message = earlier.exception_message,
         exception_traceback = earlier.exception_traceback, fingerprint = earlier.fingerprint, worker = earlier.worker,
-        preview = earlier.preview, search = to_tsvector('simple', earlier.search),
+        service_version = earlier.failures -> -1 ->> 'version', preview = earlier.preview, search = to_tsvector('simple', earlier.search),
         shown_message = earlier.shown_message, failed_at = earlier.failed_at,
         failures = (
             select coalesce(jsonb_agg(failure order by place), '[]')
@@ -79,11 +79,11 @@ buried as (
     insert into {dead_letter} (
         source, exchange, queue, message_id, routing_key, body, content_type, headers, properties, header_types, tracking_ids,
         ordering_key, hlc, created_at, attempt, requeue_count, cause, exception_type, exception_message, exception_traceback,
-        failures, fingerprint, worker, preview, search, shown_message, first_failed_at, failed_at
+        failures, fingerprint, worker, service_version, preview, search, shown_message, first_failed_at, failed_at
     )
     select source, exchange, queue, message_id, routing_key, body, content_type, headers, properties, header_types, tracking_ids,
         ordering_key, hlc, created_at, attempt, requeue_count, cause, exception_type, exception_message, exception_traceback,
-        failures, fingerprint, worker, preview, to_tsvector('simple', search), shown_message, least(first_failed_at, failed_at), failed_at
+        failures, fingerprint, worker, failures -> -1 ->> 'version', preview, to_tsvector('simple', search), shown_message, least(first_failed_at, failed_at), failed_at
     from death
     where number not in (select number from known) and number not in (select number from reopened)
     order by number

@@ -2,7 +2,7 @@
 -- Lines of the list out of the dead letters. jsonb goes out as text: no codec of a given pool has a say. A letter keeps the count
 -- that it died with, by which it is known if it fails again; one that was requeued since was so once more.
 select id::text as letter, id as number, 0 as kind, source, status, exchange, queue, routing_key, message_id,
-    tracking_ids::text as tracking_ids, ordering_key, cause, exception_type, coalesce(shown_message, exception_message) as exception_message, fingerprint, worker, attempt,
+    tracking_ids::text as tracking_ids, ordering_key, cause, exception_type, coalesce(shown_message, exception_message) as exception_message, fingerprint, worker, service_version, attempt,
     requeue_count + (status = 'requeued')::integer as requeue_count, deaths, {failed_attempts} as failures, created_at,
     first_failed_at, failed_at,
     version, resolved_at, resolved_by, resolution, content_type, octet_length(body) as size, preview, null::bytea as shown
@@ -14,7 +14,7 @@ from {dead_letter} as letter
 select 'outbox-' || id as letter, id as number, 1 as kind, 'relay' as source, 'open' as status, '' as exchange,
     coalesce(target_queue, '') as queue, routing_key, {parked_message_id} as message_id, tracking_ids::text as tracking_ids,
     ordering_key, 'refused' as cause, {parked_type} as exception_type,
-    substr(last_error, length({parked_type}) + 3) as exception_message, {parked_fingerprint} as fingerprint, '' as worker,
+    substr(last_error, length({parked_type}) + 3) as exception_message, {parked_fingerprint} as fingerprint, '' as worker, null::text as service_version,
     greatest(attempts, 1) as attempt, requeue_count, 1 as deaths, attempts as failures,
     greatest(least(created_at, timestamptz '9999-12-31 00:00+00'), timestamptz '0001-01-02 00:00+00') as created_at,
     failed_at as first_failed_at, failed_at, 1 as version, null::timestamptz as resolved_at, null::text as resolved_by,
@@ -64,11 +64,11 @@ where dead_letter_id = $1
 order by version
 
 -- name: failures
-select id::text as letter, exception_type, coalesce(shown_message, exception_message), exception_traceback
+select id::text as letter, exception_type, coalesce(shown_message, exception_message), exception_traceback, queue
 from {dead_letter}
 where id = any($1::bigint[])
 union all
-select 'outbox-' || id, {parked_type}, substr(last_error, length({parked_type}) + 3), ''
+select 'outbox-' || id, {parked_type}, substr(last_error, length({parked_type}) + 3), '', coalesce(target_queue, '')
 from {table}
 where id = any($2::bigint[])
 
@@ -107,6 +107,86 @@ from part
 group by key
 order by count desc, last_seen desc, key
 limit {most}
+
+-- name: versions_of
+-- Of each of the groups $1, which releases of the service its latest $2 letters failed in, the latest first.
+select fingerprint, service_version, count(*) as count, min(failed_at) as first_failed_at, max(failed_at) as last_failed_at
+from unnest($1::text[]) as wanted (fingerprint)
+cross join lateral (
+    select service_version, failed_at
+    from {dead_letter} as letter
+    where letter.fingerprint = wanted.fingerprint
+    order by failed_at desc, id desc
+    limit $2
+) as latest
+where service_version is not null
+group by fingerprint, service_version
+order by last_failed_at desc, service_version
+
+-- name: marks
+-- Every mark, and what shows whether it still holds: of a group that is fixed, what failed since, in a release that is not known to
+-- fail; of one that is muted, how many are open, counted one beyond its limit.
+select mark.group_id, mark.status, mark.fixed_in, mark.muted_above, mark.marked_by, mark.marked_at,
+    coalesce(failed.count, 0) as since_count, failed.first as since_at, coalesce(unresolved.count, 0) as open_count
+from {group_mark} as mark
+left join lateral (
+    select count(*) as count, min(failed_at) as first
+    from (
+        (
+            select failed_at
+            from {dead_letter} as letter
+            where mark.status = 'fixed' and fingerprint = mark.group_id and failed_at > mark.marked_at and (
+                mark.fixed_in is null or service_version is null or service_version = mark.fixed_in
+                or not exists (
+                    select from (
+                        select service_version
+                        from {dead_letter}
+                        where fingerprint = mark.group_id and first_failed_at <= mark.marked_at
+                        order by failed_at desc, id desc
+                        limit 1000
+                    ) as before
+                    where before.service_version = letter.service_version
+                )
+            )
+            order by failed_at desc, id desc
+            limit 1000
+        )
+        union all
+        select failed_at
+        from {table}
+        where mark.status = 'fixed' and failed_at > mark.marked_at and {parked_fingerprint} = mark.group_id
+    ) as later
+) as failed on true
+left join lateral (
+    select count(*) as count
+    from (
+        (
+            select
+            from {dead_letter}
+            where mark.status = 'muted' and fingerprint = mark.group_id and status = 'open'
+            limit mark.muted_above + 1
+        )
+        union all
+        (
+            select
+            from {table}
+            where mark.status = 'muted' and failed_at is not null and {parked_fingerprint} = mark.group_id
+            limit mark.muted_above + 1
+        )
+    ) as open
+) as unresolved on true
+order by mark.group_id
+
+-- name: set_mark
+insert into {group_mark} (group_id, status, fixed_in, muted_above, marked_by)
+values ($1, $2, $3, $4, $5)
+on conflict (group_id) do update
+set status = excluded.status, fixed_in = excluded.fixed_in, muted_above = excluded.muted_above, marked_by = excluded.marked_by,
+    marked_at = excluded.marked_at
+
+-- name: clear_mark
+delete from {group_mark}
+where group_id = $1
 
 -- name: never_requeued
 select null::text as fingerprint, null::text as queue, null::text as routing_key, null::timestamptz as resolved_at

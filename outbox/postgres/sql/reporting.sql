@@ -66,9 +66,9 @@ set created = so_far.created + excluded.created,
 
 -- name: beat
 insert into {component} as component (
-    id, kind, name, host, process_id, version, every, activity, consumers, applied, stopped_at
+    id, kind, name, host, process_id, version, service_version, every, activity, consumers, applied, stopped_at
 )
-values ($1, $2, $3, $4, $5, $6, $7, $8::jsonb, $9::jsonb, $10::jsonb, case when $11::boolean then clock_timestamp() end)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9::jsonb, $10::jsonb, $11::jsonb, case when $12::boolean then clock_timestamp() end)
 on conflict (id) do update
 set seen_at = clock_timestamp(), activity = excluded.activity, applied = excluded.applied, stopped_at = excluded.stopped_at
 
@@ -109,7 +109,7 @@ where until is null or until > clock_timestamp()
 order by scope, name
 
 -- name: list_components
-select id, kind, name, host, process_id, version, started_at, seen_at, every, activity::text as activity,
+select id, kind, name, host, process_id, version, service_version, started_at, seen_at, every, activity::text as activity,
     consumers::text as consumers, applied::text as applied, stopped_at,
     case
         when stopped_at is not null then 'stopped'
@@ -123,10 +123,10 @@ order by kind, name, started_at
 -- name: list_recent_components
 -- All that live, and the $1 that ended last; restarts in quick succession leave one row each. $2: with the schemas of bodies.
 -- The time is the server's, so that ages are right whatever the reader's clock says.
-select id, kind, name, host, process_id, version, started_at, seen_at, every, activity::text as activity,
+select id, kind, name, host, process_id, version, service_version, started_at, seen_at, every, activity::text as activity,
     case
         when $2::boolean or jsonb_typeof(consumers) <> 'array' then consumers
-        else coalesce((select jsonb_agg(consumer - 'body' order by number) from jsonb_array_elements(consumers)
+        else coalesce((select jsonb_agg(case jsonb_typeof(consumer) when 'object' then consumer - 'body' else consumer end order by number) from jsonb_array_elements(consumers)
             with ordinality as each (consumer, number)), '[]')
     end::text as consumers,
     applied::text as applied, stopped_at, condition

@@ -104,9 +104,9 @@ def _read_failures(
     """The failure that it is a dead letter for, and all of them."""
     trail = decode_failures(headers.get(codec.FAILURES))
     if codec.EXCEPTION_TYPE in headers:
-        worker = trail[-1].failure.worker if trail else ""
+        last = trail[-1].failure if trail else Failure("", "")
         type_, message, traceback = (str(headers.get(name) or "") for name in _EXCEPTION)
-        return Failure(type_, message, traceback, worker), trail
+        return Failure(type_, message, traceback, last.worker, last.version), trail
     reason = str(account.get("reason") or UNKNOWN)
     failure = _BROKERS_REASONS.get(reason, Failure(reason.capitalize(), "it says nothing about why it is here"))
     if (died_at := _instant(account.get("time"))) is None:
