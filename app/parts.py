@@ -8,6 +8,7 @@ from app.settings import Runs, Settings
 from app.startup import Installation
 from outbox import MessageRelay, Worker
 from outbox.admin import Admin, HealthThresholds
+from outbox.admin.alerts import Alerting
 from outbox.archiver import Archiver
 from outbox.core.urls import ServerKind, server_kind
 from outbox.fastapi.supervision import Part
@@ -62,7 +63,18 @@ def make_admin(installation: Installation) -> Admin:
         lost_for=settings.health_lost_for,
         dead_letter_window=settings.health_dead_letter_window,
     )
-    return Admin(db_engine_url=installation.database_url, broker=installation.broker_url, thresholds=thresholds, **given)
+    return Admin(
+        db_engine_url=installation.database_url,
+        broker=installation.broker_url,
+        thresholds=thresholds,
+        alerts=settings.alert_rules,
+        **given,
+    )
+
+
+def make_alerting(admin: Admin) -> Alerting | None:
+    """What sends alerts, next to the admin; None where none are configured."""
+    return None if admin.alerts is None else Alerting(admin, admin.alerts)
 
 
 def make_archiver(installation: Installation) -> Archiver | None:

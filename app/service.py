@@ -5,6 +5,7 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from fastapi import Depends, FastAPI, HTTPException, Request, status
@@ -16,7 +17,7 @@ import outbox
 from app import development, docs, metrics
 from app.dependencies import get_session
 from app.orders.routes import router as orders
-from app.parts import make_admin, names, wanted_parts
+from app.parts import make_admin, make_alerting, names, wanted_parts
 from app.settings import Runs, Settings, read_settings
 from app.startup import Installation, Tell, prepared, tell_broker, tell_log
 from outbox import Publisher
@@ -123,9 +124,10 @@ class _Lifespan:
             if settings.development:
                 self.show_token(development.token())
         app.state.health = await stack.enter_async_context(_health_of(installation))
-        await stack.enter_async_context(
-            supervised(wanted_parts(installation), grace_period=settings.grace_period, health=app.state.health)
-        )
+        parts = wanted_parts(installation)
+        if Runs.API in settings.run:
+            parts["alerting"] = partial(make_alerting, app.state.admin)
+        await stack.enter_async_context(supervised(parts, grace_period=settings.grace_period, health=app.state.health))
         self.tell("Running", names(settings))
 
 

@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from pydantic import ValidationError, field_validator, model_validator
 
+from outbox.admin.alerts.rules import ALERT_ON, AlertRules
 from outbox.admin.principals import Tokens
 from outbox.core.urls import redacted
 from outbox.errors import ConfigurationError
@@ -36,6 +37,23 @@ class Settings(settings.Settings):
         """What the worker runs; None where there is nothing to run."""
         return self.consumers or (EXAMPLE_CONSUMERS if self.runs_example else None)
 
+    @property
+    def alert_rules(self) -> AlertRules | None:
+        """Which alerts are sent where; None where no webhook is configured. Raises `ConfigurationError`."""
+        if not self.alert_webhooks:
+            return None
+        return AlertRules(
+            self.alert_webhooks,
+            secret=None if self.alert_secret is None else self.alert_secret.get_secret_value(),
+            on=ALERT_ON if self.alert_on is None else self.alert_on,
+            after=self.alert_after,
+            dead_letters_above=self.alert_dead_letters_above,
+            quiet=self.alert_quiet,
+            dashboard_url=self.dashboard_url,
+            every=self.alert_every,
+            timeout=self.alert_timeout,
+        )
+
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> Self:
         for contradiction in self._contradictions():
@@ -55,8 +73,18 @@ class Settings(settings.Settings):
             yield "OUTBOX_DEVELOPMENT makes a token for the admin next to those of OUTBOX_ADMIN_TOKENS: unset one of them"
         if self.health_overdue_after < self.health_late_after:
             yield "OUTBOX_HEALTH_OVERDUE_AFTER is shorter than OUTBOX_HEALTH_LATE_AFTER: late comes first"
+        yield from self._contradictions_of_alerts()
         if self.clean_up_after not in ("IMMEDIATELY", "NEVER") and self.clean_up_after == timedelta(0):
             yield "OUTBOX_CLEAN_UP_AFTER of no time is called IMMEDIATELY"
+
+    def _contradictions_of_alerts(self) -> Iterator[str]:
+        try:
+            rules = self.alert_rules
+        except ConfigurationError as error:
+            yield f"OUTBOX_ALERT_…: {error}"
+            return
+        if rules is None and (self.alert_secret is not None or self.alert_on is not None):
+            yield "OUTBOX_ALERT_SECRET and OUTBOX_ALERT_ON are for alerts, which need OUTBOX_ALERT_WEBHOOKS"
 
 
 def read_settings(**given: Any) -> Settings:

@@ -70,6 +70,9 @@ NOT_RUN = {
     'README.md: $ pip install "fastapi-outbox[fastapi]" uvicorn': (
         "takes the registry; tests/system/test_wheel.py installs the wheel, and the extras are compared below"
     ),
+    'docs/alerts.md: $ pip install "fastapi-outbox[alerts]" # part of the extra s …': (
+        "takes the registry; tests/app/test_alerting.py runs a service with such settings"
+    ),
     "docs/getting-started.md: $ python3 -m venv .venv && . .venv/bin/activate": "takes the registry, as README's",
     "docs/getting-started.md: $ uvicorn shop:app": "the service is run with the program, by the test that is named there",
     "docs/topology.md: # outbox.tf": "takes Terraform and a broker; the definitions above it are the same as JSON",
@@ -102,6 +105,7 @@ RUN_BY = {
     "docs/getting-started.md: $ export OUTBOX_DATABASE_URL=postgresql://user:password@loca …": (
         "tests/test_readme.py::test_the_tutorial_brings_an_event_from_a_route_to_a_letter"
     ),
+    "docs/alerts.md: import base64": "tests/admin/test_alerts.py::test_the_check_in_the_documentation_tells_ours_from_others",
     "docs/cookbook.md: # plain.py": "tests/test_readme.py::test_the_program_without_fastapi_and_rabbitmq_greets_until_its_end",
     "docs/cookbook.md: # reports.py": "tests/test_readme.py::test_the_cookbook_s_plain_function_handles_messages",
     "docs/cookbook.md: # nightly.py": "tests/test_readme.py::test_the_cookbook_s_nightly_report_schedules_the_next_one_once",

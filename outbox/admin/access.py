@@ -354,6 +354,7 @@ TAGS = [
     {"name": "components", "description": "Relays, workers, archivers and maintenance: heartbeats and pauses."},
     {"name": "events", "description": "Live events."},
     {"name": "topology", "description": "Exchanges, queues and bindings, with a hint for what is wrong."},
+    {"name": "alerts", "description": "What was sent to webhooks about what is wrong."},
     {"name": "audit", "description": "Who changed what, and who was refused."},
     {"name": "health", "description": "Whether the process can do its work, and whether all is well with the installation."},
 ]

@@ -18,6 +18,7 @@ from outbox.postgres.pool import Connection, Pool, close_pool, open_pool, taken_
 from outbox.postgres.schema.objects import outbox_table
 
 if TYPE_CHECKING:
+    from outbox.admin.alerts.rules import AlertRules
     from outbox.ports import Broker
 
 
@@ -110,14 +111,14 @@ class Admin:
     `management_url` is RabbitMQ's HTTP API, for depths and bindings.
 
     `tokens` are who may log in, as `outbox token` prints them: `name:role:hash`. Without any, and without a dependency of the
-    host's that authenticates, everybody is turned away. `environment` is shown on every page of the dashboard, as
-    `production` or `production:red`. A browser that logs in with one stays so for `session_lifetime`. With
-    `read_only` nothing can be changed, whatever the role. Of the body of a request at most `body_limit` bytes are read. At most
-    `streams` clients follow `GET /events` in each process, at most `streams_per_principal` of them as one principal, of whom
-    at most `reads_per_principal` requests that read are answered at a time.
-    `masking` says what is hidden; the texts of errors, masked, are shown from the role `error_text` on. `thresholds` say from
-    when on the verdict calls something late. To be entered before requests come: `async with admin: …`, in the application's
-    lifespan.
+    host's that authenticates, everybody is turned away. `environment` is shown on every page of the dashboard, as `production`
+    or `production:red`. A browser that logs in with one stays so for `session_lifetime`. With `read_only` nothing can be
+    changed, whatever the role. Of the body of a request at most `body_limit` bytes are read. At most `streams` clients follow
+    `GET /events` in each process, at most `streams_per_principal` of them as one principal, of whom at most
+    `reads_per_principal` requests that read are answered at a time. `masking` says what is hidden; the texts of errors, masked,
+    are shown from the role `error_text` on. `thresholds` say from when on the verdict calls something late. `alerts` says which
+    alerts are sent where; an `Alerting` sends them. To be entered before requests come: `async with admin: …`, in the
+    application's lifespan.
     """
 
     def __init__(
@@ -142,6 +143,7 @@ class Admin:
         inbox_retention: timedelta = INBOX_RETENTION,
         history: bool = True,
         thresholds: HealthThresholds | None = None,
+        alerts: "AlertRules | None" = None,
     ) -> None:
         exactly_one(db_engine_url=db_engine_url, db_pool=db_pool)
         if session_lifetime <= timedelta(0):
@@ -162,6 +164,7 @@ class Admin:
         self.reads_per_principal = at_least_one("reads_per_principal", reads_per_principal)
         self.masking = masking or Masking()
         self.thresholds = thresholds or HealthThresholds()
+        self.alerts = alerts
         self.error_text = Role(one_of("error_text", error_text, list(Role)))
         self._url = None if db_engine_url is None else postgres_url(db_engine_url)
         self._given_pool = db_pool

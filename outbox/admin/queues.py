@@ -136,6 +136,7 @@ class WorkerStart(Model):
 
     started_at: Moment
     version: str
+    service_version: str | None
     name: str
     host: str
 
@@ -389,7 +390,13 @@ async def show_queue(context: Viewer, name: Annotated[str, Path(max_length=255)]
     if found is None:
         raise Problem(Code.NOT_FOUND, f"no worker consumes a queue {name!r}, and none of this name is bound")
     starts = [
-        WorkerStart(started_at=one.started_at, version=one.version, name=one.name, host=one.host)
+        WorkerStart(
+            started_at=one.started_at,
+            version=one.version,
+            service_version=one.service_version,
+            name=one.name,
+            host=one.host,
+        )
         for one in sorted(observed.components, key=lambda one: one.started_at, reverse=True)
         if any(isinstance(consumer, Mapping) and consumer.get("queue") == name for consumer in one.consumers)
     ]

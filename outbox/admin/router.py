@@ -11,6 +11,7 @@ from starlette.types import Scope
 
 from outbox.admin.access import UNKNOWN, AdminRoute, Viewer, goes_to_the_host, provider_of, require_authentication
 from outbox.admin.admin import Admin
+from outbox.admin.alerts.routes import router as alerts
 from outbox.admin.audit import audit
 from outbox.admin.authentication import identity, login_routes, logout, own_authentication
 from outbox.admin.backlog import backlog
@@ -54,6 +55,7 @@ AREAS: tuple[APIRouter, ...] = (
     events,
     topology,
     verdict,
+    alerts,
     audit,
 )
 """The routers of the endpoints that ask who is asking."""

@@ -172,7 +172,7 @@ def _echo_queue(queue: Mapping[str, Any]) -> None:
                 one_line(each["name"]),
                 one_line(each["host"]),
                 str(each["process_id"]),
-                one_line(each["version"]),
+                one_line(each["service_version"] or each["version"]),
                 age(each["started_at"]),
                 each["status"],
                 one_line(each["state"]).replace("_", " "),

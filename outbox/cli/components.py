@@ -41,7 +41,7 @@ async def components(client: Client, *, ended: int, as_json: bool) -> None:
                     component["status"],
                     age(component["status_changed_at"]),
                     age(component["last_heartbeat_at"]),
-                    component["version"],
+                    component["service_version"] or component["version"],
                     "" if component["status"] == "stopped" else activity,
                 )
             )

@@ -1,4 +1,4 @@
-"""`outbox doctor` and `outbox status`: what is wrong with an installation, and what to do about it."""
+"""`outbox doctor`, `status` and `alerts`: what is wrong with an installation, what to do, and what was sent about it."""
 
 import asyncio
 import sys
@@ -13,8 +13,8 @@ import click
 from outbox.cli import options
 from outbox.cli.client import ApiError, Client, InProcessClient, with_client
 from outbox.cli.command import CliError, Command
-from outbox.cli.options import SECONDS, setting
-from outbox.cli.output import echo, echo_json, parse_time, styled
+from outbox.cli.options import SECONDS, json_output, setting
+from outbox.cli.output import age, echo, echo_json, echo_table, one_line, parse_time, styled
 from outbox.core.findings import Finding, Severity, warning, well
 from outbox.doctor import Installation, Report, examine
 from outbox.errors import ConfigurationError, MissingExtraError, OutboxError
@@ -148,3 +148,55 @@ def _print(report: Report) -> None:
     echo(f"\n{counts[Severity.OK]} ok, {warnings} warning{plural_warnings}, {errors} error{plural_errors}.")
     if report.sql:
         echo("`outbox doctor --fix` prints the SQL that fixes what SQL can fix.")
+
+
+@click.command(cls=Command)
+@click.option("--open", "only_open", is_flag=True, help="Only alerts whose condition holds.")
+@click.option("--limit", type=click.IntRange(1, 200), default=20, show_default=True, help="How many, the newest.")
+@click.option("--test", "is_test", is_flag=True, help="Send a test message to every webhook of the service instead.")
+@json_output
+@with_client
+async def alerts(client: Client, *, only_open: bool, limit: int, is_test: bool, as_json: bool) -> int:
+    """Lists what was sent to webhooks about what is wrong.
+
+    A test message is sent by the service of --url, which knows the webhooks. Exit code 1: one of them did not take it.
+    """
+    if is_test:
+        return _echo_test(await client.post("/alerts/test"), as_json=as_json)
+    answer = await client.get("/alerts", status="open" if only_open else None, limit=limit)
+    if as_json:
+        echo_json(answer)
+        return 0
+    rows = [
+        (
+            each["severity"],
+            each["code"],
+            age(each["fired_at"]),
+            age(each["resolved_at"]) or "open",
+            ", ".join(sorted({_fate(delivery) for delivery in each["deliveries"]})),
+            one_line(each["summary"]),
+        )
+        for each in answer["items"]
+    ]
+    if rows:
+        echo_table(("SEVERITY", "CODE", "SENT", "RESOLVED", "WEBHOOKS", "SUMMARY"), rows, right=frozenset({"SENT", "RESOLVED"}))
+    else:
+        echo("No alerts are open." if only_open else "No alerts were sent.")
+    if answer["settings"] is None:
+        echo("\nThe process that answered has no webhooks for alerts: OUTBOX_ALERT_WEBHOOKS.")
+    return 0
+
+
+def _fate(delivery: Mapping[str, Any]) -> str:
+    if delivery["sent_at"] is not None:
+        return "sent"
+    return "waiting" if delivery["due_at"] is not None else f"not sent ({delivery['last_error']})"
+
+
+def _echo_test(answer: Mapping[str, Any], *, as_json: bool) -> int:
+    if as_json:
+        echo_json(answer)
+    else:
+        for each in answer["items"]:
+            echo(f"{each['target']}: {'delivered' if each['delivered'] else each['error']}")
+    return 0 if all(each["delivered"] for each in answer["items"]) else 1

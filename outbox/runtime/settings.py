@@ -107,6 +107,7 @@ _process = partial(row, section="Process", readers=(SERVICE, *COMPONENTS))
 _monitoring = partial(row, section="Addresses and metrics", readers=COMPONENTS)
 _http = partial(row, section="Addresses and metrics")
 _admin = partial(row, section="Admin")
+_alerts = partial(row, section="Alerts")
 _client = partial(row, section="Client", readers=(OPERATOR,))
 
 
@@ -422,6 +423,37 @@ class Settings(BaseModel):
     )
     admin_error_text: Literal["viewer", "operator"] = _admin(
         "viewer", "The lowest role to which the admin shows error messages and stack traces, masked."
+    )
+    alert_webhooks: Names = _alerts(
+        (),
+        "Where alerts are sent: addresses `https://host/path`, or `slack+https://host/path` for Slack and what is compatible.",
+        unset="no alerts",
+        secret=True,
+    )
+    alert_secret: SecretStr | None = _alerts(
+        None,
+        "Signs alerts to webhooks (not to Slack): `whsec_` and at least 16 bytes in base64.",
+        unset="only `slack+https://` webhooks can be used",
+        secret=True,
+    )
+    alert_on: Names | None = _alerts(
+        None,
+        "What alerts are about: codes of findings, and `group_new`, `group_reopened`, `operation_ended`.",
+        unset="those listed in docs/alerts.md",
+    )
+    alert_after: PositiveSeconds = _alerts(
+        timedelta(minutes=1), "How long a condition holds before it is sent, and how long it is over before that is sent."
+    )
+    alert_dead_letters_above: int = _alerts(
+        0, "Open dead letters up to which there is no alert about them.", unit="dead letters", ge=0, le=LARGEST_NUMBER
+    )
+    alert_quiet: str | None = _alerts(
+        None, "Hours in which only errors are sent, as `22:00-07:00 Europe/Berlin`.", unset="none"
+    )
+    alert_every: PositiveSeconds = _alerts(timedelta(seconds=15), "How often conditions are looked at, and messages sent.")
+    alert_timeout: PositiveSeconds = _alerts(timedelta(seconds=10), "Maximum wait for the answer of a webhook.")
+    dashboard_url: str | None = _alerts(
+        None, "The dashboard's address, such as `https://host/outbox/ui`, for links in alerts.", unset="no links"
     )
     example: bool | None = _admin(
         None,

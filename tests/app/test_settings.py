@@ -269,6 +269,8 @@ def test_every_secret_of_the_service_may_stand_in_a_file(monkeypatch: pytest.Mon
         "OUTBOX_MANAGEMENT_URL": "http://ada:geheim@rabbit:15672",
         "OUTBOX_METRICS_TOKEN": "scrape me",
         "OUTBOX_ADMIN_TOKENS": tokens,
+        "OUTBOX_ALERT_WEBHOOKS": "https://hooks.example/T0/secret",
+        "OUTBOX_ALERT_SECRET": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
     }
     assert set(contents) == {each.variable for each in OF_SERVICE.values() if each.secret}
     for name, content in contents.items():

@@ -109,8 +109,8 @@ async def _arranged(client: httpx.AsyncClient) -> dict[str, str]:
         "queues": "queues",
         "queue": "queues?name=orders.payment&range=15m",
         "messages": "messages",
-        "dead-letters": "dead-letters",
-        "dead-letter-groups": "dead-letters?view=groups",
+        "dead-letters": "dead-letters?view=messages",
+        "dead-letter-groups": "dead-letters",
         "dead-letter": f"dead-letters/{letters[-1]['id']}",
         "operation": f"operations/{operation}",
         "chain-tree": f"chains/{chain}?view=tree",
@@ -160,7 +160,7 @@ async def _at_rest(page: Page) -> None:
 
 
 async def _requeue_dialog(page: Page, ui: str, theme: str) -> None:
-    await page.goto(f"{ui}dead-letters?status=any")
+    await page.goto(f"{ui}dead-letters?view=messages&status=any")
     await _at_rest(page)
     await page.keyboard.press("j")
     await page.keyboard.press("x")

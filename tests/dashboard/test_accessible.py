@@ -18,7 +18,7 @@ SCREENS = (
     "messages",
     "messages?state=sent",
     "dead-letters",
-    "dead-letters?view=groups",
+    "dead-letters?view=messages",
     "operations",
     "chains",
     "components",
@@ -134,7 +134,7 @@ async def test_what_is_opened_from_a_screen(loaded: Stage, visit: Visit) -> None
 
 
 async def test_the_list_of_shortcuts_and_where_focus_is_afterwards(loaded: Stage, visit: Visit) -> None:
-    page = await visit("dead-letters")
+    page = await visit("dead-letters?view=messages")
     await settled(page)
     for opened in ("?", "Enter"):
         before = page.get_by_role("button", name="Shortcuts")

@@ -175,7 +175,7 @@ async def test_one_is_discarded_found_again_and_restored(stage: Stage, visit: Vi
     await announced(page, "1 of 1 dead letter was discarded.")
     await expect(detail(page, other)).to_be_visible()
 
-    await page.goto(f"{stage.ui}dead-letters?q=nobody")
+    await page.goto(f"{stage.ui}dead-letters?view=messages&q=nobody")
     await expect(row(page, other)).to_be_visible()
     await expect(row(page, letter)).to_have_count(0)
     await page.get_by_role("tab", name="Discarded").click()

@@ -20,19 +20,19 @@ async def two_kinds(stage: Stage) -> AsyncIterator[Stage]:
 
 
 async def test_a_filter_is_chosen_with_the_keyboard_and_survives_a_reload(two_kinds: Stage, visit: Visit) -> None:
-    page = await visit("dead-letters")
+    page = await visit("dead-letters?view=messages")
     await expect(rows(page)).to_have_count(6)
     await page.keyboard.press("/")
     await _narrow(page, "Search", "ledger")
     await expect(rows(page)).to_have_count(2)
-    await expect(page).to_have_url(re.compile(r"\?q=ledger$"))
+    await expect(page).to_have_url(re.compile(r"\?view=messages&q=ledger$"))
     await page.reload()
     await expect(page.get_by_role("button", name="Search: ledger. Change it")).to_be_visible()
     await expect(rows(page)).to_have_count(2)
 
 
 async def test_back_and_forward_go_through_what_was_chosen(two_kinds: Stage, visit: Visit) -> None:
-    page = await visit("dead-letters")
+    page = await visit("dead-letters?view=messages")
     await _narrow(page, "Search", "Mary")
     await _narrow(page, "Error", "tests.dashboard.shop.LedgerOfflineError")
     await expect(rows(page)).to_have_count(2)
@@ -42,7 +42,7 @@ async def test_back_and_forward_go_through_what_was_chosen(two_kinds: Stage, vis
     await expect(rows(page)).to_have_count(2)
     await page.go_back()
     await expect(rows(page)).to_have_count(6)
-    await expect(page).to_have_url(re.compile(r"\?q=Mary$"))
+    await expect(page).to_have_url(re.compile(r"\?view=messages&q=Mary$"))
     await page.go_forward()
     await page.go_forward()
     await expect(page.get_by_role("tab", name="Discarded")).to_have_attribute("aria-selected", "true")
@@ -53,20 +53,20 @@ async def test_back_and_forward_go_through_what_was_chosen(two_kinds: Stage, vis
 
 async def test_an_action_and_an_opened_row_leave_the_filter_as_it_is(two_kinds: Stage, visit: Visit) -> None:
     letter, *_ = await failed(two_kinds, "the purse of Mary", 2)
-    page = await visit("dead-letters?q=purse&sort=oldest")
+    page = await visit("dead-letters?view=messages&q=purse&sort=oldest")
     await row(page, letter).get_by_role("link").click()
-    await expect(page).to_have_url(re.compile(rf"/{letter['id']}\?q=purse&sort=oldest$"))
+    await expect(page).to_have_url(re.compile(rf"/{letter['id']}\?view=messages&q=purse&sort=oldest$"))
     await detail(page, letter).get_by_role("button", name="Discard").click()
     await page.get_by_role("dialog").get_by_role("button", name="Discard 1").click()
     await announced(page, "1 of 1 dead letter was discarded.")
-    await expect(page).to_have_url(re.compile(r"\?q=purse&sort=oldest$"))
+    await expect(page).to_have_url(re.compile(r"\?view=messages&q=purse&sort=oldest$"))
     await expect(page.get_by_role("button", name="Search: purse. Change it")).to_be_visible()
     await page.keyboard.press("Escape")
-    await expect(page).to_have_url(re.compile(r"/dead-letters\?q=purse&sort=oldest$"))
+    await expect(page).to_have_url(re.compile(r"/dead-letters\?view=messages&q=purse&sort=oldest$"))
 
 
 async def test_on_a_slow_network_the_last_choice_counts_whatever_arrives_when(two_kinds: Stage, visit: Visit) -> None:
-    page = await visit("dead-letters?q=Mary")
+    page = await visit("dead-letters?view=messages&q=Mary")
     await expect(rows(page).first).to_be_visible()
     slow = asyncio.Event()
     held: list[str] = []
@@ -85,7 +85,7 @@ async def test_on_a_slow_network_the_last_choice_counts_whatever_arrives_when(tw
     await expect(rows(page)).to_have_count(4)
     slow.set()
     await page.get_by_role("button", name="Remove the filter Error").click()
-    await expect(page).to_have_url(re.compile(r"\?q=wallet$"))
+    await expect(page).to_have_url(re.compile(r"\?view=messages&q=wallet$"))
     await expect(rows(page)).to_have_count(4)
     assert len(held) >= 2
     await page.unroute_all(behavior="wait")

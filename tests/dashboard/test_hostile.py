@@ -52,7 +52,7 @@ async def letter(stage: Stage) -> Mapping[str, Any]:
 
 
 async def test_in_the_list_and_its_groups(stage: Stage, visit: Visit, letter: Mapping[str, Any]) -> None:
-    page = await visit("dead-letters?q=hostile")
+    page = await visit("dead-letters?view=messages&q=hostile")
     await expect(rows(page)).to_contain_text(IMAGE)
     await expect(rows(page)).to_contain_text(ROUTING_KEY)
     await _nothing_happened(page)
@@ -101,7 +101,7 @@ async def test_in_its_chain_and_in_an_address(stage: Stage, visit: Visit, letter
     await detail(page, letter).get_by_role("link", name="Show chain").click()
     await expect(page.get_by_role("heading", level=1)).to_contain_text("Chain")
     await _nothing_happened(page)
-    await page.goto(f"{stage.ui}dead-letters?q={IMAGE}&queue={SCRIPT}")
+    await page.goto(f"{stage.ui}dead-letters?view=messages&q={IMAGE}&queue={SCRIPT}")
     await expect(page.get_by_role("list", name="Active filters")).to_contain_text(IMAGE)
     await _nothing_happened(page)
 

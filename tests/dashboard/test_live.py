@@ -53,7 +53,7 @@ async def test_the_stream_comes_back_and_what_happened_meanwhile_is_shown(
     stage: Stage, visit: Visit, proxied: tuple[Proxy, Stage]
 ) -> None:
     proxy, behind = proxied
-    page = await visit("dead-letters?q=wire", of=behind, expected=(BROKEN_LINE,))
+    page = await visit("dead-letters?view=messages&q=wire", of=behind, expected=(BROKEN_LINE,))
     await expect(page.get_by_text("No dead letters match the filters.")).to_be_visible()
     await _says(page, "Live")
     proxy.refuse()
@@ -66,7 +66,7 @@ async def test_the_stream_comes_back_and_what_happened_meanwhile_is_shown(
 
 async def test_rows_stay_where_they_are_until_somebody_asks_for_the_new_ones(stage: Stage, visit: Visit) -> None:
     await failed(stage, "the tide is out")
-    page = await visit("dead-letters?q=tide")
+    page = await visit("dead-letters?view=messages&q=tide")
     await expect(rows(page)).to_have_count(1)
     await _says(page, "Live")
     await expect(page.get_by_text("Loading …")).to_have_count(0)
@@ -82,7 +82,7 @@ async def test_rows_stay_where_they_are_until_somebody_asks_for_the_new_ones(sta
 
 async def test_a_paused_view_stands_still_and_tells_how_old_it_is(stage: Stage, visit: Visit) -> None:
     await failed(stage, "the clock stands")
-    page = await visit("dead-letters?q=clock")
+    page = await visit("dead-letters?view=messages&q=clock")
     await expect(rows(page)).to_have_count(1)
     await page.get_by_role("button", name="Pause live updates").click()
     await _says(page, "Paused")

@@ -16,9 +16,10 @@ async def test_from_the_overview_to_what_failed_and_why(stage: Stage, visit: Vis
     page = await visit()
     groups = page.get_by_role("region", name="Top failure groups")
     await groups.get_by_role("link", name="LedgerOfflineError: the ledger is closed in dashboard/shop.py:capture").click()
-    await expect(page).to_have_url(re.compile(r"/dead-letters\?group_id="))
+    await expect(page).to_have_url(re.compile(r"/dead-letters/groups/"))
 
-    await row(page, letter).get_by_role("link").click()
+    messages = page.get_by_role("region", name="Latest messages")
+    await messages.get_by_role("link", name=letter["id"], exact=True).click()
     shown = detail(page, letter)
     await expect(shown.get_by_role("heading", name="LedgerOfflineError")).to_be_visible()
     await expect(shown.get_by_text("the ledger is closed", exact=True)).to_be_visible()
@@ -33,7 +34,7 @@ async def test_from_the_overview_to_what_failed_and_why(stage: Stage, visit: Vis
 
 async def test_one_goes_and_comes_back_dead_and_the_list_keeps_its_filter(stage: Stage, visit: Visit) -> None:
     letter, other = await failed(stage, "the bank is on strike", 2)
-    page = await visit("dead-letters?q=strike&sort=oldest")
+    page = await visit("dead-letters?view=messages&q=strike&sort=oldest")
     await expect(rows(page)).to_have_count(2)
     await row(page, letter).get_by_role("link").click()
     await detail(page, letter).get_by_role("button", name="Requeue", exact=True).click()
@@ -42,7 +43,7 @@ async def test_one_goes_and_comes_back_dead_and_the_list_keeps_its_filter(stage:
     await dialog.get_by_role("button", name="Requeue 1").click()
     await announced(page, "1 of 1 dead letter was requeued.")
     await expect(dialog).to_be_hidden()
-    await expect(page).to_have_url(re.compile(r"\?q=strike&sort=oldest$"))
+    await expect(page).to_have_url(re.compile(r"\?view=messages&q=strike&sort=oldest$"))
     await expect(row(page, other)).to_be_visible()
 
     await eventually(lambda: _deaths(stage, letter["id"], 2))
@@ -70,7 +71,7 @@ async def test_one_goes_and_does_not_come_back(stage: Stage, visit: Visit) -> No
 async def test_all_that_match_go_with_a_canary_first_once_their_number_is_typed(stage: Stage, visit: Visit) -> None:
     await failed(stage, "the till is locked", 60)
     stage.mend()
-    page = await visit("dead-letters?q=till")
+    page = await visit("dead-letters?view=messages&q=till")
     await expect(rows(page)).to_have_count(50)
     await page.get_by_role("checkbox", name="Select all on this page").click()
     selection = page.get_by_role("region", name="Selection")

@@ -94,7 +94,7 @@ function componentOf(found: Schemas["ComponentResponse"]): Component {
     name: found.name,
     host: found.host,
     processId: found.process_id,
-    version: found.version,
+    version: found.service_version ?? found.version,
     status: found.status,
     statusChangedAt: found.status_changed_at,
     startedAt: found.started_at,

@@ -7,6 +7,7 @@ export type Line = Schemas["DeadLetterSummary"];
 export type Facets = Schemas["Facets"];
 export type Group = Schemas["DeadLetterGroup"];
 export type GroupedBy = Group["by"];
+export type GroupStatus = Schemas["GroupStatus"];
 export type Status = "open" | "requeued" | "discarded" | "any";
 export type Filters = Schemas["DeadLetterFilters"];
 
@@ -48,15 +49,35 @@ export function deadLetters(filters: Filters, sort: "newest" | "oldest", cursor:
 }
 
 /** What failed alike, the largest group first. */
-export function deadLetterGroups(filters: Filters, by: GroupedBy) {
+export function deadLetterGroups(filters: Filters, by: GroupedBy, statuses?: readonly GroupStatus[]) {
   return queryOptions({
-    queryKey: ["groups", filters, by] as const,
+    queryKey: ["groups", filters, by, statuses] as const,
     async queryFn({ signal }) {
-      const query = { ...filters, by, limit: LIMIT };
+      const query = { ...filters, by, limit: LIMIT, ...(statuses && { group_status: [...statuses] }) };
       const groups = await dataOf(client.GET("/dlq/groups", { params: { query }, signal }));
-      return { ...groups, scope: JSON.stringify([filters, by]) };
+      return { ...groups, scope: JSON.stringify([filters, by, statuses]) };
     },
     placeholderData: keepPreviousData,
+  });
+}
+
+/** A group of failures with a common fingerprint, whatever became of its dead letters. */
+export function deadLetterGroup(id: string) {
+  return queryOptions({
+    queryKey: ["groups", id] as const,
+    queryFn: ({ signal }) => dataOf(client.GET("/dlq/groups/{id}", { params: { path: { id } }, signal })),
+  });
+}
+
+/** Marks a group as fixed or muted, or takes its mark away. */
+export function useMarkGroup(id: string) {
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn: ({ key, ...mark }: Omit<Schemas["GroupMarkRequest"], "id"> & { key: string }) =>
+      dataOf(
+        client.PUT("/dlq/groups/status", { body: { id, ...mark }, headers: { "Idempotency-Key": key } }),
+      ),
+    onSuccess: () => queries.invalidateQueries({ queryKey: ["groups"] }),
   });
 }
 

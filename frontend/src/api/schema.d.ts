@@ -1,6 +1,46 @@
 // Written by `npm run client` from the service's OpenAPI document; not to be edited.
 
 export interface paths {
+    "/alerts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Alerts
+         * @description Lists alerts, the newest first, with what became of the messages about each, and how alerts are configured.
+         */
+        get: operations["outbox_alerts_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/alerts/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send A Test Message
+         * @description Sends a test message to every webhook now, once, and says what each did with it. No alert is raised.
+         */
+        post: operations["outbox_alerts_test"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/audit": {
         parameters: {
             query?: never;
@@ -971,6 +1011,129 @@ export interface components {
          * @enum {string}
          */
         Action: "requeue" | "discard" | "restore" | "purge";
+        /**
+         * AlertDelivery
+         * @description A message about an alert to one webhook.
+         */
+        AlertDelivery: {
+            /** Attempts */
+            attempts: number;
+            /**
+             * Due At
+             * @description When it is sent, or sent again; null: it was sent, or is given up.
+             */
+            due_at: string | null;
+            /**
+             * Event
+             * @enum {string}
+             */
+            event: "fired" | "resolved";
+            /**
+             * Last Error
+             * @description Why the last attempt failed, or why it was not sent.
+             */
+            last_error: string | null;
+            /** Sent At */
+            sent_at: string | null;
+            /**
+             * Target
+             * @description The host of the webhook, and a mark of its address.
+             */
+            target: string;
+        };
+        /**
+         * AlertPage
+         * @description A part of the alerts, the newest first.
+         */
+        AlertPage: {
+            /** Items */
+            items: components["schemas"]["AlertResponse"][];
+            /**
+             * Next
+             * @description Pass it as `cursor` to get the next page; null at the end.
+             */
+            next: string | null;
+            /**
+             * Previous
+             * @description Pass it as `cursor` to get the previous page; null at the beginning.
+             */
+            previous: string | null;
+            /** @description Null: no alerts are configured, and none are raised. */
+            settings: components["schemas"]["AlertSettings"] | null;
+            /** @description With `total=true` only. */
+            total: components["schemas"]["Total"] | null;
+        };
+        /**
+         * AlertResponse
+         * @description Something that was wrong, or happened.
+         */
+        AlertResponse: {
+            /**
+             * Code
+             * @description That of the finding, or `group_new`, `group_reopened`, `operation_ended`.
+             */
+            code: string;
+            /** Deliveries */
+            deliveries: components["schemas"]["AlertDelivery"][];
+            /**
+             * Fired At
+             * Format: date-time
+             */
+            fired_at: string;
+            /** Id */
+            id: string;
+            /**
+             * Link
+             * @description Where the dashboard shows it; empty: the dashboard's address is not configured.
+             */
+            link: string;
+            /**
+             * Resolved At
+             * @description Null: the condition holds.
+             */
+            resolved_at: string | null;
+            /**
+             * Severity
+             * @enum {string}
+             */
+            severity: "info" | "warning" | "error";
+            /**
+             * Started At
+             * @description Since when the condition holds; null: not known.
+             */
+            started_at: string | null;
+            /** Subject */
+            subject: string;
+            /** Subject Kind */
+            subject_kind: string;
+            /** Summary */
+            summary: string;
+        };
+        /**
+         * AlertSettings
+         * @description How alerts are configured in the process that answers.
+         */
+        AlertSettings: {
+            /** After Seconds */
+            after_seconds: number;
+            /** Codes */
+            codes: string[];
+            /** Dead Letters Above */
+            dead_letters_above: number;
+            /** Every Seconds */
+            every_seconds: number;
+            quiet: components["schemas"]["QuietHours"] | null;
+            /** Targets */
+            targets: string[];
+        };
+        /**
+         * AlertTest
+         * @description What became of the test message at each webhook.
+         */
+        AlertTest: {
+            /** Items */
+            items: components["schemas"]["TestedWebhook"][];
+        };
         /**
          * AttemptOutcome
          * @description The outcome of an attempt; `DUPLICATE`: it had been handled before.
@@ -4290,6 +4453,18 @@ export interface components {
             state: "ok" | "paused" | "no_consumer" | "behind" | "deep" | "failing" | "misconfigured" | "missing";
         };
         /**
+         * QuietHours
+         * @description Hours in which only errors are sent.
+         */
+        QuietHours: {
+            /** Begins */
+            begins: string;
+            /** Ends */
+            ends: string;
+            /** Time Zone */
+            time_zone: string;
+        };
+        /**
          * Rates
          * @description Messages a second, over the last seconds or minutes; null: no data yet.
          */
@@ -4840,6 +5015,18 @@ export interface components {
             to: string;
         };
         /**
+         * TestedWebhook
+         * @description What a webhook did with a test message.
+         */
+        TestedWebhook: {
+            /** Delivered */
+            delivered: boolean;
+            /** Error */
+            error: string | null;
+            /** Target */
+            target: string;
+        };
+        /**
          * Topology
          * @description Where messages go.
          */
@@ -5130,6 +5317,8 @@ export interface components {
             host: string;
             /** Name */
             name: string;
+            /** Service Version */
+            service_version: string | null;
             /**
              * Started At
              * Format: date-time
@@ -5147,6 +5336,203 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    outbox_alerts_list: {
+        parameters: {
+            query?: {
+                /** @description At most so many items. */
+                limit?: number;
+                /** @description `next` or `previous` of a page before; with its filter. */
+                cursor?: string | null;
+                /** @description Whether to count all, up to 10,000. */
+                total?: boolean;
+                /** @description `open`: the condition holds; without it, all. */
+                status?: ("open" | "resolved") | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AlertPage"];
+                };
+            };
+            /** @description `invalid_cursor`: Invalid cursor or `cursor_mismatch`: The cursor belongs to another filter or order */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `unauthenticated`: Authentication required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid_request`: Invalid request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    outbox_alerts_test: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AlertTest"];
+                };
+            };
+            /** @description `unauthenticated`: Authentication required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this or `cross_site`: The request comes from another site or `read_only`: This installation is read-only */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `not_found`: Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `body_too_slow`: The request body arrived too slowly */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `body_too_large`: The request body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid_request`: Invalid request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
     outbox_audit_list: {
         parameters: {
             query?: {

@@ -44,7 +44,7 @@ export const PAGES: readonly PageEntry[] = [
     page: lazy(() => import("~/pages/messages/Messages")),
   },
   {
-    paths: ["/dead-letters", "/dead-letters/:id"],
+    paths: ["/dead-letters", "/dead-letters/groups/:group", "/dead-letters/:id"],
     name: texts.deadLetters,
     icon: "dead",
     key: "d",

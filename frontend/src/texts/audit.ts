@@ -40,6 +40,7 @@ export const actions: Record<string, string> = {
   "dlq.discard": "Discarded",
   "dlq.restore": "Restored",
   "dlq.purge": "Deleted permanently",
+  "dlq.mark": "Marked a group",
   "dlq.note": "Edited a note",
   "dlq.reveal": "Revealed masked values",
   "dlq.download": "Downloaded a body",

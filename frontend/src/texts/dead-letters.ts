@@ -116,6 +116,61 @@ export const failedSince = (count: number) => `${number(count)} failed since`;
 export const noneInDay = "No failures in the last 24 hours";
 export const failuresInDay = (all: number, latest: number) =>
   `${number(all)} failed in the last 24 hours, ${number(latest)} in the last hour`;
+export const groupStatus = "Group status";
+export const activeGroups = "Open and reopened";
+export const fixedGroups = "Fixed";
+export const mutedGroups = "Muted";
+export const anyGroups = "All groups";
+export const versions = (names: readonly string[]) =>
+  `version ${names.slice(0, 3).join(", ")}${names.length > 3 ? ` and ${names.length - 3} more` : ""}`;
+export const markedFixed = (version: string | null) => (version ? `fixed in ${version}` : "fixed");
+export const markedMuted = (above: number) => `muted up to ${number(above)} open`;
+export const by = (actor: string) => `by ${actor}`;
+
+// One group
+export const groupTitle = "Failure group";
+export const allGroups = "All groups";
+export const noSuchGroup = "Group not found.";
+export const noSuchGroupHint = "Its dead letters may have been deleted permanently.";
+export const mark = "Mark";
+export const markTitle = "Mark this group";
+export const markAs = "Mark as";
+export const markSave = "Save";
+export const asFixed = "Fixed";
+export const asMuted = "Muted";
+export const asOpen = "Open (remove the mark)";
+export const fixedMeaning =
+  "The group is hidden from the list until it fails again; then it is reopened and says so.";
+export const mutedMeaning =
+  "The group is hidden from the list and does not count in the status until more than this number are open.";
+export const openMeaning = "Removes the mark. The group is listed again.";
+export const fixedIn = "In version (optional)";
+export const fixedInHint =
+  "The release with the fix, as OUTBOX_SERVICE_VERSION says. Failures in releases that failed before do not reopen the group.";
+export const mutedAbove = "Reopen when more than this number are open";
+export const mutedWrong = "Enter a whole number from 1 to 100,000.";
+export const marked = {
+  fixed: "Group marked as fixed.",
+  muted: "Group muted.",
+  open: "Mark removed.",
+} as const;
+export const requeueAll = "Requeue open";
+export const discardAll = "Discard open";
+export const handler = "Handler";
+export const deadLettersHeading = "Dead letters";
+export const ofWhichOpen = (count: number, open: number) => `${number(count)}, ${number(open)} open`;
+export const versionsHeading = "Versions";
+export const count = "Count";
+export const firstSeen = "First failed";
+export const lastSeen = "Last failed";
+export const noVersions = "Set OUTBOX_SERVICE_VERSION to see in which releases of your service it fails.";
+export const sample = "Latest sample";
+export const latestMessages = "Latest messages";
+export const latestTable = "Dead letters of this group";
+export const versionsTable = "Versions in which it failed";
+export const allMessages = "All messages";
+export const failedAtHeading = "Failed";
+
 export const changeNote = "Edit note";
 export const addNote = "Add note";
 export const ofGroup = (title: string) => `of the group ${title}`;
@@ -190,6 +245,7 @@ export const firstFailed = "First failed";
 export const lastFailed = "Last failed";
 export const contentType = "Content type";
 export const sequence = "Sequence number";
+export const serviceVersion = "Service version";
 export const version = "Version";
 export const copyMessageId = "Copy message ID";
 export const operation = (id: string) => `Operation ${id}`;

@@ -115,7 +115,7 @@ async def list_(client: Client, *, limit: int, oldest: bool, as_json: bool, **gi
 )
 @click.option(
     "--group-status",
-    type=click.Choice(list(GroupStatus)),
+    type=click.Choice([each.value for each in GroupStatus]),
     multiple=True,
     help="Only groups that are open, marked as fixed or muted, or reopened. May be given more than once.",
 )

@@ -8,6 +8,7 @@ import styles from "./DeadLetters.module.css";
 import { Detail } from "./detail/Detail";
 import { FilterFields } from "./FilterFields";
 import { Groups } from "./groups/Groups";
+import { OneGroup } from "./groups/OneGroup";
 import { List } from "./list/List";
 import { ListNotices } from "./list/ListNotices";
 import { rowOf } from "./list/Row";
@@ -17,7 +18,11 @@ import { ViewSwitch } from "./ViewSwitch";
 
 /** What failed for good: by what it has in common, or one by one, with the open one in the side panel. */
 export default function DeadLetters() {
-  const id = useParams<{ id?: string }>().id;
+  const { group, id } = useParams<{ group?: string; id?: string }>();
+  return group === undefined ? <Lists id={id} /> : <OneGroup key={group} id={group} />;
+}
+
+function Lists({ id }: { id: string | undefined }) {
   const state = useUrlState(PARAMETERS);
   const [place, change] = state;
   const list = useList(place);
@@ -44,7 +49,12 @@ export default function DeadLetters() {
             onChoose={(status) => change({ status, cursor: undefined })}
           >
             {groups ? (
-              <Groups filters={filtersOf(place)} by={place.by} onNarrow={change} />
+              <Groups
+                filters={filtersOf(place)}
+                by={place.by}
+                status={place.group_status}
+                onNarrow={change}
+              />
             ) : (
               <List list={list} open={id} place={place} onOpen={go} onTurn={(cursor) => change({ cursor })} />
             )}

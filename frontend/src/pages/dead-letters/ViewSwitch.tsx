@@ -5,14 +5,21 @@ import type { Place } from "./parameters";
 import styles from "./ViewSwitch.module.css";
 
 const VIEWS = [
-  ["messages", texts.messages],
   ["groups", texts.groups],
+  ["messages", texts.messages],
 ] as const;
 
 const BY: readonly (readonly [GroupedBy, string])[] = [
   ["fingerprint", texts.sameError],
   ["queue", texts.queue],
   ["routing_key", texts.routingKey],
+];
+
+const GROUP_STATUSES: readonly (readonly [Place["group_status"], string])[] = [
+  ["active", texts.activeGroups],
+  ["fixed", texts.fixedGroups],
+  ["muted", texts.mutedGroups],
+  ["any", texts.anyGroups],
 ];
 
 /** One by one, or by what they have in common; and in which order. */
@@ -43,12 +50,22 @@ export function ViewSwitch({
         ))}
       </fieldset>
       {place.view === "groups" ? (
-        <Choice<GroupedBy>
-          label={<span className="unseen">{texts.groupedBy}</span>}
-          value={place.by}
-          onChoose={(by) => change({ by })}
-          options={BY}
-        />
+        <>
+          {place.by === "fingerprint" && (
+            <Choice<Place["group_status"]>
+              label={<span className="unseen">{texts.groupStatus}</span>}
+              value={place.group_status}
+              onChoose={(group_status) => change({ group_status })}
+              options={GROUP_STATUSES}
+            />
+          )}
+          <Choice<GroupedBy>
+            label={<span className="unseen">{texts.groupedBy}</span>}
+            value={place.by}
+            onChoose={(by) => change({ by })}
+            options={BY}
+          />
+        </>
       ) : (
         <Choice<Place["sort"]>
           label={<span className="unseen">{texts.order}</span>}

@@ -5,7 +5,8 @@ import { choice, maybe, text, type Values, whole } from "~/lib/url-state";
 import * as texts from "~/texts/dead-letters";
 
 export const PARAMETERS = {
-  view: choice(["messages", "groups"], "messages"),
+  view: choice(["groups", "messages"], "groups"),
+  group_status: choice(["active", "fixed", "muted", "any"], "active"),
   by: choice(["fingerprint", "queue", "routing_key"], "fingerprint"),
   status: choice(["open", "requeued", "discarded", "any"], "open"),
   source: maybe(["relay", "worker", "broker"]),
@@ -26,7 +27,7 @@ export const PARAMETERS = {
 export type Place = Values<typeof PARAMETERS>;
 
 /** The filter in the address as the API takes it: what is not set is left out. */
-export function filtersOf({ view, by, sort, cursor, ...filters }: Place): Filters {
+export function filtersOf({ view, group_status, by, sort, cursor, ...filters }: Place): Filters {
   const set = Object.entries(filters).filter(([, value]) => value !== undefined);
   return Object.fromEntries(set) as unknown as Filters;
 }

@@ -53,6 +53,7 @@ export function selectionOf({ selector }: Operation, zone: Zone): Selection {
   if (ids) return { kind: "ids", ids, count: count ?? ids.length };
   const filter = Object.entries(selector.filter ?? {}).map(([name, value]) => [name, String(value)] as const);
   const found = new URLSearchParams(filter.filter(([name]) => name !== "status").map((pair) => [...pair]));
+  found.set("view", "messages");
   found.set("status", "any");
   return {
     kind: "filter",

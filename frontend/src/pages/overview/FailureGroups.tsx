@@ -14,11 +14,7 @@ export function FailureGroups() {
   const groups = useTopGroups();
   const [repaired, repair] = useState<FailureGroup>();
   return (
-    <Panel
-      title={texts.failureGroups}
-      flush
-      aside={<Link href="/dead-letters?view=groups">{texts.allGroups}</Link>}
-    >
+    <Panel title={texts.failureGroups} flush aside={<Link href="/dead-letters">{texts.allGroups}</Link>}>
       <Loaded query={groups}>
         {({ items }) =>
           items.length === 0 ? (
@@ -50,7 +46,7 @@ function Group({ group, onRequeue }: { group: FailureGroup; onRequeue(): void })
   return (
     <li className={styles.group}>
       <div className={styles.words}>
-        <Link href={`/dead-letters?group_id=${encodeURIComponent(group.id)}`} className={styles.title ?? ""}>
+        <Link href={`/dead-letters/groups/${encodeURIComponent(group.id)}`} className={styles.title ?? ""}>
           <Breakable text={title} />
         </Link>
         <span className={styles.facts}>

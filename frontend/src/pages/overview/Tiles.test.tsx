@@ -91,7 +91,7 @@ describe("the numbers of now", () => {
   it("lead from dead letters of the last hour to those since the same moment", () => {
     expect(tile("Dead letters").links).toEqual([
       ["10,000+", "/dead-letters"],
-      ["3 new in the last hour", `/dead-letters?failed_after=${encodeURIComponent(since)}`],
+      ["3 new in the last hour", `/dead-letters?view=messages&failed_after=${encodeURIComponent(since)}`],
     ]);
   });
 

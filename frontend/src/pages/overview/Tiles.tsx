@@ -126,7 +126,7 @@ function Letters() {
       aside={<span className={styles.unit}>{texts.open}</span>}
     >
       {fresh.data && (
-        <Link href={`/dead-letters?failed_after=${encodeURIComponent(fresh.data.since)}`}>
+        <Link href={`/dead-letters?view=messages&failed_after=${encodeURIComponent(fresh.data.since)}`}>
           {capital(newInLastHour(fresh.data.total))}
         </Link>
       )}

@@ -224,7 +224,7 @@ function Workers({ of: queue }: { of: QueueDetail }) {
               <td>
                 {one.host} <span className="quiet">{texts.process(one.process_id)}</span>
               </td>
-              <td>{one.version}</td>
+              <td>{one.service_version ?? one.version}</td>
               <td>
                 <Ago at={one.started_at} />
               </td>
@@ -261,9 +261,7 @@ function Failures({ of: { name } }: { of: QueueDetail }) {
             <ul className={styles.groups}>
               {items.map((group) => (
                 <li key={group.id}>
-                  <Link href={`/dead-letters?${new URLSearchParams({ group_id: group.id, queue: name })}`}>
-                    {group.title}
-                  </Link>
+                  <Link href={`/dead-letters/groups/${encodeURIComponent(group.id)}`}>{group.title}</Link>
                   <Sparkline values={group.hourly_counts} label={texts.openCount(number(group.open_count))} />
                   <span>{texts.openCount(number(group.open_count))}</span>
                 </li>

@@ -45,7 +45,13 @@ test("queues are found by parts of their names and of their handlers", () => {
 });
 
 test("a version is marked where it was started first", () => {
-  const start = (version: string, started_at: string) => ({ name: "w", host: "web-1", version, started_at });
+  const start = (version: string, started_at: string) => ({
+    name: "w",
+    host: "web-1",
+    version: "0.2.0",
+    service_version: version,
+    started_at,
+  });
   expect(
     versionsOf([
       start("1.3.0", "2026-11-20T12:05:00Z"),

@@ -47,7 +47,8 @@ export function found(queues: readonly Queue[], words: string): readonly Queue[]
 /** When each version was started first. */
 export function versionsOf(starts: QueueDetail["worker_starts"]): readonly Marker[] {
   const first = new Map<string, number>();
-  for (const { version, started_at } of starts) {
+  for (const { service_version, version: ours, started_at } of starts) {
+    const version = service_version ?? ours;
     const at = Date.parse(started_at) / 1000;
     first.set(version, Math.min(at, first.get(version) ?? at));
   }

@@ -115,7 +115,7 @@ function Ways({ item: { message } }: { item: Item }) {
     );
   return (
     <p className={styles.ways}>
-      {died && <Link href={`/dead-letters?${id}&status=any`}>{texts.deadLetter}</Link>}
+      {died && <Link href={`/dead-letters?view=messages&${id}&status=any`}>{texts.deadLetter}</Link>}
       <Link href={`/messages?${id}`}>{texts.messageInOutbox}</Link>
     </p>
   );

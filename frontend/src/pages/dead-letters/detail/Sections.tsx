@@ -76,12 +76,13 @@ function About({ letter }: { letter: DeadLetter }) {
         [texts.chain, chain && <Link href={chainAddress(chain)}>{texts.followChain}</Link>],
         [
           texts.similar,
-          <Link key="group" href={`/dead-letters?group_id=${letter.group_id}`}>
+          <Link key="group" href={`/dead-letters/groups/${encodeURIComponent(letter.group_id)}`}>
             {texts.showSimilar}
           </Link>,
         ],
         [texts.orderingKey, letter.ordering_key],
         [texts.worker, letter.worker],
+        [texts.serviceVersion, letter.service_version],
         [texts.failures, texts.failuresCount(letter.failure_count, letter.dead_letter_count)],
         [texts.requeued, texts.requeuedTimes(letter.requeue_count)],
         [texts.published, <Moment key="created" at={letter.created_at} milliseconds />],

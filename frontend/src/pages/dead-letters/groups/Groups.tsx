@@ -1,13 +1,20 @@
 import { useQuery } from "@tanstack/react-query";
-import { useState } from "react";
-import { deadLetterGroups, type Filters, type Group, type GroupedBy } from "~/api/dead-letters";
+import { type ReactNode, useState } from "react";
+import { Link } from "wouter";
+import {
+  deadLetterGroups,
+  type Filters,
+  type Group,
+  type GroupedBy,
+  type GroupStatus,
+} from "~/api/dead-letters";
 import { useFallbackInterval } from "~/api/live";
 import { useWhyNot } from "~/api/session";
 import { number } from "~/lib/format";
 import { useStableList } from "~/lib/stable-list";
 import { RepairDialog } from "~/pages/repairs";
 import * as texts from "~/texts/dead-letters";
-import { Ago, Button, Loaded, Loading } from "~/ui";
+import { Ago, Button, Loaded, Loading, State } from "~/ui";
 import { Sparkline } from "~/ui/charts/Sparkline";
 import { ListHeader } from "../ListHeader";
 import { EmptyList } from "../list/EmptyList";
@@ -18,13 +25,18 @@ import { NoteOf } from "./Note";
 export interface GroupsProps {
   filters: Filters;
   by: GroupedBy;
+  status: Place["group_status"];
   onNarrow(changes: Partial<Place>): void;
 }
 
 /** What failed alike, the largest group first. */
-export function Groups({ filters, by, onNarrow }: GroupsProps) {
-  const query = useQuery({ ...deadLetterGroups(filters, by), refetchInterval: useFallbackInterval() });
-  const asked = JSON.stringify([filters, by]);
+export function Groups({ filters, by, status, onNarrow }: GroupsProps) {
+  const statuses = by === "fingerprint" ? STATUSES[status] : undefined;
+  const query = useQuery({
+    ...deadLetterGroups(filters, by, statuses),
+    refetchInterval: useFallbackInterval(),
+  });
+  const asked = JSON.stringify([filters, by, statuses]);
   const held = useStableList(query.data?.items, query.data?.scope ?? asked, idOf);
   const [requeued, setRequeued] = useState<Group>();
   return (
@@ -69,6 +81,13 @@ export function Groups({ filters, by, onNarrow }: GroupsProps) {
   );
 }
 
+const STATUSES: Record<Place["group_status"], readonly GroupStatus[] | undefined> = {
+  active: ["open", "reopened"],
+  fixed: ["fixed"],
+  muted: ["muted"],
+  any: undefined,
+};
+
 function Line({
   group,
   onNarrow,
@@ -82,13 +101,8 @@ function Line({
   return (
     <li className={styles.group}>
       <div className={styles.what}>
-        <button
-          type="button"
-          className={styles.title}
-          onClick={() => onNarrow({ ...narrowTo(group), view: "messages", cursor: undefined })}
-        >
-          {group.title || texts.anyQueue}
-        </button>
+        <Title group={group} onNarrow={onNarrow} />
+        <Where of={group} />
         <Since group={group} />
         <NoteOf group={group} />
       </div>
@@ -114,7 +128,69 @@ function Line({
   );
 }
 
-function Since({ group }: { group: Group }) {
+/** A group of errors has a page of its own; of others it is the list of their dead letters. */
+function Title({ group, onNarrow }: { group: Group; onNarrow: GroupsProps["onNarrow"] }) {
+  if (group.by === "fingerprint") {
+    return (
+      <Link href={groupAddress(group)} className={styles.title ?? ""}>
+        {group.title}
+      </Link>
+    );
+  }
+  return (
+    <button
+      type="button"
+      className={styles.title}
+      onClick={() => onNarrow({ ...narrowTo(group), view: "messages", cursor: undefined })}
+    >
+      {group.title || texts.anyQueue}
+    </button>
+  );
+}
+
+export function groupAddress({ id }: Pick<Group, "id">): string {
+  return `/dead-letters/groups/${encodeURIComponent(id)}`;
+}
+
+/** What the group is to operators, its queue, handlers and versions. */
+function Where({ of: { by, status, mark, queue, handlers, versions } }: { of: Group }) {
+  if (by !== "fingerprint") return null;
+  const parts: readonly [string, ReactNode][] = [
+    ["queue", queue || texts.anyQueue],
+    ["handlers", handlers.join(", ")],
+    ["versions", versions.length > 0 && texts.versions(versions.map((each) => each.service_version))],
+  ];
+  return (
+    <p className={styles.where}>
+      {status && status !== "open" && <State of={status} />}
+      {mark && <MarkOf of={mark} />}
+      {parts
+        .filter(([, part]) => part)
+        .map(([name, part]) => (
+          <span key={name}>{part}</span>
+        ))}
+    </p>
+  );
+}
+
+/** Who marked a group as what, and what failed since. */
+export function MarkOf({ of: mark }: { of: NonNullable<Group["mark"]> }) {
+  return (
+    <span>
+      {mark.muted_above === null ? texts.markedFixed(mark.fixed_in) : texts.markedMuted(mark.muted_above)}{" "}
+      {mark.marked_at && (
+        <>
+          {texts.by(mark.marked_by ?? "")} <Ago at={mark.marked_at} />
+        </>
+      )}
+      {mark.count_since > 0 && (
+        <strong className={styles.again}>, {texts.failedSince(mark.count_since)}</strong>
+      )}
+    </span>
+  );
+}
+
+export function Since({ group }: { group: Group }) {
   return (
     <p className="quiet">
       {texts.first} <Ago at={group.first_seen_at} /> {texts.last} <Ago at={group.last_seen_at} /> ·{" "}
@@ -141,7 +217,7 @@ function narrowTo({ by, id }: Group): Partial<Filters> & Partial<Place> {
   return by === "routing_key" ? { routing_key: id } : { group_id: id };
 }
 
-function trend(deaths: readonly number[]): string {
+export function trend(deaths: readonly number[]): string {
   const all = deaths.reduce((sum, one) => sum + one, 0);
   if (all === 0) return texts.noneInDay;
   return texts.failuresInDay(all, deaths.at(-1) ?? 0);

@@ -25,7 +25,9 @@ export function Deliveries({ message: { deliveries: handled, message_id, state }
                 {fact.outcome === "dead_lettered" && message_id !== null && (
                   <>
                     {" "}
-                    <Link href={`/dead-letters?status=any&message_id=${encodeURIComponent(message_id)}`}>
+                    <Link
+                      href={`/dead-letters?view=messages&status=any&message_id=${encodeURIComponent(message_id)}`}
+                    >
                       {texts.deadLetter}
                     </Link>
                   </>

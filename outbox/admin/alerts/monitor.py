@@ -1,0 +1,320 @@
+"""`Alerting`: raises alerts from the verdict, groups and operations, and sends them; one process for all."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Literal
+
+from outbox.admin.admin import Admin
+from outbox.admin.alerts.rules import Alert, AlertRules, Webhook, message, path_of
+from outbox.admin.dlq.routes import Letters
+from outbox.admin.verdict.routes import VerdictView
+from outbox.core.codec import encode_instant
+from outbox.core.urls import redacted
+from outbox.dead_letters import DeadLetterFilter
+from outbox.dead_letters.reader import GroupStatus
+from outbox.engine.lifecycle import GRACE_PERIOD, Stopping, run_until_stopped
+from outbox.errors import DatabaseUnavailableError, MissingExtraError
+from outbox.postgres.pool import Connection
+from outbox.postgres.pruning import PostgresLease
+from outbox.postgres.queries import queries
+from outbox.postgres.schema.objects import satellite_names
+from outbox.runtime.observing import component_name
+
+if TYPE_CHECKING:
+    import httpx
+
+LEASE = timedelta(seconds=60)
+"""How long another process waits to take over from one that died."""
+RETRIES = tuple(timedelta(seconds=each) for each in (5, 30, 120, 600, 1_800, 7_200))
+"""How long after each failed attempt a message is sent again; after the last it is given up."""
+TAKEN = timedelta(minutes=2)
+"""How long a message that is being sent is kept from other processes."""
+AT_ONCE = 10
+NEW_FOR = timedelta(hours=1)
+"""A group is new if nothing of it failed longer ago; an operation that ended longer ago is not told any more."""
+LONGEST_ERROR = 300
+_log = logging.getLogger("outbox")
+
+
+class Alerting:
+    """Looks at the installation of `admin`, which is open, and sends alerts, until it is stopped.
+
+    Any number may run: one holds the lease and works, the others stand by. While the database is away nothing is raised.
+    Raises `MissingExtraError` where httpx is not installed.
+    """
+
+    def __init__(self, admin: Admin, rules: AlertRules) -> None:
+        self._admin = admin
+        self._rules = rules
+        self._sender = Sender(rules, admin.environment.name if admin.environment else None)
+        self._sql = queries("alerts.sql", **satellite_names(admin.table.schema))
+        self._held_since: dict[tuple[str, str, str], datetime] = {}
+        self._stopping = Stopping()
+
+    async def run(self, *, handle_signals: bool = True) -> None:
+        """Works until `stop()`, or SIGINT or SIGTERM."""
+        await run_until_stopped(self._work, self._stopping, grace_period=GRACE_PERIOD, handle_signals=handle_signals)
+
+    def stop(self) -> None:
+        """Asks `run` to return. May be called more than once."""
+        self._stopping.request()
+
+    async def _work(self, stopping: Stopping) -> None:
+        lease = PostgresLease(self._admin.pool, self._admin.table, duty="alerts", holder=component_name(None), lasts=LEASE)
+        problem = ""
+        async with self._sender.open():
+            while not stopping.requested:
+                try:
+                    if await lease.hold():
+                        await self.look()
+                        await self.send()
+                    problem = ""
+                except (DatabaseUnavailableError, TimeoutError) as error:
+                    if str(error) != problem:
+                        problem = str(error)
+                        _log.warning("alerts are not looked for: %s", problem)
+                await stopping.wait(self._rules.every)
+            try:
+                await lease.release()
+            except DatabaseUnavailableError:
+                return  # it ends by itself
+
+    async def look(self) -> None:
+        """Raises an alert for each condition that has held for long enough, and resolves those that do not hold any more."""
+        rules, now = self._rules, datetime.now(UTC)
+        found = await self._conditions()
+        keys = {(each.code, each.subject_kind, each.subject): each for each in found}
+        self._held_since = {key: self._held_since.get(key, each.since or now) for key, each in keys.items()}
+        async with self._admin.changing("raising alerts") as connection:
+            holding = []
+            for key, each in keys.items():
+                known = not each.momentary and await self._is_open(connection, each)
+                if each.momentary or known or now - self._held_since[key] >= rules.after:
+                    holding.append(await self._raise(connection, each, now))
+            await self._resolve(connection, holding, now)
+
+    async def send(self) -> int:
+        """Sends what is due; how many messages that were."""
+        total = 0
+        while True:
+            async with self._admin.changing("taking alerts that are due") as connection:
+                due = await connection.fetch(self._sql["take"], TAKEN, AT_ONCE)
+            if not due:
+                return total
+            async with asyncio.TaskGroup() as tasks:
+                for row in due:
+                    tasks.create_task(self._send(dict(row)))
+            total += len(due)
+
+    async def _send(self, row: Mapping[str, Any]) -> None:
+        webhook = self._rules.webhooks.get(row["target"])
+        name = f"alert-{row['alert_id']}-{row['event']}"
+        problem, final = "the webhook is not configured any more", True
+        if webhook is not None:
+            problem, final = await self._sender.send(webhook, name, row["body"])
+        async with self._admin.changing("noting an alert that was sent") as connection:
+            if not problem:
+                await connection.execute(self._sql["sent"], row["id"])
+                return
+            again = None if final or row["attempts"] > len(RETRIES) else RETRIES[row["attempts"] - 1]
+            await connection.execute(self._sql["failed"], row["id"], problem, again)
+        then = "it is given up" if again is None else f"tried again in {again.total_seconds():g} s"
+        _log.warning("an alert could not be sent to %s, %s: %s", row["target"], then, problem)
+
+    async def _is_open(self, connection: Connection, alert: Alert) -> bool:
+        found: bool = await connection.fetchval(self._sql["is_open"], alert.code, alert.subject_kind, alert.subject)
+        return found
+
+    async def _raise(self, connection: Connection, alert: Alert, now: datetime) -> int:
+        link = self._rules.link(alert.path)
+        [row] = await connection.fetch(
+            self._sql["raise"],
+            alert.code,
+            alert.subject_kind,
+            alert.subject,
+            alert.severity,
+            alert.summary,
+            link,
+            alert.since,
+            alert.momentary,
+        )
+        if row["is_new"]:
+            facts = {
+                "id": str(row["id"]),
+                "code": alert.code,
+                "severity": alert.severity,
+                "summary": alert.summary,
+                "subject_kind": alert.subject_kind,
+                "subject": alert.subject,
+                "started_at": None if alert.since is None else encode_instant(alert.since),
+                "link": link,
+                "at": encode_instant(row["fired_at"]),
+            }
+            await self._deliver(connection, row["id"], "fired", facts, self._rules.due(alert.severity, now))
+        alert_id: int = row["id"]
+        return alert_id
+
+    async def _resolve(self, connection: Connection, holding: Sequence[int], now: datetime) -> None:
+        over = await connection.fetch(self._sql["resolve"], self._rules.after, holding)
+        told = await connection.fetch(self._sql["withdraw"], [row["id"] for row in over]) if over else ()
+        heard_of = {row["alert_id"] for row in told}
+        for row in over:
+            if row["id"] not in heard_of:
+                continue
+            facts = {
+                **{name: row[name] for name in ("code", "severity", "summary", "subject_kind", "subject", "link")},
+                "id": str(row["id"]),
+                "started_at": None if row["since"] is None else encode_instant(row["since"]),
+                "at": encode_instant(row["resolved_at"]),
+            }
+            await self._deliver(connection, row["id"], "resolved", facts, self._rules.due(row["severity"], now))
+
+    async def _deliver(
+        self,
+        connection: Connection,
+        alert_id: int,
+        event: Literal["fired", "resolved"],
+        facts: Mapping[str, Any],
+        due_at: datetime,
+    ) -> None:
+        webhooks = self._rules.webhooks
+        bodies = [self._sender.body(webhook, event, facts) for webhook in webhooks.values()]
+        await connection.execute(self._sql["deliver"], alert_id, event, list(webhooks), bodies, due_at)
+
+    # --- conditions ----------------------------------------------------------------------------------------------------
+
+    async def _conditions(self) -> Sequence[Alert]:
+        codes = self._rules.codes
+        judgement = (await self._admin.shared(VerdictView).judgement()).value
+        found = [
+            Alert(
+                code=each.code,
+                severity="error" if each.severity == "error" else "warning",
+                summary=each.summary,
+                subject_kind=each.subject_kind,
+                subject=each.subject,
+                path=path_of(each.code, each.subject_kind, each.subject),
+                since=each.since,
+            )
+            for each in judgement.verdict.findings
+            if each.code in codes
+            and (each.code != "dead_letters" or judgement.observed.letters.open.value > self._rules.dead_letters_above)
+        ]
+        if "group_new" in codes:
+            found += await self._new_groups()
+        if "group_reopened" in codes:
+            found += await self._reopened_groups()
+        if "operation_ended" in codes:
+            found += await self._ended_operations()
+        return found
+
+    async def _new_groups(self) -> Sequence[Alert]:
+        async with self._admin.reading("looking for new groups") as connection:
+            groups = [row["fingerprint"] for row in await connection.fetch(self._sql["new_groups"], NEW_FOR)]
+        return [
+            Alert(
+                code="group_new",
+                severity="warning",
+                summary=f"new failures{await self._where(group)}",
+                subject_kind="group",
+                subject=group,
+                path=path_of("group_new", "group", group),
+                momentary=True,
+            )
+            for group in groups
+        ]
+
+    async def _reopened_groups(self) -> Sequence[Alert]:
+        async with self._admin.reading("reading marks") as connection:
+            marks = await self._admin.shared(Letters).marks.all(connection)
+        found = []
+        for group, mark in marks.items():
+            if mark.status is not GroupStatus.REOPENED:
+                continue
+            said = f"fixed in {mark.fixed_in}" if mark.fixed_in else mark.marked_as.value
+            found.append(
+                Alert(
+                    code="group_reopened",
+                    severity="error",
+                    summary=f"failures that were marked as {said} are back{await self._where(group)}",
+                    subject_kind="group",
+                    subject=group,
+                    path=path_of("group_reopened", "group", group),
+                    since=mark.since_at,
+                )
+            )
+        return found
+
+    async def _where(self, group: str) -> str:
+        """What failed, and in which queue, as far as error texts may be sent to where everybody may read them."""
+        groups = await self._admin.shared(Letters).listing.groups(filter_=DeadLetterFilter(group_id=group), limit=1)
+        if not groups:
+            return ""
+        queue = f" in the queue {groups[0].queue!r}" if groups[0].queue else ""
+        return f"{queue}: {self._admin.masking.error_type(groups[0].title)}"
+
+    async def _ended_operations(self) -> Sequence[Alert]:
+        async with self._admin.reading("looking for operations that ended") as connection:
+            rows = await connection.fetch(self._sql["ended_operations"], NEW_FOR)
+        return [
+            Alert(
+                code="operation_ended",
+                severity="error" if row["state"] == "stopped" else "info",
+                summary=f"operation {row['id']} ({row['action']} of {row['total']:,} dead letters"
+                + (f", by {row['requested_by']}" if row["requested_by"] else "")
+                + f") {'stopped by itself' if row['state'] == 'stopped' else row['state']}"
+                + (f": {row['stopped_because']}" if row["stopped_because"] else ""),
+                subject_kind="operation",
+                subject=row["id"],
+                path=path_of("operation_ended", "operation", row["id"]),
+                since=row["finished_at"],
+                momentary=True,
+            )
+            for row in rows
+        ]
+
+
+class Sender:
+    """Posts messages to webhooks. No redirect is followed."""
+
+    def __init__(self, rules: AlertRules, environment: str | None) -> None:
+        self._rules = rules
+        self._environment = environment
+        self._client: httpx.AsyncClient | None = None
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[None]:
+        """Connections are kept within the block."""
+        try:
+            import httpx
+        except ImportError:
+            raise MissingExtraError(purpose="Sending alerts", extra="alerts") from None
+        async with httpx.AsyncClient(timeout=self._rules.timeout.total_seconds()) as self._client:
+            yield
+        self._client = None
+
+    def body(self, webhook: Webhook, event: Literal["fired", "resolved", "test"], facts: Mapping[str, Any]) -> str:
+        """What is sent to the webhook."""
+        return message(webhook, event, facts, environment=self._environment)
+
+    async def send(self, webhook: Webhook, message_id: str, body: str) -> tuple[str, bool]:
+        """Why it was not taken, empty if it was; and whether it is of no use to try again. Needs `open`."""
+        import httpx
+
+        if self._client is None:
+            raise RuntimeError("the sender is not open")
+        headers, content = self._rules.request(webhook, message_id, body, datetime.now(UTC))
+        try:
+            async with asyncio.timeout(self._rules.timeout.total_seconds()):
+                answer = await self._client.post(webhook.url, headers=headers, content=content)
+        except TimeoutError:
+            return f"no answer within {self._rules.timeout.total_seconds():g} s", False
+        except httpx.HTTPError as error:
+            said = redacted(f"{type(error).__name__}: {error}".rstrip(": ")).replace(webhook.url, "the webhook")
+            return said[:LONGEST_ERROR], False
+        if answer.is_success:
+            return "", True
+        return f"status {answer.status_code}", answer.status_code == httpx.codes.GONE

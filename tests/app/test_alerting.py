@@ -1,0 +1,68 @@
+"""The service sends alerts that its settings ask for, and refuses settings that make no sense."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from app.settings import read_settings
+from outbox.errors import ConfigurationError
+from tests.admin.test_alerts import SECRET, Receiver, receiver
+from tests.app.support import service
+from tests.support import eventually
+
+__all__ = ["receiver"]
+
+
+async def test_the_service_sends_what_is_wrong_and_a_test_message(
+    database_url: str, tmp_path: Path, receiver: Receiver
+) -> None:
+    settings = {
+        "OUTBOX_DATABASE_URL": database_url,
+        "OUTBOX_MIGRATE": "true",
+        "OUTBOX_RUN": "api",
+        "OUTBOX_ENVIRONMENT": "staging",
+        "OUTBOX_ALERT_WEBHOOKS": receiver.url,
+        "OUTBOX_ALERT_SECRET": SECRET,
+        "OUTBOX_ALERT_ON": "no_relay",
+        "OUTBOX_ALERT_AFTER": "1ms",
+        "OUTBOX_ALERT_EVERY": "0.1",
+    }
+
+    async def sent() -> bool:
+        return bool(receiver.requests)
+
+    with service(tmp_path, settings) as started:
+        await eventually(sent, timeout=60)
+        assert "secret-path" not in started.process.output
+    told = json.loads(receiver.requests[0][1])
+    assert (told["type"], told["data"]["code"], told["data"]["environment"]) == ("outbox.alert.fired", "no_relay", "staging")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("OUTBOX_ALERT_ON", "fire"),
+        ("OUTBOX_ALERT_QUIET", "late"),
+        ("OUTBOX_ALERT_WEBHOOKS", "ftp://hooks.example/secret-path"),
+        ("OUTBOX_ALERT_SECRET", "hunter2"),
+        ("OUTBOX_DASHBOARD_URL", "shop.example"),
+    ],
+)
+def test_settings_of_alerts_are_refused_when_the_service_reads_them(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv("OUTBOX_ALERT_WEBHOOKS", "https://hooks.example/secret-path")
+    monkeypatch.setenv("OUTBOX_ALERT_SECRET", SECRET)
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigurationError) as raised:
+        read_settings()
+    assert "OUTBOX_ALERT" in str(raised.value)
+    assert "secret-path" not in str(raised.value)
+    assert "hunter2" not in str(raised.value)
+
+
+def test_settings_of_alerts_without_a_webhook_are_a_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OUTBOX_ALERT_SECRET", SECRET)
+    with pytest.raises(ConfigurationError, match="OUTBOX_ALERT_WEBHOOKS"):
+        read_settings()

@@ -1,0 +1,68 @@
+"""Groups of failures come first: what they are, where and in which versions they fail, and what operators make of them."""
+
+import re
+
+from playwright.async_api import expect
+
+from outbox.admin import Role
+from tests.dashboard.axe import assert_accessible
+from tests.dashboard.failing import announced, failed
+from tests.dashboard.stage import Stage, Visit
+
+TITLE = re.compile("LedgerOfflineError: the well is dry")
+
+
+async def test_three_errors_at_once_are_told_apart_and_one_is_fixed_and_reopened(stage: Stage, visit: Visit) -> None:
+    letter, *_ = await failed(stage, "the well is dry", 3, "ledger")
+    page = await visit("dead-letters?q=well", Role.OPERATOR)
+    line = page.get_by_role("listitem").filter(has=page.get_by_role("link", name=TITLE))
+    await expect(line).to_contain_text("payments")
+    await expect(line).to_contain_text("tests.dashboard.shop")
+    await line.get_by_role("link", name=TITLE).click()
+
+    await expect(page.get_by_role("heading", name=TITLE)).to_be_visible()
+    await expect(page.get_by_role("region", name="Latest sample")).to_contain_text("in capture")
+    latest = page.get_by_role("region", name="Dead letters of this group").get_by_role("row")
+    await expect(latest).to_have_count(4)
+    await assert_accessible(page)
+
+    await page.get_by_role("button", name="Mark", exact=True).click()
+    dialog = page.get_by_role("dialog")
+    await dialog.get_by_role("button", name="Save").click()
+    await announced(page, "Group marked as fixed.")
+    await expect(page.get_by_role("region", name="Details")).to_contain_text("fixed by olga")
+
+    await page.goto(f"{stage.ui}dead-letters?q=well")
+    await expect(page.get_by_text("No dead letters match the filters.")).to_be_visible()
+    await failed(stage, "the well is dry", 4, "ledger")
+    await page.goto(f"{stage.ui}dead-letters?q=well")
+    await expect(line).to_contain_text("reopened")
+    await expect(line).to_contain_text(re.compile(r"4 failed since|[1-4] failed since"))
+    assert letter["status"] == "open"
+
+
+async def test_a_group_is_muted_and_chosen_by_its_status(stage: Stage, visit: Visit) -> None:
+    await failed(stage, "the gate is shut", 2, "ledger")
+    page = await visit("dead-letters?q=gate", Role.OPERATOR)
+    await page.get_by_role("link", name=re.compile("the gate is shut")).click()
+    await page.get_by_role("button", name="Mark", exact=True).click()
+    dialog = page.get_by_role("dialog")
+    await dialog.get_by_label("Mark as").select_option(label="Muted")
+    await dialog.get_by_label("Reopen when more than this number are open").fill("none")
+    await expect(dialog.get_by_text("Enter a whole number from 1 to 100,000.").first).to_be_visible()
+    await dialog.get_by_label("Reopen when more than this number are open").fill("25")
+    await dialog.get_by_role("button", name="Save").click()
+    await expect(page.get_by_role("region", name="Details")).to_contain_text("muted up to 25 open")
+    await page.goto(f"{stage.ui}dead-letters?q=gate")
+    await page.get_by_label("Group status").select_option(label="Muted")
+    await expect(page.get_by_role("link", name=re.compile("the gate is shut"))).to_be_visible()
+    await expect(page).to_have_url(re.compile("group_status=muted"))
+
+
+async def test_a_viewer_marks_nothing_and_a_group_that_is_gone_is_told(stage: Stage, visit: Visit) -> None:
+    page = await visit("dead-letters/groups/8f1c00d2aa31be47", Role.VIEWER)
+    await expect(page.get_by_text("Group not found.")).to_be_visible()
+    await failed(stage, "the sky is low", 1, "ledger")
+    await page.goto(f"{stage.ui}dead-letters?q=sky")
+    await page.get_by_role("link", name=re.compile("the sky is low")).click()
+    await expect(page.get_by_role("button", name="Mark", exact=True)).to_be_disabled()
