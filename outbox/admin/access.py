@@ -122,6 +122,7 @@ class Require:
 
 Viewer = Annotated[RequestContext, Depends(Require(Role.VIEWER))]
 Operator = Annotated[RequestContext, Depends(Require(Role.OPERATOR))]
+Administrator = Annotated[RequestContext, Depends(Require(Role.ADMIN))]
 
 
 async def require_reveal(request: Request) -> RequestContext:
@@ -338,6 +339,7 @@ def _is_tuple(annotation: Any) -> bool:
 
 TAGS = [
     {"name": "session", "description": "Log in and out of a browser, and see who is logged in."},
+    {"name": "access", "description": "Tokens and sessions of people and scripts."},
     {"name": "backlog", "description": "How much waits, where, since when, and for how much longer."},
     {"name": "queues", "description": "Each queue: who consumes it, what waits in it, and how fast it is handled."},
     {"name": "search", "description": "Everything by one text: ids, numbers, names, words of errors."},

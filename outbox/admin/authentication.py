@@ -192,6 +192,8 @@ def own_authentication(find: Callable[..., Any]) -> Callable[..., Awaitable[Prin
             return None
         if header is not None:
             entry = await entry_of(admin, header.credentials, request)
+            if entry is not None and entry.expired:
+                raise _expired(entry)
             return None if entry is None else TokenPrincipal(entry.name, entry.role)
         return await principal_of_cookie(admin, cookie)
 
@@ -217,9 +219,13 @@ async def principal_of_cookie(admin: Admin, cookie: str | None) -> TokenPrincipa
     async with admin.reading("looking for a session", for_change=True) as connection:
         session = await find_session(connection, admin.table, session_hash)
     entry = None if session is None else admin.tokens.with_hash(session.login_hash)
-    if session is None or entry is None:
+    if session is None or entry is None or entry.expired:
         return None
     return TokenPrincipal(entry.name, entry.role, "session", session_hash, session.expires_at)
+
+
+def _expired(entry: TokenEntry) -> Problem:
+    return unauthenticated(f"the token of {entry.name} expired after {entry.last_day}: ask for a new one")
 
 
 def _anybody_may_come_in(admin: Admin) -> bool:
@@ -341,6 +347,8 @@ def login_routes(find: Callable[..., Any]) -> APIRouter:
         entry = await entry_of(admin, login.token, request)
         if entry is None:
             raise unauthenticated("the token is not known here")
+        if entry.expired:
+            raise _expired(entry)
         before = await principal_of_cookie(admin, request.cookies.get(COOKIE))
         context = RequestContext(
             admin,

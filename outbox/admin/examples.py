@@ -75,6 +75,8 @@ EXAMPLES: Mapping[str, Example] = {
     "outbox_resume": Example("/resume", _PAUSE),
     "outbox_events_stream": Example("/events"),
     "outbox_topology_show": Example("/topology"),
+    "outbox_access_list": Example("/access"),
+    "outbox_access_end": Example("/access/sessions/5c73762f7c664b48"),
     "outbox_alerts_list": Example("/alerts?status=open"),
     "outbox_alerts_test": Example("/alerts/test"),
     "outbox_audit_list": Example("/audit?outcome=denied&created_after=2026-03-01T12:00:00Z"),

@@ -6,7 +6,8 @@ import hmac
 import re
 import secrets
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
 from enum import StrEnum
 
 from outbox.errors import ConfigurationError
@@ -47,19 +48,29 @@ _PREFIX = "outbox_"
 _SECRET = re.compile(_PREFIX + r"[A-Za-z0-9_-]{43}", re.ASCII)
 _NAME = re.compile(r"[\w.@+-]{1,100}", re.ASCII)
 _HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
-_FORM = "name:role:hash, as `outbox token` prints it"
+_FORM = "name:role:hash, or name:role:hash:last-day, as `outbox token` prints it"
 
 
 @dataclass(frozen=True, slots=True)
 class TokenEntry:
-    """A principal who logs in with a token, of which only the hash is known: it may stand in a configuration."""
+    """A principal who logs in with a token, of which only the hash is known: it may stand in a configuration.
+
+    The token is good until the end of `last_day`, in UTC; None: for as long as the entry stands there.
+    """
 
     name: str
     role: Role
     token_hash: bytes
+    last_day: date | None = None
 
     def __str__(self) -> str:
-        return f"{self.name}:{self.role}:{self.token_hash.hex()}"
+        until = "" if self.last_day is None else f":{self.last_day}"
+        return f"{self.name}:{self.role}:{self.token_hash.hex()}{until}"
+
+    @property
+    def expired(self) -> bool:
+        """Whether its last day is over."""
+        return self.last_day is not None and datetime.now(UTC).date() > self.last_day
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +91,19 @@ class Tokens:
         for place, text in enumerate(texts, start=1):
             # The text is not repeated in errors, because it may be a token itself.
             parts = text.strip().split(":")
-            if len(parts) != 3:
+            if len(parts) not in (3, 4):
                 raise ConfigurationError(f"token {place} is not {_FORM}")
-            name, role, token_hash = parts
+            name, role, token_hash, *last_day = parts
             if role not in tuple(Role):
                 raise ConfigurationError(f"token {place}: the role is one of {', '.join(Role)}")
             if not _HASH.fullmatch(token_hash):
                 raise ConfigurationError(f"token {place}: the hash is 64 digits, 0-9 and a-f; {_FORM}")
-            entries.append(TokenEntry(_checked_name(name, f"token {place}: "), Role(role), bytes.fromhex(token_hash)))
+            try:
+                until = date.fromisoformat(last_day[0]) if last_day else None
+            except ValueError:
+                raise ConfigurationError(f"token {place}: the last day is written as 2026-12-31; {_FORM}") from None
+            known = _checked_name(name, f"token {place}: ")
+            entries.append(TokenEntry(known, Role(role), bytes.fromhex(token_hash), until))
         roles: dict[str, Role] = {}
         for entry in entries:
             if roles.setdefault(entry.name, entry.role) != entry.role:
@@ -113,10 +129,10 @@ class Tokens:
         return found
 
 
-def new_token(name: str, role: Role) -> tuple[str, TokenEntry]:
+def new_token(name: str, role: Role, *, last_day: date | None = None) -> tuple[str, TokenEntry]:
     """A new token, which is kept nowhere, and the entry for it. Raises `ConfigurationError` for an impossible name."""
     token = token_of(secrets.token_bytes(32))
-    return token, entry_for(token, name, role)
+    return token, replace(entry_for(token, name, role), last_day=last_day)
 
 
 def token_of(secret: bytes) -> str:

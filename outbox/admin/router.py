@@ -29,6 +29,7 @@ from outbox.admin.queues import queues
 from outbox.admin.repairs.routes import operations_router as operations
 from outbox.admin.repairs.routes import router as repairs
 from outbox.admin.search import search
+from outbox.admin.sessions import router as access
 from outbox.admin.stats import router as stats
 from outbox.admin.topology import topology
 from outbox.admin.ui import ui_routes
@@ -56,6 +57,7 @@ AREAS: tuple[APIRouter, ...] = (
     topology,
     verdict,
     alerts,
+    access,
     audit,
 )
 """The routers of the endpoints that ask who is asking."""

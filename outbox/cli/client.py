@@ -181,6 +181,10 @@ class Client(ABC):
         given = {name: _json(value) for name, value in (body or {}).items() if value is not None}
         return self._parse(await self._send("POST", path, json=given, headers=headers))
 
+    async def delete(self, path: str) -> None:
+        """Deletes what is at the path. Raises as `get`."""
+        await self._send("DELETE", path)
+
     async def put(self, path: str, body: Mapping[str, Any]) -> Any:
         """The answer to a PUT. Raises as `get`."""
         return self._parse(await self._send("PUT", path, json=dict(body)))

@@ -31,6 +31,10 @@ _SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
             "outbox.cli.doctor:doctor",
             "Checks the database and the broker against the settings and CONSUMERS (package.module:name).",
         ),
+        "access": (
+            "outbox.cli.doctor:access",
+            "Lists the tokens of a service and the sessions that are open, or ends one.",
+        ),
         "token": ("outbox.cli.migrate:token", "Creates a token for the admin."),
         "demo": ("outbox.cli.demo:demo", "Places orders at a running service and watches them to their end."),
     },

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, timedelta
 from textwrap import fill
 from typing import Any
+from urllib.parse import quote
 
 import click
 
@@ -200,3 +201,35 @@ def _echo_test(answer: Mapping[str, Any], *, as_json: bool) -> int:
         for each in answer["items"]:
             echo(f"{each['target']}: {'delivered' if each['delivered'] else each['error']}")
     return 0 if all(each["delivered"] for each in answer["items"]) else 1
+
+
+@click.command(cls=Command)
+@click.option("--end", "session", metavar="ID", help="End this session instead, in every process.")
+@json_output
+@with_client
+async def access(client: Client, *, session: str | None, as_json: bool) -> None:
+    """Lists the tokens of a service and the sessions that are open, or ends one.
+
+    The tokens are those of the service of --url; it takes the role admin.
+    """
+    if session is not None:
+        await client.delete(f"/access/sessions/{quote(session, safe='')}")
+        echo(f"The session {session} has ended.")
+        return
+    answer = await client.get("/access")
+    if as_json:
+        echo_json(answer)
+        return
+    tokens = [
+        (each["name"], each["role"], "expired" if each["expired"] else each["last_day"] or "until it is removed")
+        for each in answer["tokens"]
+    ]
+    echo_table(("TOKEN OF", "ROLE", "VALID UNTIL"), tokens)
+    echo()
+    if not answer["sessions"]:
+        echo("No sessions are open.")
+        return
+    sessions = [
+        (each["id"], each["name"], each["role"], age(each["created_at"]), each["expires_at"]) for each in answer["sessions"]
+    ]
+    echo_table(("SESSION", "OF", "ROLE", "LOGGED IN", "EXPIRES"), sessions, right=frozenset({"LOGGED IN"}))

@@ -2,12 +2,14 @@
 
 import asyncio
 import json
+from datetime import UTC, datetime, timedelta
 from importlib.util import find_spec
 
 import click
 
 from outbox.cli import options
 from outbox.cli.command import Command
+from outbox.cli.options import RETENTION
 from outbox.cli.output import echo
 from outbox.errors import ConfigurationError, MissingExtraError
 from outbox.schema import migrate as bring_up_to_date
@@ -40,8 +42,9 @@ def migrate(database_url: str | None, table_name: str, *, sql: bool) -> None:
     show_default=True,
     help="Permissions: view; also repair, pause and reveal what is masked; also delete for good.",
 )
+@click.option("--valid", type=RETENTION, help="How long it can be used, in whole days: 90d.  [default: until it is removed]")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
-def token(name: str, role: str, *, as_json: bool) -> None:
+def token(name: str, role: str, *, valid: timedelta | None, as_json: bool) -> None:
     """Creates a token for the admin.
 
     Give the token to its user; it is stored nowhere, and a lost one is replaced by a new one. Add the entry, which holds no
@@ -51,9 +54,13 @@ def token(name: str, role: str, *, as_json: bool) -> None:
         raise MissingExtraError(purpose="outbox token", extra="fastapi")
     from outbox.admin.principals import Role, new_token
 
-    text, entry = new_token(name, Role(role))
+    last_day = None if valid is None else datetime.now(UTC).date() + valid
+    text, entry = new_token(name, Role(role), last_day=last_day)
     if as_json:
-        echo(json.dumps({"token": text, "entry": str(entry), "name": name, "role": role}))
+        echo(
+            json.dumps({"token": text, "entry": str(entry), "name": name, "role": role, "last_day": last_day and str(last_day)})
+        )
         return
-    echo(f"The token of {name}, shown only once:\n\n    {text}\n")
+    until = "" if last_day is None else f", valid until {last_day}"
+    echo(f"The token of {name}{until}, shown only once:\n\n    {text}\n")
     echo(f"Add this entry to the service, separated by commas from others:\n\n    OUTBOX_ADMIN_TOKENS={entry}")

@@ -2,8 +2,8 @@
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from datetime import datetime, timedelta
+from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, TypeVar
 
@@ -16,6 +16,8 @@ from outbox.postgres.pool import Connection
 SLOWEST_RATE, FASTEST_RATE = 0.001, 1_000_000
 """Messages a second; a slower one would pause for longer than a time can be."""
 LONGEST_WAIT = timedelta(days=7)
+LATEST_START = timedelta(days=30)
+"""How far ahead an operation can be put off."""
 CANARY_WAIT = timedelta(minutes=10)
 """How long a canary's results are waited for at most, unless it says otherwise."""
 STOP_RATIO = 0.1
@@ -98,7 +100,7 @@ class Options:
 
     `rate` is in messages a second. Past `stop_ratio` of messages that failed an attempt and were not handled since, an
     operation stops itself; 1: it never does, None: `STOP_RATIO`, and a canary stops at the first. `retention` is how long
-    inboxes remember a message: what is older is refused without `force`.
+    inboxes remember a message: what is older is refused without `force`. Nothing is done before `starts_at`.
     """
 
     destination: Destination | None = None
@@ -108,6 +110,7 @@ class Options:
     force: bool = False
     max_items: int | None = None
     retention: timedelta = timedelta(days=30)
+    starts_at: datetime | None = None
 
     def __post_init__(self) -> None:
         if self.rate is not None and (isinstance(self.rate, bool) or not SLOWEST_RATE <= self.rate <= FASTEST_RATE):
@@ -118,6 +121,15 @@ class Options:
             raise ConfigurationError(f"stop_ratio is a share from 0 to 1, not {self.stop_ratio!r}")
         if self.max_items is not None:
             at_least_one("max_items", self.max_items)
+        if self.starts_at is not None and (self.starts_at.tzinfo is None or self.starts_at > datetime.now(UTC) + LATEST_START):
+            raise ConfigurationError(
+                f"starts_at is a time with an offset from UTC, at most {LATEST_START.days} days ahead, not {self.starts_at}"
+            )
+
+    @property
+    def is_an_operation(self) -> bool:
+        """Whether it takes an operation even for few letters: it goes on after the request."""
+        return self.rate is not None or self.canary is not None or self.starts_at is not None
 
 
 class ItemOutcome(StrEnum):
@@ -294,6 +306,7 @@ def encode_options(options: Options) -> str:
         "force": options.force or None,
         "max_items": options.max_items,
         "retention_seconds": options.retention.total_seconds(),
+        "starts_at": None if options.starts_at is None else encode_instant(options.starts_at),
     }
     return json.dumps({name: value for name, value in entries.items() if value is not None})
 
@@ -301,10 +314,11 @@ def encode_options(options: Options) -> str:
 def decode_options(text: str) -> Options:
     """The options that `encode_options` wrote."""
     entries = json.loads(text)
+    starts_at = entries.get("starts_at")
     canary, destination = entries.get("canary"), entries.get("destination")
     if destination is not None:
         destination = ORIGINAL_ROUTING if destination == _ORIGINAL_ROUTING else ToQueue(destination["queue"])
-    return Options(
+    options = Options(
         destination=destination,
         rate=entries.get("rate"),
         canary=None if canary is None else Canary(canary["count"], timedelta(seconds=canary["seconds"])),
@@ -313,6 +327,7 @@ def decode_options(text: str) -> Options:
         max_items=entries.get("max_items"),
         retention=timedelta(seconds=entries["retention_seconds"]),
     )
+    return options if starts_at is None else replace(options, starts_at=datetime.fromisoformat(starts_at))
 
 
 def encode_selector(selector: Sequence[str] | DeadLetterFilter) -> str:

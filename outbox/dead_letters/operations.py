@@ -119,6 +119,7 @@ class Operations:
                 encode_options(request.options),
                 request.reason,
                 request.by,
+                request.options.starts_at,
                 timeout=TIMEOUT,
             )
             arguments = Arguments([id_])

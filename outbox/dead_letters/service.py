@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeAlias
@@ -197,6 +197,7 @@ class DeadLetters:
         rate: float | None = None,
         canary: Canary | None = None,
         stop_ratio: float | None = None,
+        starts_at: datetime | None = None,
         reason: str | None = None,
         by: str | None = None,
         force: bool = False,
@@ -207,13 +208,13 @@ class DeadLetters:
         """Sends dead letters again, through the outbox table, with their ids: marked and inserted in one transaction.
 
         To the queue that each died in, unless `destination` says otherwise. Up to 100 ids are done at once, and the answer says
-        what came of each; more, a filter, a `rate` or a `canary` make an `Operation`, whose letters are fixed now, and which
-        maintenance, or any `runner`, does in batches. `edit` is for one id: what it replaces is kept as an edition. Past
-        `stop_ratio` of messages that failed an attempt, and were not handled since, an operation stops itself: 0.1 unless it is
-        given, and 1 is never. A canary waits for the results of its messages, and without a `stop_ratio` it stops at the first
-        that fails an attempt. What is older than the inbox retention is refused without `force`. `max_items`: the oldest so
-        many. Raises `BrokerUnavailableError` if the broker cannot say whether the queues are there, and `EncodingError` for an
-        edit that cannot be stored.
+        what came of each; more, a filter, a `rate`, a `canary` or `starts_at` make an `Operation`, which begins then, whose
+        letters are fixed now, and which maintenance, or any `runner`, does in batches. `edit` is for one id: what it replaces
+        is kept as an edition. Past `stop_ratio` of messages that failed an attempt, and were not handled since, an operation
+        stops itself: 0.1 unless it is given, and 1 is never. A canary waits for the results of its messages, and without a
+        `stop_ratio` it stops at the first that fails an attempt. What is older than the inbox retention is refused without
+        `force`. `max_items`: the oldest so many. Raises `BrokerUnavailableError` if the broker cannot say whether the queues
+        are there, and `EncodingError` for an edit that cannot be stored.
 
         `expected` is what `plan(…).expected` has found: if other letters are meant by now, or some of them have changed,
         `CountDriftedError` is raised. A number says only how many a filter shall mean. `also` is awaited with the connection
@@ -229,11 +230,12 @@ class DeadLetters:
             force=force,
             max_items=max_items,
             retention=self._retention,
+            starts_at=starts_at,
         )
         request = Request(action=Action.REQUEUE, options=options, by=by, reason=reason)
         if edit is not None:
             ids = [] if isinstance(selector, DeadLetterFilter) else _ids(selector)
-            if len(ids) != 1 or rate is not None or canary is not None:
+            if len(ids) != 1 or request.options.is_an_operation:
                 raise ConfigurationError("an edit is for one dead letter, named by its id, and done at once")
             return await (await self._open()).editing.requeue(request, ids[0], edit, also=also)
         return await self._do(request, selector, expected, also)
@@ -384,7 +386,7 @@ class DeadLetters:
             meant = _meant(DeadLetterFilter(ids=tuple(given)), request)
             require = partial(parts.planning.require, expected=expected, selector=meant, limit=limit)
         ids = oldest_ids(given, limit)
-        if len(ids) > AT_ONCE or request.options.rate is not None or request.options.canary is not None:
+        if len(ids) > AT_ONCE or request.options.is_an_operation:
             return await parts.operations.create(request, ids, also=also, require=require)
         return await parts.changes.at_once(request, ids, also=also, require=require)
 

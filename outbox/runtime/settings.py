@@ -393,7 +393,7 @@ class Settings(BaseModel):
 
     admin_tokens: Names = _admin(
         (),
-        "Who may use the admin: entries `name:role:hash`, as `outbox token` prints them.",
+        "Who may use the admin: entries `name:role:hash`, or `name:role:hash:last-day`, as `outbox token` prints them.",
         unset="no access, except in development",
         secret=True,
     )

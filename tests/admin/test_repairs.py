@@ -1,6 +1,7 @@
 """Requeueing, discarding, restoring and purging over HTTP: what is answered, and what is true afterwards."""
 
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
@@ -100,6 +101,7 @@ async def test_options_reach_the_operation(pool: Pool, operator: httpx.AsyncClie
             "canary": {"count": 1, "wait_seconds": 5.0},
             "stop_on_failure_ratio": 0.25,
             "force": True,
+            "starts_at": None,
             "max_items": 2,
         },
         2,
@@ -117,6 +119,9 @@ async def test_more_than_a_hundred_ids_or_a_rate_make_an_operation(pool: Pool, o
     assert (await operator.post("/operations/1/cancel")).json()["state"] == "cancelled"
     answer = await ask(operator, "requeue", ids[:2], rate_per_second=10)
     assert (answer.status_code, answer.json()["item_count"]) == (202, 2)
+    later = await ask(operator, "requeue", ids[2:3], starts_at=f"{datetime.now(UTC) + timedelta(hours=2):%Y-%m-%dT%H:%MZ}")
+    assert (later.status_code, later.json()["state"]) == (202, "running")
+    assert later.json()["next_batch_at"] == later.json()["options"]["starts_at"]
     busy = (await ask(operator, "discard", ids[:1])).json()["items"][0]
     assert (busy["outcome"], busy["reason"]) == ("skipped", "in operation 2")
 
@@ -137,6 +142,8 @@ async def test_more_than_a_hundred_ids_or_a_rate_make_an_operation(pool: Pool, o
         ("requeue", {"selector": {"filter": {"failed_after": 17}}}),
         ("requeue", {"selector": {"ids": ["1"]}, "rate": 5}),
         ("requeue", {"selector": {"ids": ["1"]}, "rate_per_second": 0}),
+        ("requeue", {"selector": {"ids": ["1"]}, "starts_at": "2099-01-01T00:00:00Z"}),
+        ("requeue", {"selector": {"ids": ["1"]}, "starts_at": "2020-01-01T00:00:00Z", "edit": {"version": 1, "body": 1}}),
         ("requeue", {"selector": {"ids": ["1"]}, "destination": "somewhere"}),
         ("requeue", {"selector": {"ids": ["1", "2"]}, "edit": {"version": 1, "body": 1}}),
         ("requeue", {"selector": {"ids": ["1"]}, "edit": {"version": 1}}),

@@ -23,6 +23,7 @@ SCREENS = (
     "chains",
     "components",
     "topology",
+    "alerts",
     "audit",
     "settings",
     "nowhere",

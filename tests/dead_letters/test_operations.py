@@ -5,7 +5,7 @@ import json
 import signal
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -595,3 +595,26 @@ async def test_a_runner_works_until_it_is_stopped_also_while_the_broker_is_away(
         stopping.request()
         async with asyncio.timeout(30):
             await work
+
+
+async def test_a_requeue_that_is_put_off_begins_at_its_time_and_not_before(dead_letters: DeadLetters, pool: Pool) -> None:
+    ids = await bury(pool, 2)
+    at = datetime.now(UTC) + timedelta(hours=2)
+    begun = await dead_letters.requeue(ids, starts_at=at)
+    assert isinstance(begun, Operation)
+    assert (begun.continue_at, begun.options.starts_at) == (at, at)
+    waiting = await finish(dead_letters, begun.id)
+    assert (waiting.state, waiting.counts) == (OperationState.RUNNING, {PENDING: 2})
+    await pool.execute("update outbox_operation set continue_at = now()")
+    done = await finish(dead_letters, begun.id)
+    assert (done.state, done.counts[DONE]) == (OperationState.FINISHED, 2)
+
+
+async def test_a_time_that_is_over_means_now_and_one_too_far_ahead_is_refused(dead_letters: DeadLetters, pool: Pool) -> None:
+    [id_] = await bury(pool, 1)
+    for wrong in (datetime.now(UTC) + timedelta(days=31), datetime.now()):  # noqa: DTZ005  that is what is wrong about it
+        with pytest.raises(ConfigurationError, match="starts_at is a time with an offset"):
+            await dead_letters.requeue(id_, starts_at=wrong)
+    begun = await dead_letters.requeue(id_, starts_at=datetime.now(UTC) - timedelta(hours=1))
+    assert isinstance(begun, Operation)
+    assert (await finish(dead_letters, begun.id)).state is OperationState.FINISHED

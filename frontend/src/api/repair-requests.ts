@@ -23,6 +23,7 @@ export interface ExecutionOptions {
   rate: number | undefined;
   canary: Schemas["CanaryRequest"] | undefined;
   stopRatio: number | undefined;
+  startsAt: string | undefined;
   reason: string | undefined;
 }
 
@@ -79,13 +80,14 @@ export async function repair(
   token: string,
   key: string,
 ): Promise<RepairResult> {
-  const { rate, canary, stopRatio, reason } = manner;
+  const { rate, canary, stopRatio, startsAt, reason } = manner;
   const careful =
     wanted.action === "requeue"
       ? {
           ...(rate !== undefined && { rate_per_second: rate }),
           ...(canary && { canary }),
           ...(stopRatio !== undefined && { stop_on_failure_ratio: stopRatio }),
+          ...(startsAt && { starts_at: startsAt }),
         }
       : {};
   const { found } = await sendTo(

@@ -1,6 +1,46 @@
 // Written by `npm run client` from the service's OpenAPI document; not to be edited.
 
 export interface paths {
+    "/access": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Tokens And Sessions
+         * @description Lists the tokens that are configured, without their hashes, and the sessions that are open in all processes.
+         */
+        get: operations["outbox_access_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/access/sessions/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * End A Session
+         * @description Ends a session in every process. Its token can still log in: to prevent that, remove it from the configuration.
+         */
+        delete: operations["outbox_access_end"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/alerts": {
         parameters: {
             query?: never;
@@ -1005,6 +1045,22 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /**
+         * AccessResponse
+         * @description Who may log in, and who is logged in. Both are empty where the application authenticates.
+         */
+        AccessResponse: {
+            /**
+             * Sessions
+             * @description The newest first, up to 1,000.
+             */
+            sessions: components["schemas"]["SessionResponse"][];
+            /**
+             * Tokens
+             * @description As configured in the process that answers.
+             */
+            tokens: components["schemas"]["TokenResponse"][];
+        };
         /**
          * Action
          * @description What is done to a dead letter.
@@ -3674,6 +3730,11 @@ export interface components {
             /** Rate Per Second */
             rate_per_second: number | null;
             /**
+             * Starts At
+             * @description When it begins, or began; null: when it was created.
+             */
+            starts_at: string | null;
+            /**
              * Stop On Failure Ratio
              * @description As it was asked for; null: 0.1, and a canary stops at the first failed attempt. 1: never.
              */
@@ -4516,7 +4577,7 @@ export interface components {
         RequeueOutcome: "in_progress" | "processed" | "failed_again" | "duplicate";
         /**
          * RequeueRequest
-         * @description Sends dead letters again. More than 100 ids, a filter, a group, a rate or a canary make an operation.
+         * @description Sends dead letters again. More than 100 ids, a filter, a group, a rate, a canary or a time make an operation.
          */
         RequeueRequest: {
             canary?: components["schemas"]["CanaryRequest"] | null;
@@ -4557,6 +4618,11 @@ export interface components {
              */
             reason?: string | null;
             selector: components["schemas"]["Selector"];
+            /**
+             * Starts At
+             * @description Begin then, at most 30 days ahead, as an operation; null: now.
+             */
+            starts_at?: string | null;
             /**
              * Stop On Failure Ratio
              * @description Past this share of messages that failed an attempt, and were not handled since, it stops itself. Null: 0.1, and a canary stops at the first failed attempt. 1: it never does.
@@ -4940,6 +5006,27 @@ export interface components {
             sent: (number | null)[];
         };
         /**
+         * SessionResponse
+         * @description A browser that is logged in with a token.
+         */
+        SessionResponse: {
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Expires At
+             * Format: date-time
+             */
+            expires_at: string;
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            role: components["schemas"]["Role"];
+        };
+        /**
          * Source
          * @description What dead-lettered a message: a relay that could not send it, a worker whose handler failed, or the broker.
          * @enum {string}
@@ -5025,6 +5112,22 @@ export interface components {
             error: string | null;
             /** Target */
             target: string;
+        };
+        /**
+         * TokenResponse
+         * @description A token that is configured. Nothing that could be used to log in is known of it.
+         */
+        TokenResponse: {
+            /** Expired */
+            expired: boolean;
+            /**
+             * Last Day
+             * @description The last day on which it is valid, in UTC; null: it does not expire.
+             */
+            last_day: string | null;
+            /** Name */
+            name: string;
+            role: components["schemas"]["Role"];
         };
         /**
          * Topology
@@ -5336,6 +5439,185 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    outbox_access_list: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AccessResponse"];
+                };
+            };
+            /** @description `unauthenticated`: Authentication required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid_request`: Invalid request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    outbox_access_end: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `unauthenticated`: Authentication required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this or `cross_site`: The request comes from another site or `read_only`: This installation is read-only */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `not_found`: Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `body_too_slow`: The request body arrived too slowly */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `body_too_large`: The request body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid_request`: Invalid request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
     outbox_alerts_list: {
         parameters: {
             query?: {

@@ -36,8 +36,8 @@ export function App() {
               <SessionGate />
             </Suspense>
           </Boundary>
+          <Announcements />
         </Router>
-        <Announcements />
       </Tooltip.Provider>
     </QueryClientProvider>
   );

@@ -79,6 +79,13 @@ export const PAGES: readonly PageEntry[] = [
     page: lazy(() => import("~/pages/topology/Topology")),
   },
   {
+    paths: ["/alerts"],
+    name: texts.alerts,
+    icon: "alerts",
+    key: "e",
+    page: lazy(() => import("~/pages/alerts/Alerts")),
+  },
+  {
     paths: ["/audit"],
     name: texts.audit,
     icon: "audit",

@@ -32,3 +32,10 @@ function subscribe(listener: () => void): () => void {
 export function useNow(): number {
   return useSyncExternalStore(subscribe, () => now);
 }
+
+/** A typed time as the API takes it; undefined for none. */
+export function typedTime(typed: string, zone: string): string | undefined {
+  if (!typed) return undefined;
+  const time = new Date(zone === "utc" ? `${typed}Z` : typed);
+  return Number.isNaN(time.getTime()) ? undefined : time.toISOString();
+}

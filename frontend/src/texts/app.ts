@@ -35,6 +35,7 @@ export const operations = "Operations";
 export const chains = "Chains";
 export const components = "Components";
 export const topology = "Topology";
+export const alerts = "Alerts";
 export const audit = "Audit log";
 export const settings = "Settings";
 export const menu = "Menu";

@@ -40,6 +40,8 @@ export const actions: Record<string, string> = {
   "dlq.discard": "Discarded",
   "dlq.restore": "Restored",
   "dlq.purge": "Deleted permanently",
+  "access.end": "Ended a session",
+  "alerts.test": "Sent a test alert",
   "dlq.mark": "Marked a group",
   "dlq.note": "Edited a note",
   "dlq.reveal": "Revealed masked values",

@@ -118,6 +118,7 @@ export const stoppedState = "stopped automatically";
 export const limited = (most: number) => `Maximum ${number(most)}, oldest first.`;
 export const forcedPurge = "Include dead letters that are not discarded.";
 export const forcedRequeue = "Include messages older than the deduplication window.";
+export const startsIn = "Scheduled. It starts";
 export const unlimitedRate = "No rate limit.";
 export const limitedRate = (rate: number) => `Maximum ${number(rate)} messages/s.`;
 export const canary = (count: number, wait: number, share: string | undefined) =>

@@ -47,6 +47,9 @@ export const canary = "Canary: requeue a few first, the rest once those are hand
 export const canarySize = "Canary size";
 export const observeFor = "Observe for (s)";
 export const maxRate = "Maximum rate (messages/s)";
+export const startsAt = (zone: string) => `Start at (${zone})`;
+export const localTime = "local time";
+export const startsAtHint = "Up to 30 days ahead. Leave empty to start now.";
 export const maxRateHint = "Leave empty for no limit.";
 export const stopAt = "Stop at failure rate (%)";
 export const stopAtHintCanary = "Empty: any failure of the canary, then 10 %.";

@@ -31,4 +31,5 @@ export const ago = (age: string) => `${age} ago`;
 export const ahead = (age: string) => `in ${age}`;
 export const secondsLong = (seconds: number) => `${seconds} s`;
 export const inBothZones = (utc: string, local: string) => `${utc} UTC\n${local} local`;
+export const showResult = "Show result";
 export const dismiss = "Dismiss";

@@ -249,7 +249,7 @@ class DryRunResponse(Model):
 def _speed(operation: Operation, settled: int, now: datetime) -> float | None:
     """Letters a second since it was created, without the wait for its canary."""
     until = operation.finished_at or now
-    worked = until - operation.created_at
+    worked = until - max(operation.created_at, operation.options.starts_at or operation.created_at)
     if operation.canary_since is not None and operation.canary_until is not None:
         worked -= max(min(until, operation.canary_until) - operation.canary_since, _NONE)
     return round(settled / worked.total_seconds(), 3) if worked > _NONE and settled else None

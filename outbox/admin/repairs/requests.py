@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal, Self
 
 from jsonschema.validators import Draft202012Validator, extend
@@ -20,7 +20,7 @@ from referencing import Registry
 from outbox.admin.access import RequestContext
 from outbox.admin.brokers import BrokerKind, BrokerView
 from outbox.admin.dlq.models import DeadLetterFilters
-from outbox.admin.models import LongText, Model, Request, Seconds, Text
+from outbox.admin.models import Instant, LongText, Model, Moment, Request, Seconds, Text
 from outbox.admin.problems import Code, Problem
 from outbox.admin.store import subscriptions
 from outbox.core.codec import RESERVED_PREFIX
@@ -37,7 +37,7 @@ from outbox.dead_letters import (
     Edit,
     ToQueue,
 )
-from outbox.dead_letters.actions import Options
+from outbox.dead_letters.actions import LATEST_START, Options
 from outbox.errors import BrokerUnavailableError
 from outbox.reporting.components import ComponentStatus, components
 
@@ -232,7 +232,7 @@ class Repair(Change):
 
 
 class RequeueRequest(Repair):
-    """Sends dead letters again. More than 100 ids, a filter, a group, a rate or a canary make an operation."""
+    """Sends dead letters again. More than 100 ids, a filter, a group, a rate, a canary or a time make an operation."""
 
     destination: Annotated[
         QueueDestination | Literal["original_routing"] | None,
@@ -250,6 +250,9 @@ class RequeueRequest(Repair):
             description="Past this share of messages that failed an attempt, and were not handled since, it stops itself. "
             "Null: 0.1, and a canary stops at the first failed attempt. 1: it never does.",
         ),
+    ] = None
+    starts_at: Annotated[
+        Instant | None, Field(description="Begin then, at most 30 days ahead, as an operation; null: now.")
     ] = None
     force: Annotated[
         bool, Field(description="Also those that are older than inboxes remember, and edits that a consumer's schema refuses.")
@@ -277,13 +280,19 @@ class RequeueRequest(Repair):
             "rate": self.rate_per_second,
             "canary": None if self.canary is None else self.canary.as_canary(),
             "stop_ratio": self.stop_on_failure_ratio,
+            "starts_at": self.starts_at,
             "force": self.force,
         }
 
     @model_validator(mode="after")
     def _one_edit(self) -> Self:
-        if self.edit is not None and (len(self.selector.ids or ()) != 1 or self.rate_per_second or self.canary):
-            raise ValueError("an edit is for one dead letter, named by its id, and done at once: without rate and canary")
+        goes_on = self.rate_per_second or self.canary or self.starts_at
+        if self.edit is not None and (len(self.selector.ids or ()) != 1 or goes_on):
+            raise ValueError(
+                "an edit is for one dead letter, named by its id, and done at once: without rate, canary and starts_at"
+            )
+        if self.starts_at is not None and self.starts_at > datetime.now(UTC) + LATEST_START:
+            raise ValueError(f"starts_at is at most {LATEST_START.days} days ahead")
         return self
 
 
@@ -306,6 +315,7 @@ class OperationOptions(Model):
         Field(description="As it was asked for; null: 0.1, and a canary stops at the first failed attempt. 1: never."),
     ]
     force: bool
+    starts_at: Annotated[Moment | None, Field(description="When it begins, or began; null: when it was created.")]
     max_items: Annotated[int | None, Field(description="At most so many, the oldest.")]
 
     @classmethod
@@ -319,6 +329,7 @@ class OperationOptions(Model):
             canary=None if canary is None else CanaryResponse(count=canary.count, wait_seconds=canary.wait.total_seconds()),
             stop_on_failure_ratio=options.stop_ratio,
             force=options.force,
+            starts_at=options.starts_at,
             max_items=options.max_items,
         )
 

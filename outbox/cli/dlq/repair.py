@@ -14,7 +14,7 @@ from outbox.cli.client import ApiError, Client, with_client
 from outbox.cli.command import CliError, Command
 from outbox.cli.dlq.letters import filtering, take_filter
 from outbox.cli.dlq.operations import conclude, follow
-from outbox.cli.options import RETENTION, SECONDS, json_output, setting
+from outbox.cli.options import FUTURE_TIME, RETENTION, SECONDS, json_output, setting
 from outbox.cli.output import age, counted, echo, echo_facts, echo_json, echo_table, styled
 from outbox.dead_letters import CANARY_WAIT
 
@@ -52,6 +52,12 @@ _common = options.together(
     type=click.FloatRange(0, 1),
     help="Stop at a greater failure rate; 1: never.  [default: 0.1, and a canary stops at the first failure]",
 )
+@click.option(
+    "--at",
+    "starts_at",
+    type=FUTURE_TIME,
+    help="Begin then, up to 30 days ahead: 2030-01-31T12:00Z, or 2h for two hours from now.",
+)
 @click.option("--force", is_flag=True, help="Include messages older than the deduplication window (may run twice).")
 @setting("inbox_retention", type=RETENTION, default="30d", help="How long inboxes remember messages.")
 @click.option(
@@ -79,6 +85,7 @@ async def requeue(client: Client, **given: Any) -> int:
         "rate_per_second": given.pop("rate"),
         "canary": None if canary is None else {"count": canary, "wait_seconds": wait.total_seconds()},
         "stop_on_failure_ratio": given.pop("stop_ratio"),
+        "starts_at": given.pop("starts_at"),
         "force": given.pop("force") or None,
     }
     return await _repair(client, "/requeue", change, given)
@@ -137,7 +144,7 @@ async def _repair(client: Client, path: str, change: Mapping[str, Any], given: d
         plan = await client.post(path, {**change, "dry_run": True})
         confirm(plan["action"], plan["count"], "dead letter", lambda: _echo_plan(plan))
         answer = await client.post(path, {**change, "reason": reason, "confirm_token": plan["confirm_token"]})
-    if "state" in answer and not given["detach"]:
+    if "state" in answer and not given["detach"] and not change.get("starts_at"):
         answer = await follow(client, answer, quiet=as_json)
     return conclude(answer, as_json=as_json)
 

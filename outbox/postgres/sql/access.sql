@@ -32,3 +32,16 @@ on conflict (bucket) do update set
     failures = case when known.window_ends_at <= now() then 1 else known.failures + 1 end,
     window_ends_at = case when known.window_ends_at <= now() then excluded.window_ends_at else known.window_ends_at end
 returning failures, window_ends_at - now() as rest
+
+-- name: list_sessions
+-- Those that have not ended, the newest first. The id says which one it is and is of no use otherwise.
+select left(encode(sha256(token_hash), 'hex'), 16) as id, login_hash, name, created_at, expires_at
+from {session}
+where expires_at > now()
+order by created_at desc, id
+limit 1000
+
+-- name: end_session
+delete from {session}
+where left(encode(sha256(token_hash), 'hex'), 16) = $1
+returning name

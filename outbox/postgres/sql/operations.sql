@@ -5,8 +5,8 @@ Operations on many dead letters: their letters are fixed when they are created, 
 select pg_catalog.pg_advisory_xact_lock('{operation}'::regclass::oid::bigint)
 
 -- name: create
-insert into {operation} (action, selector, options, reason, requested_by)
-values ($1, cast($2::text as jsonb), cast($3::text as jsonb), $4, $5)
+insert into {operation} (action, selector, options, reason, requested_by, continue_at)
+values ($1, cast($2::text as jsonb), cast($3::text as jsonb), $4, $5, greatest($6::timestamptz, now()))
 returning id
 
 -- name: fix_letters

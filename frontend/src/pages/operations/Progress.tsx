@@ -3,7 +3,7 @@ import type { Operation } from "~/api/operations";
 import { useNow } from "~/lib/clock";
 import { age, number, rate, secondsSince, span } from "~/lib/format";
 import * as texts from "~/texts/operations";
-import { Icon, type IconName, Panel } from "~/ui";
+import { Ago, Icon, type IconName, Moment, Panel } from "~/ui";
 import { FailedAgain } from "./FailedAgain";
 import styles from "./Progress.module.css";
 import { ProgressBar, percent } from "./ProgressBar";
@@ -95,6 +95,12 @@ function Phase({ of }: { of: Operation }) {
     return (
       <Sentence icon="pause" tone="warn">
         {texts.paused(left)}
+      </Sentence>
+    );
+  if (state === "running" && options.starts_at && secondsSince(options.starts_at, now) < 0)
+    return (
+      <Sentence icon="clock" tone="info">
+        {texts.startsIn} <Ago at={options.starts_at} /> (<Moment at={options.starts_at} />)
       </Sentence>
     );
   if (state === "running" && options.canary && watched > 0)

@@ -9,6 +9,7 @@ const OPTIONS = {
   canary: null,
   stop_on_failure_ratio: null,
   force: false,
+  starts_at: null,
   max_items: null,
 };
 
@@ -52,7 +53,8 @@ describe("an operation in words", () => {
     expect(selectionOf(operation({ selector: { filter } }), "utc")).toEqual({
       kind: "filter",
       phrases: ["with status open", "of group 8f1c", "failed before 2026-11-20 20:15:04"],
-      address: "/dead-letters?group_id=8f1c&failed_before=2026-11-20T20%3A15%3A04%2B00%3A00&view=messages&status=any",
+      address:
+        "/dead-letters?group_id=8f1c&failed_before=2026-11-20T20%3A15%3A04%2B00%3A00&view=messages&status=any",
     });
   });
 

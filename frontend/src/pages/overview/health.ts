@@ -133,7 +133,7 @@ export function newInLastHour(fresh: Counted): string {
 }
 
 /** What is wrong with how a queue is wired is seen best in the topology. */
-const WIRING: readonly FindingCode[] = [
+const WIRING: readonly string[] = [
   "queue_missing",
   "dead_letter_queue_missing",
   "retry_queue_missing",
@@ -145,7 +145,11 @@ const WIRING: readonly FindingCode[] = [
 const PROCESSES: readonly string[] = ["relay", "worker", "archiver", "maintenance"];
 
 /** Where a finding is to be looked at. */
-export function whereOf({ code, subject_kind: kind, subject }: Finding): string {
+export function whereOf({
+  code,
+  subject_kind: kind,
+  subject,
+}: Pick<Finding, "subject_kind" | "subject"> & { code: string }): string {
   if (code.startsWith("messages_")) return `/messages?state=${code.slice("messages_".length)}`;
   if (code === "outbox_late") return "/messages?state=pending";
   if (code === "dead_letters") return "/dead-letters";

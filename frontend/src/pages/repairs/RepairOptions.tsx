@@ -1,5 +1,6 @@
 import { useId } from "react";
 import { useQueueNames } from "~/api/repairs";
+import { usePreferences } from "~/lib/preferences";
 import * as texts from "~/texts/repairs";
 import { Checkbox, Choice, TextArea, TextField } from "~/ui";
 import { type Field, isOpenEnded } from "./options";
@@ -92,6 +93,7 @@ function Destination({
 
 function Safety({ repairing }: { repairing: RepairForm }) {
   const { careful, change } = repairing;
+  const { zone } = usePreferences();
   return (
     <fieldset className={styles.group}>
       <legend>{texts.safety}</legend>
@@ -111,6 +113,14 @@ function Safety({ repairing }: { repairing: RepairForm }) {
           hint={careful ? texts.stopAtHintCanary : texts.stopAtHint}
         />
       </div>
+      <TextField
+        label={texts.startsAt(zone === "utc" ? "UTC" : texts.localTime)}
+        hint={texts.startsAtHint}
+        type="datetime-local"
+        value={repairing.options.startsAt}
+        error={repairing.errors.startsAt}
+        onChange={(event) => change({ startsAt: event.target.value })}
+      />
     </fieldset>
   );
 }
@@ -122,7 +132,7 @@ function Typed({
   ...words
 }: {
   repairing: RepairForm;
-  field: Exclude<Field, "queue" | "reason">;
+  field: Exclude<Field, "queue" | "startsAt" | "reason">;
   label: string;
   hint?: string;
 }) {

@@ -25,16 +25,18 @@ describe("the options of a repair", () => {
 
   it("turn percent into a share, and leave out what is empty", () => {
     const typed = { ...DEFAULT_OPTIONS, stopPercent: "12.5", rate: "200", reason: "  " };
-    expect(executionOptionsOf(typed, true)).toEqual({
+    expect(executionOptionsOf({ ...typed, startsAt: "2026-03-01T12:30" }, true, "utc")).toEqual({
       rate: 200,
       canary: { count: 10, wait_seconds: 600 },
       stopRatio: 0.125,
+      startsAt: "2026-03-01T12:30:00.000Z",
       reason: undefined,
     });
-    expect(executionOptionsOf(DEFAULT_OPTIONS, false)).toEqual({
+    expect(executionOptionsOf(DEFAULT_OPTIONS, false, "utc")).toEqual({
       rate: undefined,
       canary: undefined,
       stopRatio: undefined,
+      startsAt: undefined,
       reason: undefined,
     });
   });

@@ -1,6 +1,8 @@
 // What a person typed into the dialog, and what it means as a request.
 
 import type { Action, ExecutionOptions, RepairRequest, Selector } from "~/api/repairs";
+import { typedTime } from "~/lib/clock";
+import type { Zone } from "~/lib/format";
 import * as texts from "~/texts/repairs";
 import type { RepairDialogProps } from "./types";
 
@@ -14,6 +16,8 @@ export interface Options {
   canaryCount: string;
   canaryWait: string;
   stopPercent: string;
+  /** As the field of a time has it; empty: now. */
+  startsAt: string;
   maxItems: string;
   force: boolean;
   reason: string;
@@ -27,12 +31,21 @@ export const DEFAULT_OPTIONS: Options = {
   canaryCount: "10",
   canaryWait: "600",
   stopPercent: "",
+  startsAt: "",
   maxItems: "",
   force: false,
   reason: "",
 };
 
-export type Field = "queue" | "rate" | "canaryCount" | "canaryWait" | "stopPercent" | "maxItems" | "reason";
+export type Field =
+  | "queue"
+  | "rate"
+  | "canaryCount"
+  | "canaryWait"
+  | "stopPercent"
+  | "startsAt"
+  | "maxItems"
+  | "reason";
 export type Errors = Partial<Record<Field, string>>;
 
 /** Above so many, some go first unless chosen otherwise. */
@@ -67,7 +80,7 @@ export function requestOf(
   };
 }
 
-export function executionOptionsOf(options: Options, careful: boolean): ExecutionOptions {
+export function executionOptionsOf(options: Options, careful: boolean, zone: Zone): ExecutionOptions {
   const stop = numberIn(options.stopPercent);
   return {
     rate: numberIn(options.rate),
@@ -75,6 +88,7 @@ export function executionOptionsOf(options: Options, careful: boolean): Executio
       ? { count: numberIn(options.canaryCount) ?? 1, wait_seconds: numberIn(options.canaryWait) ?? 1 }
       : undefined,
     stopRatio: stop === undefined ? undefined : stop / 100,
+    startsAt: typedTime(options.startsAt, zone),
     reason: options.reason.trim() || undefined,
   };
 }
@@ -93,6 +107,7 @@ export function errorsIn(options: Options, action: Action, careful: boolean): Er
       options.stopPercent &&
       !isWithin(options.stopPercent, 0, 100, "from") &&
       texts.percentOrEmpty,
+    startsAt: false,
     reason:
       (action === "purge" && !options.reason.trim() && texts.reasonRequired) ||
       (options.reason.length > 2_000 && texts.reasonTooLong),

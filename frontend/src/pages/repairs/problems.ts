@@ -7,6 +7,7 @@ import type { Errors, Field } from "./options";
 const FIELDS: Record<string, Field> = {
   "body.destination": "queue",
   "body.rate_per_second": "rate",
+  "body.starts_at": "startsAt",
   "body.canary.count": "canaryCount",
   "body.canary.wait_seconds": "canaryWait",
   "body.stop_on_failure_ratio": "stopPercent",

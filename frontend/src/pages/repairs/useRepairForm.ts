@@ -3,6 +3,7 @@
 import { useState } from "react";
 import { type Action, mayHaveBeenDone, type Selector, until, useDryRun, useRepair } from "~/api/repairs";
 import { useWhyNot } from "~/api/session";
+import { usePreferences } from "~/lib/preferences";
 import * as texts from "~/texts/repairs";
 import { ACTION_TEXTS } from "./action-texts";
 import {
@@ -30,6 +31,7 @@ export function useRepairForm(props: RepairDialogProps) {
   const [pinned, setPinned] = useState<{ selector: Selector; at: string }>();
   const selector = pinned?.selector ?? props.selector;
   const [options, setOptions] = useState<Options>(DEFAULT_OPTIONS);
+  const { zone } = usePreferences();
   const [typed, setTyped] = useState("");
   const [notice, setNotice] = useState<string>();
   const first = {
@@ -93,7 +95,7 @@ export function useRepairForm(props: RepairDialogProps) {
       else if (run.data) {
         repair.mutate({
           wanted: settled,
-          manner: executionOptionsOf(options, careful),
+          manner: executionOptionsOf(options, careful, zone),
           token: run.data.token,
         });
       }

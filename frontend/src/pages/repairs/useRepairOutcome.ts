@@ -27,7 +27,7 @@ export function useRepairOutcome(
   const words = ACTION_TEXTS[props.action];
   return {
     onAnswer(answer: RepairResult) {
-      announce(summary(answer, words.participle));
+      announce(summary(answer, words.participle), "good", resultOf(answer));
       props.onDone?.();
       if (answer.at === "length") {
         props.onClose();
@@ -54,6 +54,18 @@ function isPlain(answer: RepairResult): boolean {
   const bad = ["refused", "skipped", "not_found"];
   return items.length === 1 && !Object.keys(counts).some((outcome) => bad.includes(outcome));
 }
+
+/** Where it is to be seen what came of it: the operation, the dead letter, or those of its status. */
+function resultOf(answer: RepairResult): string | undefined {
+  if (answer.at === "length") return `/operations/${answer.operation.id}`;
+  const { action, items } = answer.repaired;
+  if (action === "purge") return undefined;
+  const [first] = items;
+  const one = items.length === 1 && first ? `/${encodeURIComponent(first.id)}` : "";
+  return `/dead-letters${one}?view=messages&status=${one ? "any" : STATUSES[action]}`;
+}
+
+const STATUSES = { requeue: "requeued", discard: "discarded", restore: "open" } as const;
 
 function summary(answer: RepairResult, participle: string): string {
   if (answer.at === "length") {

@@ -1,5 +1,6 @@
 import { type FormEvent, useId, useState } from "react";
 import { type Change, useChange, usePlan, type WaitingAction, type WaitingTarget } from "~/api/waiting";
+import { typedTime } from "~/lib/clock";
 import { usePreferences } from "~/lib/preferences";
 import * as texts from "~/texts/waiting";
 import { announce, Button, Dialog, DialogClose, Problem, TextArea, TextField } from "~/ui";
@@ -29,7 +30,7 @@ export function ChangeDialog({ action, target, onClose }: ChangeDialogProps) {
     onClose();
   });
   const count = "ids" in target ? target.ids.length : plan.data?.count;
-  const when = timeOf(due, zone);
+  const when = typedTime(due, zone);
   const wrong = whatIsWrong(action, when, priority) ?? (count === 0 ? texts.nothingMatches : undefined);
 
   function submit(event: FormEvent) {
@@ -96,13 +97,6 @@ export function ChangeDialog({ action, target, onClose }: ChangeDialogProps) {
       </form>
     </Dialog>
   );
-}
-
-/** A typed time as the API takes it; undefined for none. */
-export function timeOf(typed: string, zone: string): string | undefined {
-  if (!typed) return undefined;
-  const time = new Date(zone === "utc" ? `${typed}Z` : typed);
-  return Number.isNaN(time.getTime()) ? undefined : time.toISOString();
 }
 
 /** Why it cannot be done as it is typed; undefined: it can. */

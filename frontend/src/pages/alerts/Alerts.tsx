@@ -1,0 +1,161 @@
+import { Link } from "wouter";
+import { type Alert, type AlertSettings, type AlertStatus, useAlerts, useAlertTest } from "~/api/alerts";
+import { inOneLine } from "~/api/problems";
+import { useWhyNot } from "~/api/session";
+import { age } from "~/lib/format";
+import { maybe, text, useUrlState } from "~/lib/url-state";
+import { whereOf } from "~/pages/overview/health";
+import * as texts from "~/texts/alerts";
+import {
+  Ago,
+  AsOf,
+  announce,
+  Badge,
+  Button,
+  Empty,
+  Facts,
+  Loaded,
+  Loading,
+  Page,
+  Pager,
+  Panel,
+  Table,
+  Tabs,
+  type Tone,
+} from "~/ui";
+import styles from "./Alerts.module.css";
+
+const STATUSES = ["open", "resolved"] as const;
+const PARAMETERS = { status: maybe(STATUSES), cursor: text };
+const TONES: Record<Alert["severity"], Tone> = { error: "bad", warning: "warn", info: "info" };
+
+/** What was sent to webhooks about what is wrong, and how that is configured. */
+export default function Alerts() {
+  const [{ status, cursor }, change] = useUrlState(PARAMETERS);
+  const query = useAlerts(status, cursor);
+  return (
+    <Page title={texts.title} aside={query.data && <AsOf at={query.dataUpdatedAt} />}>
+      <Tabs<AlertStatus | "all">
+        label={texts.status}
+        value={status ?? "all"}
+        onChoose={(chosen) => change({ status: STATUSES.find((each) => each === chosen), cursor: undefined })}
+        tabs={[
+          { value: "all", label: texts.all },
+          { value: "open", label: texts.open },
+          { value: "resolved", label: texts.resolved },
+        ]}
+      >
+        <Loaded query={query} loading={<Loading lines={6} />}>
+          {({ items, next, previous, settings }) => (
+            <div className={styles.page}>
+              {items.length === 0 ? (
+                <Empty title={settings ? texts.none : texts.notConfigured}>
+                  {settings ? texts.noneHint : texts.notConfiguredHint}
+                </Empty>
+              ) : (
+                <Table
+                  folds
+                  label={texts.table}
+                  head={[texts.alert, texts.severity, texts.sent, texts.over, texts.webhooks]}
+                >
+                  {items.map((one) => (
+                    <Row key={one.id} of={one} />
+                  ))}
+                </Table>
+              )}
+              <Pager
+                shown={items.length}
+                next={next}
+                previous={previous}
+                busy={query.isPlaceholderData}
+                onTurn={(to) => change({ cursor: to })}
+              />
+              {settings && <Configuration of={settings} />}
+            </div>
+          )}
+        </Loaded>
+      </Tabs>
+    </Page>
+  );
+}
+
+function Row({ of: one }: { of: Alert }) {
+  return (
+    <tr role="row">
+      <th role="rowheader" scope="row" className={styles.what}>
+        <Link href={addressOf(one)}>{one.summary.charAt(0).toUpperCase() + one.summary.slice(1)}</Link>
+        <span className="quiet">{one.code}</span>
+      </th>
+      <td role="cell">
+        <Badge tone={TONES[one.severity]}>{one.severity}</Badge>
+      </td>
+      <td role="cell">
+        <Ago at={one.fired_at} />
+      </td>
+      <td role="cell">{one.resolved_at ? <Ago at={one.resolved_at} /> : texts.isOpen}</td>
+      <td role="cell">
+        <ul className={styles.deliveries}>
+          {one.deliveries.map((each) => (
+            <li key={`${each.event} ${each.target}`} title={each.last_error ?? undefined}>
+              {each.target}: {fateOf(each)}
+            </li>
+          ))}
+        </ul>
+      </td>
+    </tr>
+  );
+}
+
+function fateOf({ sent_at, due_at, attempts, last_error }: Alert["deliveries"][number]): string {
+  if (sent_at) return texts.isSent;
+  if (due_at) return attempts > 0 ? texts.retries(attempts) : texts.waits;
+  return `${texts.notSent}${last_error ? `: ${last_error}` : ""}`;
+}
+
+/** Where the dashboard shows what an alert is about. */
+function addressOf({ code, subject_kind, subject }: Alert): string {
+  if (code.startsWith("group_")) return `/dead-letters/groups/${encodeURIComponent(subject)}`;
+  if (code === "operation_ended") return `/operations/${encodeURIComponent(subject)}`;
+  return whereOf({ code, subject_kind, subject });
+}
+
+function Configuration({ of: settings }: { of: AlertSettings }) {
+  const whyNot = useWhyNot("repair");
+  const test = useAlertTest();
+  const send = () =>
+    test.mutate(undefined, {
+      onSuccess({ items }) {
+        for (const { target, delivered, error } of items) {
+          announce(
+            delivered ? texts.delivered(target) : texts.refused(target, error ?? ""),
+            delivered ? "good" : "bad",
+          );
+        }
+      },
+      onError: (thrown) => announce(inOneLine(thrown), "bad"),
+    });
+  return (
+    <Panel
+      title={texts.configuration}
+      aside={
+        <Button icon="play" whyNot={whyNot} busy={test.isPending} onClick={send}>
+          {texts.test}
+        </Button>
+      }
+    >
+      <Facts
+        of={[
+          [texts.webhooks, settings.targets.join(", ")],
+          [texts.codes, settings.codes.join(", ")],
+          [texts.after, age(settings.after_seconds)],
+          [texts.above, texts.limit(settings.dead_letters_above)],
+          [
+            texts.quiet,
+            settings.quiet &&
+              texts.quietHours(settings.quiet.begins, settings.quiet.ends, settings.quiet.time_zone),
+          ],
+        ]}
+      />
+    </Panel>
+  );
+}

@@ -1,0 +1,108 @@
+"""Tokens expire, and administrators see who may log in and who is logged in, and end sessions."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import asyncpg
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from outbox.admin import Admin, Role, admin_router
+from outbox.admin import principals as tokens_of
+from outbox.admin.principals import TokenEntry, Tokens, new_token
+from outbox.errors import ConfigurationError
+
+TODAY = datetime.now(UTC).date()
+ADA, ADAS = new_token("ada", Role.ADMIN)
+OLGA, OLGAS = new_token("olga", Role.OPERATOR, last_day=TODAY + timedelta(days=30))
+OLD, OLDS = new_token("otto", Role.VIEWER, last_day=TODAY - timedelta(days=1))
+
+
+@asynccontextmanager
+async def served(database: str, entries: Sequence[TokenEntry] = (ADAS, OLGAS, OLDS)) -> AsyncIterator[httpx.AsyncClient]:
+    app = FastAPI()
+    async with Admin(db_engine_url=database, tokens=[str(entry) for entry in entries]) as admin:
+        app.include_router(admin_router(admin), prefix="/outbox")
+        transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=transport, base_url="https://service/outbox") as client:
+            yield client
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {token}"}
+
+
+async def test_a_token_is_good_until_the_end_of_its_last_day(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with served(database) as client:
+        assert (await client.get("/session", headers=bearer(OLGA))).status_code == 200
+        refused = await client.get("/session", headers=bearer(OLD))
+        assert (refused.status_code, refused.json()["code"]) == (401, "unauthenticated")
+        assert refused.json()["detail"] == f"the token of otto expired after {TODAY - timedelta(days=1)}: ask for a new one"
+        assert (await client.post("/session", json={"token": OLD})).status_code == 401
+
+        assert (await client.post("/session", json={"token": OLGA})).status_code == 201
+        assert (await client.get("/session")).json()["name"] == "olga"
+
+        class Later(datetime):
+            @classmethod
+            def now(cls, tz: object = None) -> datetime:  # type: ignore[override]  # noqa: ARG003  the signature
+                return datetime.now(UTC) + timedelta(days=31)
+
+        monkeypatch.setattr(tokens_of, "datetime", Later)
+        assert (await client.get("/session")).status_code == 401, "its sessions end with it"
+
+
+def test_an_entry_with_a_last_day_is_read_as_it_is_printed() -> None:
+    assert str(OLGAS).endswith(f":{TODAY + timedelta(days=30)}")
+    assert Tokens.parse([str(OLGAS)]).entries == (OLGAS,)
+    for wrong in ("soon", "2026-13-01", "31.12.2026", ""):
+        with pytest.raises(ConfigurationError, match="token 1: the last day is written as 2026-12-31") as raised:
+            Tokens.parse([f"{replace(OLGAS, last_day=None)}:{wrong}"])
+        assert OLGAS.token_hash.hex() not in str(raised.value)
+
+
+async def test_administrators_see_who_may_log_in_and_who_is_logged_in_and_end_a_session(database: str) -> None:
+    async with served(database) as client:
+        await client.post("/session", json={"token": OLGA})
+        cookie = dict(client.cookies)
+        client.cookies.clear()
+        for token, status in ((OLGA, 403), (ADA, 200)):
+            assert (await client.get("/access", headers=bearer(token))).status_code == status
+        found = (await client.get("/access", headers=bearer(ADA))).json()
+        assert [(each["name"], each["role"], each["expired"]) for each in found["tokens"]] == [
+            ("ada", "admin", False),
+            ("olga", "operator", False),
+            ("otto", "viewer", True),
+        ]
+        assert found["tokens"][0]["last_day"] is None
+        [session] = found["sessions"]
+        assert (session["name"], session["role"]) == ("olga", "operator")
+        for secret in (cookie["outbox_session"], OLGAS.token_hash.hex(), ADAS.token_hash.hex()):
+            assert secret not in str(found)
+
+        address = f"/access/sessions/{session['id']}"
+        assert (await client.delete(address, headers=bearer(OLGA))).status_code == 403
+        assert (await client.delete(address, headers=bearer(ADA))).status_code == 204
+        assert (await client.delete(address, headers=bearer(ADA))).status_code == 404
+        assert (
+            await client.get("/session", headers={"cookie": f"outbox_session={cookie['outbox_session']}"})
+        ).status_code == 401
+        assert (await client.get("/access", headers=bearer(ADA))).json()["sessions"] == []
+    connection = await asyncpg.connect(database)
+    rows = await connection.fetch("select actor, action, outcome from outbox_audit where action = 'access.end' order by id")
+    await connection.close()
+    assert [tuple(row) for row in rows] == [
+        ("olga", "access.end", "denied"),
+        ("ada", "access.end", "done"),
+        ("ada", "access.end", "failed"),
+    ]
+
+
+async def test_a_session_of_a_token_that_was_removed_is_not_listed(database: str) -> None:
+    async with served(database) as client:
+        await client.post("/session", json={"token": OLGA})
+    async with served(database, [ADAS]) as client:
+        assert (await client.get("/access", headers=bearer(ADA))).json()["sessions"] == []
