@@ -74,6 +74,10 @@ EXAMPLES: Mapping[str, Example] = {
     "outbox_events_stream": Example("/events"),
     "outbox_topology_show": Example("/topology"),
     "outbox_audit_list": Example("/audit?outcome=denied&created_after=2026-03-01T12:00:00Z"),
+    "outbox_export_dlq": Example("/export/dlq?queue=mail&format=csv"),
+    "outbox_export_messages": Example("/export/messages?state=held&format=ndjson&limit=100000"),
+    "outbox_export_audit": Example("/export/audit?created_after=2026-03-01T12:00:00Z"),
+    "outbox_export_operations": Example("/export/operations"),
 }
 
 

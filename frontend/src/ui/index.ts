@@ -6,6 +6,7 @@ export { Badge, type Tone } from "./Badge";
 export { Button, type ButtonProps, IconButton } from "./Button";
 export { CopyButton, copy } from "./Copy";
 export { Dialog, DialogClose, type DialogProps } from "./Dialog";
+export { Export } from "./Export";
 export { Facts } from "./Facts";
 export { Checkbox, Choice, Switch, TextArea, TextField } from "./fields";
 export { Hint } from "./Hint";

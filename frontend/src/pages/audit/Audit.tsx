@@ -5,7 +5,7 @@ import { count } from "~/lib/format";
 import { useStableList } from "~/lib/stable-list";
 import { maybe, text, useUrlState } from "~/lib/url-state";
 import * as texts from "~/texts/audit";
-import { AsOf, Button, Empty, Loaded, Loading, Page, Pager } from "~/ui";
+import { AsOf, Button, Empty, Export, Loaded, Loading, Page, Pager } from "~/ui";
 import { type Filter, FilterBar } from "~/ui/filters";
 import styles from "./Audit.module.css";
 import { ACTIONS } from "./actions";
@@ -54,6 +54,7 @@ function Readable() {
           </span>
         )
       }
+      actions={<Export list="audit" filters={filters} />}
     >
       <FilterBar
         label={texts.filter}

@@ -3,7 +3,7 @@ import { useLocation, useParams } from "wouter";
 import type { Status } from "~/api/dead-letters";
 import { useUrlState } from "~/lib/url-state";
 import * as texts from "~/texts/dead-letters";
-import { Page, SidePanel, Tabs } from "~/ui";
+import { Export, Page, SidePanel, Tabs } from "~/ui";
 import styles from "./DeadLetters.module.css";
 import { Detail } from "./detail/Detail";
 import { FilterFields } from "./FilterFields";
@@ -27,7 +27,12 @@ export default function DeadLetters() {
   useReturn(id);
   const groups = place.view === "groups" && id === undefined;
   return (
-    <Page title={texts.title} tab={id === undefined ? texts.title : texts.titleOf(id)} wide>
+    <Page
+      title={texts.title}
+      tab={id === undefined ? texts.title : texts.titleOf(id)}
+      wide
+      actions={<Export list="dlq" filters={{ ...filtersOf(place), sort: place.sort }} />}
+    >
       <div className={styles.page} data-open={id !== undefined || undefined}>
         <div className={styles.top}>
           <ListNotices page={list.query.data} />
