@@ -18,12 +18,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CEILINGS = {
-    "Python files": 216,
-    "lines of Python": 45_320,
+    "Python files": 219,
+    "lines of Python": 45_903,
     "modules with one importer": 33,
     "private functions named once, %": 12.5,
     "modules named …ing": 9,
-    "import edges": 1_167,
+    "import edges": 1_185,
     "import cycles": 0,
     "docstrings that lean on another": 0,
     "files in import circles of the dashboard": 0,

@@ -34,7 +34,21 @@ class InProcessTransport(httpx.AsyncBaseTransport):
             messages.put_nowait(message)
             await messages.join()  # the next part is made when this one was taken
 
-        body = _Body(asyncio.ensure_future(self._app(_scope(request), receive, send)), messages)
+        scope = {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": request.method,
+            "headers": [(name.lower(), value) for name, value in request.headers.raw],
+            "scheme": request.url.scheme,
+            "path": request.url.path,
+            "raw_path": request.url.raw_path.partition(b"?")[0],
+            "query_string": request.url.query,
+            "server": (request.url.host, request.url.port),
+            "client": ("127.0.0.1", 0),
+            "root_path": "",
+        }
+        body = _Body(asyncio.ensure_future(self._app(scope, receive, send)), messages)
         try:
             start = await body.next_message()
         except BaseException:
@@ -44,23 +58,6 @@ class InProcessTransport(httpx.AsyncBaseTransport):
             await body.aclose()
             return httpx.Response(HTTPStatus.INTERNAL_SERVER_ERROR)
         return httpx.Response(start["status"], headers=start["headers"], stream=body)
-
-
-def _scope(request: httpx.Request) -> dict[str, Any]:
-    return {
-        "type": "http",
-        "asgi": {"version": "3.0"},
-        "http_version": "1.1",
-        "method": request.method,
-        "headers": [(name.lower(), value) for name, value in request.headers.raw],
-        "scheme": request.url.scheme,
-        "path": request.url.path,
-        "raw_path": request.url.raw_path.partition(b"?")[0],
-        "query_string": request.url.query,
-        "server": (request.url.host, request.url.port),
-        "client": ("127.0.0.1", 0),
-        "root_path": "",
-    }
 
 
 class _Body(httpx.AsyncByteStream):

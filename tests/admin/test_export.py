@@ -273,6 +273,16 @@ async def test_hostile_values_stay_within_their_cells(pool: Pool, operator: http
     assert not re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028-\u202e]", "".join(entry.values()))
 
 
+async def test_bodies_in_any_encoding_have_previews(pool: Pool, viewer: httpx.AsyncClient) -> None:
+    bodies = (b'{"a": "\\ud800"}', b"\xff\x00\x1b[31m", b"", b'{"a": "\\u0000=1"}', "=ü\0".encode())
+    for body in bodies:
+        await bury(pool, body=body)
+        await pool.execute("insert into outbox_table (routing_key, body, content_type) values ('k', $1, 'text/plain')", body)
+    for name in ("dlq", "messages"):
+        assert len(await as_csv(viewer, name)) == len(bodies)
+        assert len(await as_ndjson(viewer, name)) == len(bodies)
+
+
 async def test_an_export_takes_its_turn_before_every_page(
     pool: Pool, operator: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
