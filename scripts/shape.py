@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 CEILINGS = {
     "Python files": 219,
-    "lines of Python": 45_903,
+    "lines of Python": 45_910,
     "modules with one importer": 33,
     "private functions named once, %": 12.5,
     "modules named …ing": 9,

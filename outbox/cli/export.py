@@ -23,7 +23,14 @@ from outbox.cli.output import echo, printable
 Write = Callable[[bytes], object]
 
 _to_a_file = options.together(
-    click.option("--format", "format_", type=click.Choice(["csv", "ndjson"]), default="csv", show_default=True, help="Which."),
+    click.option(
+        "--format",
+        "format_",
+        type=click.Choice(["csv", "ndjson"]),
+        default="csv",
+        show_default=True,
+        help="Rows below the names of the fields, or a JSON object on each line.",
+    ),
     click.option(
         "--limit", type=click.IntRange(1, 100_000), default=10_000, show_default=True, help="At most so many items, in rows."
     ),

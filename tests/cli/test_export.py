@@ -7,6 +7,7 @@ import json
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import asyncpg
@@ -157,6 +158,14 @@ def test_what_cannot_be_written_or_is_refused_is_a_sentence(run: Run, tmp_path: 
     assert refused.exit_code == 1
     assert refused.output.startswith("outbox: invalid_request: ")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_terminal_gets_text(run: Run, on: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    on(lambda pool: bury(pool, 40, routing_key="€" * 300 + "\x1b[31m"))
+    monkeypatch.setattr("outbox.cli.export.sys", SimpleNamespace(stdout=SimpleNamespace(isatty=lambda: True)))
+    text = run("dlq").stdout_bytes.decode()
+    assert "\r" not in text
+    assert text.count("€" * 300 + "\\u001b[31m,") == 40
 
 
 def test_links_are_followed(run: Run, tmp_path: Path) -> None:
