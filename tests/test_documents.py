@@ -309,8 +309,10 @@ def _requested(client: httpx.Client, address: str, words: list[str]) -> httpx.Re
     rest = iter(words[1:])
     for word in rest:
         match word:
-            case "-s" | "-si":
+            case "-s" | "-si" | "-sf" | "-sfOJ":
                 pass
+            case ">":
+                next(rest)
             case "-X":
                 method = next(rest)
             case "-H":

@@ -260,7 +260,8 @@ class AdminRoute(HeadRoute):
         usual = USUAL if methods <= {"GET", "HEAD"} else USUAL + CHANGING
         options["responses"] = documented_too(options.get("responses") or {}, *usual)
         status = options.get("status_code") or 200
-        options["responses"].setdefault(status, {})["headers"] = {VERSION: _VERSION_HEADER}
+        answer_of_ours = options["responses"].setdefault(status, {})
+        answer_of_ours["headers"] = {VERSION: _VERSION_HEADER, **answer_of_ours.get("headers", {})}
         example = example_of(options.get("operation_id") or "", min(methods, default=""))
         options["openapi_extra"] = example | (options.get("openapi_extra") or {})
         super().__init__(path, endpoint, **options)
@@ -358,6 +359,7 @@ TAGS = [
     {"name": "topology", "description": "Exchanges, queues and bindings, with a hint for what is wrong."},
     {"name": "alerts", "description": "What was sent to webhooks about what is wrong."},
     {"name": "audit", "description": "Who changed what, and who was refused."},
+    {"name": "export", "description": "Lists as files, CSV or NDJSON."},
     {"name": "health", "description": "Whether the process can do its work, and whether all is well with the installation."},
 ]
 """Each with a sentence, in the order in which they are shown."""

@@ -15,6 +15,7 @@ from outbox.admin.models import (
     Moment,
     Page,
     Paged,
+    Request,
     Text,
     counted,
     cursor_page,
@@ -30,8 +31,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
-class AuditParameters(Paged):
-    """Which entries are asked for: those that fit all that is given."""
+class AuditFilters(Request):
+    """What an entry must fit, all of it."""
 
     actor: Annotated[Text | None, Field(description="The principal's whole name.")] = None
     action: Annotated[Text | None, Field(description="What was done, as in `dlq.requeue`.")] = None
@@ -41,6 +42,10 @@ class AuditParameters(Paged):
     target: Annotated[Text | None, Field(description="To what it was done.")] = None
     created_after: Annotated[Instant | None, Field(description="At that moment or later.")] = None
     created_before: Annotated[Instant | None, Field(description="Before that moment.")] = None
+
+
+class AuditParameters(AuditFilters, Paged):
+    """What `GET /audit` takes."""
 
     def as_filter(self) -> AuditFilter:
         """The filter as the database layer takes it."""

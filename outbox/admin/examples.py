@@ -80,6 +80,10 @@ EXAMPLES: Mapping[str, Example] = {
     "outbox_alerts_list": Example("/alerts?status=open"),
     "outbox_alerts_test": Example("/alerts/test"),
     "outbox_audit_list": Example("/audit?outcome=denied&created_after=2026-03-01T12:00:00Z"),
+    "outbox_export_dlq": Example("/export/dlq?queue=mail&format=csv"),
+    "outbox_export_messages": Example("/export/messages?state=held&format=ndjson&limit=100000"),
+    "outbox_export_audit": Example("/export/audit?created_after=2026-03-01T12:00:00Z"),
+    "outbox_export_operations": Example("/export/operations"),
 }
 
 

@@ -31,8 +31,11 @@ class Reads:
         """There is nothing to close."""
 
     @asynccontextmanager
-    async def turn(self, principal: str) -> AsyncIterator[None]:
-        """Waits until it is a request's turn. Raises `too_many_requests` for one that would wait for long."""
+    async def turn(self, principal: str, patience: timedelta | None = None) -> AsyncIterator[None]:
+        """Waits until it is a request's turn. Raises `too_many_requests` for one that would wait for long.
+
+        `patience` is how long that is; None: `LONGEST_WAIT`.
+        """
         turns = self._of.setdefault(principal, _Turns(asyncio.Semaphore(self._most)))
         turns.requests += 1
         try:
@@ -40,7 +43,7 @@ class Reads:
             if turns.requests > self._most + MOST_WAITING:
                 raise too_many(f"more than {MOST_WAITING} requests of yours wait already")
             try:
-                async with asyncio.timeout(LONGEST_WAIT.total_seconds()):
+                async with asyncio.timeout((patience or LONGEST_WAIT).total_seconds()):
                     await turns.free.acquire()
             except TimeoutError:
                 raise too_many(f"{self._most} requests of yours are being answered, and took long") from None

@@ -188,10 +188,14 @@ class MessageFilters(Request):
         return MessageFilter(**{name: getattr(self, name) for name in type(self).model_fields if name not in _UNBOUND})
 
 
-class MessageListParameters(MessageFilters, Paged):
+class MessageListFilters(MessageFilters):
     """Without `state` all rows of the table are meant, the newest first."""
 
     state: Annotated[MessageState | None, Field(description="Where it is.")] = None
+
+
+class MessageListParameters(MessageListFilters, Paged):
+    """What `GET /messages` takes."""
 
     def bound_to(self) -> Mapping[str, Any]:
         """What cursors of this list belong to."""

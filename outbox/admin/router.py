@@ -21,6 +21,7 @@ from outbox.admin.deliveries import deliveries
 from outbox.admin.dlq.groups import router as groups
 from outbox.admin.dlq.routes import router as dead_letters
 from outbox.admin.events import router as events
+from outbox.admin.export import export
 from outbox.admin.health import health_routes
 from outbox.admin.message_changes import deliveries_router, messages_router
 from outbox.admin.messages import messages
@@ -59,6 +60,7 @@ AREAS: tuple[APIRouter, ...] = (
     alerts,
     access,
     audit,
+    export,
 )
 """The routers of the endpoints that ask who is asking."""
 

@@ -10,8 +10,8 @@ import logging
 import sys
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from datetime import datetime, timedelta
 from functools import wraps
 from http import HTTPStatus
@@ -174,6 +174,23 @@ class Client(ABC):
                 return None
             raise
 
+    @asynccontextmanager
+    async def stream(self, path: str, **parameters: Any) -> AsyncIterator[AsyncIterator[bytes]]:
+        """What is at the path, piece by piece. An answer that breaks off raises `UnavailableError` instead of ending."""
+        http = await self._connected()
+        import httpx
+
+        with self._translated():
+            async with http.stream("GET", path, params=tuple(_query(parameters))) as answer:
+                if not answer.is_success:
+                    await answer.aread()
+                self._require_ours(answer)
+                try:
+                    yield answer.aiter_bytes()
+                except (httpx.RemoteProtocolError, httpx.ReadError) as error:
+                    why = f"{self._address} broke off its answer: {str(error) or type(error).__name__}"
+                    raise UnavailableError(why, status=0, code="broken_off") from None
+
     async def post(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """The answer to the body, whose values that are None are left out. Sent twice by a proxy, it is done once."""
         headers = {"idempotency-key": uuid.uuid4().hex}
@@ -219,23 +236,36 @@ class Client(ABC):
         return found
 
     async def _send(self, method: str, path: str, **request: Any) -> "httpx.Response":
+        http = await self._connected()
+        with self._translated():
+            answer = await http.request(method, path, **request)
+        self._require_ours(answer)
+        return answer
+
+    async def _connected(self) -> "httpx.AsyncClient":
         if self._http is None:
             self._http = await self._connect(self._closing)
+        return self._http
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        """Raises `UnavailableError` for what goes wrong on the way."""
         import httpx
 
         try:
-            answer = await self._http.request(method, path, **request)
+            yield
         except httpx.TimeoutException:
             seconds = self._timeout.total_seconds()
             raise UnavailableError(f"{self._address} has not answered for {seconds:g} s", status=0, code="timeout") from None
         except httpx.TransportError as error:
             why = str(error) or type(error).__name__
             raise UnavailableError(f"there is no service at {self._address}: {why}", status=0, code="unreachable") from None
+
+    def _require_ours(self, answer: "httpx.Response") -> None:
         if not answer.is_success:
             raise self._refusal(answer)
         if answer.headers.get("content-type", "").startswith("text/html"):
             raise self.not_an_admin()
-        return answer
 
     def _refusal(self, answer: "httpx.Response") -> ApiError:
         problem: Mapping[str, Any] = {}
@@ -315,6 +345,7 @@ class InProcessClient(Client):
         from fastapi import FastAPI
 
         from outbox.admin import Admin, Principal, Role, admin_router
+        from outbox.cli.in_process import InProcessTransport
 
         settings = self._settings
         admin = Admin(
@@ -342,7 +373,7 @@ class InProcessClient(Client):
         self._admin = await closing.enter_async_context(admin)
         async with admin.reading("connecting to the database"):
             pass  # the API answers only that the database is away; this says why
-        transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+        transport = InProcessTransport(app)
         client = httpx.AsyncClient(transport=transport, base_url="http://in-process", timeout=self._timeout.total_seconds())
         return await closing.enter_async_context(client)
 

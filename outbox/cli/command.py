@@ -64,6 +64,7 @@ _SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
             "Lists messages in a queue of the database, shows why one is not handled yet, and retries or ends them.",
         ),
         "alerts": ("outbox.cli.doctor:alerts", "Lists what was sent to webhooks about what is wrong."),
+        "export": ("outbox.cli.export:export", "Exports dead letters, messages, the audit or operations, as CSV or NDJSON."),
         "chain": ("outbox.cli.chain:chain", "Shows the chain of messages that a message belongs to, as a tree."),
         "components": (
             "outbox.cli.components:components",

@@ -174,7 +174,7 @@ async def alerts(client: Client, *, only_open: bool, limit: int, is_test: bool, 
             each["code"],
             age(each["fired_at"]),
             age(each["resolved_at"]) or "open",
-            ", ".join(sorted({_fate(delivery) for delivery in each["deliveries"]})),
+            ", ".join(sorted({_outcome(delivery) for delivery in each["deliveries"]})),
             one_line(each["summary"]),
         )
         for each in answer["items"]
@@ -188,7 +188,7 @@ async def alerts(client: Client, *, only_open: bool, limit: int, is_test: bool, 
     return 0
 
 
-def _fate(delivery: Mapping[str, Any]) -> str:
+def _outcome(delivery: Mapping[str, Any]) -> str:
     if delivery["sent_at"] is not None:
         return "sent"
     return "waiting" if delivery["due_at"] is not None else f"not sent ({delivery['last_error']})"

@@ -62,7 +62,7 @@ class _Listing(click.Group):
 
 
 _DUE_TIME = click.DateTime(["%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%dT%H:%M%z"])
-_of_messages = options.together(
+of_messages = options.together(
     click.option("--routing-key", metavar="KEY", help="Only with this routing key; with * at the end, with this beginning."),
     click.option("--ordering-key", metavar="KEY", help="Only with this ordering key, in their order."),
     click.option("--message-id", metavar="ID", help="Only with this message id."),
@@ -71,12 +71,14 @@ _of_messages = options.together(
     click.option("--created-after", type=PAST_TIME, help="Only those written then or later: 2030-01-31T12:00Z, or 2h."),
     click.option("--created-before", type=PAST_TIME, help="Only those written before then."),
 )
+"""One option for each filter of the API's list, but for the state."""
 _of_deliveries = options.together(
     click.option("--state", type=click.Choice(_DELIVERY_STATES), help="Only those."),
     click.option("--routing-key", metavar="KEY", help="Only with this routing key."),
     click.option("--ordering-key", metavar="KEY", help="Only with this ordering key."),
     click.option("--message-id", metavar="ID", help="Only of the message with this id."),
 )
+in_state = click.option("--state", type=click.Choice(_STATES), help="Only those.")
 _limit = click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="How many lines.")
 _reveal = click.option("--reveal", is_flag=True, help="Show what is masked otherwise. It is written to the audit.")
 _change = options.together(
@@ -92,7 +94,7 @@ _change = options.together(
 def _selecting_messages(function: F) -> F:
     ids = click.argument("ids", nargs=-1, metavar="[ID]...")
     state = click.option("--state", type=click.Choice(_WAITING), help="Instead of ids: those in this state that fit the rest.")
-    return ids(state(_of_messages(_change(function))))
+    return ids(state(of_messages(_change(function))))
 
 
 def _selecting_deliveries(function: F) -> F:
@@ -111,8 +113,8 @@ def messages() -> None:
 
 
 @messages.command("list", cls=Command)
-@click.option("--state", type=click.Choice(_STATES), help="Only those.")
-@_of_messages
+@in_state
+@of_messages
 @_limit
 @json_output
 @with_client

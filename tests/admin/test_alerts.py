@@ -57,7 +57,7 @@ async def connection(database: str) -> AsyncIterator[asyncpg.Connection]:
 
 @dataclass
 class Receiver:
-    """A webhook that keeps what it was sent, and answers as it is told to."""
+    """A webhook that keeps what it was sent, and answers as it is made to."""
 
     url: str = ""
     status: int = 204
@@ -65,7 +65,7 @@ class Receiver:
     holds: asyncio.Event | None = None
 
     @property
-    def told(self) -> list[dict[str, Any]]:
+    def bodies(self) -> list[dict[str, Any]]:
         """The bodies, parsed."""
         return [json.loads(body) for _, body in self.requests]
 
@@ -125,10 +125,14 @@ async def test_what_is_wrong_is_sent_once_signed_and_again_when_it_is_over(
         await round_of(made)
         await round_of(made)
         [(headers, body)] = receiver.requests
-        told = json.loads(body)
-        assert (told["type"], told["data"]["code"], told["data"]["severity"]) == ("outbox.alert.fired", "dead_letters", "error")
-        assert told["data"]["summary"] == "1 dead letter is open, and new"
-        assert (told["data"]["link"], told["data"]["environment"]) == (
+        body_sent = json.loads(body)
+        assert (body_sent["type"], body_sent["data"]["code"], body_sent["data"]["severity"]) == (
+            "outbox.alert.fired",
+            "dead_letters",
+            "error",
+        )
+        assert body_sent["data"]["summary"] == "1 dead letter is open, and new"
+        assert (body_sent["data"]["link"], body_sent["data"]["environment"]) == (
             "https://shop.example/outbox/ui/dead-letters",
             "production",
         )
@@ -139,9 +143,9 @@ async def test_what_is_wrong_is_sent_once_signed_and_again_when_it_is_over(
         await connection.execute("update outbox_dead_letter set status = 'discarded'")
         await round_of(made)
         await round_of(made)
-        assert [each["type"] for each in receiver.told] == ["outbox.alert.fired", "outbox.alert.resolved"]
+        assert [each["type"] for each in receiver.bodies] == ["outbox.alert.fired", "outbox.alert.resolved"]
         assert receiver.requests[0][0]["webhook-id"] != receiver.requests[1][0]["webhook-id"]
-        assert receiver.told[1]["data"]["id"] == told["data"]["id"]
+        assert receiver.bodies[1]["data"]["id"] == body_sent["data"]["id"]
 
 
 async def test_the_check_in_the_documentation_tells_ours_from_others(database: str, receiver: Receiver) -> None:
@@ -244,10 +248,10 @@ async def test_a_new_group_is_told_once_with_its_queue_and_a_reopened_one_until_
         await died(database, "n")
         await round_of(made)
         await round_of(made)
-        [told] = receiver.told
-        assert told["data"]["summary"] == "new failures in the queue 'mail': shop.PaymentError: the card # was declined"
-        group = told["data"]["subject"]
-        assert told["data"]["link"] == f"https://shop.example/outbox/ui/dead-letters/groups/{group}"
+        [body_sent] = receiver.bodies
+        assert body_sent["data"]["summary"] == "new failures in the queue 'mail': shop.PaymentError: the card # was declined"
+        group = body_sent["data"]["subject"]
+        assert body_sent["data"]["link"] == f"https://shop.example/outbox/ui/dead-letters/groups/{group}"
         await connection.execute(
             "insert into outbox_group_mark (group_id, status, fixed_in, marked_by) values ($1, 'fixed', '1.2', 'ada')", group
         )
@@ -255,11 +259,13 @@ async def test_a_new_group_is_told_once_with_its_queue_and_a_reopened_one_until_
         assert len(receiver.requests) == 1
         await died(database, "again")
         await round_of(made)
-        assert receiver.told[1]["data"]["code"] == "group_reopened"
-        assert receiver.told[1]["data"]["summary"].startswith("failures that were marked as fixed in 1.2 are back in the queue")
+        assert receiver.bodies[1]["data"]["code"] == "group_reopened"
+        assert receiver.bodies[1]["data"]["summary"].startswith(
+            "failures that were marked as fixed in 1.2 are back in the queue"
+        )
         await connection.execute("delete from outbox_group_mark")
         await round_of(made)
-        assert receiver.told[2]["type"] == "outbox.alert.resolved"
+        assert receiver.bodies[2]["type"] == "outbox.alert.resolved"
         assert len(receiver.requests) == 3, "and it is not new again"
 
 
@@ -272,9 +278,9 @@ async def test_an_operation_that_ended_is_told_once(database: str, connection: a
         )
         await round_of(made)
         await round_of(made)
-        [told] = receiver.told
-        assert told["data"]["severity"] == "error"
-        assert "(requeue of 12 dead letters, by ada) stopped by itself: the canary failed" in told["data"]["summary"]
+        [body_sent] = receiver.bodies
+        assert body_sent["data"]["severity"] == "error"
+        assert "(requeue of 12 dead letters, by ada) stopped by itself: the canary failed" in body_sent["data"]["summary"]
 
 
 async def test_in_the_quiet_time_errors_are_sent_and_warnings_wait_or_vanish(
@@ -286,12 +292,12 @@ async def test_in_the_quiet_time_errors_are_sent_and_warnings_wait_or_vanish(
         await died(database, "m")
         await connection.execute("insert into outbox_control (scope, name, requested_by) values ('relay', '', 'ada')")
         await round_of(made)
-        assert [told["data"]["code"] for told in receiver.told] == ["dead_letters"]
+        assert [body_sent["data"]["code"] for body_sent in receiver.bodies] == ["dead_letters"]
         rows = await connection.fetch("select due_at from outbox_alert_delivery where sent_at is null")
         assert [now < row["due_at"] <= now + timedelta(hours=1) for row in rows] == [True, True]
         await connection.execute("delete from outbox_control")
         await round_of(made)
-        assert len(receiver.requests) == 1, "what is over before it was sent is told neither way"
+        assert len(receiver.requests) == 1, "what is over before it was sent is body_sent neither way"
         left = await connection.fetchval(
             "select last_error from outbox_alert_delivery where due_at is null and sent_at is null"
         )
@@ -410,7 +416,7 @@ async def test_operators_see_alerts_and_what_became_of_their_messages(
             receiver.status = 200
             [tested] = (await operator.post("/alerts/test")).json()["items"]
             assert (tested["delivered"], tested["error"]) == (True, None)
-            assert receiver.told[-1]["type"] == "outbox.alert.test"
+            assert receiver.bodies[-1]["type"] == "outbox.alert.test"
     rows = await connection.fetch("select action, outcome from outbox_audit order by id")
     assert [tuple(row) for row in rows] == [
         ("alerts.test", "denied"),

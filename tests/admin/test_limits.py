@@ -16,8 +16,8 @@ from tests.admin.support import client_of, serving
 from tests.support import eventually
 
 SLOW = "/dlq/groups"
-"""What reads the notes of groups, and waits as long as somebody has locked them."""
-WAITING = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query like '%group_note%'"
+"""What reads the marks of groups, and waits as long as they are locked."""
+WAITING = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query like '%group_mark%'"
 
 
 @pytest.fixture
@@ -28,11 +28,11 @@ async def app(database: str) -> AsyncIterator[FastAPI]:
 
 @pytest.fixture
 async def lock(database: str) -> AsyncIterator[asyncpg.Connection]:
-    """A connection in whose transaction the notes are locked."""
+    """A connection in whose transaction the marks are locked."""
     connection = await asyncpg.connect(database)
     transaction = connection.transaction()
     await transaction.start()
-    await connection.execute("lock table outbox_group_note in access exclusive mode")
+    await connection.execute("lock table outbox_group_mark in access exclusive mode")
     yield connection
     if not connection.is_closed():
         await transaction.rollback()

@@ -35,8 +35,12 @@ async def test_the_service_sends_what_is_wrong_and_a_test_message(
     with service(tmp_path, settings) as started:
         await eventually(sent, timeout=60)
         assert "secret-path" not in started.process.output
-    told = json.loads(receiver.requests[0][1])
-    assert (told["type"], told["data"]["code"], told["data"]["environment"]) == ("outbox.alert.fired", "no_relay", "staging")
+    sent_body = json.loads(receiver.requests[0][1])
+    assert (sent_body["type"], sent_body["data"]["code"], sent_body["data"]["environment"]) == (
+        "outbox.alert.fired",
+        "no_relay",
+        "staging",
+    )
 
 
 @pytest.mark.parametrize(

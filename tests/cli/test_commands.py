@@ -47,12 +47,13 @@ def test_each_command_explains_itself(command: str) -> None:
     assert sentence in " ".join(CliRunner().invoke(main, ["--help"], terminal_width=200).output.split())
 
 
-GROUPS = ("dlq", "messages", "deliveries")
+GROUPS = ("dlq", "messages", "deliveries", "export")
 """Whose commands have options, and not they."""
 
 
 @pytest.mark.parametrize(
-    "command", [*main.list_commands(click.Context(main)), "dlq show", "dlq requeue", "messages edit", "deliveries list"]
+    "command",
+    [*main.list_commands(click.Context(main)), "dlq show", "dlq requeue", "messages edit", "deliveries list", "export dlq"],
 )
 def test_what_a_command_works_with_stands_under_one_heading(command: str) -> None:
     text = CliRunner().invoke(main, [*command.split(), "--help"]).output

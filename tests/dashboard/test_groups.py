@@ -59,7 +59,7 @@ async def test_a_group_is_muted_and_chosen_by_its_status(stage: Stage, visit: Vi
     await expect(page).to_have_url(re.compile("group_status=muted"))
 
 
-async def test_a_viewer_marks_nothing_and_a_group_that_is_gone_is_told(stage: Stage, visit: Visit) -> None:
+async def test_a_viewer_marks_nothing_and_a_group_that_is_gone_is_reported(stage: Stage, visit: Visit) -> None:
     page = await visit("dead-letters/groups/8f1c00d2aa31be47", Role.VIEWER)
     await expect(page.get_by_text("Group not found.")).to_be_visible()
     await failed(stage, "the sky is low", 1, "ledger")

@@ -29,10 +29,19 @@ BODY = {
 }
 HEADERS = {"x-tenant": IMAGE, "x-link": LINK, "x-long": LONG, "x-backwards": BACKWARDS}
 ROUTING_KEY = f"payment.{IMAGE}"
-LEADING_ELSEWHERE = """[...document.querySelectorAll("[href], [src], [action]")]
-    .map(leading => leading.href || leading.src || leading.action)
-    .filter(to => !to.startsWith(`${location.origin}/outbox/ui/`))
-"""
+LEADING_ELSEWHERE = r"""() => {
+    const isExport = element => {
+        const {origin, username, pathname, searchParams, hash} = new URL(element.href, location.origin)
+        return element.matches("a[download]:not([target])") && origin === location.origin && !username && !hash
+            && /^[/]outbox[/]export[/](dlq|messages|audit|operations)$/.test(pathname)
+            && ["csv", "ndjson"].includes(searchParams.getAll("format").join())
+    }
+    return [...document.querySelectorAll("[href], [src], [action]")]
+        .filter(element => !isExport(element))
+        .map(leading => leading.href || leading.src || leading.action)
+        .filter(to => !to.startsWith(`${location.origin}/outbox/ui/`))
+}"""
+"""What leads neither to a page nor to the download of a list."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

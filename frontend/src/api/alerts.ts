@@ -11,7 +11,7 @@ export type AlertStatus = "open" | "resolved";
 const LIMIT = 50;
 const READ_EVERY = 10_000;
 
-/** No event tells of alerts: while the first page is on screen, it is read again now and then. */
+/** There is no event for alerts: while the first page is on screen, it is read again now and then. */
 export function useAlerts(status: AlertStatus | undefined, cursor: string | undefined) {
   const interval = useInterval(READ_EVERY);
   return useQuery({

@@ -478,6 +478,91 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/export/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export Audit
+         * @description Downloads entries of the audit log, those that `outbox_audit_list` lists with the same filter, newest first.
+         */
+        get: operations["outbox_export_audit"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/export/dlq": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export Dead Letters
+         * @description Downloads dead letters, those that `outbox_dlq_list` lists with the same filter, in its order and as masked as there.
+         *
+         *     It is read page by page, so that what changes meanwhile may be missing.
+         */
+        get: operations["outbox_export_dlq"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/export/messages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export Messages
+         * @description Downloads messages of the outbox, those that `outbox_messages_list` lists with the same filter, in its order.
+         *
+         *     It is read page by page, so that what is sent meanwhile may be missing, or there twice. Each page may search for two
+         *     seconds.
+         */
+        get: operations["outbox_export_messages"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/export/operations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export Operations
+         * @description Downloads operations, those that `outbox_operations_list` lists, newest first, each with its progress.
+         */
+        get: operations["outbox_export_operations"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/health/live": {
         parameters: {
             query?: never;
@@ -1076,7 +1161,7 @@ export interface components {
             attempts: number;
             /**
              * Due At
-             * @description When it is sent, or sent again; null: it was sent, or is given up.
+             * @description When it is sent, or sent again; null: it was sent, or is not sent again.
              */
             due_at: string | null;
             /**
@@ -7608,6 +7693,406 @@ export interface operations {
                 };
             };
             /** @description `too_many_streams`: Too many streams are open or `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    outbox_export_audit: {
+        parameters: {
+            query?: {
+                /** @description `csv`: a row of names, then a row for each item; `ndjson`: a JSON object on each line. */
+                format?: "csv" | "ndjson";
+                /** @description At most so many items, in rows. A file of exactly so many may be cut. */
+                limit?: number;
+                /** @description The principal's whole name. */
+                actor?: string | null;
+                /** @description What was done, as in `dlq.requeue`. */
+                action?: string | null;
+                /** @description `denied`: it was not allowed; `failed`: it was not done. */
+                outcome?: ("done" | "denied" | "failed") | null;
+                /** @description To what it was done. */
+                target?: string | null;
+                /** @description At that moment or later. */
+                created_after?: string | null;
+                /** @description Before that moment. */
+                created_before?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The file. If it breaks off, so does the connection. */
+            200: {
+                headers: {
+                    /** @description The limit: a file of exactly so many rows may be cut. */
+                    "Outbox-Export-Limit"?: number;
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
+                    /** @description The name of the file. */
+                    "content-disposition"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/x-ndjson": string;
+                    "text/csv": string;
+                };
+            };
+            /** @description `unauthenticated`: Authentication required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid_request`: Invalid request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    outbox_export_dlq: {
+        parameters: {
+            query?: {
+                /** @description `csv`: a row of names, then a row for each item; `ndjson`: a JSON object on each line. */
+                format?: "csv" | "ndjson";
+                /** @description At most so many items, in rows. A file of exactly so many may be cut. */
+                limit?: number;
+                /** @description What dead-lettered it: a `relay` that cannot send it, a failed `worker`, or the `broker`. */
+                source?: components["schemas"]["Source"] | null;
+                /** @description The queue where it failed. */
+                queue?: string | string[] | null;
+                /** @description Its routing key, exactly. */
+                routing_key?: string | string[] | null;
+                /** @description The type of the exception, with its module. */
+                exception_type?: string | string[] | null;
+                /** @description The fingerprint of its group, see `outbox_dlq_groups`. */
+                group_id?: string | null;
+                /** @description Its status; `open`: neither requeued nor discarded. */
+                status?: ("open" | "requeued" | "discarded" | "any") | ("open" | "requeued" | "discarded" | "any")[];
+                /** @description An id of its chain: its own, or of a message that led to it. */
+                tracking_id?: string | null;
+                /** @description Its own id. */
+                message_id?: string | null;
+                /** @description It failed for good at that time or later. */
+                failed_after?: string | null;
+                /** @description It failed for good before that time. */
+                failed_before?: string | null;
+                /** @description So many attempts failed, or more. */
+                min_failures?: number | null;
+                /** @description Words of its error and masked body: words, "phrases", or, -not. */
+                q?: string | null;
+                /** @description By the time of death, the latest first or last. */
+                sort?: "newest" | "oldest";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The file. If it breaks off, so does the connection. */
+            200: {
+                headers: {
+                    /** @description The limit: a file of exactly so many rows may be cut. */
+                    "Outbox-Export-Limit"?: number;
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
+                    /** @description The name of the file. */
+                    "content-disposition"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/x-ndjson": string;
+                    "text/csv": string;
+                };
+            };
+            /** @description `unauthenticated`: Authentication required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid_request`: Invalid request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    outbox_export_messages: {
+        parameters: {
+            query?: {
+                /** @description `csv`: a row of names, then a row for each item; `ndjson`: a JSON object on each line. */
+                format?: "csv" | "ndjson";
+                /** @description At most so many items, in rows. A file of exactly so many may be cut. */
+                limit?: number;
+                /** @description Its routing key; with `*` at the end, how it begins. */
+                routing_key?: string | null;
+                /** @description Its ordering key; those of one are listed in their order. */
+                ordering_key?: string | null;
+                /** @description Its own id. */
+                message_id?: string | null;
+                /** @description Its id, or that of one of its causes. */
+                tracking_id?: string | null;
+                /** @description The one queue that it is for. */
+                target_queue?: string | null;
+                /** @description Written then or later. */
+                created_after?: string | null;
+                /** @description Written before. */
+                created_before?: string | null;
+                /** @description Where it is. */
+                state?: components["schemas"]["MessageState"] | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The file. If it breaks off, so does the connection. */
+            200: {
+                headers: {
+                    /** @description The limit: a file of exactly so many rows may be cut. */
+                    "Outbox-Export-Limit"?: number;
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
+                    /** @description The name of the file. */
+                    "content-disposition"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/x-ndjson": string;
+                    "text/csv": string;
+                };
+            };
+            /** @description `unauthenticated`: Authentication required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid_request`: Invalid request or `filter_too_broad`: The filter would take too long */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    outbox_export_operations: {
+        parameters: {
+            query?: {
+                /** @description `csv`: a row of names, then a row for each item; `ndjson`: a JSON object on each line. */
+                format?: "csv" | "ndjson";
+                /** @description At most so many items, in rows. A file of exactly so many may be cut. */
+                limit?: number;
+                /** @description Only those that have not ended. */
+                active?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The file. If it breaks off, so does the connection. */
+            200: {
+                headers: {
+                    /** @description The limit: a file of exactly so many rows may be cut. */
+                    "Outbox-Export-Limit"?: number;
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
+                    /** @description The name of the file. */
+                    "content-disposition"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/x-ndjson": string;
+                    "text/csv": string;
+                };
+            };
+            /** @description `unauthenticated`: Authentication required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid_request`: Invalid request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
             503: {
                 headers: {
                     [name: string]: unknown;

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { age, capital, count, moment, number, plural, rate, shortMoment, size, span } from "./format";
 
 describe("format", () => {
-  it("groups digits, and tells bounds from counts", () => {
+  it("groups digits, and distinguishes bounds from counts", () => {
     expect(number(12_431)).toBe("12,431");
     expect(count({ value: 10_000, relation: "gte" })).toBe("10,000+");
     expect(count({ value: 9_800, relation: "about" })).toBe("≈ 9,800");

@@ -55,6 +55,7 @@ export const actions: Record<string, string> = {
   "session.begin": "Logged in",
   "session.end": "Logged out",
   "audit.list": "Read the audit log",
+  "export.audit": "Exported the audit log",
 };
 
 /** A count of entries as text, with the number that decides between singular and plural. */

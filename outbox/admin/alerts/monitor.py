@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 LEASE = timedelta(seconds=60)
 """How long another process waits to take over from one that died."""
 RETRIES = tuple(timedelta(seconds=each) for each in (5, 30, 120, 600, 1_800, 7_200))
-"""How long after each failed attempt a message is sent again; after the last it is given up."""
+"""How long after each failed attempt a message is sent again; after the last no more."""
 TAKEN = timedelta(minutes=2)
 """How long a message that is being sent is kept from other processes."""
 AT_ONCE = 10
 NEW_FOR = timedelta(hours=1)
-"""A group is new if nothing of it failed longer ago; an operation that ended longer ago is not told any more."""
+"""A group is new if nothing of it failed longer ago; an operation that ended longer ago is not reported any more."""
 LONGEST_ERROR = 300
 _log = logging.getLogger("outbox")
 
@@ -121,7 +121,7 @@ class Alerting:
                 return
             again = None if final or row["attempts"] > len(RETRIES) else RETRIES[row["attempts"] - 1]
             await connection.execute(self._sql["failed"], row["id"], problem, again)
-        then = "it is given up" if again is None else f"tried again in {again.total_seconds():g} s"
+        then = "for the last time" if again is None else f"tried again in {again.total_seconds():g} s"
         _log.warning("an alert could not be sent to %s, %s: %s", row["target"], then, problem)
 
     async def _is_open(self, connection: Connection, alert: Alert) -> bool:
@@ -159,8 +159,8 @@ class Alerting:
 
     async def _resolve(self, connection: Connection, holding: Sequence[int], now: datetime) -> None:
         over = await connection.fetch(self._sql["resolve"], self._rules.after, holding)
-        told = await connection.fetch(self._sql["withdraw"], [row["id"] for row in over]) if over else ()
-        heard_of = {row["alert_id"] for row in told}
+        sent = await connection.fetch(self._sql["withdraw"], [row["id"] for row in over]) if over else ()
+        heard_of = {row["alert_id"] for row in sent}
         for row in over:
             if row["id"] not in heard_of:
                 continue

@@ -36,7 +36,7 @@ class AlertDelivery(Model):
     event: Literal["fired", "resolved"]
     target: str = Field(description="The host of the webhook, and a mark of its address.")
     attempts: int
-    due_at: Moment | None = Field(description="When it is sent, or sent again; null: it was sent, or is given up.")
+    due_at: Moment | None = Field(description="When it is sent, or sent again; null: it was sent, or is not sent again.")
     sent_at: Moment | None
     last_error: str | None = Field(description="Why the last attempt failed, or why it was not sent.")
 

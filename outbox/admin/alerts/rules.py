@@ -59,7 +59,7 @@ class Webhook:
 
     @property
     def target(self) -> str:
-        """What operators see of it: the host, and a mark that tells two addresses apart. Paths of webhooks are secrets."""
+        """What operators see of it: the host, and a mark by which two addresses differ. Paths of webhooks are secrets."""
         return f"{urlsplit(self.url).hostname}#{hashlib.sha256(self.url.encode()).hexdigest()[:8]}"
 
 
@@ -201,8 +201,8 @@ def message(
 ) -> str:
     """The body of a message, in the form that the webhook takes. `facts` are those of the alert, as JSON holds them."""
     if not webhook.is_slack:
-        told = {"type": f"outbox.alert.{event}", "timestamp": facts["at"], "data": {**facts, "environment": environment}}
-        return json.dumps(told, ensure_ascii=False)
+        body = {"type": f"outbox.alert.{event}", "timestamp": facts["at"], "data": {**facts, "environment": environment}}
+        return json.dumps(body, ensure_ascii=False)
     mark = {"fired": {"error": "🔴", "warning": "🟠"}.get(str(facts["severity"]), "🔵"), "resolved": "🟢", "test": "🔔"}[event]
     where = f" [{_slack(environment)}]" if environment else ""
     text = f"{mark}{where} {'Resolved: ' if event == 'resolved' else ''}{_slack(str(facts['summary']))}"

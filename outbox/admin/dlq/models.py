@@ -426,12 +426,17 @@ def _one_or_several(value: Any) -> Any:
     return value[0] if isinstance(value, tuple) and len(value) == 1 else value
 
 
-class DeadLetterListParameters(DeadLetterFilters, Paged):
-    """What `GET /dlq` takes."""
+class DeadLetterListFilters(DeadLetterFilters):
+    """Which dead letters are listed, and in which order."""
 
     sort: Annotated[Literal["newest", "oldest"], Field(description="By the time of death, the latest first or last.")] = (
         "newest"
     )
+
+
+class DeadLetterListParameters(DeadLetterListFilters, Paged):
+    """What `GET /dlq` takes."""
+
     facets: Annotated[bool, Field(description="Whether to count by source, status, queue, exception type and routing key.")] = (
         False
     )

@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field
 from outbox.admin.access import Operator, RequestContext, Viewer, area, record, record_refused
 from outbox.admin.dlq.models import Outcome, outcome_of
 from outbox.admin.models import MOST_COUNTED, Cursor, Paged, Total, counted, cursor_page, decode_cursor, invalid_cursor
+from outbox.admin.models import Request as Parameters
 from outbox.admin.principals import Role
 from outbox.admin.problems import Code, Problem, documented
 from outbox.admin.repairs.models import (
@@ -237,10 +238,14 @@ _LARGEST = 2**63 - 2
 operations_router = area("operations")
 
 
-class OperationsParameters(Paged):
-    """What `GET /operations` takes."""
+class OperationFilters(Parameters):
+    """Which operations are listed."""
 
     active: Annotated[bool, Field(description="Only those that have not ended.")] = False
+
+
+class OperationsParameters(OperationFilters, Paged):
+    """What `GET /operations` takes."""
 
 
 class ItemsParameters(Paged):

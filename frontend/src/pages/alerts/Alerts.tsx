@@ -97,7 +97,7 @@ function Row({ of: one }: { of: Alert }) {
         <ul className={styles.deliveries}>
           {one.deliveries.map((each) => (
             <li key={`${each.event} ${each.target}`} title={each.last_error ?? undefined}>
-              {each.target}: {fateOf(each)}
+              {each.target}: {outcomeOf(each)}
             </li>
           ))}
         </ul>
@@ -106,7 +106,7 @@ function Row({ of: one }: { of: Alert }) {
   );
 }
 
-function fateOf({ sent_at, due_at, attempts, last_error }: Alert["deliveries"][number]): string {
+function outcomeOf({ sent_at, due_at, attempts, last_error }: Alert["deliveries"][number]): string {
   if (sent_at) return texts.isSent;
   if (due_at) return attempts > 0 ? texts.retries(attempts) : texts.waits;
   return `${texts.notSent}${last_error ? `: ${last_error}` : ""}`;

@@ -6,6 +6,7 @@ import { useStableList } from "~/lib/stable-list";
 import { maybe, text, useUrlState } from "~/lib/url-state";
 import * as texts from "~/texts/audit";
 import { AsOf, Button, Empty, Loaded, Loading, Page, Pager } from "~/ui";
+import { Export } from "~/ui/Export";
 import { type Filter, FilterBar } from "~/ui/filters";
 import styles from "./Audit.module.css";
 import { ACTIONS } from "./actions";
@@ -54,6 +55,7 @@ function Readable() {
           </span>
         )
       }
+      actions={<Export list="audit" filters={filters} />}
     >
       <FilterBar
         label={texts.filter}

@@ -4,6 +4,7 @@ import type { Status } from "~/api/dead-letters";
 import { useUrlState } from "~/lib/url-state";
 import * as texts from "~/texts/dead-letters";
 import { Page, SidePanel, Tabs } from "~/ui";
+import { Export } from "~/ui/Export";
 import styles from "./DeadLetters.module.css";
 import { Detail } from "./detail/Detail";
 import { FilterFields } from "./FilterFields";
@@ -32,7 +33,12 @@ function Lists({ id }: { id: string | undefined }) {
   useReturn(id);
   const groups = place.view === "groups" && id === undefined;
   return (
-    <Page title={texts.title} tab={id === undefined ? texts.title : texts.titleOf(id)} wide>
+    <Page
+      title={texts.title}
+      tab={id === undefined ? texts.title : texts.titleOf(id)}
+      wide
+      actions={<Export list="dlq" filters={{ ...filtersOf(place), sort: place.sort }} />}
+    >
       <div className={styles.page} data-open={id !== undefined || undefined}>
         <div className={styles.top}>
           <ListNotices page={list.query.data} />

@@ -7,6 +7,7 @@ import { useUrlState } from "~/lib/url-state";
 import * as texts from "~/texts/messages";
 import { publish } from "~/texts/waiting";
 import { Button, Page, SidePanel, stateStyle, Tabs } from "~/ui";
+import { Export } from "~/ui/Export";
 import { Detail } from "./detail/Detail";
 import { FilterFields } from "./FilterFields";
 import { List } from "./list/List";
@@ -14,7 +15,7 @@ import { rowOf } from "./list/Row";
 import { useList } from "./list/useList";
 import styles from "./Messages.module.css";
 import { PublishDialog } from "./PublishDialog";
-import { addressOf, PARAMETERS, STATES } from "./parameters";
+import { addressOf, listOf, PARAMETERS, STATES } from "./parameters";
 
 const ALL = "all";
 const TABS: readonly (MessageState | typeof ALL)[] = [ALL, ...STATES];
@@ -36,9 +37,12 @@ export default function Messages() {
       tab={id === undefined ? texts.title : texts.titleOf(id)}
       wide
       actions={
-        <Button icon="messages" whyNot={mayNot} onClick={() => setPublishing(true)}>
-          {publish}
-        </Button>
+        <>
+          <Export list="messages" filters={listOf(place)} />
+          <Button icon="messages" whyNot={mayNot} onClick={() => setPublishing(true)}>
+            {publish}
+          </Button>
+        </>
       }
     >
       {publishing && <PublishDialog onClose={() => setPublishing(false)} />}

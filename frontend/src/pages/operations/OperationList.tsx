@@ -7,6 +7,7 @@ import { useStableList } from "~/lib/stable-list";
 import { text, useUrlState } from "~/lib/url-state";
 import * as texts from "~/texts/operations";
 import { Ago, Button, Empty, Loaded, Page, Pager, Panel, State, Table } from "~/ui";
+import { Export } from "~/ui/Export";
 import { FailedAgain } from "./FailedAgain";
 import styles from "./OperationList.module.css";
 import { ProgressBar } from "./ProgressBar";
@@ -27,7 +28,7 @@ export function OperationList() {
     refetchInterval: ({ state }) => (state.data?.items.some(isOpen) && !rests ? EVERY : false),
   });
   return (
-    <Page title={texts.title}>
+    <Page title={texts.title} actions={<Export list="operations" />}>
       <Panel title={texts.subtitle}>
         <Loaded query={query}>
           {(page) => (
