@@ -1,11 +1,14 @@
 """`Admin`: what the routes share, opened once for each application, and the thresholds of its verdict."""
 
-from collections.abc import AsyncIterator, Callable, Iterable
+import re
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from string import Formatter
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar, cast, get_args
+from urllib.parse import quote, urlsplit
 
 from outbox.admin.principals import Role, Tokens
 from outbox.core.arguments import at_least_one, exactly_one, one_of
@@ -103,6 +106,44 @@ class Environment:
         return cls(name, known)
 
 
+_FACTS = ("message_id", "root_id", "queue", "routing_key", "trace_id")
+_TRACEPARENT = re.compile(r"[0-9a-f]{2}-(?P<trace_id>[0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(-.*)?")
+"""https://www.w3.org/TR/trace-context/#traceparent-header"""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkTemplate:
+    """An address of another system, such as `https://logs.example/?q={message_id}`, for what is known of a message."""
+
+    text: str
+
+    @classmethod
+    def parse(cls, text: str, argument: str) -> Self:
+        """Raises `ConfigurationError` for an address that is none, has a password, or names what is not known."""
+        try:
+            fields = [
+                f"{name}{spec}{conversion or ''}" for _, name, spec, conversion in Formatter().parse(text) if name is not None
+            ]
+            parts = urlsplit(text.format(**dict.fromkeys(_FACTS, "x")))
+            fits = parts.scheme in ("http", "https") and bool(parts.hostname) and "@" not in parts.netloc
+        except (ValueError, KeyError, IndexError, AttributeError):
+            fits, fields = False, []
+        if not fits or not fields or not set(fields) <= set(_FACTS):
+            raise ConfigurationError(
+                f"{argument} is an address https://… without a password, with one or more of "
+                f"{', '.join(f'{{{name}}}' for name in _FACTS)}, as in https://logs.example/?q={{message_id}}"
+            )
+        return cls(text)
+
+    def filled(self, facts: Mapping[str, str | None]) -> str | None:
+        """The address for these facts; None if one that it names is missing."""
+        given = {name: quote(value, safe="") for name, value in facts.items() if value}
+        try:
+            return self.text.format(**given)
+        except KeyError:
+            return None
+
+
 class Admin:
     """Sees and repairs everything next to one outbox table, for the routes of `admin_router`.
 
@@ -117,8 +158,9 @@ class Admin:
     `GET /events` in each process, at most `streams_per_principal` of them as one principal, of whom at most
     `reads_per_principal` requests that read are answered at a time. `masking` says what is hidden; the texts of errors, masked,
     are shown from the role `error_text` on. `thresholds` say from when on the verdict calls something late. `alerts` says which
-    alerts are sent where; an `Alerting` sends them. To be entered before requests come: `async with admin: …`, in the
-    application's lifespan.
+    alerts are sent where; an `Alerting` sends them. `log_url` and `trace_url` are addresses of other systems for a message,
+    with `{message_id}`, `{root_id}`, `{queue}`, `{routing_key}` or `{trace_id}`, as in `https://logs.example/?q={message_id}`.
+    To be entered before requests come: `async with admin: …`, in the application's lifespan.
     """
 
     def __init__(
@@ -144,6 +186,8 @@ class Admin:
         history: bool = True,
         thresholds: HealthThresholds | None = None,
         alerts: "AlertRules | None" = None,
+        log_url: str | None = None,
+        trace_url: str | None = None,
     ) -> None:
         exactly_one(db_engine_url=db_engine_url, db_pool=db_pool)
         if session_lifetime <= timedelta(0):
@@ -165,6 +209,8 @@ class Admin:
         self.masking = masking or Masking()
         self.thresholds = thresholds or HealthThresholds()
         self.alerts = alerts
+        self._log_url = None if log_url is None else LinkTemplate.parse(log_url, "log_url")
+        self._trace_url = None if trace_url is None else LinkTemplate.parse(trace_url, "trace_url")
         self.error_text = Role(one_of("error_text", error_text, list(Role)))
         self._url = None if db_engine_url is None else postgres_url(db_engine_url)
         self._given_pool = db_pool
@@ -217,6 +263,13 @@ class Admin:
         pool = await open_pool(self._url or "", size=size, application_name="outbox admin")
         stack.push_async_callback(close_pool, pool)
         return pool
+
+    def external(self, headers: Any, **facts: str | None) -> dict[str, str | None]:
+        """Where other systems show a message: the fields `log_url` and `trace_url`, null where something is not known."""
+        traced = _TRACEPARENT.fullmatch(str(headers.get("traceparent"))) if isinstance(headers, Mapping) else None
+        known = {**facts, "trace_id": traced and traced["trace_id"]}
+        templates = {"log_url": self._log_url, "trace_url": self._trace_url}
+        return {name: None if template is None else template.filled(known) for name, template in templates.items()}
 
     @property
     def dead_letters(self) -> DeadLetters:

@@ -13,10 +13,11 @@ from outbox.admin.access import Viewer, area, record, require_reveal
 from outbox.admin.admin import Admin
 from outbox.admin.brokers import BrokerKind, BrokerView, declared
 from outbox.admin.dlq.models import FailureResponse
-from outbox.admin.messages import in_words, payload_of, searching
+from outbox.admin.messages import headers_of, in_words, payload_of, searching
 from outbox.admin.models import (
     MOST_COUNTED,
     Error,
+    ExternalLinks,
     Model,
     Moment,
     Page,
@@ -116,6 +117,7 @@ class DeliveryDetail(DeliverySummary):
     """One message in a queue with all its details, and the reason why it is not handled yet."""
 
     tracking_ids: list[str]
+    external: ExternalLinks
     headers: dict[str, Any] | None
     body: str | None = Field(
         description="The body as text, masked unless it was asked to be revealed; null for what is no text."
@@ -343,6 +345,15 @@ async def show_delivery(
         **line_of(row, masking),
         **payload_of(row, masking, reveal=reveal),
         tracking_ids=list(ids_of(row["tracking_ids"])),
+        external=ExternalLinks(
+            **context.admin.external(
+                headers_of(row),
+                message_id=row["message_id"],
+                root_id=row["root_id"],
+                queue=row["queue"],
+                routing_key=row["routing_key"],
+            )
+        ),
         failures=[
             FailureResponse(
                 failed_at=failed.at,

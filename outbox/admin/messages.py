@@ -21,6 +21,7 @@ from outbox.admin.backlog import BacklogView, Counted, StateCounts, counted_stat
 from outbox.admin.models import (
     MOST_COUNTED,
     Error,
+    ExternalLinks,
     Instant,
     Model,
     Moment,
@@ -299,6 +300,7 @@ class Message(MessageSummary):
 
     version: int = Field(description="Changes with the routing key, the body and the headers; an edit names it.")
     tracking_ids: list[str]
+    external: ExternalLinks
     expiration_seconds: float | None = Field(description="How long it may take, from the first sending on.")
     headers: dict[str, Any] | None
     body: str | None = Field(
@@ -343,6 +345,15 @@ async def read(admin: Admin, connection: Connection, row_id: int, masking: Maski
         **payload_of(row, masking, reveal=reveal),
         version=version_of(row),
         tracking_ids=list(ids_of(row["tracking_ids"])),
+        external=ExternalLinks(
+            **admin.external(
+                headers_of(row),
+                message_id=row["message_id"],
+                root_id=row["root_id"],
+                queue=row["target_queue"],
+                routing_key=row["routing_key"],
+            )
+        ),
         expiration_seconds=row["expires_in"],
         reason=reason_of(row, around),
         hint=hint_of(row, around),
@@ -385,15 +396,20 @@ async def _surroundings(admin: Admin, connection: Connection, listing: MessageLi
     )
 
 
+def headers_of(row: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The application's headers; None without any, or what is no JSON object: a producer in any language wrote them."""
+    try:
+        headers = json.loads(row["headers"] or "null")
+    except (ValueError, RecursionError):
+        return None
+    return headers if isinstance(headers, dict) else None
+
+
 def payload_of(row: Mapping[str, Any], masking: Masking, *, reveal: bool) -> dict[str, Any]:
     """The fields of a body and its headers: masked, or as they are."""
     body: bytes = row["body"]
     content_type = row["content_type"]
-    try:  # as a producer in any language may have written them
-        headers = json.loads(row["headers"] or "null")
-    except (ValueError, RecursionError):
-        headers = None
-    headers = headers if isinstance(headers, dict) else None
+    headers = headers_of(row)
     if reveal:
         try:
             return {"body": body.decode(), "body_base64": None, "headers": headers, "masked": False}

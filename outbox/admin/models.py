@@ -76,6 +76,13 @@ class Error(Model):
     traceback: str | None = Field(default=None, description="Null where the answer leaves it out.")
 
 
+class ExternalLinks(Model):
+    """Where other systems show a message, as configured. Null: not configured, or something that it names is not known."""
+
+    log_url: str | None
+    trace_url: str | None
+
+
 class Total(Model):
     """How many there are in all."""
 

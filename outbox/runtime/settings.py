@@ -403,6 +403,15 @@ class Settings(BaseModel):
         "`staging:amber`. Colours are `red`, `amber`, `green`, `blue` and `grey`.",
         unset="no name",
     )
+    log_url: str | None = _admin(
+        None,
+        "Where your logs of a message are, as `https://logs.example/?q={message_id}`; also `{root_id}`, `{queue}`, "
+        "`{routing_key}` and `{trace_id}`, which is that of the message's header `traceparent`.",
+        unset="no links",
+    )
+    trace_url: str | None = _admin(
+        None, "Where the trace of a message is, as `https://traces.example/trace/{trace_id}`.", unset="no links"
+    )
     admin_read_only: bool = _admin(False, "Refuse all changes through the admin, for every role.")
     admin_session_lifetime: Retention = _admin(timedelta(hours=12), "How long a browser session of the admin is valid.")
     admin_body_limit: int = _admin(

@@ -8,7 +8,6 @@ import json
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -30,9 +29,8 @@ from outbox.postgres.pool import open_pool
 from tests.admin.support import client_of, serving
 from tests.dead_letters.deaths import FAILURE, TABLE, dead
 from tests.support import eventually
+from tests.support.webhooks import KEY, SECRET, Receiver, receiving
 
-KEY = os.urandom(24)
-SECRET = f"whsec_{base64.b64encode(KEY).decode()}"
 AT_ONCE = timedelta(0)
 NOW = timedelta(0)
 
@@ -55,39 +53,10 @@ async def connection(database: str) -> AsyncIterator[asyncpg.Connection]:
     await connection.close()
 
 
-@dataclass
-class Receiver:
-    """A webhook that keeps what it was sent, and answers as it is made to."""
-
-    url: str = ""
-    status: int = 204
-    requests: list[tuple[dict[str, str], bytes]] = field(default_factory=list)
-    holds: asyncio.Event | None = None
-
-    @property
-    def bodies(self) -> list[dict[str, Any]]:
-        """The bodies, parsed."""
-        return [json.loads(body) for _, body in self.requests]
-
-    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One request of each connection."""
-        head = (await reader.readuntil(b"\r\n\r\n")).decode()
-        headers = dict(line.lower().split(": ", 1) for line in head.splitlines()[1:] if ": " in line)
-        body = await reader.readexactly(int(headers.get("content-length", "0")))
-        sent = dict(line.split(": ", 1) for line in head.splitlines()[1:] if ": " in line)
-        self.requests.append(({name.lower(): value for name, value in sent.items()}, body))
-        if self.holds is not None:
-            await self.holds.wait()
-        writer.write(f"HTTP/1.1 {self.status} -\r\nlocation: http://127.0.0.1:9/\r\nconnection: close\r\n\r\n".encode())
-        writer.close()
-
-
 @pytest.fixture
 async def receiver() -> AsyncIterator[Receiver]:
-    receiver = Receiver()
-    async with await asyncio.start_server(receiver.answer, "127.0.0.1", 0) as server:
-        receiver.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/hooks/T0/secret-path"
-        yield receiver
+    async with receiving() as webhook:
+        yield webhook
 
 
 def rules(receiver: Receiver, **more: Any) -> AlertRules:

@@ -20,7 +20,7 @@ from outbox.admin.verdict import routes as verdict
 from outbox.cli import main as cli
 from outbox.postgres.pool import Pool, open_pool
 from outbox.postgres.queries import BellName
-from tests.admin.rows import BODY, insert, insert_each
+from tests.admin.rows import BODY, deliver, insert, insert_each
 from tests.admin.support import MakeClient, client_of, serving
 from tests.support import eventually
 
@@ -307,26 +307,6 @@ async def test_an_edit_fits_the_schema_of_whoever_will_read_it(
 
 
 # --- queues of the database ------------------------------------------------------------------------------------------------
-
-
-async def deliver(connection: asyncpg.Connection, queue: str = "mail", **columns: Any) -> str:
-    """A delivery, due now. Times are intervals from now."""
-    values = {"available_at": "-1 second", "attempt": 1, "ordering_key": None, "failures": None, "message_id": "m", **columns}
-    found = await connection.fetchval(
-        "insert into outbox_delivery (exchange, queue, message_id, routing_key, body, content_type, tracking_ids, attempt, "
-        "available_at, ordering_key, failures, lease_token, leased_until) select 'outbox', $1, $2, 'order.placed', $3, "
-        "'application/json', jsonb_build_array($2::text), $4, now() + $5::text::interval, $6, $7::text::jsonb, "
-        "case when $8 then gen_random_uuid() end, case when $8 then now() + interval '1 minute' end returning id",
-        queue,
-        values["message_id"],
-        BODY,
-        values["attempt"],
-        values["available_at"],
-        values["ordering_key"],
-        values["failures"],
-        values.get("leased", False),
-    )
-    return str(found)
 
 
 FAILED = (

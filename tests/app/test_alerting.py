@@ -1,17 +1,22 @@
 """The service sends alerts that its settings ask for, and refuses settings that make no sense."""
 
 import json
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from app.settings import read_settings
 from outbox.errors import ConfigurationError
-from tests.admin.test_alerts import SECRET, Receiver, receiver
 from tests.app.support import service
 from tests.support import eventually
+from tests.support.webhooks import SECRET, Receiver, receiving
 
-__all__ = ["receiver"]
+
+@pytest.fixture
+async def receiver() -> AsyncIterator[Receiver]:
+    async with receiving() as webhook:
+        yield webhook
 
 
 async def test_the_service_sends_what_is_wrong_and_a_test_message(

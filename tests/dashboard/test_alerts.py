@@ -8,10 +8,10 @@ import pytest
 from playwright.async_api import expect
 
 from outbox.admin import Role
-from tests.admin.test_alerts import SECRET
 from tests.dashboard.axe import assert_accessible
 from tests.dashboard.failing import announced, failed
 from tests.dashboard.stage import NewStage, Stage, Visit
+from tests.support.webhooks import SECRET
 
 
 class Webhook(BaseHTTPRequestHandler):

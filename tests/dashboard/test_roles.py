@@ -7,7 +7,8 @@ import pytest
 from playwright.async_api import Locator, Page, expect
 
 from outbox.admin import Role
-from tests.dashboard.failing import detail, failed
+from tests.dashboard.axe import assert_accessible
+from tests.dashboard.failing import announced, detail, failed
 from tests.dashboard.stage import NewStage, Stage, Visit
 
 VIEWER = "You have the role viewer"
@@ -90,3 +91,18 @@ async def _is_off(page: Page, button: Locator, why: str) -> None:
     await expect(page.get_by_text(why).locator("visible=true").first).to_be_visible()
     await button.press("Enter")
     await expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+async def test_administrators_see_tokens_and_sessions_and_end_one(stage: Stage, visit: Visit) -> None:
+    other = await visit("", Role.VIEWER)
+    page = await visit("settings")
+    await expect(page.get_by_role("region", name="Configured tokens")).to_contain_text("olga")
+    sessions = page.get_by_role("region", name="Open sessions")
+    await assert_accessible(page)
+    await sessions.get_by_role("button", name="End session of vera").first.click()
+    await page.get_by_role("dialog").get_by_role("button", name="End session").click()
+    await announced(page, "Session of vera ended.")
+    await other.reload()
+    await expect(other.get_by_role("heading", name="Log in")).to_be_visible()
+    await page.goto(f"{stage.ui}settings")
+    await expect(page.get_by_role("heading", name="Sessions", exact=True)).to_be_visible()

@@ -2340,6 +2340,7 @@ export interface components {
             error: components["schemas"]["Error"];
             /** Exchange */
             exchange: string;
+            external: components["schemas"]["ExternalLinks"];
             /**
              * Failed At
              * Format: date-time
@@ -2640,6 +2641,7 @@ export interface components {
             exchange: string;
             /** Expires At */
             expires_at: string | null;
+            external: components["schemas"]["ExternalLinks"];
             /**
              * Failures
              * @description Its failed attempts so far: the first, and the latest.
@@ -3060,6 +3062,16 @@ export interface components {
             type: string;
         };
         /**
+         * ExternalLinks
+         * @description Where other systems show a message, as configured. Null: not configured, or something that it names is not known.
+         */
+        ExternalLinks: {
+            /** Log Url */
+            log_url: string | null;
+            /** Trace Url */
+            trace_url: string | null;
+        };
+        /**
          * Facet
          * @description How many have one value.
          */
@@ -3425,6 +3437,7 @@ export interface components {
              * @description How long it may take, from the first sending on.
              */
             expiration_seconds: number | null;
+            external: components["schemas"]["ExternalLinks"];
             /** Failed At */
             failed_at: string | null;
             /** Headers */

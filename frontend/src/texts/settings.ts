@@ -34,3 +34,22 @@ export const readOnly = "This installation is read-only for all roles.";
 export const mayView = (masked: boolean) => `View everything${masked ? ", with secrets masked" : ""}`;
 export const allowed = "allowed";
 export const denied = "not allowed";
+
+// Access, for administrators
+export const tokens = "Tokens";
+export const tokensTable = "Configured tokens";
+export const noTokens = "No tokens are configured: your application authenticates.";
+export const validUntil = "Valid until";
+export const unlimited = "removed";
+export const expired = "expired";
+export const sessions = "Sessions";
+export const sessionsTable = "Open sessions";
+export const noSessions = "No sessions are open.";
+export const loggedIn = "Logged in";
+export const action = "Action";
+export const endSession = "End session";
+export const of = (name: string) => `of ${name}`;
+export const endSessionOf = (name: string) => `End the session of ${name}?`;
+export const endSessionHint =
+  "The browser is logged out everywhere. The token can still log in; to prevent that, remove it from the configuration.";
+export const sessionEnded = (name: string) => `Session of ${name} ended.`;

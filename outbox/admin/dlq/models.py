@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, GetJsonS
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from outbox.admin.models import Error, Instant, Model, Moment, Page, Paged, Request, ShapedAs, Text
+from outbox.admin.models import Error, ExternalLinks, Instant, Model, Moment, Page, Paged, Request, ShapedAs, Text
 from outbox.dead_letters import Action, DeadLetter, DeadLetterFilter, DeadLetterStatus, GroupBy, ItemOutcome, Source
 from outbox.dead_letters.reader import GroupMark, GroupStatus, RequeueOutcome
 from outbox.masking import HIDDEN, READ_LIMIT, Body, Masking, readable
@@ -285,6 +285,7 @@ class DeadLetterLinks(BaseModel):
 class DeadLetterResponse(DeadLetterSummary):
     """One dead letter with all its details."""
 
+    external: ExternalLinks
     tracking_ids: list[str] = Field(description="The chain that led to it, from its first message to itself.")
     body: Content
     headers: dict[str, Any]

@@ -36,6 +36,7 @@ from outbox.admin.models import (
     MOST_COUNTED,
     Cursor,
     Error,
+    ExternalLinks,
     Request,
     Total,
     counted,
@@ -284,7 +285,7 @@ async def show(
     async with context.admin.reading("reading what became of a dead letter") as connection:
         requeues = await letters.history.requeues(connection, found.letter.message_id)
         operations = await letters.history.operations(connection, letter_id)
-    return _to_detail(found, requeues, operations, context.masking, revealed=wanted.reveal)
+    return _to_detail(context.admin, found, requeues, operations, context.masking, revealed=wanted.reveal)
 
 
 @router.get(
@@ -326,7 +327,13 @@ async def _write_down(context: RequestContext, action: str, id_: str) -> None:
 
 
 def _to_detail(
-    found: DeadLetterDetail, requeues: Sequence[Requeue], operations: Sequence[OperationOn], masking: Masking, *, revealed: bool
+    admin: Admin,
+    found: DeadLetterDetail,
+    requeues: Sequence[Requeue],
+    operations: Sequence[OperationOn],
+    masking: Masking,
+    *,
+    revealed: bool,
 ) -> DeadLetterResponse:
     letter = found.letter
     masking = masking.of_message(found.body, found.headers, found.properties)
@@ -341,6 +348,15 @@ def _to_detail(
         links["operation"] = f"operations/{busy}"
     return DeadLetterResponse(
         **values(letter, masking) | {"error": _error(found.failure, mask)},
+        external=ExternalLinks(
+            **admin.external(
+                found.headers,
+                message_id=letter.message_id,
+                root_id=letter.tracking_ids[0] if letter.tracking_ids else letter.message_id,
+                queue=letter.queue,
+                routing_key=letter.routing_key,
+            )
+        ),
         tracking_ids=list(letter.tracking_ids),
         body=content(Body(found.body, letter.content_type, letter.size), mask),
         headers=_mapping(found.headers, mask),

@@ -5,6 +5,7 @@ import { moment } from "~/lib/format";
 import { type Preferences, prefer, usePreferences } from "~/lib/preferences";
 import * as texts from "~/texts/settings";
 import { Ago, Badge, Facts, Loaded, Page, Panel, Switch, useLiveStatus } from "~/ui";
+import { AccessList } from "./Access";
 import { ChoiceGroup } from "./ChoiceGroup";
 import styles from "./Settings.module.css";
 
@@ -25,6 +26,7 @@ const DENSITIES = [
 /** What this browser shows and how, and who is looking. */
 export default function Settings() {
   const chosen = usePreferences();
+  const { data } = useQuery(session);
   return (
     <Page title={texts.title}>
       <Panel title={texts.display} aside={texts.keptHere}>
@@ -52,6 +54,7 @@ export default function Settings() {
       </Panel>
       <Live live={chosen.live} />
       <Who />
+      {data?.role === "admin" && <AccessList />}
     </Page>
   );
 }

@@ -3,7 +3,9 @@ import { Link } from "wouter";
 import { chainAddress } from "~/api/chains";
 import type { DeadLetter, useReveal } from "~/api/dead-letter";
 import * as texts from "~/texts/dead-letters";
+import { external } from "~/texts/external";
 import { Ago, CopyButton, Facts, Moment } from "~/ui";
+import { External, hasLinks } from "~/ui/External";
 import { Payload } from "~/ui/payload";
 import { Editions } from "./Editions";
 import { Headers } from "./Headers";
@@ -80,6 +82,7 @@ function About({ letter }: { letter: DeadLetter }) {
             {texts.showSimilar}
           </Link>,
         ],
+        [external, hasLinks(letter.external) && <External key="external" of={letter.external} />],
         [texts.orderingKey, letter.ordering_key],
         [texts.worker, letter.worker],
         [texts.serviceVersion, letter.service_version],

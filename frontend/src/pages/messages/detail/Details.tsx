@@ -3,8 +3,10 @@ import { Link } from "wouter";
 import { chainAddress } from "~/api/chains";
 import type { Message, MessageState } from "~/api/messages";
 import { number } from "~/lib/format";
+import { external } from "~/texts/external";
 import * as texts from "~/texts/messages";
 import { CopyButton, Facts, Moment, Span } from "~/ui";
+import { External, hasLinks } from "~/ui/External";
 import styles from "./Detail.module.css";
 
 /** Where the time that it is due is its own, and lies ahead or matters still. */
@@ -22,6 +24,7 @@ export function Details({ message }: { message: Message }) {
         of={[
           [texts.messageId, id],
           [texts.chain, chain],
+          [external, hasLinks(message.external) && <External key="external" of={message.external} />],
           [texts.orderingKey, ordering_key !== null && <Narrowed by="ordering_key" value={ordering_key} />],
           [texts.targetQueue, target_queue !== null && <Narrowed by="target_queue" value={target_queue} />],
           [texts.deduplicationKey, dedup_key !== null && <Id of={dedup_key} />],

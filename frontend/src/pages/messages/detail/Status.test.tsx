@@ -39,6 +39,7 @@ const MESSAGE: Message = {
   body: null,
   body_base64: null,
   masked: true,
+  external: { log_url: null, trace_url: null },
 };
 
 function unroutable() {

@@ -1,0 +1,5 @@
+// Links to other systems.
+
+export const external = "Elsewhere";
+export const logs = "Logs";
+export const trace = "Trace";

@@ -1,0 +1,73 @@
+"""Messages lead to their logs and traces in other systems, by templates."""
+
+from collections.abc import AsyncIterator
+
+import asyncpg
+import pytest
+
+from outbox.admin import Admin, Role
+from outbox.admin.admin import LinkTemplate
+from outbox.errors import ConfigurationError
+from outbox.postgres.archive import PostgresArchive
+from outbox.postgres.pool import open_pool
+from tests.admin.rows import deliver, insert
+from tests.admin.support import client_of, serving
+from tests.dead_letters.deaths import TABLE, dead
+
+TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
+TRACED = {"traceparent": f"00-{TRACE}-00f067aa0ba902b7-01"}
+LOGS, TRACES = "https://logs.example/?q={message_id}&r={root_id}&k={routing_key}", "https://traces.example/{trace_id}"
+
+
+@pytest.fixture
+async def connection(database: str) -> AsyncIterator[asyncpg.Connection]:
+    connection = await asyncpg.connect(database)
+    yield connection
+    await connection.close()
+
+
+async def test_details_lead_to_logs_and_traces(database: str, connection: asyncpg.Connection) -> None:
+    pool = await open_pool(database, size=1, application_name="tests")
+    await PostgresArchive(pool, TABLE).record([dead("m/1&x", headers=TRACED), dead("plain")])
+    await pool.close()
+    await insert(connection, tracking_ids='["root", "own"]', headers='{"traceparent": "garbage"}')
+    delivery = await deliver(connection, message_id="d")
+    admin = Admin(database, broker=database, log_url=LOGS, trace_url=TRACES)
+    async with serving(admin) as app, client_of(app, Role.VIEWER) as client:
+        items = {item["message_id"]: item["id"] for item in (await client.get("/dlq")).json()["items"]}
+        traced, plain = [(await client.get(f"/dlq/{items[name]}")).json()["external"] for name in ("m/1&x", "plain")]
+        assert traced == {
+            "log_url": "https://logs.example/?q=m%2F1%26x&r=m%2F1%26x&k=order.placed",
+            "trace_url": f"https://traces.example/{TRACE}",
+        }
+        assert plain["trace_url"] is None
+        [message] = (await client.get("/messages")).json()["items"]
+        found = (await client.get(f"/messages/{message['id']}")).json()["external"]
+        assert (found["log_url"] or "").startswith("https://logs.example/?q=own&r=root&k=")
+        assert found["trace_url"] is None
+        assert (
+            (await client.get(f"/deliveries/{delivery}")).json()["external"]["log_url"].startswith("https://logs.example/?q=d")
+        )
+    async with serving(Admin(database)) as app, client_of(app, Role.VIEWER) as client:
+        assert (await client.get(f"/dlq/{items['plain']}")).json()["external"] == {"log_url": None, "trace_url": None}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "https://logs.example/",
+        "https://logs.example/{colour}",
+        "https://logs.example/{message_id.real}",
+        "https://logs.example/{message_id!r}",
+        "https://logs.example/{message_id:>9}",
+        "https://logs.example/{}",
+        "https://logs.example/{message_id",
+        "javascript:alert({message_id})",
+        "https://ada:geheim@logs.example/{message_id}",
+        "logs.example/{message_id}",
+    ],
+)
+def test_a_template_that_makes_no_sense_is_refused_and_not_repeated(wrong: str) -> None:
+    with pytest.raises(ConfigurationError, match="log_url is an address https://") as raised:
+        LinkTemplate.parse(wrong, "log_url")
+    assert "geheim" not in str(raised.value)
