@@ -20,7 +20,7 @@ from outbox.admin import Admin, Role, topology
 from outbox.admin import cache as remembered
 from outbox.admin.alerts import Alerting, AlertRules
 from outbox.admin.alerts import monitor as alerting
-from outbox.admin.alerts.rules import QuietTime
+from outbox.admin.alerts.rules import QuietTime, path_of
 from outbox.admin.verdict import routes as verdict
 from outbox.core.outcome import Failure
 from outbox.errors import ConfigurationError
@@ -321,6 +321,17 @@ async def test_one_process_works_and_another_takes_over(database: str, receiver:
 
 async def _count(receiver: Receiver, count: int) -> bool:
     return len(receiver.requests) == count
+
+
+def test_an_alert_leads_to_what_it_is_about() -> None:
+    for code, kind, subject, path in (
+        ("queue_late", "queue", "a b", "/queues?name=a+b"),
+        ("messages_held", "outbox", "", "/messages?state=held"),
+        ("no_relay", "relay", "", "/components"),
+        ("unroutable", "exchange", "outbox", "/topology"),
+        ("operation_ended", "operation", "7", "/operations/7"),
+    ):
+        assert path_of(code, kind, subject) == path
 
 
 def asked(make: Callable[[], AlertRules]) -> str:

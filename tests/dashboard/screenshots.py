@@ -3,9 +3,11 @@
 import asyncio
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +38,8 @@ async def main() -> None:
     with (
         session_folder() as folder,
         private_postgres(folder / "postgres") as server,
-        _service(folder, server.url, str(entry)) as url,
+        _webhook() as webhook,
+        _service(folder, server.url, str(entry), webhook) as url,
     ):
         demo = [sys.executable, "-m", "outbox.cli", "demo", "--url", url, *DEMO]
         print("placing orders for 100 seconds …")
@@ -57,14 +60,39 @@ async def main() -> None:
                 await page.context.close()
 
 
+class _Takes(BaseHTTPRequestHandler):
+    """A webhook that takes everything."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, *arguments: object) -> None:
+        """Says nothing."""
+
+
 @contextmanager
-def _service(folder: Path, database_url: str, entry: str) -> Iterator[str]:
+def _webhook() -> Iterator[str]:
+    with HTTPServer(("127.0.0.1", 0), _Takes) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://localhost:{server.server_port}/"
+        server.shutdown()
+
+
+@contextmanager
+def _service(folder: Path, database_url: str, entry: str, webhook: str) -> Iterator[str]:
     port = free_port()
     settings = {
         "OUTBOX_DATABASE_URL": database_url,
         "OUTBOX_HTTP_PORT": str(port),
         "OUTBOX_ADMIN_TOKENS": entry,
         "OUTBOX_EXAMPLE": "true",
+        "OUTBOX_SERVICE_VERSION": "2026.11.2",
+        "OUTBOX_ENVIRONMENT": "staging:amber",
+        "OUTBOX_ALERT_WEBHOOKS": webhook,
+        "OUTBOX_ALERT_SECRET": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+        "OUTBOX_ALERT_QUIET": "22:00-07:00 Europe/Berlin",
     }
     with running(["-m", "app"], folder, settings) as process:
         process.says("Ctrl-C ends everything", timeout=120)
@@ -111,12 +139,14 @@ async def _arranged(client: httpx.AsyncClient) -> dict[str, str]:
         "messages": "messages",
         "dead-letters": "dead-letters?view=messages",
         "dead-letter-groups": "dead-letters",
+        "dead-letter-group": f"dead-letters/groups/{group['id']}",
         "dead-letter": f"dead-letters/{letters[-1]['id']}",
         "operation": f"operations/{operation}",
         "chain-tree": f"chains/{chain}?view=tree",
         "chain-waterfall": f"chains/{chain}?view=waterfall",
         "components": "components",
         "topology": "topology",
+        "alerts": "alerts",
         "audit": "audit",
         "settings": "settings",
     }

@@ -1,5 +1,5 @@
 import * as texts from "~/texts/ui";
-import { announce } from "./announcements";
+import { announce } from "./announce";
 import { Button, IconButton } from "./Button";
 
 /** Copies a text, and says so. */

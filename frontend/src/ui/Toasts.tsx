@@ -2,7 +2,7 @@ import { Toast } from "@base-ui/react/toast";
 import { useEffect } from "react";
 import { Link } from "wouter";
 import * as texts from "~/texts/ui";
-import { announced } from "./announcements";
+import { announced } from "./announce";
 import styles from "./announcements.module.css";
 import { IconButton } from "./Button";
 import { Icon } from "./icons";

@@ -1,7 +1,8 @@
 import { act, render, screen, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { Announcements, announce } from "./announcements";
+import { announce } from "./announce";
+import { Announcements } from "./announcements";
 
 let now = Date.now();
 beforeEach(() => {
@@ -16,7 +17,7 @@ function shown(text: string): number {
 }
 
 /** The place of announcements, when what shows them has been loaded. */
-async function shownPlace(): Promise<void> {
+async function shownPlace() {
   render(<Announcements />);
   await act(async () => void (await import("./Toasts")));
 }

@@ -1,7 +1,8 @@
 // What pages are made of.
 
 export { AsOf, useLiveStatus } from "./AsOf";
-export { Announcements, announce } from "./announcements";
+export { announce } from "./announce";
+export { Announcements } from "./announcements";
 export { Badge, type Tone } from "./Badge";
 export { Button, type ButtonProps, IconButton } from "./Button";
 export { CopyButton, copy } from "./Copy";

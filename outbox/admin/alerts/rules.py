@@ -232,5 +232,5 @@ def path_of(code: str, kind: str, subject: str) -> str:
     if code == "operation_ended":
         return f"/operations/{subject}"
     if kind == "queue" and subject:
-        return f"/queues?{urlencode({'queue': subject})}"
+        return f"/queues?{urlencode({'name': subject})}"
     return "/components" if code == "paused" or kind in _PROCESSES else "/topology"

@@ -53,15 +53,17 @@ export default function Alerts() {
                   {settings ? texts.noneHint : texts.notConfiguredHint}
                 </Empty>
               ) : (
-                <Table
-                  folds
-                  label={texts.table}
-                  head={[texts.alert, texts.severity, texts.sent, texts.over, texts.webhooks]}
-                >
-                  {items.map((one) => (
-                    <Row key={one.id} of={one} />
-                  ))}
-                </Table>
+                <Panel title={texts.title} flush>
+                  <Table
+                    folds
+                    label={texts.table}
+                    head={[texts.alert, texts.severity, texts.sent, texts.over, texts.webhooks]}
+                  >
+                    {items.map((one) => (
+                      <Row key={one.id} of={one} />
+                    ))}
+                  </Table>
+                </Panel>
               )}
               <Pager
                 shown={items.length}
@@ -89,10 +91,12 @@ function Row({ of: one }: { of: Alert }) {
       <td role="cell">
         <Badge tone={TONES[one.severity]}>{one.severity}</Badge>
       </td>
-      <td role="cell">
+      <td role="cell" className={styles.when}>
         <Ago at={one.fired_at} />
       </td>
-      <td role="cell">{one.resolved_at ? <Ago at={one.resolved_at} /> : texts.isOpen}</td>
+      <td role="cell" className={styles.when}>
+        {one.resolved_at ? <Ago at={one.resolved_at} /> : texts.isOpen}
+      </td>
       <td role="cell">
         <ul className={styles.deliveries}>
           {one.deliveries.map((each) => (

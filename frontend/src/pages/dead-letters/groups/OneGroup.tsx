@@ -8,6 +8,7 @@ import { failureOf } from "~/api/problems";
 import { useWhyNot } from "~/api/session";
 import { number } from "~/lib/format";
 import { useShortcuts } from "~/lib/keyboard";
+import { queueAddress } from "~/lib/url-state";
 import { RepairDialog } from "~/pages/repairs";
 import * as texts from "~/texts/dead-letters";
 import { Ago, Button, Empty, Facts, Loaded, Loading, Page, Panel, State, Table } from "~/ui";
@@ -73,7 +74,7 @@ function Parts({ group }: { group: Group }) {
               [
                 texts.queue,
                 group.queue ? (
-                  <Link key="queue" href={`/queues?${new URLSearchParams({ queue: group.queue })}`}>
+                  <Link key="queue" href={queueAddress(group.queue)}>
                     {group.queue}
                   </Link>
                 ) : (
