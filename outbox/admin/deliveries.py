@@ -31,6 +31,7 @@ from outbox.admin.models import (
 )
 from outbox.admin.problems import Code, Problem, documented
 from outbox.admin.queues import QueueConsumer, QueueSummary, QueuesView
+from outbox.admin.store import LARGEST_SEARCHED, SEARCHED
 from outbox.chains.traces import ids_of, moment
 from outbox.core.failures import decode_failures
 from outbox.masking import Masking, preview, sized
@@ -159,6 +160,11 @@ class Deliveries:
         """The whole row."""
         row = await connection.fetchrow(self._sql["delivery"], id_)
         return None if row is None else dict(row)
+
+    async def containing(self, connection: Connection, text: str, *, most: int) -> Sequence[int]:
+        """Deliveries whose body contains `text`, the newest first: of the newest `SEARCHED` with small bodies."""
+        rows = await connection.fetch(self._sql["deliveries_containing"], text.encode(), SEARCHED, LARGEST_SEARCHED, most)
+        return [row["id"] for row in rows]
 
     async def ahead(self, connection: Connection, id_: int) -> int:
         """How many are due before it, one more than `MOST_COUNTED` at most."""

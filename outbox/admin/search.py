@@ -1,8 +1,8 @@
 """`GET /search`: whatever an operator has, wherever it is: an id, a number, a queue, a routing key, the words of an error."""
 
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import Annotated, Literal
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from typing import Annotated, Any, Literal, Protocol
 
 import asyncpg
 from fastapi import Query
@@ -18,10 +18,14 @@ from outbox.admin.store import MessageListing
 from outbox.chains import chain
 from outbox.dead_letters import DeadLetterFilter
 from outbox.errors import OutboxError
+from outbox.masking import Body, readable
+from outbox.postgres.pool import Connection
 from outbox.reporting.components import recent_components
 
 LONGEST = 300
 """Most characters that are searched for."""
+SHORTEST_VALUE = 3
+"""Characters of the shortest text that is searched for in bodies."""
 _NUMBER = re.compile(r"(outbox-)?([0-9]{1,18})", re.ASCII)
 
 Kind = Literal["message", "delivery", "dead_letter", "chain", "queue", "routing_key", "component"]
@@ -61,8 +65,9 @@ async def find(context: Viewer, parameters: Annotated[SearchParameters, Query()]
     """Searches everything by one text: numbers of messages, deliveries and dead letters; ids of messages and chains; parts of
     the names of queues, handlers, routing keys and components; words of dead letters, as `GET /dlq?q=` does.
 
-    Ids are looked for in the outbox, in queues of the database, in the history and among dead letters. A kind that takes too
-    long is named in `incomplete`.
+    Ids are looked for in the outbox, in queues of the database, in the history and among dead letters. Values in bodies, such
+    as the number of an order, are found among dead letters, and in the newest 5,000 messages of the outbox and of queues of the
+    database with bodies up to 16 KiB; what is masked is not found. A kind that takes too long is named in `incomplete`.
     """
     q = parameters.q.strip()
     items: list[SearchResult] = []
@@ -86,24 +91,48 @@ async def _looks(context: RequestContext, q: str, limit: int) -> AsyncIterator[t
 
 
 async def _message(context: RequestContext, q: str, limit: int) -> Sequence[SearchResult]:
-    del limit
-    if (number := _NUMBER.fullmatch(q)) is None:
-        return ()
+    listing, number = MessageListing(context.admin.table), _NUMBER.fullmatch(q)
     async with context.admin.reading("searching for a message") as connection:
-        row = await MessageListing(context.admin.table).one(connection, int(number[2]))
-    return [] if row is None else [_result("message", str(row["id"]), row["routing_key"], row["state"])]
+        rows = await _rows(context, connection, listing, q, number and int(number[2]), limit)
+    return [_result("message", str(row["id"]), row["routing_key"], row["state"]) for row in rows]
 
 
 async def _delivery(context: RequestContext, q: str, limit: int) -> Sequence[SearchResult]:
-    del limit
-    number = _NUMBER.fullmatch(q)
-    if number is None or number[1] or context.admin.shared(BrokerView).kind is not BrokerKind.POSTGRESQL:
+    if context.admin.shared(BrokerView).kind is not BrokerKind.POSTGRESQL:
         return ()
+    deliveries, number = Deliveries(context.admin.table), _NUMBER.fullmatch(q)
     async with context.admin.reading("searching for a delivery") as connection:
-        row = await Deliveries(context.admin.table).one(connection, int(number[2]))
-    if row is None:
-        return ()
-    return [_result("delivery", str(row["id"]), row["routing_key"], row["state"].replace("_", " "), row["queue"])]
+        id_ = int(number[2]) if number and not number[1] else None
+        rows = await _rows(context, connection, deliveries, q, id_, limit)
+    return [
+        _result("delivery", str(row["id"]), row["routing_key"], row["state"].replace("_", " "), row["queue"]) for row in rows
+    ]
+
+
+class _Searched(Protocol):
+    async def one(self, connection: Connection, id_: int, /) -> Mapping[str, Any] | None: ...
+
+    async def containing(self, connection: Connection, text: str, *, most: int) -> Sequence[int]: ...
+
+
+async def _rows(
+    context: RequestContext, connection: Connection, store: _Searched, q: str, id_: int | None, limit: int
+) -> Sequence[Mapping[str, Any]]:
+    """The row of that id, then those that have `q` in what is shown of their bodies: what is masked is not found."""
+    ids = [] if id_ is None else [id_]
+    if len(q) >= SHORTEST_VALUE:
+        ids += [found for found in await store.containing(connection, q, most=4 * limit) if found != id_]
+    rows = []
+    for each in ids:
+        row = await store.one(connection, each)
+        if row is not None and (each == id_ or _shows(context, row, q)):
+            rows.append(row)
+    return rows[:limit]
+
+
+def _shows(context: RequestContext, row: Mapping[str, Any], q: str) -> bool:
+    masking = context.masking.of_message(row["body"], row["headers"])
+    return q in (readable(Body(row["body"], row["content_type"], len(row["body"])), masking)[1] or "")
 
 
 async def _chain(context: RequestContext, q: str, limit: int) -> Sequence[SearchResult]:
@@ -151,11 +180,12 @@ async def _component(context: RequestContext, q: str, limit: int) -> Sequence[Se
 
 async def _dead_letter(context: RequestContext, q: str, limit: int) -> Sequence[SearchResult]:
     dead_letters = context.admin.dead_letters
-    if _NUMBER.fullmatch(q):
-        detail = await dead_letters.get(q)
-        letters = [] if detail is None else [detail.letter]
-    else:
-        letters = list(await dead_letters.list(DeadLetterFilter(q=q), limit=limit))
+    letters = []
+    if (number := _NUMBER.fullmatch(q)) and (detail := await dead_letters.get(q)) is not None:
+        letters = [detail.letter]
+    if number is None or not number[1]:
+        found = await dead_letters.list(DeadLetterFilter(q=q), limit=limit)
+        letters += [letter for letter in found if letter.id != q]
     masking = context.masking
     return [
         _result(

@@ -341,6 +341,12 @@ def order_of(filter_: MessageFilter) -> Order:
     return _BY_ID if _by_ordering_key(filter_) else _ORDERS[filter_.state][0]
 
 
+SEARCHED = 5_000
+"""Rows, the newest ones, whose bodies are searched for a text."""
+LARGEST_SEARCHED = 16_384
+"""Bytes of the largest body that is searched."""
+
+
 class MessageListing:
     """Reads rows of one outbox table. Everything raises the driver's errors."""
 
@@ -366,6 +372,11 @@ class MessageListing:
         await self._set(connection, filter_)
         found: int = await connection.fetchval(f"select count(*) from (\n{statement}\n) as counted", *arguments)
         return found
+
+    async def containing(self, connection: Connection, text: str, *, most: int) -> Sequence[int]:
+        """Rows whose body contains `text`, the newest first: of the newest `SEARCHED` rows with small bodies."""
+        rows = await connection.fetch(self._sql["containing"], text.encode(), SEARCHED, LARGEST_SEARCHED, most)
+        return [row["id"] for row in rows]
 
     async def ids(self, connection: Connection, filter_: MessageFilter, *, most: int) -> Sequence[int]:
         """The rows of the first `most` that fit, in the order of the list."""

@@ -50,7 +50,7 @@ async def deliver(connection: asyncpg.Connection, queue: str = "mail", **columns
         "case when $8 then gen_random_uuid() end, case when $8 then now() + interval '1 minute' end returning id",
         queue,
         values["message_id"],
-        BODY,
+        values.get("body", BODY),
         values["attempt"],
         values["available_at"],
         values["ordering_key"],

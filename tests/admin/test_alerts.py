@@ -252,6 +252,29 @@ async def test_an_operation_that_ended_is_told_once(database: str, connection: a
         assert "(requeue of 12 dead letters, by ada) stopped by itself: the canary failed" in body_sent["data"]["summary"]
 
 
+async def test_a_lost_component_is_not_called_resolved_because_time_went_by(
+    database: str, connection: asyncpg.Connection, receiver: Receiver
+) -> None:
+    lost = (
+        "insert into outbox_component (id, kind, name, host, process_id, version, every, activity, consumers, started_at, "
+        "seen_at) values ($1, 'worker', $1, 'web-1', 1, '1', '5 s', '{}', '[]', now() - interval '1 day', now() - $2::interval)"
+    )
+    async with alerts_of(database, rules(receiver, on=["component_lost"])) as made:
+        for name in ("forgotten", "replaced"):
+            await connection.execute(lost, name, timedelta(minutes=2))
+        await round_of(made)
+        assert sorted(each["data"]["subject"] for each in receiver.bodies) == ["forgotten", "replaced"]
+        await connection.execute(
+            "update outbox_component set seen_at = now() - interval '16 minutes' where id = 'forgotten'; "
+            "update outbox_alert set since = now() - interval '16 minutes' where subject = 'forgotten'; "
+            "update outbox_component set seen_at = now() where id = 'replaced'"
+        )
+        await round_of(made)
+        assert [(each["type"], each["data"]["subject"]) for each in receiver.bodies[2:]] == [
+            ("outbox.alert.resolved", "replaced")
+        ]
+
+
 async def test_in_the_quiet_time_errors_are_sent_and_warnings_wait_or_vanish(
     database: str, connection: asyncpg.Connection, receiver: Receiver
 ) -> None:

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from outbox.admin import queues, topology
 from outbox.admin.verdict import routes as verdict
 from outbox.cli import main as cli
-from tests.admin.rows import insert
+from tests.admin.rows import deliver, insert
 
 
 @pytest.fixture
@@ -85,6 +85,31 @@ async def test_parts_of_names_and_words_of_errors_find_what_they_belong_to(viewe
     assert await found(viewer, "no such thing") == []
     [letter] = (await viewer.get("/search", params={"q": "declined"})).json()["items"]
     assert (letter["detail"], letter["queue"]) == ("open: the card of password=*** was declined", "mail")
+
+
+async def test_a_value_of_a_body_finds_messages_wherever_they_wait_but_nothing_that_is_masked(
+    viewer: httpx.AsyncClient, connection: asyncpg.Connection
+) -> None:
+    body = b'{"order_id": "A-4711", "password": "hunter2"}'
+    waiting = await insert(connection, body=body, tracking_ids='["w"]', send_after="1 hour")
+    queued = await deliver(connection, message_id="q", body=body)
+    await insert(connection, body=b"\xff A-4711", content_type="application/octet-stream")
+    await insert(connection, body=b'{"order_id": "A-4711"}' + b" " * 20_000)
+    assert await found(viewer, "A-4711") == [("message", waiting), ("delivery", queued)]
+    assert await found(viewer, "hunter2") == []
+    assert await found(viewer, "hunter") == [], "not even by its beginning"
+    assert await found(viewer, "A-") == [], "too short to say anything"
+
+
+async def test_a_number_may_be_that_of_an_order(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
+    waiting = await insert(connection, body=b'{"order": 471199}', send_after="1 hour")
+    await connection.execute(
+        "insert into outbox_dead_letter (id, source, exchange, queue, message_id, routing_key, body, tracking_ids, created_at, "
+        "attempt, cause, exception_type, exception_message, exception_traceback, search) overriding system value values (800, "
+        "'worker', 'outbox', 'mail', 'dead-1', 'order.paid', '', '[]', now(), 1, 'failed', 'shop.CardError', '', '', "
+        "to_tsvector('simple', 'order 471199'))"
+    )
+    assert await found(viewer, "471199") == [("message", waiting), ("dead_letter", "800")]
 
 
 async def test_a_part_that_cannot_be_looked_at_is_named(

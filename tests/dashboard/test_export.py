@@ -16,7 +16,9 @@ from tests.dashboard.stage import Stage, Visit
 async def test_what_matches_the_filter_is_downloaded(stage: Stage, visit: Visit) -> None:
     await failed(stage, "exported, the wallet", 3)
     letters = await failed(stage, "exported, the ledger", 2, "ledger")
-    page = await visit("dead-letters?q=exported&exception_type=tests.dashboard.shop.LedgerOfflineError&sort=oldest")
+    page = await visit(
+        "dead-letters?view=messages&q=exported&exception_type=tests.dashboard.shop.LedgerOfflineError&sort=oldest"
+    )
     await expect(rows(page)).to_have_count(2)
     name, content = await _downloaded(page, "CSV")
     assert re.fullmatch(r"dlq-\d{4}-\d\d-\d\dT\d{6}Z\.csv", name)

@@ -175,13 +175,30 @@ def test_groups_are_counted(dlq: Dlq, on: Any) -> None:
     on(lambda pool: bury(pool, 3))
     on(lambda pool: bury(pool, queue="other", exception_type="KeyError", fingerprint="f2"))
     by_error = dlq("groups").output.splitlines()
-    assert by_error[0].split() == ["GROUP", "COUNT", "FIRST", "LAST", "REQUEUED", "SINCE", "ERROR"]
-    assert [row.split()[:2] for row in by_error[1:]] == [["f1", "3"], ["f2", "1"]]
+    assert by_error[0].split() == ["GROUP", "STATUS", "QUEUE", "COUNT", "FIRST", "LAST", "REQUEUED", "SINCE", "ERROR"]
+    assert [row.split()[:4] for row in by_error[1:]] == [["f1", "open", "orders.confirm", "3"], ["f2", "open", "other", "1"]]
     assert [row.split()[0] for row in dlq("groups", "--by", "queue").output.splitlines()] == [
         "QUEUE",
         "orders.confirm",
         "other",
     ]
+
+
+def test_a_group_is_shown_and_marked(dlq: Dlq, on: Any) -> None:
+    on(lambda pool: bury(pool, 3, service_version="1.4"))
+    assert "dead letters   3, 3 open" in dlq("group", "f1").output
+    assert [line.split()[:2] for line in lines(dlq("group", "f1"))[-1:]] == [["1.4", "3"]]
+    assert lines(dlq("mark", "f1", "fixed", "--in", "1.5")) == ["f1 is marked as fixed."]
+    assert "fixed: marked as fixed in 1.5 by" in dlq("group", "f1").output
+    assert lines(dlq("groups", "--group-status", "open")) == ["No open dead letters."]
+    assert lines(dlq("groups", "--group-status", "fixed"))[1].split()[:2] == ["f1", "fixed"]
+    assert lines(dlq("mark", "f1", "muted", "--above", "2")) == ["f1 is marked as muted."]
+    assert "reopened: marked as muted up to 2 open by" in dlq("group", "f1").output
+    assert lines(dlq("mark", "f1", "open")) == ["f1 has no mark any more."]
+    refused, missing = dlq("mark", "f1", "muted"), dlq("group", "f9")
+    assert (refused.exit_code, missing.exit_code) == (1, 1)
+    assert "muted_above is for the status muted, which needs it" in refused.output
+    assert "there is no group f9" in missing.output
 
 
 def test_ids_are_done_at_once_and_each_is_answered(dlq: Dlq, on: Any) -> None:

@@ -1034,8 +1034,9 @@ export interface paths {
          * @description Searches everything by one text: numbers of messages, deliveries and dead letters; ids of messages and chains; parts of
          *     the names of queues, handlers, routing keys and components; words of dead letters, as `GET /dlq?q=` does.
          *
-         *     Ids are looked for in the outbox, in queues of the database, in the history and among dead letters. A kind that takes too
-         *     long is named in `incomplete`.
+         *     Ids are looked for in the outbox, in queues of the database, in the history and among dead letters. Values in bodies, such
+         *     as the number of an order, are found among dead letters, and in the newest 5,000 messages of the outbox and of queues of the
+         *     database with bodies up to 16 KiB; what is masked is not found. A kind that takes too long is named in `incomplete`.
          */
         get: operations["outbox_search"];
         put?: never;

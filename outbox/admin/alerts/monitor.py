@@ -162,7 +162,7 @@ class Alerting:
         sent = await connection.fetch(self._sql["withdraw"], [row["id"] for row in over]) if over else ()
         heard_of = {row["alert_id"] for row in sent}
         for row in over:
-            if row["id"] not in heard_of:
+            if row["id"] not in heard_of or self._fell_silent(dict(row), now):
                 continue
             facts = {
                 **{name: row[name] for name in ("code", "severity", "summary", "subject_kind", "subject", "link")},
@@ -171,6 +171,11 @@ class Alerting:
                 "at": encode_instant(row["resolved_at"]),
             }
             await self._deliver(connection, row["id"], "resolved", facts, self._rules.due(row["severity"], now))
+
+    def _fell_silent(self, row: Mapping[str, Any], now: datetime) -> bool:
+        """Whether the finding ended because it is old, and not because anything is better."""
+        since: datetime | None = row["since"]
+        return row["code"] == "component_lost" and since is not None and now - since >= self._admin.thresholds.lost_for
 
     async def _deliver(
         self,

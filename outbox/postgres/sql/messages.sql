@@ -110,3 +110,10 @@ limit 100
 select count(*)
 from {component}
 where kind = 'relay' and stopped_at is null and seen_at > clock_timestamp() - 6 * every
+
+-- name: containing
+-- Rows whose body has the bytes $1 in it, the newest first: of the newest $2 rows, those up to $3 bytes large.
+select id
+from (select id, body from {table} order by id desc limit $2) as newest
+where case when octet_length(body) <= $3 then position($1::bytea in body) > 0 end
+limit $4

@@ -208,3 +208,10 @@ select pg_catalog.pg_notify('outbox_' || encode(substr(sha256(convert_to(nspname
 from pg_catalog.pg_class as c
 join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
 where c.oid = '{delivery}'::regclass
+
+-- name: deliveries_containing
+-- Deliveries whose body has the bytes $1 in it, the newest first: of the newest $2, those up to $3 bytes large.
+select id
+from (select id, body from {delivery} order by id desc limit $2) as newest
+where case when octet_length(body) <= $3 then position($1::bytea in body) > 0 end
+limit $4
