@@ -124,8 +124,8 @@ group by fingerprint, service_version
 order by last_failed_at desc, service_version
 
 -- name: marks
--- Every mark, and what shows whether it still holds: of a group that is fixed, what failed since, in a release that is not known to
--- fail; of one that is muted, how many are open, counted one beyond its limit.
+-- Every mark, and what shows whether it still holds: of a group that is fixed, what failed since, in a release in which the latest
+-- letters did not fail before; of one that is muted, how many are open, counted one beyond its limit.
 select mark.group_id, mark.status, mark.fixed_in, mark.muted_above, mark.marked_by, mark.marked_at,
     coalesce(failed.count, 0) as since_count, failed.first as since_at, coalesce(unresolved.count, 0) as open_count
 from {group_mark} as mark
@@ -137,16 +137,17 @@ left join lateral (
             from {dead_letter} as letter
             where mark.status = 'fixed' and fingerprint = mark.group_id and failed_at > mark.marked_at and (
                 mark.fixed_in is null or service_version is null or service_version = mark.fixed_in
-                or not exists (
-                    select from (
-                        select service_version
+                or service_version <> all(array(
+                    select distinct service_version
+                    from (
+                        select service_version, first_failed_at
                         from {dead_letter}
-                        where fingerprint = mark.group_id and first_failed_at <= mark.marked_at
+                        where fingerprint = mark.group_id
                         order by failed_at desc, id desc
                         limit 1000
-                    ) as before
-                    where before.service_version = letter.service_version
-                )
+                    ) as latest
+                    where service_version is not null and first_failed_at <= mark.marked_at
+                ))
             )
             order by failed_at desc, id desc
             limit 1000
