@@ -176,7 +176,10 @@ class Maintenance:
             Duty(name="old answers forgotten", every=_SELDOM, work=partial(pruning.idempotency_keys, KEY_RETENTION, BATCH)),
         ]
         if (audit := self._audit_retention) is not None:
-            duties.append(Duty(name="old audit pruned", every=_SELDOM, work=partial(pruning.audit, audit, BATCH)))
+            duties += [
+                Duty(name="old audit pruned", every=_SELDOM, work=partial(pruning.audit, audit, BATCH)),
+                Duty(name="old alerts pruned", every=_SELDOM, work=partial(pruning.alerts, audit, BATCH)),
+            ]
         if (kept := self._dead_letter_retention) is not None:
             duties += [
                 Duty(name="resolved dead letters pruned", every=_SELDOM, work=partial(pruning.dead_letters, kept, BATCH)),

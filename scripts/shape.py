@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 CEILINGS = {
     "Python files": 225,
-    "lines of Python": 47_660,
+    "lines of Python": 47_667,
     "modules with one importer": 35,
     "private functions named once, %": 12.8,
     "modules named …ing": 9,

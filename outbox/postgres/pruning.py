@@ -39,6 +39,10 @@ class Pruning:
         """Deletes what is known of changes longer ago than that."""
         return await self._delete("audit", older_than, limit)
 
+    async def alerts(self, older_than: timedelta, limit: int) -> int:
+        """Deletes alerts that were over longer ago than that, with their messages."""
+        return await self._delete("alerts", older_than, limit)
+
     async def sessions(self, older_than: timedelta, limit: int) -> int:
         """Deletes sessions that ended longer ago than that."""
         return await self._delete("sessions", older_than, limit)

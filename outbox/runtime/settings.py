@@ -350,7 +350,7 @@ class Settings(BaseModel):
         "How long requeued and discarded dead letters are kept; `NEVER` deletes none. Open ones are always kept.",
     )
     audit_retention: RetentionOrNever = _maintenance(
-        timedelta(days=365), "How long the admin's audit log is kept; `NEVER` deletes nothing."
+        timedelta(days=365), "How long the admin's audit log and alerts are kept; `NEVER` deletes nothing."
     )
 
     run: Annotated[frozenset[Runs], BeforeValidator(_split)] = _process(

@@ -63,3 +63,18 @@ async def test_where_there_is_no_such_table_there_is_nothing_to_delete(pool: Poo
     await pool.execute("drop table outbox_audit, outbox_session, outbox_login_failure, outbox_confirmation, outbox_idempotency")
     prunings = (pruning.audit, pruning.sessions, pruning.login_failures, pruning.confirmations, pruning.idempotency_keys)
     assert [await prune(DAY, 1) for prune in prunings] == [0, 0, 0, 0, 0]
+
+
+async def test_alerts_that_are_over_are_kept_as_long_as_the_audit_and_open_ones_longer(pool: Pool, pruning: Pruning) -> None:
+    await pool.execute(
+        "insert into outbox_alert (code, subject, severity, summary, fired_at, resolved_at) values "
+        "('paused', 'old', 'warning', '', now() - interval '3 days', now() - interval '2 days'), "
+        "('paused', 'ended late', 'warning', '', now() - interval '3 days', now() - interval '1 hour'), "
+        "('paused', 'open', 'warning', '', now() - interval '3 days', null); "
+        "insert into outbox_alert_delivery (alert_id, event, target, body) select id, 'fired', 'hooks', '{}' from outbox_alert"
+    )
+    assert await pruning.alerts(timedelta(days=1), 100) == 1
+    rows = await pool.fetch(
+        "select subject from outbox_alert join outbox_alert_delivery on alert_id = outbox_alert.id order by subject"
+    )
+    assert [row["subject"] for row in rows] == ["ended late", "open"]

@@ -104,9 +104,9 @@ class Alerting:
                 due = await connection.fetch(self._sql["take"], TAKEN, AT_ONCE)
             if not due:
                 return total
-            async with asyncio.TaskGroup() as tasks:
-                for row in due:
-                    tasks.create_task(self._send(dict(row)))
+            for failure in await asyncio.gather(*(self._send(dict(row)) for row in due), return_exceptions=True):
+                if isinstance(failure, BaseException):
+                    raise failure
             total += len(due)
 
     async def _send(self, row: Mapping[str, Any]) -> None:

@@ -63,6 +63,18 @@ where id = any(array(
     for update skip locked
 ))
 
+-- name: alerts
+-- What is not over is kept. The messages go with it.
+delete from {alert}
+where id = any(array(
+    select id
+    from {alert}
+    where fired_at < now() - $1::interval and resolved_at < now() - $1::interval
+    order by fired_at
+    limit $2
+    for update skip locked
+))
+
 -- name: sessions
 -- Sessions that ended too long ago.
 delete from {session}
