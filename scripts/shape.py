@@ -23,7 +23,7 @@ CEILINGS = {
     "modules with one importer": 35,
     "private functions named once, %": 12.8,
     "modules named …ing": 9,
-    "import edges": 1_238,
+    "import edges": 1_239,
     "import cycles": 0,
     "docstrings that lean on another": 0,
     "files in import circles of the dashboard": 0,

@@ -1,7 +1,6 @@
 """`GET /audit`: who changed what, and who was refused."""
 
 import json
-from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 from fastapi import Query
@@ -20,15 +19,13 @@ from outbox.admin.models import (
     counted,
     cursor_page,
     decode_cursor,
-    invalid_cursor,
+    time_and_id,
+    time_place,
 )
 from outbox.admin.problems import Code, documented
 from outbox.postgres.audit import AuditFilter, AuditOutcome, Place, count_entries, list_entries
 
 audit = area("audit")
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 
 
 class AuditFilters(Request):
@@ -84,14 +81,7 @@ async def list_audit(context: Operator, parameters: Annotated[AuditParameters, Q
     cursor = decode_cursor(parameters.cursor, bound_to, (int, int))
     place = None
     if cursor is not None:
-        microseconds, id_ = cursor.place
-        try:
-            at = _EPOCH + timedelta(microseconds=microseconds)
-        except OverflowError:
-            raise invalid_cursor() from None
-        # What a cursor says may be anything, since clients can make their own.
-        if not 0 <= id_ < 2**63:
-            raise invalid_cursor()
+        at, id_ = time_and_id(cursor)
         place = Place(at, id_, back=cursor.direction == "previous", inclusive=cursor.inclusive)
     async with admin.reading("reading the audit") as connection:
         rows = await list_entries(connection, admin.table, filter_, limit=parameters.limit + 1, place=place)
@@ -101,7 +91,7 @@ async def list_audit(context: Operator, parameters: Annotated[AuditParameters, Q
         limit=parameters.limit,
         cursor=cursor,
         bound_to=bound_to,
-        place=lambda row: ((row["at"] - _EPOCH) // _MICROSECOND, row["id"]),
+        place=lambda row: time_place(row["at"], row["id"]),
     )
     return AuditPage(
         items=[

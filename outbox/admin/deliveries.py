@@ -360,16 +360,7 @@ async def show_delivery(
                 routing_key=row["routing_key"],
             )
         ),
-        failures=[
-            FailureResponse(
-                failed_at=failed.at,
-                attempt=failed.attempt,
-                worker=failed.failure.worker,
-                service_version=failed.failure.version or None,
-                error=_error(failed.failure, masking),
-            )
-            for failed in failed_attempts
-        ],
+        failures=[FailureResponse.of(failed, _error(failed.failure, masking)) for failed in failed_attempts],
         reason=reason_of(row, waiting),
         hint=hint_of(row, waiting),
         leased_at=waiting.leased_at,

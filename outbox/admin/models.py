@@ -5,7 +5,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from types import GenericAlias
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
@@ -248,6 +248,27 @@ def cursor_page(
 def counted(found: int) -> Total:
     """What is said of `found` items, of which at most one more than `MOST_COUNTED` were counted."""
     return Total(value=min(found, MOST_COUNTED), relation="eq" if found <= MOST_COUNTED else "gte")
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def time_place(at: datetime, id_: int) -> tuple[int, int]:
+    """What a cursor keeps of an item of a list that is ordered by time and id; of the kinds `(int, int)`."""
+    return (at - _EPOCH) // _MICROSECOND, id_
+
+
+def time_and_id(cursor: Cursor) -> tuple[datetime, int]:
+    """The place that `time_place` made. Raises `invalid_cursor` for what it never made: clients make cursors, too."""
+    microseconds, id_ = cursor.place
+    try:
+        at = _EPOCH + timedelta(microseconds=microseconds)
+    except OverflowError:
+        raise invalid_cursor() from None
+    if not 0 <= id_ < 2**63 - 1:
+        raise invalid_cursor()
+    return at, id_
 
 
 _WAYS: tuple[Direction, Direction] = ("next", "previous")

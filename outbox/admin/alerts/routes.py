@@ -1,7 +1,7 @@
 """`GET /alerts` and `POST /alerts/test`: what was raised and sent, and whether webhooks take messages."""
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from fastapi import Query
@@ -10,16 +10,13 @@ from pydantic import Field
 from outbox.admin.access import Operator, Viewer, area, record
 from outbox.admin.alerts.monitor import Sender
 from outbox.admin.alerts.rules import AlertRules
-from outbox.admin.models import Model, Moment, Page, Paged, cursor_page, decode_cursor, invalid_cursor
+from outbox.admin.models import Model, Moment, Page, Paged, cursor_page, decode_cursor, time_and_id, time_place
 from outbox.admin.problems import Code, Problem, documented
 from outbox.core.codec import encode_instant
 from outbox.postgres.queries import queries
 from outbox.postgres.schema.objects import satellite_names
 
 router = area("alerts")
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 
 
 class AlertsParameters(Paged):
@@ -103,13 +100,7 @@ async def list_alerts(context: Viewer, wanted: Annotated[AlertsParameters, Query
     cursor = decode_cursor(wanted.cursor, bound_to, (int, int))
     at, id_ = None, None
     if cursor is not None:
-        microseconds, id_ = cursor.place
-        try:
-            at = _EPOCH + timedelta(microseconds=microseconds)
-        except OverflowError:
-            raise invalid_cursor() from None
-        if not 0 <= id_ < 2**63 - 1:
-            raise invalid_cursor()
+        at, id_ = time_and_id(cursor)
         if cursor.inclusive:
             id_ += 1 if cursor.direction == "next" else -1
     backwards = cursor is not None and cursor.direction == "previous"
@@ -122,7 +113,7 @@ async def list_alerts(context: Viewer, wanted: Annotated[AlertsParameters, Query
         limit=wanted.limit,
         cursor=cursor,
         bound_to=bound_to,
-        place=lambda row: ((row["fired_at"] - _EPOCH) // _MICROSECOND, row["id"]),
+        place=lambda row: time_place(row["fired_at"], row["id"]),
     )
     return AlertPage(
         items=[_alert(dict(row), hides=context.masking.hides_errors) for row in page.items],

@@ -9,6 +9,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from outbox.admin.models import Error, ExternalLinks, Instant, Model, Moment, Page, Paged, Request, ShapedAs, Text
+from outbox.core.failures import FailedAttempt
 from outbox.dead_letters import Action, DeadLetter, DeadLetterFilter, DeadLetterStatus, GroupBy, ItemOutcome, Source
 from outbox.dead_letters.reader import GroupMark, GroupStatus, RequeueOutcome
 from outbox.masking import HIDDEN, READ_LIMIT, Body, Masking, readable
@@ -240,6 +241,17 @@ class FailureResponse(Model):
     worker: str
     service_version: str | None
     error: Error
+
+    @classmethod
+    def of(cls, failed: FailedAttempt, error: Error) -> Self:
+        """The attempt, with its error as it may be shown."""
+        return cls(
+            failed_at=failed.at,
+            attempt=failed.attempt,
+            worker=failed.failure.worker,
+            service_version=failed.failure.version or None,
+            error=error,
+        )
 
 
 class EditionResponse(Model):

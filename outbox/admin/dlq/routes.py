@@ -363,16 +363,7 @@ def _to_detail(
         header_types=_mapping(found.header_types, None),
         properties=_mapping(found.properties, mask),
         hlc=None if found.hlc is None else str(found.hlc),
-        failures=[
-            FailureResponse(
-                failed_at=failed.at,
-                attempt=failed.attempt,
-                worker=failed.failure.worker,
-                service_version=failed.failure.version or None,
-                error=_error(failed.failure, mask),
-            )
-            for failed in found.trail
-        ],
+        failures=[FailureResponse.of(failed, _error(failed.failure, mask)) for failed in found.trail],
         editions=[
             EditionResponse(
                 version=edition.version,
