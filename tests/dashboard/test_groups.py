@@ -66,3 +66,11 @@ async def test_a_viewer_marks_nothing_and_a_group_that_is_gone_is_reported(stage
     await page.goto(f"{stage.ui}dead-letters?q=sky")
     await page.get_by_role("link", name=re.compile("the sky is low")).click()
     await expect(page.get_by_role("button", name="Mark", exact=True)).to_be_disabled()
+
+
+async def test_a_long_name_of_a_group_breaks_on_a_phone(stage: Stage, visit: Visit) -> None:
+    await failed(stage, "the road is long", 1, "ledger")
+    page = await visit("dead-letters?q=road", viewport={"width": 360, "height": 740})
+    await page.get_by_role("link", name=re.compile("the road is long")).click()
+    await expect(page.get_by_role("region", name="Latest sample")).to_contain_text("in capture")
+    assert await page.evaluate("document.documentElement.scrollWidth") <= 360
