@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import random
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -16,6 +16,7 @@ from outbox.core.arguments import exchange_name as checked_exchange_name
 from outbox.core.byte_limits import MAX_BATCH_BYTES, MAX_BODY_BYTES
 from outbox.core.outcome import Cause
 from outbox.core.urls import ServerKind, postgres_url, server_kind
+from outbox.engine.index_keys import IndexKeys
 from outbox.engine.lifecycle import GRACE_PERIOD, OPEN, Stopping, run_until_stopped, until_it_answers
 from outbox.engine.ordering import OrderingRules
 from outbox.engine.relay import Relay, RelaySettings
@@ -52,12 +53,13 @@ class RoundsSource:
     keep_sent: bool
     component: str | None
     byte_limits: "ByteLimits"
+    index_keys: IndexKeys
 
     def facts(self, observer: "Observer") -> "SentFacts | None":
         """Writes sent messages to the history; None if there is none."""
         from outbox.postgres.history import SentFacts
 
-        return None if self.component is None else SentFacts(self.table, self.component, observer)
+        return None if self.component is None else SentFacts(self.table, self.component, observer, self.index_keys)
 
     def store(self, pool: "Pool", facts: "SentFacts | None") -> "PostgresStore":
         """The outbox table."""
@@ -191,7 +193,8 @@ class MessageRelay:
 
     `name` is how operators know it, by default "host:pid", and `service_version` the release of your service. With `reporting`
     it writes to the database what it does, every `heartbeat_interval` seconds, and respects pauses that are asked for there;
-    with `history` it writes down what was sent. All of that if the tables for it are there.
+    with `history` it writes down what was sent, and the values at the JSON paths `index_keys` in its body, unless queues are in
+    the database. All of that if the tables for it are there.
 
     `max_batch_bytes` bounds how much each lane takes at once; a single message may be larger, up to `max_body_bytes`. A larger
     one is parked without being fetched: its body, headers and routing key together, in bytes.
@@ -227,6 +230,7 @@ class MessageRelay:
         reporting: bool = True,
         heartbeat_interval: float = HEARTBEAT_INTERVAL,
         history: bool = True,
+        index_keys: Sequence[str] = (),
         max_batch_bytes: int = MAX_BATCH_BYTES,
         max_body_bytes: int = MAX_BODY_BYTES,
     ) -> None:
@@ -276,6 +280,7 @@ class MessageRelay:
             ordering=OrderingRules.of(ordering_policy),
             keep_sent=keep_sent,
             component=component_name(name) if history else None,
+            index_keys=IndexKeys.of(index_keys),
             byte_limits=byte_limits(max_batch_bytes=max_batch_bytes, max_body_bytes=max_body_bytes),
         )
         self._settings = RelaySettings(

@@ -16,6 +16,7 @@ from outbox.core.duration import as_delays
 from outbox.core.outcome import Failure, Redact
 from outbox.core.urls import ServerKind, postgres_url, server_kind
 from outbox.engine.consumer import Consumer, described
+from outbox.engine.index_keys import IndexKeys
 from outbox.engine.lifecycle import GRACE_PERIOD, Stopping, never_closed, run_until_stopped, until_it_answers
 from outbox.engine.observers import ClockFollower, Observers
 from outbox.engine.tasks import ungrouped
@@ -54,7 +55,8 @@ class Worker:
     `name` is how operators know it, by default "host:pid", and `service_version` the release of your service, such as a commit:
     it is reported, and kept with each failure. With `reporting` it writes what it does to a database, every
     `heartbeat_interval` seconds, and respects pauses that are asked for there; with `history` it also writes the outcome of
-    each message. The database is that of `db_engine_url` or `db_pool`, else of the broker if that is a `postgresql://` URL.
+    each message, and the values at the JSON paths `index_keys` in its body, which find it later. The database is that of
+    `db_engine_url` or `db_pool`, else of the broker if that is a `postgresql://` URL.
 
     `clock`, a `HybridClock` or "hlc" for the one of this process, is shown the stamp of each message before its handler runs,
     and stamps what handlers publish through `publisher`.
@@ -92,6 +94,7 @@ class Worker:
         service_version: str | None = None,
         reporting: bool = True,
         history: bool = True,
+        index_keys: Sequence[str] = (),
         heartbeat_interval: float = HEARTBEAT_INTERVAL,
         clock: Literal["hlc"] | HybridClock | None = None,
         redact: Redact | None = None,
@@ -104,6 +107,10 @@ class Worker:
             rmq_connection=rmq_connection, rmq_connection_url=rmq_connection_url, broker=broker
         )
         self._consumers = _one_for_each_queue(consumers)
+        own_keys = IndexKeys.of(index_keys)
+        self._index_keys = {
+            each.queue: own_keys if each.index_keys is None else IndexKeys.of(each.index_keys) for each in self._consumers
+        }
         self._url = None if db_engine_url is None else postgres_url(db_engine_url)
         self._given_pool = db_pool
         if db_engine_url is not None or db_pool is not None:
@@ -186,7 +193,9 @@ class Worker:
                 return
             settings = self._settings
             consumers = described(self._consumers, retry_delays=settings.retry_delays, prefetch_count=settings.prefetch_count)
-            reporter = await stack.enter_async_context(self._reports.open(observer, stopping, consumers=consumers))
+            reporter = await stack.enter_async_context(
+                self._reports.open(observer, stopping, consumers=consumers, index_keys=self._index_keys)
+            )
             observer = observed_by(observer, reporter)
             if self._clock is not None:
                 observer = Observers((ClockFollower(self._clock), observer))

@@ -353,6 +353,7 @@ TAGS = [
     {"name": "repairing", "description": "Requeue, discard, restore and purge dead letters."},
     {"name": "operations", "description": "Bulk changes of dead letters in batches: progress, pause, resume, cancel."},
     {"name": "chains", "description": "Which message caused which, and the outcome of each."},
+    {"name": "attempts", "description": "The latest and the slowest attempts of a queue's handler."},
     {"name": "statistics", "description": "Throughput, failures, latencies and backlog over time."},
     {"name": "components", "description": "Relays, workers, archivers and maintenance: heartbeats and pauses."},
     {"name": "events", "description": "Live events."},

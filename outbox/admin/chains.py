@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import Path, Query
 from pydantic import BeforeValidator, Field
@@ -25,7 +25,8 @@ from outbox.admin.problems import Code, Problem, documented
 from outbox.chains import MOST_NODES, AttemptOutcome, ChainState, WaitReason, chain
 from outbox.chains.beginnings import BeginningFilter, beginnings
 from outbox.chains.model import masked
-from outbox.chains.traces import BeginningsReader, Place
+from outbox.chains.traces import MOST_ATTEMPTS, BeginningsReader, Place, Span
+from outbox.masking import Masking
 from outbox.postgres.pool import unavailable_errors
 
 Length = Annotated[
@@ -46,6 +47,39 @@ class ChainAttempt(Model):
     handling_seconds: Length | None = Field(validation_alias="handling", description="How long the handler ran.")
     error: Error | None
     component: str = Field(description="The worker that it ran in.")
+
+
+class QueueAttempt(ChainAttempt):
+    """One attempt of a queue's handler, and the message that it was of."""
+
+    message_id: str
+    root_id: str = Field(description="The beginning of its chain.")
+    routing_key: str
+    waited_seconds: Length | None = Field(
+        validation_alias="waited", description="From when it was published until the handler began, with earlier attempts."
+    )
+
+
+class QueueAttemptsResponse(Model):
+    """Attempts of a queue's handler."""
+
+    after: Moment
+    before: Moment
+    examined: int | None = Field(description="With the order `slowest`: of so many latest attempts at most.")
+    items: list[QueueAttempt]
+
+
+class QueueAttemptParameters(Request):
+    """What `GET /attempts` takes."""
+
+    queue: Annotated[Text, Field(min_length=1, max_length=255)]
+    order: Annotated[
+        Literal["latest", "slowest"], Field(description="`slowest`: the longest first, of the latest 20,000 of that time.")
+    ] = "latest"
+    outcome: Annotated[tuple[AttemptOutcome, ...], Field(description="One of these; otherwise all.")] = ()
+    after: Annotated[Instant | None, Field(description="Ended then or later; otherwise in the hour until `before`.")] = None
+    before: Annotated[Instant | None, Field(description="Ended before then; otherwise until now.")] = None
+    limit: Annotated[int, Field(ge=1, le=200, description="At most so many items.")] = 20
 
 
 class DeliveryWait(Model):
@@ -230,6 +264,46 @@ async def show_chain(
         nothing = "nothing is known of that id: look at how it is written, and whether the history goes back that far"
         raise Problem(Code.NOT_FOUND, "; ".join((nothing, *found.unknown)))
     return ChainResponse.model_validate(masked(found, context.masking))
+
+
+attempts = area("attempts")
+
+
+@attempts.get("/attempts", operation_id="outbox_attempts_list", summary="List Attempts")
+async def list_attempts(context: Viewer, wanted: Annotated[QueueAttemptParameters, Query()]) -> QueueAttemptsResponse:
+    """Lists the latest, or the slowest, attempts of a queue's handler, with their messages.
+
+    They are found in the history, where workers write it. Without a time it is the last hour.
+    """
+    before = wanted.before or datetime.now(UTC)
+    after = wanted.after or before - timedelta(hours=1)
+    is_slowest = wanted.order == "slowest"
+    span, outcomes = Span(after=after, before=before), wanted.outcome or tuple(AttemptOutcome)
+    async with context.admin.reading("listing attempts") as connection:
+        rows = await BeginningsReader(connection, context.admin.table).attempts(
+            wanted.queue, span, outcomes, wanted.limit, slowest=is_slowest
+        )
+    return QueueAttemptsResponse(
+        after=after,
+        before=before,
+        examined=MOST_ATTEMPTS if is_slowest else None,
+        items=[_attempt(row, context.masking) for row in rows],
+    )
+
+
+def _attempt(row: Mapping[str, Any], masking: Masking) -> QueueAttempt:
+    error = None
+    if row["error_type"] is not None:
+        error = Error(type=masking.error_type(row["error_type"]), message=masking.error_text(row["error_message"] or ""))
+    return QueueAttempt.model_validate(
+        {
+            **row,
+            "outcome": AttemptOutcome.of_fact(row["fact"]),
+            "attempt": row["attempt"] or 1,
+            "handling": row["ran"],
+            "error": error,
+        }
+    )
 
 
 _TOO_LARGE = 2**63 - 1

@@ -15,6 +15,7 @@ from outbox.admin.alerts.routes import router as alerts
 from outbox.admin.audit import audit
 from outbox.admin.authentication import identity, login_routes, logout, own_authentication
 from outbox.admin.backlog import backlog
+from outbox.admin.chains import attempts
 from outbox.admin.chains import router as chains
 from outbox.admin.components import components
 from outbox.admin.deliveries import deliveries
@@ -52,6 +53,7 @@ AREAS: tuple[APIRouter, ...] = (
     repairs,
     operations,
     chains,
+    attempts,
     stats,
     components,
     events,

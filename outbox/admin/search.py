@@ -14,12 +14,15 @@ from outbox.admin.brokers import BrokerKind, BrokerView
 from outbox.admin.deliveries import Deliveries
 from outbox.admin.models import Model, Request, Text
 from outbox.admin.queues import QueuesView
-from outbox.admin.store import MessageListing
+from outbox.admin.store import SEARCHED, MessageListing
 from outbox.chains import chain
-from outbox.dead_letters import DeadLetterFilter
+from outbox.chains.traces import BeginningsReader
+from outbox.dead_letters import DeadLetter, DeadLetterFilter
 from outbox.errors import OutboxError
 from outbox.masking import Body, readable
 from outbox.postgres.pool import Connection
+from outbox.postgres.queries import query
+from outbox.postgres.schema.objects import satellite_names
 from outbox.reporting.components import recent_components
 
 LONGEST = 300
@@ -63,11 +66,13 @@ search = area("search")
 @search.get("/search", operation_id="outbox_search", summary="Search")
 async def find(context: Viewer, parameters: Annotated[SearchParameters, Query()]) -> SearchResponse:
     """Searches everything by one text: numbers of messages, deliveries and dead letters; ids of messages and chains; parts of
-    the names of queues, handlers, routing keys and components; words of dead letters, as `GET /dlq?q=` does.
+    the names of queues, handlers, routing keys and components; words of dead letters, as `GET /dlq?q=` does,
+    and parts of the errors of the newest 5,000.
 
     Ids are looked for in the outbox, in queues of the database, in the history and among dead letters. Values in bodies, such
     as the number of an order, are found among dead letters, and in the newest 5,000 messages of the outbox and of queues of the
-    database with bodies up to 16 KiB; what is masked is not found. A kind that takes too long is named in `incomplete`.
+    database with bodies up to 16 KiB; what is masked is not found. Values at the paths of `OUTBOX_INDEX_KEYS`, or of the option
+    `index_keys` of a consumer, are found in the whole history. A kind that takes too long is named in `incomplete`.
     """
     q = parameters.q.strip()
     items: list[SearchResult] = []
@@ -136,7 +141,22 @@ def _shows(context: RequestContext, row: Mapping[str, Any], q: str) -> bool:
 
 
 async def _chain(context: RequestContext, q: str, limit: int) -> Sequence[SearchResult]:
-    del limit
+    return [*await _chain_of_id(context, q), *await _chains_of_key(context, q, limit)]
+
+
+async def _chains_of_key(context: RequestContext, q: str, limit: int) -> Sequence[SearchResult]:
+    """The chains of messages that have the index key, those first to whose messages something happened last."""
+    async with context.admin.reading("searching for an index key") as connection:
+        rows = await BeginningsReader(connection, context.admin.table).by_key(q, _FACTS_OF_KEY)
+    found: dict[str, SearchResult] = {}
+    for row in rows:
+        if row["root_id"] not in found and len(found) < limit:
+            what = f"a message with {q} was {_FACTS.get(row['fact'], row['fact'])}"
+            found[row["root_id"]] = _result("chain", row["root_id"], row["routing_key"], what, row["queue"])
+    return list(found.values())
+
+
+async def _chain_of_id(context: RequestContext, q: str) -> Sequence[SearchResult]:
     if _NUMBER.fullmatch(q) or " " in q:
         return ()
     found = await chain(context.admin.pool, q, max_nodes=1, table_name=str(context.admin.table), bounded=True)
@@ -186,6 +206,9 @@ async def _dead_letter(context: RequestContext, q: str, limit: int) -> Sequence[
     if number is None or not number[1]:
         found = await dead_letters.list(DeadLetterFilter(q=q), limit=limit)
         letters += [letter for letter in found if letter.id != q]
+    if len(letters) < limit and len(q) >= SHORTEST_VALUE:
+        known = {letter.id for letter in letters}
+        letters += [letter for letter in await _with_error(context, q, limit) if letter.id not in known]
     masking = context.masking
     return [
         _result(
@@ -199,6 +222,24 @@ async def _dead_letter(context: RequestContext, q: str, limit: int) -> Sequence[
     ]
 
 
+async def _with_error(context: RequestContext, q: str, limit: int) -> Sequence[DeadLetter]:
+    """The newest whose error, as it is shown, has `q` in it."""
+    statement = query("letters.sql", "error_containing", **satellite_names(context.admin.table.schema))
+    async with context.admin.reading("searching for an error") as connection:
+        rows = await connection.fetch(statement, q, SEARCHED, 4 * limit)
+    masking, found = context.masking, list[DeadLetter]()
+    for row in rows:
+        detail = await context.admin.dead_letters.get(str(row["id"]))
+        if detail is not None and len(found) < limit:
+            letter = detail.letter
+            shown = f"{masking.error_type(letter.exception_type)} {masking.error_text(letter.exception_message)}"
+            if q.lower() in shown.lower():
+                found.append(letter)
+    return found
+
+
+_FACTS_OF_KEY = 200
+_FACTS: Mapping[str, str] = {"died": "dead-lettered", "duplicate": "processed before"}
 _LOOKS: dict[Kind, Look] = {
     "message": _message,
     "delivery": _delivery,

@@ -66,6 +66,11 @@ class AttemptOutcome(StrEnum):
         """The outcome that a fact of the history records."""
         return cls.DEAD_LETTERED if fact == "died" else cls(fact)
 
+    @property
+    def fact(self) -> str:
+        """The fact of the history that records it."""
+        return "died" if self is AttemptOutcome.DEAD_LETTERED else self.value
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TryError:

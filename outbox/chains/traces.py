@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import asyncpg
 
+from outbox.chains.model import AttemptOutcome
 from outbox.core import topics
 from outbox.postgres.pool import Connection, reason_of
 from outbox.postgres.queries import TableName, queries, query
@@ -21,6 +22,8 @@ SCAN_TIMEOUT = timedelta(seconds=2)
 MOST_ROWS = 5_000
 """Rows of those tables that are looked at where an answer must not take long."""
 FACTS_PER_NODE = 10
+MOST_ATTEMPTS = 20_000
+"""The latest attempts of a queue, among which the slowest are looked for."""
 MOST_AHEAD = 10_000
 """Deliveries that are counted in front of one that waits."""
 
@@ -264,6 +267,20 @@ class BeginningsReader:
         """What workers have reported of their consumers, and the queues that are in the database."""
         subscribed = await self._if_there("subscribed")
         return await self._if_there("consumers"), frozenset(row["queue"] for row in subscribed)
+
+    async def by_key(self, key: str, limit: int) -> Sequence[Mapping[str, Any]]:
+        """The latest `limit` facts of messages that have the index key."""
+        return await self._if_there("by_key", key, limit)
+
+    async def attempts(
+        self, queue: str, span: Span, outcomes: Sequence[AttemptOutcome], limit: int, *, slowest: bool
+    ) -> Sequence[Mapping[str, Any]]:
+        """The latest attempts of a queue, or, of the latest `MOST_ATTEMPTS`, the slowest. `span` has both ends."""
+        facts = [each.fact for each in outcomes]
+        arguments = (queue, span.after, span.before, facts, limit)
+        name, *most = ("slowest_attempts", MOST_ATTEMPTS) if slowest else ("latest_attempts",)
+        rows: Sequence[Any] = await self._connection.fetch(self._sql[name], *arguments, *most)
+        return rows
 
     async def _if_there(self, name: str, *arguments: object) -> Sequence[Mapping[str, Any]]:
         """The rows; none if there is no such table, no right to read it, or not enough time."""

@@ -12,6 +12,7 @@ from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUserError
 
 from outbox.core.arguments import LONGEST_TIME, at_least_one, seconds
 from outbox.core.duration import as_delay, as_delays
+from outbox.engine.index_keys import IndexKeys
 from outbox.engine.signature import CallPlan, plan_call
 from outbox.errors import ConfigurationError, DurationError, Reject, RetryAfter
 from outbox.retry import Choose, Delays, Strategy, as_strategy
@@ -174,6 +175,7 @@ class Consumer:
     max_deliveries: int = field(default=10, kw_only=True)
     inbox: bool = field(default=False, kw_only=True)
     batch: bool = field(default=False, kw_only=True)
+    index_keys: Sequence[str] | None = field(default=None, kw_only=True)
     plan: CallPlan = field(init=False, repr=False, compare=False)
     terms: ConsumerOptions = field(init=False, repr=False, compare=False)
 
@@ -198,6 +200,7 @@ class Consumer:
             max_deliveries=at_least_one("max_deliveries", self.max_deliveries),
             plan=plan_call(callback, batch=self.batch),
             terms=on_terms,
+            index_keys=None if self.index_keys is None else IndexKeys.of(self.index_keys).paths,
             dead_on=on_terms.dead_on,
             timeout=on_terms.timeout,
             pause_on=on_terms.pause_on,
@@ -246,6 +249,7 @@ def consume(
     max_deliveries: int = 10,
     inbox: bool = False,
     batch: bool = False,
+    index_keys: Sequence[str] | None = None,
 ) -> Callable[[Callable[..., Any]], Consumer]:
     """Makes the decorated callback a `Consumer`; the arguments are those of `Consumer`."""
 
@@ -265,6 +269,7 @@ def consume(
             max_deliveries=max_deliveries,
             inbox=inbox,
             batch=batch,
+            index_keys=index_keys,
         )
 
     return decorate

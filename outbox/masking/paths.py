@@ -75,4 +75,4 @@ def _steps(path: str) -> tuple[Step, ...]:
 
 
 def _no_path(path: object) -> ConfigurationError:
-    return ConfigurationError(f"a place to mask is named as in '$.customer.email' or '$.items[*].name', not {path!r}")
+    return ConfigurationError(f"a JSON path is written as '$.customer.email' or '$.items[*].name', not {path!r}")

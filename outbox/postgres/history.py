@@ -21,9 +21,11 @@ import asyncpg
 
 from outbox.core.events import HistoryLost
 from outbox.core.message import Message
+from outbox.engine.index_keys import IndexKeys
 from outbox.ports import Observer
 from outbox.postgres.pool import COMMAND_TIMEOUT, Connection, reason_of, roll_back_quietly
 from outbox.postgres.queries import TableName, queries, quoted, render
+from outbox.postgres.rows import array_text
 from outbox.postgres.schema.objects import SATELLITES, satellite_names
 
 DAYS_AHEAD = 3
@@ -169,6 +171,7 @@ class _Partitions:
         async with self._locked(None, statement_timeout="0"):
             if name not in await self._names("detached"):
                 return 0
+            await self._run("complete", span)
             while not (await self._run("throw_out", span, span.since, span.until, BATCH)).endswith(" 0"):
                 pass
             if not await self._connection.fetchval(self._rendered("is_bound", span)):
@@ -269,15 +272,16 @@ PAUSE = timedelta(minutes=1)
 
 
 class SentFacts:
-    """Writes to the history next to the outbox table `table` what was sent, on behalf of `component`.
+    """Writes to the history next to the outbox table `table` what was sent, and its `index_keys`, on behalf of `component`.
 
     Where it is not there, or closed to the user, nothing is told. When telling fails the messages are settled without, and it
     is tried again a minute later.
     """
 
-    def __init__(self, table: TableName, component: str, observer: Observer) -> None:
+    def __init__(self, table: TableName, component: str, observer: Observer, index_keys: IndexKeys | None = None) -> None:
         self.history = TableName("outbox_history", table.schema).sql
         self.component = component
+        self._index_keys = index_keys
         self.sql = queries("sent_facts.sql", table=table.sql, history=self.history)
         self._observer = observer
         self._there = False
@@ -293,6 +297,11 @@ class SentFacts:
         self._there = bool(await connection.fetchval(self.sql["writable"], timeout=COMMAND_TIMEOUT.total_seconds()))
         if not self._there:
             _log.info("no history of sent messages is written: the table %s is not there, or closed", self.history)
+
+    def told(self, messages: Sequence[Message]) -> tuple[object, ...]:
+        """What the statements take of `messages`: ids, roots, parents, by whom, and index keys, None where there are none."""
+        keys = [array_text(self._index_keys.values(message)) for message in messages] if self._index_keys else None
+        return (*identities(messages), self.component, keys)
 
     def lost(self, count: int, error: BaseException) -> None:
         """Notes that `count` facts could not be told."""

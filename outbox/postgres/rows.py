@@ -1,6 +1,7 @@
 """Rows of the outbox table as messages: whatever a producer inserted becomes one, if only one that is refused."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -86,6 +87,12 @@ class Rows:
 def too_large(size: int, limit: int) -> Failure:
     """Why a message of that size is not sent."""
     return Failure("too large", f"the message has {size} bytes, and max_body_bytes is {limit}")
+
+
+def array_text(values: Sequence[str]) -> str | None:
+    """Texts as PostgreSQL writes an array of them, to be cast to one; None for none."""
+    quoted = (value.replace("\\", "\\\\").replace('"', '\\"') for value in values)
+    return '{"' + '","'.join(quoted) + '"}' if values else None
 
 
 def _headers(text: str | None) -> tuple[Any, Failure | None]:

@@ -16,7 +16,7 @@ from outbox.engine.ordering import OrderingRules
 from outbox.errors import SchemaError
 from outbox.ports import Backlog
 from outbox.postgres.claiming import LOCK_TIMEOUT, Claimer, TooSlowError
-from outbox.postgres.history import SentFacts, identities
+from outbox.postgres.history import SentFacts
 from outbox.postgres.index_positions import ScanStart
 from outbox.postgres.ordering import Lanes, lane_of
 from outbox.postgres.pool import (
@@ -301,7 +301,7 @@ class PostgresClaim:
         ids = [pending.row_id for pending in sent]
         if self._facts is not None and self._facts.wanted:
             await connection.execute("savepoint sent", timeout=_TIMEOUT)
-            told = (*identities([pending.message for pending in sent]), self._facts.component)
+            told = self._facts.told([pending.message for pending in sent])
             try:
                 await connection.execute(self._facts.sql[f"{self._end}_told"], ids, *told, timeout=_TIMEOUT)
             except asyncpg.PostgresError as error:

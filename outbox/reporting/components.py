@@ -35,6 +35,7 @@ from outbox.core.events import (
 )
 from outbox.core.outcome import Dead, Retry
 from outbox.core.urls import redacted
+from outbox.engine.index_keys import IndexKeys
 from outbox.engine.lifecycle import Stopping
 from outbox.postgres.pool import Connection
 from outbox.postgres.queries import TableName, queries
@@ -76,10 +77,12 @@ class Component:
 class ReportingSettings:
     """`history`: whether facts are written; `heartbeat`: how often a sign of life is.
 
-    `borrows`: whether the connection is others' as well, and is to be given back after each round.
+    `borrows`: whether the connection is others' as well, and is to be given back after each round. `index_keys`: by queue, what
+    the history finds messages by.
     """
 
     history: bool = True
+    index_keys: Mapping[str, IndexKeys] = field(default_factory=dict)
     borrows: bool = False
     heartbeat: timedelta = timedelta(seconds=5)
     tick: timedelta = TICK

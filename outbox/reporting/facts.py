@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 from outbox.core.events import Processed
 from outbox.core.outcome import Dead, Done, Failure, Retry
+from outbox.engine.index_keys import IndexKeys
+from outbox.postgres.rows import array_text
 
 CAPACITY = 20_000
 """Facts that wait at most; what comes when there are as many is lost."""
@@ -29,6 +31,8 @@ class Fact(NamedTuple):
     ran: float
     error_type: str | None
     error_message: str | None
+    keys: str | None = None
+    """The index keys, as PostgreSQL writes an array; None where there are none."""
 
 
 class FactQueue:
@@ -45,14 +49,19 @@ class FactQueue:
     def __len__(self) -> int:
         return len(self._facts)
 
-    def take_note(self, event: Processed, *, duplicate: bool = False) -> None:
+    def take_note(self, event: Processed, *, duplicate: bool = False, index_keys: IndexKeys | None = None) -> None:
         """Keeps what the history is to know of `event`; counts it as lost if there is no room."""
         if len(self._facts) >= self._capacity:
             self.lost += 1
             return
         fact = fact_of(event, at=self._clock(), now=self._now())
-        if fact is not None:
-            self._facts.append(fact._replace(fact="duplicate") if duplicate else fact)
+        if fact is None:
+            return
+        if duplicate:
+            fact = fact._replace(fact="duplicate")
+        if index_keys:
+            fact = fact._replace(keys=array_text(index_keys.values(event.message)))
+        self._facts.append(fact)
 
     def batch(self, most: int) -> list[Fact]:
         """The oldest facts, which are handed out no more."""

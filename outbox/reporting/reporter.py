@@ -137,6 +137,7 @@ class Reporter:
         self._lost_because = "they came faster than they could be written"
         self._lost_told = 0.0
         self._writes_history = settings.history
+        self._index_keys = settings.index_keys
         self._adds_up = True
         self._take_note = self.activity.take_note
 
@@ -146,7 +147,7 @@ class Reporter:
             case Processed():
                 duplicate = bool(self._duplicates) and self._duplicates.discard(event.queue, event.message.id)
                 if self._writes_history:
-                    self._facts.take_note(event, duplicate=duplicate)
+                    self._facts.take_note(event, duplicate=duplicate, index_keys=self._index_keys.get(event.queue))
                     self._news.set()
                 if self._adds_up:
                     self._statistics.processed(event, duplicate=duplicate)

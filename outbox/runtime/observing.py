@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from outbox.core.arguments import interval
 from outbox.core.clock import DatabaseClock
+from outbox.engine.index_keys import IndexKeys
 from outbox.engine.lifecycle import Stopping
 from outbox.engine.observers import MaskingObserver, Observers
 from outbox.errors import ConfigurationError
@@ -81,9 +82,17 @@ class Reports:
 
     @asynccontextmanager
     async def open(
-        self, observer: Observer, stopping: Stopping, *, consumers: Sequence[Mapping[str, Any]] = ()
+        self,
+        observer: Observer,
+        stopping: Stopping,
+        *,
+        consumers: Sequence[Mapping[str, Any]] = (),
+        index_keys: Mapping[str, IndexKeys] | None = None,
     ) -> AsyncIterator["Reporter | None"]:
-        """Within the block a reporter is at work; None where it is not wanted, or has no database."""
+        """Within the block a reporter is at work; None where it is not wanted, or has no database.
+
+        `index_keys`: by queue, what the history finds messages by.
+        """
         if self.url is None and self.pool is None:
             yield None
             return
@@ -108,6 +117,7 @@ class Reports:
         )
         settings = ReportingSettings(
             history=self.history,
+            index_keys=index_keys or {},
             borrows=self.url is None,
             heartbeat=timedelta(seconds=self.heartbeat_interval),
         )

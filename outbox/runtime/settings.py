@@ -321,6 +321,11 @@ class Settings(BaseModel):
     )
     reporting: bool = _reports(True, "Write heartbeats and statistics to the database, and obey pauses requested there.")
     history: bool = _reports(True, "Record what happens to each message in `outbox_history`.", readers=(SERVICE, RELAY, WORKER))
+    index_keys: Annotated[Names, AfterValidator(_paths)] = _reports(
+        (),
+        "JSON paths in message bodies, such as `$.order_id`, whose values the history keeps and finds messages by.",
+        readers=(SERVICE, RELAY, WORKER),
+    )
     heartbeat_interval: PositiveSeconds = _reports(timedelta(seconds=5), "Interval between heartbeats.")
 
     health_late_after: PositiveSeconds = _health(

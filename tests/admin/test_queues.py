@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
@@ -16,7 +16,9 @@ from click.testing import CliRunner
 from outbox.admin import Admin, Role, queues, topology
 from outbox.admin.store import backlog_queries
 from outbox.admin.verdict import routes as verdict
+from outbox.chains.traces import statements
 from outbox.cli import main as cli
+from outbox.postgres.queries import TableName
 from tests.admin.support import client_of, serving
 from tests.postgres_transport.support import explained, rows_read
 from tests.servers.rabbitmq import OwnRabbitMQ
@@ -303,3 +305,53 @@ async def test_the_command_shows_the_list_and_one_queue(database: str, connectio
     assert "shop.mail.handle" in one
     assert "mail-1" in one
     assert json.loads(await asyncio.to_thread(run, "--json"))["items"][0]["name"] == "mail"
+
+
+async def attempted(connection: asyncpg.Connection, queue: str, id_: str, ago: str, ran: str, **more: Any) -> None:
+    await connection.execute(
+        "insert into outbox_history (at, fact, message_id, root_id, routing_key, queue, attempt, waited, ran, error_type, "
+        "error_message, component) values (now() - $1::text::interval, $2, $3, $3, 'order.placed', $4, 1, '1 s', "
+        "$5::text::interval, $6, $7, 'worker-1')",
+        *(ago, more.get("fact", "processed"), id_, queue, ran, more.get("error"), more.get("message")),
+    )
+
+
+async def test_the_latest_and_the_slowest_attempts_of_a_queue(
+    viewer: httpx.AsyncClient, connection: asyncpg.Connection
+) -> None:
+    await attempted(connection, "mail", "m-1", "2 minutes", "3 s")
+    await attempted(connection, "mail", "m-2", "1 minute", "1 s", fact="died", error="E", message="password=hunter2")
+    await attempted(connection, "mail", "m-3", "3 minutes", "2 s", fact="retried", error="E", message="no")
+    await attempted(connection, "mail", "old", "2 hours", "9 s")
+    await attempted(connection, "books", "m-4", "1 minute", "9 s")
+    await connection.execute(
+        "insert into outbox_history (fact, message_id, root_id, routing_key, queue) "
+        "values ('requeued', 'm-2', 'm-2', 'k', 'mail')"
+    )
+
+    async def listed(**parameters: Any) -> list[str]:
+        answer = await viewer.get("/attempts", params={"queue": "mail", **parameters})
+        assert answer.status_code == 200, answer.text
+        return [item["message_id"] for item in answer.json()["items"]]
+
+    assert await listed() == ["m-2", "m-1", "m-3"]
+    assert await listed(order="slowest") == ["m-1", "m-3", "m-2"]
+    assert await listed(order="slowest", limit=1) == ["m-1"]
+    assert await listed(outcome=["dead_lettered", "retried"]) == ["m-2", "m-3"]
+    assert await listed(after=(datetime.now(UTC) - timedelta(hours=3)).isoformat(), order="slowest", limit=1) == ["old"]
+    first = (await viewer.get("/attempts", params={"queue": "mail"})).json()["items"][0]
+    assert (first["outcome"], first["handling_seconds"], first["waited_seconds"]) == ("dead_lettered", 1.0, 1.0)
+    assert "hunter2" not in first["error"]["message"]
+
+
+async def test_attempts_of_a_queue_are_read_by_their_index(connection: asyncpg.Connection) -> None:
+    await connection.execute(
+        "insert into outbox_history (at, fact, message_id, root_id, routing_key, queue, ran) "
+        "select now() - n * interval '1 s', 'processed', n, n, 'k', 'q' || n % 50, interval '1 s' "
+        "from generate_series(1, 20000) n"
+    )
+    await connection.execute("analyze outbox_history")
+    statement = statements(TableName("outbox_table", None), bounded=True)["latest_attempts"]
+    now = datetime.now(UTC)
+    plan = await explained(connection, statement, "q1", now - timedelta(hours=1), now, ["processed"], 20)
+    assert max(rows_read(node) for node in plan) <= 100

@@ -135,3 +135,27 @@ async def test_the_command_prints_what_was_found(database: str) -> None:
     assert "outbox dlq show 800" in await run("declined card")
     assert json.loads(await run("dead-1", "--json"))["items"][0]["kind"] == "chain"
     assert "Nothing was found." in await run("no such thing")
+
+
+async def test_a_value_that_the_history_keeps_finds_the_chain_of_its_message(
+    viewer: httpx.AsyncClient, connection: asyncpg.Connection
+) -> None:
+    await connection.execute(
+        "insert into outbox_history (fact, message_id, root_id, routing_key, queue, keys) values "
+        "('sent', 'm-1', 'r-1', 'order.placed', null, '{A-4711}'), "
+        "('processed', 'm-1', 'r-1', 'order.placed', 'mail', '{A-4711}'), "
+        "('died', 'm-2', 'r-2', 'order.paid', 'books', '{A-4711,other}'), ('sent', 'm-3', 'r-3', 'order.paid', null, '{A-47}')"
+    )
+    assert sorted(await found(viewer, "A-4711")) == [("chain", "r-1"), ("chain", "r-2")]
+    assert await found(viewer, "a-4711") == []
+    answer = await viewer.get("/search", params={"q": "other"})
+    [item] = answer.json()["items"]
+    assert (item["title"], item["queue"], item["detail"]) == ("order.paid", "books", "a message with other was dead-lettered")
+
+
+async def test_a_part_of_an_error_finds_its_dead_letter_unless_it_is_masked(
+    viewer: httpx.AsyncClient, trouble: dict[str, str]
+) -> None:
+    assert ("dead_letter", trouble["dead_letter"]) in await found(viewer, "was decl")
+    assert ("dead_letter", trouble["dead_letter"]) in await found(viewer, "cArDeRr")
+    assert await found(viewer, "hunter") == []

@@ -64,7 +64,7 @@ def test_what_is_at_a_place_is_neither_searched_nor_told_by_errors() -> None:
     ["", "customer", "$customer", "$.", "$..a", "$.a[", "$.a[x]", "$[-1]", "$.a b", '$["a]', "$.a.", 7, "$[99999999999]"],
 )
 def test_what_is_no_path_is_refused_when_masking_is_made(path: Any) -> None:
-    with pytest.raises(ConfigurationError, match="a place to mask"):
+    with pytest.raises(ConfigurationError, match="a JSON path"):
         Masking(paths=(path,))
 
 

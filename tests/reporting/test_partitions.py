@@ -52,7 +52,7 @@ async def test_a_partition_is_indexed_like_the_others(connection: asyncpg.Connec
     valid = await connection.fetch(
         "select indexrelid::regclass::text, indisvalid from pg_index where indrelid = $1::regclass", _name(0)
     )
-    assert len(valid) == 3
+    assert len(valid) == 5
     assert all(row["indisvalid"] for row in valid)
     attached = "select count(*) from pg_inherits where inhparent = 'outbox_history_message_idx'::regclass"
     assert await connection.fetchval(attached) == 5

@@ -141,3 +141,21 @@ async def _running(connection: asyncpg.Connection) -> list[asyncpg.Record] | Non
         "select * from outbox_component where activity ->> 'state' = 'running' and stopped_at is null order by kind"
     )
     return rows if len(rows) == 2 else None
+
+
+async def test_the_history_keeps_index_keys_of_what_was_sent_and_handled(
+    connection: asyncpg.Connection, database_url: str, broker_url: str
+) -> None:
+    async def handle(body: dict[str, object]) -> None: ...
+
+    own = Consumer("order.*", handle, queue="own", index_keys=("$.customer",))
+    usual = Consumer("order.*", handle, queue="usual")
+    none = Consumer("order.*", handle, queue="none", index_keys=())
+    relay = MessageRelay(database_url, broker=broker_url, index_keys=("$.order_id",))
+    worker = Worker(broker=broker_url, db_engine_url=database_url, consumers=[own, usual, none], index_keys=("$.order_id",))
+    async with at_work(relay, worker):
+        await published(connection, body={"order_id": 4711, "customer": 'o"x\\'})
+        await published(connection, body=["nothing"])
+        await eventually(lambda: connection.fetchval("select count(*) = 8 from outbox_history"))
+    rows = await connection.fetch("select queue, keys from outbox_history where keys is not null order by queue")
+    assert [tuple(row) for row in rows] == [("own", ['o"x\\']), ("usual", ["4711"]), (None, ["4711"])]

@@ -120,6 +120,8 @@ _SATELLITE_OBJECTS = {
         "message_index": "message_idx",
         "root_index": "root_idx",
         "recent_index": "recent_idx",
+        "keys_index": "keys_idx",
+        "queue_index": "queue_idx",
     },
     "stats": {"primary_key": "pkey", "check_seconds": "check_seconds"},
     "component": {"primary_key": "pkey", "check_kind": "check_kind"},

@@ -69,11 +69,27 @@ create index if not exists {alert_delivery_alert_index} on {alert_delivery} (ale
 -- name: alert_delivery_due_index
 create index if not exists {alert_delivery_due_index} on {alert_delivery} (due_at) where due_at is not null
 
+-- name: history_keys
+-- What a message is found by in addition to its ids: values in its body, at the paths that relay and worker are given.
+alter table {history} add column if not exists keys text[]
+
+-- name: history_keys_index
+create index if not exists {history_keys_index} on {history} using gin (keys) where keys is not null
+
+-- name: history_queue_index
+-- The latest attempts of a queue.
+create index if not exists {history_queue_index} on {history} (queue, at) where queue is not null
+
 -- name: component_shape
 ('column', 'service_version', 'text')
 
 -- name: dead_letter_shape
 ('column', 'service_version', 'text')
+
+-- name: history_shape
+('column', 'keys', 'text[]'),
+('index', '{history_keys_index_name}', 'valid'),
+('index', '{history_queue_index_name}', 'valid')
 
 -- name: group_mark_shape
 ('column', 'group_id', 'text not null'),

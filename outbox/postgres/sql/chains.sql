@@ -243,3 +243,32 @@ select exists(select from {table} order by id desc offset {most_rows} limit 1)
 
 -- name: more_deliveries
 select exists(select from {delivery} order by id desc offset {most_rows} limit 1)
+
+-- name: by_key
+-- The latest messages that have one of their index keys equal to $1.
+select root_id, message_id, routing_key, queue, fact
+from {history}
+where keys is not null and keys @> array[$1::text]
+order by at desc
+limit $2
+
+-- name: latest_attempts
+-- Of the queue $1, from $2 to $3, with one of the facts $4.
+select at, fact, message_id, root_id, routing_key, attempt, waited, ran, error_type, error_message, component
+from {history}
+where queue = $1 and at >= $2 and at < $3 and fact = any($4::text[])
+order by at desc
+limit $5
+
+-- name: slowest_attempts
+-- The same by how long they ran, of the latest $6.
+select *
+from (
+    select at, fact, message_id, root_id, routing_key, attempt, waited, ran, error_type, error_message, component
+    from {history}
+    where queue = $1 and at >= $2 and at < $3 and fact = any($4::text[])
+    order by at desc
+    limit $6
+) as latest
+order by ran desc nulls last, at desc
+limit $5

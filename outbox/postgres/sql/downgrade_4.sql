@@ -4,6 +4,25 @@ drop table if exists {alert_delivery}
 -- name: drop_alert
 drop table if exists {alert}
 
+-- name: drop_history_queue_index
+do $downgrade$
+declare
+    dropped regclass;
+begin
+    for dropped in
+        select i.indexrelid
+        from pg_index i
+        join pg_class c on c.oid = i.indexrelid
+        where i.indrelid = to_regclass('{history}') and c.relname = '{history_queue_index_name}'
+    loop
+        execute 'drop index ' || dropped;
+    end loop;
+end
+$downgrade$
+
+-- name: drop_history_keys
+alter table {history} drop column if exists keys
+
 -- name: drop_group_mark
 drop table if exists {group_mark}
 

@@ -67,6 +67,10 @@ alter table {history} detach partition {history_default};
 alter table {history_default} rename to {before};
 create table {history_default} partition of {history} default
 
+-- name: complete
+-- One that was set aside before version 0004 lacks it.
+alter table {partition} add column if not exists keys text[]
+
 -- name: throw_out
 -- Rows outside of the time of a former default partition: written by whoever says when a fact was.
 with moved as (

@@ -208,6 +208,13 @@ from (
 where rank <= {most}
 order by field, rank
 
+-- name: error_containing
+-- Dead letters whose error has the text $1 in it, the newest first: of the newest $2.
+select id
+from (select id, exception_type, exception_message from {dead_letter} order by failed_at desc, id desc limit $2) as newest
+where strpos(lower(exception_message), lower($1)) > 0 or strpos(lower(exception_type), lower($1)) > 0
+limit $3
+
 -- name: requeues_of
 -- What the history tells of a message after it was requeued, in its order.
 select fact, at, queue, component

@@ -19,14 +19,15 @@ where to_regclass(wanted.name) is not null and not exists (
 -- name: write_history
 -- Facts say how long ago they were, so that all times in the table are the database's.
 insert into {history} (
-    at, fact, message_id, root_id, parent_id, routing_key, queue, attempt, waited, ran, error_type, error_message, component
+    at, fact, message_id, root_id, parent_id, routing_key, queue, attempt, waited, ran, error_type, error_message, keys,
+    component
 )
 select clock_timestamp() - make_interval(secs => ago), fact, message_id, root_id, parent_id, routing_key, queue, attempt,
-    make_interval(secs => waited), make_interval(secs => ran), error_type, error_message, $1
+    make_interval(secs => waited), make_interval(secs => ran), error_type, error_message, keys::text[], $1
 from unnest(
     $2::float8[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::integer[], $10::float8[],
-    $11::float8[], $12::text[], $13::text[]
-) as told (ago, fact, message_id, root_id, parent_id, routing_key, queue, attempt, waited, ran, error_type, error_message)
+    $11::float8[], $12::text[], $13::text[], $14::text[]
+) as told (ago, fact, message_id, root_id, parent_id, routing_key, queue, attempt, waited, ran, error_type, error_message, keys)
 
 -- name: add_stats
 -- Counts add up; of what was measured the highest stays. Rows are locked in the order of their keys, so that two processes that add

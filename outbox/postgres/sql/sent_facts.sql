@@ -2,17 +2,18 @@
 select coalesce(has_table_privilege(to_regclass('{history}'), 'insert'), false)
 
 -- name: delete_told
--- The rows $1 are gone; the history is told of them. $2 to $4: ids, roots and parents of their messages; $5: by whom.
+-- The rows $1 are gone; the history is told of them. $2 to $4: ids, roots and parents of their messages; $5: by whom;
+-- $6: their index keys.
 with gone as (
     delete from {table}
     where id = any($1::bigint[])
     returning id, routing_key, created_at
 )
-insert into {history} (at, fact, message_id, root_id, parent_id, routing_key, waited, component)
+insert into {history} (at, fact, message_id, root_id, parent_id, routing_key, waited, component, keys)
 select clock_timestamp(), 'sent', sent.message_id, sent.root_id, sent.parent_id, gone.routing_key,
-    case when isfinite(gone.created_at) then greatest(clock_timestamp() - gone.created_at, interval '0') end, $5::text
+    case when isfinite(gone.created_at) then greatest(clock_timestamp() - gone.created_at, interval '0') end, $5::text, sent.keys::text[]
 from gone
-join unnest($1::bigint[], $2::text[], $3::text[], $4::text[]) as sent (id, message_id, root_id, parent_id) on sent.id = gone.id
+join unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $6::text[]) as sent (id, message_id, root_id, parent_id, keys) on sent.id = gone.id
 
 -- name: keep_told
 -- The same for rows that are kept.
@@ -22,8 +23,8 @@ with gone as (
     where id = any($1::bigint[])
     returning id, routing_key, created_at
 )
-insert into {history} (at, fact, message_id, root_id, parent_id, routing_key, waited, component)
+insert into {history} (at, fact, message_id, root_id, parent_id, routing_key, waited, component, keys)
 select clock_timestamp(), 'sent', sent.message_id, sent.root_id, sent.parent_id, gone.routing_key,
-    case when isfinite(gone.created_at) then greatest(clock_timestamp() - gone.created_at, interval '0') end, $5::text
+    case when isfinite(gone.created_at) then greatest(clock_timestamp() - gone.created_at, interval '0') end, $5::text, sent.keys::text[]
 from gone
-join unnest($1::bigint[], $2::text[], $3::text[], $4::text[]) as sent (id, message_id, root_id, parent_id) on sent.id = gone.id
+join unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $6::text[]) as sent (id, message_id, root_id, parent_id, keys) on sent.id = gone.id
