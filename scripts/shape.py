@@ -18,12 +18,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CEILINGS = {
-    "Python files": 225,
-    "lines of Python": 47_667,
+    "Python files": 226,
+    "lines of Python": 47_993,
     "modules with one importer": 35,
     "private functions named once, %": 12.8,
     "modules named …ing": 9,
-    "import edges": 1_239,
+    "import edges": 1_257,
     "import cycles": 0,
     "docstrings that lean on another": 0,
     "files in import circles of the dashboard": 0,

@@ -111,6 +111,9 @@ RUN_BY = {
     "docs/cookbook.md: # nightly.py": "tests/test_readme.py::test_the_cookbook_s_nightly_report_schedules_the_next_one_once",
     "docs/cookbook.md: # webhooks.py": "tests/test_readme.py::test_the_cookbook_s_webhook_judges_what_is_answered",
     "docs/consumers.md: # consumers.py": "tests/worker/test_consumers_page.py::test_the_page_s_consumer_does_what_it_says",
+    'docs/consumers.md: @consume("order.*", index_keys=("$.order_id", "$.customer.id …': (
+        "tests/reporting/test_reports.py::test_the_history_keeps_index_keys_of_what_was_sent_and_handled"
+    ),
     "docs/consumers.md: import re": "tests/worker/test_consumers_page.py::test_the_page_s_redaction_takes_card_numbers_out",
     "docs/embedding.md: # host.py": "tests/admin/test_embedding.py::test_both_keep_their_ways_behind_a_proxy",
     "docs/fastapi.md: from contextlib import asynccontextmanager": (

@@ -23,8 +23,8 @@ from outbox.admin.limits import too_many
 from outbox.admin.models import Text
 from outbox.admin.problems import Code, Problem, documented
 from outbox.errors import DatabaseUnavailableError
-from outbox.fastapi.shutdown import running_server, server_told_to_exit
 from outbox.reporting.components import Topic, Watching
+from outbox.runtime.shutdown import running_server, server_told_to_exit
 
 HEARTBEAT = timedelta(seconds=15)
 """After so long without an event a comment is sent, so that neither side takes the other for gone."""

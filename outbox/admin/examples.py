@@ -68,6 +68,7 @@ EXAMPLES: Mapping[str, Example] = {
     "outbox_operations_cancel": Example("/operations/1/cancel"),
     "outbox_chains_list": Example("/chains?state=dead&limit=20"),
     "outbox_chains_show": Example("/chains/5c73762f-7c66-4b48-8146-637331cc91c6"),
+    "outbox_attempts_list": Example("/attempts?queue=shop.mail&order=slowest&limit=20"),
     "outbox_stats_show": Example("/stats?from=-1h&step=5m&group_by=queue"),
     "outbox_components_list": Example("/components?schemas=true"),
     "outbox_pauses_list": Example("/pauses"),

@@ -93,17 +93,18 @@ def admin_router(
     if health is not None:
         router.include_router(health_routes(health))
     way_in = [Depends(require_authentication(find, authenticate or own_authentication(find)), scope="function")]
-    guarded = APIRouter(dependencies=way_in if authenticate is None else [Depends(goes_to_the_host), *way_in])
-    for area in AREAS:
-        guarded.include_router(area)
-    routers = list(AREAS)
+    if authenticate is not None:
+        way_in.insert(0, Depends(goes_to_the_host))
+    guarded, public = list(AREAS), list[APIRouter]()
     if authenticate is None:
-        login = login_routes(find)
-        router.include_router(login)
-        guarded.include_router(logout)
-        routers += [login, logout]
-    guarded.include_router(unknown_addresses(route for area in routers for route in area.routes))
-    router.include_router(guarded)
+        guarded.append(logout)
+        public.append(login_routes(find))
+    guarded.append(unknown_addresses(route for area in (*guarded, *public) for route in area.routes))
+    for area in public:
+        router.include_router(area)
+    # Each by itself: of a router that includes others, FastAPI makes every route once more to look at its path.
+    for area in guarded:
+        router.include_router(area, dependencies=way_in)
     return router
 
 

@@ -1,21 +1,23 @@
-"""`outbox backlog`, `queues` and `find`: what waits, who handles it how fast, and where something is."""
+"""`outbox backlog`, `queues`, `attempts` and `find`: what waits, who handles it how fast, and where something is."""
 
 import asyncio
 import shlex
-from collections.abc import Mapping
-from datetime import timedelta
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from time import monotonic
 from typing import Any
 from urllib.parse import quote
 
 import click
 
+from outbox.chains import AttemptOutcome
 from outbox.cli.client import Client, with_client
 from outbox.cli.command import Command
-from outbox.cli.options import health, json_output
+from outbox.cli.options import PAST_TIME, health, json_output
 from outbox.cli.output import (
     age,
     count,
+    cut,
     duration,
     echo,
     echo_facts,
@@ -185,6 +187,52 @@ def _echo_queue(queue: Mapping[str, Any]) -> None:
 def _times(handling: Mapping[str, float | None]) -> str:
     found = [f"{name} {duration(seconds)}" for name, seconds in handling.items() if seconds is not None]
     return ", ".join(found)
+
+
+@click.command(cls=Command)
+@click.argument("queue")
+@click.option("--slowest", is_flag=True, help="Those that took longest, of the latest 20,000.")
+@click.option("--outcome", multiple=True, type=click.Choice(list(AttemptOutcome), case_sensitive=False), help="One of these.")
+@click.option("--from", "after", type=PAST_TIME, show_default="an hour ago", help="Ended then or later.")
+@click.option("--to", "before", type=PAST_TIME, show_default="now", help="Ended before then.")
+@click.option("--limit", type=click.IntRange(1, 200), default=20, show_default=True, help="At most so many.")
+@json_output
+@with_client
+async def attempts(
+    client: Client,
+    queue: str,
+    *,
+    slowest: bool,
+    outcome: Sequence[str],
+    after: datetime | None,
+    before: datetime | None,
+    limit: int,
+    as_json: bool,
+) -> None:
+    """Shows the latest, or the slowest, attempts of a queue's handler, with their messages."""
+    order = "slowest" if slowest else "latest"
+    wanted = {"queue": queue, "order": order, "outcome": list(outcome), "after": after, "before": before, "limit": limit}
+    answer = await client.get("/attempts", **wanted)
+    if as_json:
+        echo_json(answer)
+    elif not answer["items"]:
+        echo("No attempt is on record of that time.")
+    else:
+        headings = ("ENDED", "OUTCOME", "HANDLER", "WAITED", "ATTEMPT", "EVENT", "ID", "ERROR")
+        rows = [
+            (
+                age(each["ended_at"]),
+                each["outcome"].replace("_", " "),
+                duration(each["handling_seconds"]),
+                duration(each["waited_seconds"]),
+                str(each["attempt"]),
+                one_line(each["routing_key"]),
+                one_line(each["message_id"]),
+                "" if each["error"] is None else cut(one_line(f"{each['error']['type']}: {each['error']['message']}"), 80),
+            )
+            for each in answer["items"]
+        ]
+        echo_table(headings, rows, right=frozenset(headings[2:5]))
 
 
 _SHOWN_BY: Mapping[str, str] = {

@@ -327,6 +327,9 @@ class _HttpClient(Client):
         return 0
 
 
+_PREFIX = "/outbox"
+
+
 class InProcessClient(Client):
     """The routes themselves, without a server. `settings` are the options of `connection`; `admin` are arguments of `Admin`."""
 
@@ -361,7 +364,8 @@ class InProcessClient(Client):
                 actor = getpass.getuser()
         principal = Principal(f"cli:{actor}" if actor else "cli", Role.ADMIN)
         app = FastAPI(openapi_url=None)
-        app.include_router(admin_router(admin, authenticate=lambda: principal))
+        # Below a prefix FastAPI makes the routes that are asked for, and otherwise all of them at once.
+        app.include_router(admin_router(admin, authenticate=lambda: principal), prefix=_PREFIX)
 
         def has_traceback(record: logging.LogRecord) -> bool:
             return bool(record.exc_info)
@@ -374,7 +378,9 @@ class InProcessClient(Client):
         async with admin.reading("connecting to the database"):
             pass  # the API answers only that the database is away; this says why
         transport = InProcessTransport(app)
-        client = httpx.AsyncClient(transport=transport, base_url="http://in-process", timeout=self._timeout.total_seconds())
+        client = httpx.AsyncClient(
+            transport=transport, base_url=f"http://in-process{_PREFIX}", timeout=self._timeout.total_seconds()
+        )
         return await closing.enter_async_context(client)
 
     async def run_batch(self, number: int) -> int:

@@ -51,6 +51,10 @@ _SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
             "outbox.cli.backlog:queues",
             "Shows each queue: depth, age, rates, failures, handling times, consumers.",
         ),
+        "attempts": (
+            "outbox.cli.backlog:attempts",
+            "Shows the latest, or the slowest, attempts of a queue's handler, with their messages.",
+        ),
         "find": (
             "outbox.cli.backlog:find",
             "Finds messages, queues, dead letters and processes by an id, a number, a name, or words of an error.",

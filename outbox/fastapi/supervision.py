@@ -12,8 +12,8 @@ from typing import Protocol
 from outbox.core.outcome import Failure
 from outbox.core.urls import redacted
 from outbox.errors import HandlersAbandonedError, OutboxError
-from outbox.fastapi.shutdown import running_server, server_told_to_exit, server_told_twice
 from outbox.runtime.health import HealthChecks
+from outbox.runtime.shutdown import running_server, server_told_to_exit, server_told_twice
 
 logger = logging.getLogger("outbox")
 

@@ -298,7 +298,7 @@ class SentFacts:
         if not self._there:
             _log.info("no history of sent messages is written: the table %s is not there, or closed", self.history)
 
-    def told(self, messages: Sequence[Message]) -> tuple[object, ...]:
+    def arguments(self, messages: Sequence[Message]) -> tuple[object, ...]:
         """What the statements take of `messages`: ids, roots, parents, by whom, and index keys, None where there are none."""
         keys = [array_text(self._index_keys.values(message)) for message in messages] if self._index_keys else None
         return (*identities(messages), self.component, keys)

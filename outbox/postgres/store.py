@@ -301,7 +301,7 @@ class PostgresClaim:
         ids = [pending.row_id for pending in sent]
         if self._facts is not None and self._facts.wanted:
             await connection.execute("savepoint sent", timeout=_TIMEOUT)
-            told = self._facts.told([pending.message for pending in sent])
+            told = self._facts.arguments([pending.message for pending in sent])
             try:
                 await connection.execute(self._facts.sql[f"{self._end}_told"], ids, *told, timeout=_TIMEOUT)
             except asyncpg.PostgresError as error:

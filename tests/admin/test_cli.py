@@ -226,6 +226,8 @@ SAME = [
     ["pause"],
     ["resume", "relay"],
     ["resume", "queue"],
+    ["attempts", "mail", "--from", "2026-03-01T00:00:00Z", "--to", "2026-03-02T00:00:00Z", "--outcome", "retried"],
+    ["attempts", "mail", "--from", "2026-03-01T00:00:00Z", "--to", "2026-03-02T00:00:00Z", "--slowest"],
 ]
 
 

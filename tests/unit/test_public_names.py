@@ -191,6 +191,7 @@ def test_a_relay_is_made_of_these_parameters() -> None:
                     "reporting": True,
                     "heartbeat_interval": 5.0,
                     "history": True,
+                    "index_keys": (),
                     "max_batch_bytes": 67_108_864,
                     "max_body_bytes": 134_217_728,
                 }
@@ -257,6 +258,7 @@ def test_a_worker_is_made_of_these_parameters() -> None:
                     "service_version": None,
                     "reporting": True,
                     "history": True,
+                    "index_keys": (),
                     "heartbeat_interval": 5.0,
                     "clock": None,
                     "redact": None,
@@ -281,6 +283,7 @@ def test_consumers_are_made_of_these_parameters() -> None:
         "max_deliveries": 10,
         "inbox": False,
         "batch": False,
+        "index_keys": None,
     }
     assert parameters(consume) == positional("binding_key") | optional(queue_and_delays) | keyword_only(options)
     assert parameters(Consumer) == (positional("binding_key", "callback") | optional(queue_and_delays) | keyword_only(options))

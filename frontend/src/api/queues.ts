@@ -11,6 +11,24 @@ export type HandlingTimes = Schemas["HandlingTimes"];
 
 const READ_EVERY = 5_000;
 
+export type AttemptOrder = "latest" | "slowest";
+const ATTEMPTS_OF = 86_400_000;
+const ATTEMPTS_SHOWN = 20;
+
+/** The latest or the slowest attempts of a queue's handler in the last day. */
+export function useAttempts(queue: string, order: AttemptOrder) {
+  return useQuery({
+    queryKey: ["queues", "attempts", queue, order] as const,
+    queryFn: ({ signal }) => {
+      const after = new Date(Date.now() - ATTEMPTS_OF).toISOString();
+      const query = { queue, order, after, limit: ATTEMPTS_SHOWN };
+      return dataOf(client.GET("/attempts", { params: { query }, signal }));
+    },
+    placeholderData: keepPreviousData,
+    refetchInterval: useInterval(READ_EVERY),
+  });
+}
+
 export function useQueues() {
   return useQuery({
     queryKey: ["queues", "all"] as const,

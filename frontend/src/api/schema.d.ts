@@ -81,6 +81,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/attempts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Attempts
+         * @description Lists the latest, or the slowest, attempts of a queue's handler, with their messages.
+         *
+         *     They are found in the history, where workers write it. Without a time it is the last hour.
+         */
+        get: operations["outbox_attempts_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/audit": {
         parameters: {
             query?: never;
@@ -1032,11 +1054,13 @@ export interface paths {
         /**
          * Search
          * @description Searches everything by one text: numbers of messages, deliveries and dead letters; ids of messages and chains; parts of
-         *     the names of queues, handlers, routing keys and components; words of dead letters, as `GET /dlq?q=` does.
+         *     the names of queues, handlers, routing keys and components; words of dead letters, as `GET /dlq?q=` does,
+         *     and parts of the errors of the newest 5,000.
          *
          *     Ids are looked for in the outbox, in queues of the database, in the history and among dead letters. Values in bodies, such
          *     as the number of an order, are found among dead letters, and in the newest 5,000 messages of the outbox and of queues of the
-         *     database with bodies up to 16 KiB; what is masked is not found. A kind that takes too long is named in `incomplete`.
+         *     database with bodies up to 16 KiB; what is masked is not found. Values at the paths of `OUTBOX_INDEX_KEYS`, or of the option
+         *     `index_keys` of a consumer, are found in the whole history. A kind that takes too long is named in `incomplete`.
          */
         get: operations["outbox_search"];
         put?: never;
@@ -4330,6 +4354,66 @@ export interface components {
             p99: (number | null)[];
         };
         /**
+         * QueueAttempt
+         * @description One attempt of a queue's handler, and the message that it was of.
+         */
+        QueueAttempt: {
+            /** Attempt */
+            attempt: number;
+            /**
+             * Component
+             * @description The worker that it ran in.
+             */
+            component: string;
+            /** Ended At */
+            ended_at: string | null;
+            error: components["schemas"]["Error"] | null;
+            /**
+             * Handling Seconds
+             * @description How long the handler ran.
+             */
+            handling_seconds: number | null;
+            /** Message Id */
+            message_id: string;
+            /** @description `duplicate`: it had been handled before. */
+            outcome: components["schemas"]["AttemptOutcome"];
+            /**
+             * Root Id
+             * @description The beginning of its chain.
+             */
+            root_id: string;
+            /** Routing Key */
+            routing_key: string;
+            /**
+             * Waited Seconds
+             * @description From when it was published until the handler began, with earlier attempts.
+             */
+            waited_seconds: number | null;
+        };
+        /**
+         * QueueAttemptsResponse
+         * @description Attempts of a queue's handler.
+         */
+        QueueAttemptsResponse: {
+            /**
+             * After
+             * Format: date-time
+             */
+            after: string;
+            /**
+             * Before
+             * Format: date-time
+             */
+            before: string;
+            /**
+             * Examined
+             * @description With the order `slowest`: of so many latest attempts at most.
+             */
+            examined: number | null;
+            /** Items */
+            items: components["schemas"]["QueueAttempt"][];
+        };
+        /**
          * QueueBinding
          * @description What brings messages to a queue.
          */
@@ -5869,6 +5953,94 @@ export interface operations {
             };
             /** @description `body_too_large`: The request body is too large */
             413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid_request`: Invalid request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    outbox_attempts_list: {
+        parameters: {
+            query: {
+                queue: string;
+                /** @description `slowest`: the longest first, of the latest 20,000 of that time. */
+                order?: "latest" | "slowest";
+                /** @description One of these; otherwise all. */
+                outcome?: components["schemas"]["AttemptOutcome"][];
+                /** @description Ended then or later; otherwise in the hour until `before`. */
+                after?: string | null;
+                /** @description Ended before then; otherwise until now. */
+                before?: string | null;
+                /** @description At most so many items. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QueueAttemptsResponse"];
+                };
+            };
+            /** @description `unauthenticated`: Authentication required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -114,6 +114,16 @@ export const activity = "Activity";
 export const noWorkers = "No worker consumes this queue.";
 export const noWorkersHint = "Its messages wait until one is started: outbox worker.";
 
+// Attempts
+export const attemptsTitle = "Attempts";
+export const attemptOrder = "Which attempts";
+export const attemptOrders = { latest: "Latest", slowest: "Slowest" };
+export const attemptsTable = "Attempts of the handler";
+export const attemptsHead = ["Message", "Outcome", "Handling time", "Waited", "Attempt", "Ended", "Error"];
+export const noAttemptsListed = "No attempt in the last day.";
+export const noAttemptsHint =
+  "Attempts come from the history, which workers write unless OUTBOX_HISTORY is off.";
+
 // What leads on
 export const groups = "Failure groups";
 export const noGroups = "No open dead letters.";

@@ -16,6 +16,7 @@ import { ResumeDialog } from "~/pages/components/ResumeDialog";
 import * as texts from "~/texts/queues";
 import { Ago, Badge, Button, Empty, Facts, Loaded, Loading, Page, Panel, State, Table } from "~/ui";
 import { type Chart, depthLines, History, type Line, Sparkline } from "~/ui/charts";
+import { Attempts } from "./Attempts";
 import { Deliveries } from "./Deliveries";
 import styles from "./Queues.module.css";
 import { living, stateOf, versionsOf } from "./state";
@@ -67,6 +68,7 @@ export function OneQueue({ name }: { name: string }) {
             <History queue={queue.name} charts={CHARTS} markers={markers} />
             <Workers of={queue} />
             <Deliveries queue={queue.name} shows={queue.broker === "postgresql"} />
+            <Attempts queue={queue.name} />
             <Failures of={queue} />
           </>
         )}
