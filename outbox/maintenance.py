@@ -13,6 +13,7 @@ from outbox.core.arguments import exactly_one, retention
 from outbox.core.events import Dependency
 from outbox.core.urls import ServerKind, postgres_url, server_kind
 from outbox.dead_letters.changes import subscribed_queues
+from outbox.dead_letters.policies import RequeuePolicies
 from outbox.dead_letters.runner import OperationsRunner
 from outbox.engine.lifecycle import GRACE_PERIOD, Outage, Stopping, run_until_stopped, until_it_answers
 from outbox.engine.maintenance import LEASE, Duty, Maintaining
@@ -148,6 +149,7 @@ class Maintenance:
     def _duties(self, pool: "Pool", has_queue: "HasQueue") -> Sequence[Duty]:
         inbox, pruning = PostgresInbox(borrow_from(pool), inbox_beside(self._table)), Pruning(pool, self._table)
         runner = OperationsRunner(pool, self._table, has_queue)
+        policies = RequeuePolicies(pool, self._table, retention=self._inbox_retention)
         schema, at_once = self._table.schema, timedelta(0)
 
         async def do_operations() -> int:
@@ -159,6 +161,7 @@ class Maintenance:
         duties = [
             Duty(name="operations", every=_OPERATIONS_EVERY, work=do_operations),
             Duty(name="results of operations found", every=_RESULTS_EVERY, work=runner.refresh_results),
+            Duty(name="requeue policies applied", every=_OFTEN, work=policies.apply),
             Duty(name="inbox marks pruned", every=_OFTEN, work=partial(inbox.prune, self._inbox_retention, BATCH)),
             Duty(name="partitions of the history made", every=_SELDOM, work=self._on(pool, ensure_partitions, schema=schema)),
             Duty(

@@ -18,12 +18,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CEILINGS = {
-    "Python files": 226,
-    "lines of Python": 47_993,
+    "Python files": 227,
+    "lines of Python": 48_195,
     "modules with one importer": 35,
     "private functions named once, %": 12.8,
     "modules named …ing": 9,
-    "import edges": 1_257,
+    "import edges": 1_270,
     "import cycles": 0,
     "docstrings that lean on another": 0,
     "files in import circles of the dashboard": 0,

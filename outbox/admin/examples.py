@@ -54,6 +54,7 @@ EXAMPLES: Mapping[str, Example] = {
     "outbox_dlq_groups": Example("/dlq/groups?by=fingerprint&status=open"),
     "outbox_dlq_note": Example("/dlq/groups/note", {"by": "fingerprint", "id": "8f1c00d2aa31be47", "note": "ask Ann"}),
     "outbox_dlq_group": Example("/dlq/groups/8f1c00d2aa31be47"),
+    "outbox_dlq_policy": Example("/dlq/groups/policy", {"id": "8f1c00d2aa31be47", "per_hour": 100}),
     "outbox_dlq_mark": Example("/dlq/groups/status", {"id": "8f1c00d2aa31be47", "status": "fixed", "fixed_in": "2026.11.1"}),
     "outbox_dlq_show": Example("/dlq/17"),
     "outbox_dlq_body": Example("/dlq/17/body"),

@@ -189,3 +189,27 @@ async def test_a_mark_that_makes_no_sense_is_refused(operator: httpx.AsyncClient
 async def test_viewers_mark_nothing(viewer: httpx.AsyncClient) -> None:
     response = await viewer.put("/dlq/groups/status", json={"id": "g", "status": "fixed"})
     assert (response.status_code, response.json()["code"]) == (403, "forbidden")
+
+
+async def test_a_group_gets_a_requeue_policy_that_is_audited(
+    viewer: httpx.AsyncClient, operator: httpx.AsyncClient, letters: None, pool: Pool
+) -> None:
+    del letters
+    group = (await answered(viewer, "/dlq/groups", status="any"))["items"][0]
+    assert group["requeue_policy"] is None
+    wanted = {"id": group["id"], "per_hour": 100}
+    assert (await viewer.put("/dlq/groups/policy", json=wanted)).status_code == 403
+    for wrong in (0, 100_001, "x"):
+        assert (await operator.put("/dlq/groups/policy", json={**wanted, "per_hour": wrong})).status_code == 422
+    answer = await operator.put("/dlq/groups/policy", json=wanted)
+    assert answer.status_code == 200, answer.text
+    shown = (await answered(viewer, f"/dlq/groups/{group['id']}"))["requeue_policy"]
+    assert shown == answer.json()
+    assert (shown["per_hour"], shown["operation_id"], shown["stopped_at"]) == (100, None, None)
+    gone = await operator.put("/dlq/groups/policy", json={**wanted, "per_hour": None})
+    assert gone.json()["per_hour"] is None
+    assert (await answered(viewer, f"/dlq/groups/{group['id']}"))["requeue_policy"] is None
+    said = await pool.fetch(
+        "select details::text from outbox_audit where action = 'dlq.policy' and outcome = 'done' order by at"
+    )
+    assert [row[0] for row in said] == ['{"per_hour": 100}', '{"per_hour": null}']

@@ -2,6 +2,7 @@
 
 import re
 
+import asyncpg
 from playwright.async_api import expect
 
 from outbox.admin import Role
@@ -57,6 +58,38 @@ async def test_a_group_is_muted_and_chosen_by_its_status(stage: Stage, visit: Vi
     await page.get_by_label("Group status").select_option(label="Muted")
     await expect(page.get_by_role("link", name=re.compile("the gate is shut"))).to_be_visible()
     await expect(page).to_have_url(re.compile("group_status=muted"))
+
+
+async def test_a_group_gets_a_requeue_policy_and_shows_what_became_of_it(stage: Stage, visit: Visit) -> None:
+    await failed(stage, "the ferry is late", 2, "ledger")
+    page = await visit("dead-letters?q=ferry", Role.OPERATOR)
+    await page.get_by_role("link", name=re.compile("the ferry is late")).click()
+    await page.get_by_role("button", name="Requeue policy").click()
+    dialog = page.get_by_role("dialog")
+    await dialog.get_by_label("At most per hour").fill("0")
+    await expect(dialog.get_by_text("Enter a whole number from 1 to 100,000.").first).to_be_visible()
+    await dialog.get_by_label("At most per hour").fill("25")
+    await assert_accessible(page)
+    await dialog.get_by_role("button", name="Save").click()
+    await announced(page, "Up to 25 per hour will be requeued.")
+    details = page.get_by_role("region", name="Details")
+    await expect(details).to_contain_text("Up to 25 per hour, set by olga")
+
+    connection = await asyncpg.connect(stage.database_url)
+    await connection.execute(
+        "update outbox_requeue_policy set stopped_at = now(), operation_id = 7, started_at = now(), "
+        "stopped_because = '1 of the messages of operation 7 failed again'"
+    )
+    await connection.close()
+    await page.reload()
+    await expect(details).to_contain_text("1 of the messages of operation 7 failed again")
+    await expect(details.get_by_role("link", name="operation 7")).to_be_visible()
+
+    await page.get_by_role("button", name="Requeue policy").click()
+    await dialog.get_by_label("Requeue policy").select_option(label="Off (remove the policy)")
+    await dialog.get_by_role("button", name="Save").click()
+    await announced(page, "The requeue policy was removed.")
+    await expect(details).not_to_contain_text("per hour")
 
 
 async def test_a_viewer_marks_nothing_and_a_group_that_is_gone_is_reported(stage: Stage, visit: Visit) -> None:

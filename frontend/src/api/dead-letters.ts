@@ -81,6 +81,18 @@ export function useMarkGroup(id: string) {
   });
 }
 
+/** Lets a group be requeued by itself, at most so many an hour; null: no more. */
+export function useGroupPolicy(id: string) {
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn: ({ per_hour, key }: { per_hour: number | null; key: string }) =>
+      dataOf(
+        client.PUT("/dlq/groups/policy", { body: { id, per_hour }, headers: { "Idempotency-Key": key } }),
+      ),
+    onSuccess: () => queries.invalidateQueries({ queryKey: ["groups"] }),
+  });
+}
+
 /** Notes something about a group; null takes the note away. */
 export function useNoteGroup({ by, id }: Pick<Group, "by" | "id">) {
   const queries = useQueryClient();

@@ -387,6 +387,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/dlq/groups/policy": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Set The Requeue Policy Of A Group
+         * @description Lets maintenance requeue the open dead letters of a group by itself: once an hour, the oldest `per_hour`.
+         *
+         *     Each time the first one goes ahead, and the others follow when it was handled. The policy stops itself when a message fails
+         *     again, or when its operation is cancelled; setting it again lets it go on. A `per_hour` of null takes it away.
+         */
+        put: operations["outbox_dlq_policy"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/dlq/groups/status": {
         parameters: {
             query?: never;
@@ -2205,6 +2228,8 @@ export interface components {
              * @description Of groups by fingerprint; empty for messages that the relay parked on no queue.
              */
             queue: string | null;
+            /** @description Null: it has none. */
+            requeue_policy: components["schemas"]["RequeuePolicyResponse"] | null;
             /**
              * Sample Id
              * @description One of them, recorded last.
@@ -4758,6 +4783,54 @@ export interface components {
          * @enum {string}
          */
         RequeueOutcome: "in_progress" | "processed" | "failed_again" | "duplicate";
+        /**
+         * RequeuePolicyRequest
+         * @description Whether, and how fast, dead letters of a group are requeued by themselves.
+         */
+        RequeuePolicyRequest: {
+            /**
+             * Id
+             * @description The group's id, as `outbox_dlq_groups` shows it.
+             */
+            id: string;
+            /**
+             * Per Hour
+             * @description At most so many an hour; null: none.
+             */
+            per_hour: number | null;
+        };
+        /**
+         * RequeuePolicyResponse
+         * @description How dead letters of a group are requeued by themselves. Null: does not apply.
+         */
+        RequeuePolicyResponse: {
+            /**
+             * Operation Id
+             * @description The latest operation that it started.
+             */
+            operation_id: number | null;
+            /**
+             * Per Hour
+             * @description Once an hour at most so many open ones are requeued; null: there is no policy.
+             */
+            per_hour: number | null;
+            /** Set At */
+            set_at: string | null;
+            /** Set By */
+            set_by: string | null;
+            /**
+             * Started At
+             * @description When that was.
+             */
+            started_at: string | null;
+            /**
+             * Stopped At
+             * @description Nothing is requeued any more, until the policy is set again.
+             */
+            stopped_at: string | null;
+            /** Stopped Because */
+            stopped_because: string | null;
+        };
         /**
          * RequeueRequest
          * @description Sends dead letters again. More than 100 ids, a filter, a group, a rate, a canary or a time make an operation.
@@ -7369,6 +7442,104 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["GroupNoteResponse"];
+                };
+            };
+            /** @description `unauthenticated`: Authentication required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this or `cross_site`: The request comes from another site or `read_only`: This installation is read-only */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `body_too_slow`: The request body arrived too slowly */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `body_too_large`: The request body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid_request`: Invalid request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    outbox_dlq_policy: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RequeuePolicyRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RequeuePolicyResponse"];
                 };
             };
             /** @description `unauthenticated`: Authentication required */

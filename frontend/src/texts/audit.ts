@@ -43,6 +43,7 @@ export const actions: Record<string, string> = {
   "access.end": "Ended a session",
   "alerts.test": "Sent a test alert",
   "dlq.mark": "Marked a group",
+  "dlq.policy": "Set a requeue policy",
   "dlq.note": "Edited a note",
   "dlq.reveal": "Revealed masked values",
   "dlq.download": "Downloaded a body",

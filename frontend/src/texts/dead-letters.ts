@@ -132,6 +132,18 @@ export const groupTitle = "Failure group";
 export const allGroups = "All groups";
 export const noSuchGroup = "Group not found.";
 export const noSuchGroupHint = "Its dead letters may have been deleted permanently.";
+export const policy = "Requeue policy";
+export const policyTitle = "Requeue this group automatically";
+export const policyMeaning =
+  "Once an hour, maintenance requeues the oldest open dead letters of this group. One goes ahead; the others follow when it was handled. The policy stops when a message fails again.";
+export const policyPerHour = "At most per hour";
+export const policyOn = "On";
+export const policyOff = "Off (remove the policy)";
+export const policySet = (perHour: number) => `Up to ${number(perHour)} per hour will be requeued.`;
+export const policyGone = "The requeue policy was removed.";
+export const policyLine = (perHour: number, by: string) => `Up to ${number(perHour)} per hour, set by ${by}`;
+export const policyOperation = (id: number) => `operation ${id}`;
+export const policyStopped = "stopped";
 export const mark = "Mark";
 export const markTitle = "Mark this group";
 export const markAs = "Mark as";

@@ -16,12 +16,14 @@ from outbox.admin.dlq.models import (
     GroupNoteResponse,
     GroupVersionResponse,
     Note,
+    RequeuePolicyResponse,
 )
 from outbox.admin.dlq.routes import Letters, masking_of
 from outbox.admin.models import LongText, Request, Text
 from outbox.admin.problems import Code, Problem, documented
 from outbox.dead_letters import DeadLetterFilter, Group, GroupBy
 from outbox.dead_letters.filters import several
+from outbox.dead_letters.policies import MOST_PER_HOUR
 from outbox.dead_letters.reader import LONGEST_GROUP, GroupMark, GroupNote, GroupStatus
 from outbox.masking import Masking
 from outbox.postgres.pool import Connection
@@ -75,6 +77,15 @@ class GroupMarkRequest(Request):
         if (self.muted_above is not None) != (self.status == "muted"):
             raise ValueError("muted_above is for the status muted, which needs it")
         return self
+
+
+class RequeuePolicyRequest(Request):
+    """Whether, and how fast, dead letters of a group are requeued by themselves."""
+
+    id: Annotated[Text, Field(min_length=1), AfterValidator(_short_enough)] = Field(
+        description="The group's id, as `outbox_dlq_groups` shows it."
+    )
+    per_hour: Annotated[int, Field(ge=1, le=MOST_PER_HOUR)] | None = Field(description="At most so many an hour; null: none.")
 
 
 @router.get("/dlq/groups", operation_id="outbox_dlq_groups", summary="List Groups Of Dead Letters")
@@ -148,6 +159,26 @@ async def set_status(context: Operator, wanted: GroupMarkRequest) -> GroupMarkRe
 
 
 @router.put(
+    "/dlq/groups/policy",
+    operation_id="outbox_dlq_policy",
+    summary="Set The Requeue Policy Of A Group",
+    responses=documented(Code.CROSS_SITE, Code.READ_ONLY),
+)
+async def set_policy(context: Operator, wanted: RequeuePolicyRequest) -> RequeuePolicyResponse:
+    """Lets maintenance requeue the open dead letters of a group by itself: once an hour, the oldest `per_hour`.
+
+    Each time the first one goes ahead, and the others follow when it was handled. The policy stops itself when a message fails
+    again, or when its operation is cancelled; setting it again lets it go on. A `per_hour` of null takes it away.
+    """
+    policies = context.admin.shared(Letters).policies
+    async with context.admin.changing("setting a requeue policy") as connection:
+        await policies.set(connection, wanted.id, wanted.per_hour, set_by=context.principal.name)
+        await record(connection, context, action="dlq.policy", target=wanted.id, details={"per_hour": wanted.per_hour})
+        policy = (await policies.all(connection)).get(wanted.id)
+    return RequeuePolicyResponse.of(policy)
+
+
+@router.put(
     "/dlq/groups/note",
     operation_id="outbox_dlq_note",
     summary="Set The Note Of A Group",
@@ -199,6 +230,7 @@ async def _described(
     notes = await letters.notes.of(connection, by, ids)
     is_error = by == "fingerprint"
     versions = await letters.marks.versions(connection, ids, most=most) if is_error else {}
+    policies = await letters.policies.all(connection) if is_error else {}
     handlers = await _handlers(connection, context.admin.table.schema) if is_error else {}
     return [
         DeadLetterGroup(
@@ -207,6 +239,7 @@ async def _described(
             title=masking.error_type(group.title) if is_error else group.title,
             status=(marks[group.id].status if group.id in marks else GroupStatus.OPEN) if is_error else None,
             mark=GroupMarkResponse.of(marks.get(group.id)) if group.id in marks else None,
+            requeue_policy=RequeuePolicyResponse.of(policies[group.id]) if group.id in policies else None,
             queue=group.queue if is_error else None,
             handlers=sorted(handlers.get(group.queue, ())),
             versions=[GroupVersionResponse.model_validate(each) for each in versions.get(group.id, ())],

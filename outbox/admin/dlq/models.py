@@ -11,6 +11,7 @@ from pydantic_core import CoreSchema
 from outbox.admin.models import Error, ExternalLinks, Instant, Model, Moment, Page, Paged, Request, ShapedAs, Text
 from outbox.core.failures import FailedAttempt
 from outbox.dead_letters import Action, DeadLetter, DeadLetterFilter, DeadLetterStatus, GroupBy, ItemOutcome, Source
+from outbox.dead_letters.policies import RequeuePolicy
 from outbox.dead_letters.reader import GroupMark, GroupStatus, RequeueOutcome
 from outbox.masking import HIDDEN, READ_LIMIT, Body, Masking, readable
 
@@ -186,6 +187,23 @@ class GroupVersionResponse(Model):
     last_failed_at: Moment
 
 
+class RequeuePolicyResponse(Model):
+    """How dead letters of a group are requeued by themselves. Null: does not apply."""
+
+    per_hour: int | None = Field(description="Once an hour at most so many open ones are requeued; null: there is no policy.")
+    set_by: str | None
+    set_at: Moment | None
+    operation_id: int | None = Field(description="The latest operation that it started.")
+    started_at: Moment | None = Field(description="When that was.")
+    stopped_at: Moment | None = Field(description="Nothing is requeued any more, until the policy is set again.")
+    stopped_because: str | None
+
+    @classmethod
+    def of(cls, policy: RequeuePolicy | None) -> Self:
+        """The policy, as the API shows it."""
+        return cls(**{name: getattr(policy, name, None) for name in cls.model_fields})
+
+
 class DeadLetterGroup(Model):
     """Dead letters with a common fingerprint, queue or routing key."""
 
@@ -196,6 +214,7 @@ class DeadLetterGroup(Model):
         description="Of groups by fingerprint. `reopened`: it was fixed or muted, but failed again, or too often."
     )
     mark: GroupMarkResponse | None = Field(description="Null: it has none.")
+    requeue_policy: RequeuePolicyResponse | None = Field(description="Null: it has none.")
     queue: str | None = Field(description="Of groups by fingerprint; empty for messages that the relay parked on no queue.")
     handlers: list[str] = Field(description="The qualified names of the callbacks of that queue.")
     versions: list[GroupVersionResponse] = Field(

@@ -50,6 +50,7 @@ from outbox.dead_letters import Action, DeadLetterDetail, DeadLetterFilter, Grou
 from outbox.dead_letters.filters import is_letter_id
 from outbox.dead_letters.model import FACET_FIELDS, FacetField
 from outbox.dead_letters.model import Facets as FacetCounts
+from outbox.dead_letters.policies import RequeuePolicies
 from outbox.dead_letters.reader import (
     DeadLetterListing,
     GroupMarks,
@@ -74,6 +75,7 @@ class Letters:
         self.listing = DeadLetterListing(admin.pool, admin.table, masking=admin.masking, reading=admin.reading)
         self.notes = GroupNotes(admin.table)
         self.marks = GroupMarks(admin.table)
+        self.policies = RequeuePolicies(admin.pool, admin.table)
         self.history = RequeueHistory(admin.table)
         self._groups = StaleWhileRevalidate[Sequence[Group]]()
         self._facets = StaleWhileRevalidate[FacetCounts]()

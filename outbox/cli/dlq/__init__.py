@@ -2,7 +2,7 @@
 
 import click
 
-from outbox.cli.dlq.letters import group, groups, list_, mark, show
+from outbox.cli.dlq.letters import group, groups, list_, mark, policy, show
 from outbox.cli.dlq.operations import cancel, operations, pause, resume
 from outbox.cli.dlq.repair import discard, purge, requeue, restore
 
@@ -18,5 +18,5 @@ def dlq() -> None:
     """
 
 
-for command in (list_, show, groups, group, mark, requeue, discard, restore, purge, operations, pause, resume, cancel):
+for command in (list_, show, groups, group, mark, policy, requeue, discard, restore, purge, operations, pause, resume, cancel):
     dlq.add_command(command)

@@ -1,4 +1,4 @@
-"""`outbox dlq list`, `show`, `groups`, `group` and `mark`, and the options that select dead letters."""
+"""`outbox dlq list`, `show`, `groups`, `group`, `mark` and `policy`, and the options that select dead letters."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -30,6 +30,7 @@ from outbox.cli.output import (
     times,
 )
 from outbox.dead_letters import DeadLetterStatus, Source
+from outbox.dead_letters.policies import MOST_PER_HOUR
 from outbox.dead_letters.reader import GroupStatus
 
 _BODY_LIMIT = 4_000
@@ -180,6 +181,7 @@ async def group(client: Client, id_: str, *, as_json: bool) -> None:
             ("group", found["id"]),
             ("error", found["title"]),
             ("status", _status_of(found)),
+            ("requeue policy", _policy_of(found)),
             ("queue", found["queue"]),
             ("handler", ", ".join(found["handlers"])),
             ("dead letters", f"{found['count']:,}, {found['open_count']:,} open"),
@@ -197,6 +199,16 @@ async def group(client: Client, id_: str, *, as_json: bool) -> None:
     if rows:
         echo()
         echo_table(("VERSION", "COUNT", "FIRST", "LAST"), rows, right=frozenset({"COUNT", "FIRST", "LAST"}))
+
+
+def _policy_of(group: Mapping[str, Any]) -> str:
+    policy = group["requeue_policy"]
+    if policy is None:
+        return ""
+    said = f"up to {policy['per_hour']:,} an hour, set by {policy['set_by']} {age(policy['set_at'])}"
+    if policy["stopped_at"] is not None:
+        return f"stopped {age(policy['stopped_at'])}: {policy['stopped_because']}; was {said}"
+    return said if policy["operation_id"] is None else f"{said}; operation {policy['operation_id']} {age(policy['started_at'])}"
 
 
 def _status_of(group: Mapping[str, Any]) -> str:
@@ -227,6 +239,23 @@ async def mark(client: Client, id_: str, status: str, *, fixed_in: str | None, m
     wanted: dict[str, Any] = {"id": id_, "status": status, "fixed_in": fixed_in, "muted_above": muted_above}
     await client.put("/dlq/groups/status", {name: value for name, value in wanted.items() if value is not None})
     echo(f"{id_} is marked as {status}." if status != "open" else f"{id_} has no mark any more.")
+
+
+@click.command(cls=Command)
+@click.argument("id_", metavar="GROUP")
+@click.option("--per-hour", type=click.IntRange(1, MOST_PER_HOUR), help="Once an hour, requeue at most so many.")
+@click.option("--off", is_flag=True, help="Requeue none by themselves any more.")
+@with_client
+async def policy(client: Client, id_: str, *, per_hour: int | None, off: bool) -> None:
+    """Lets the open dead letters of a group be requeued by themselves, within a limit, until one fails again.
+
+    Maintenance does it once an hour, the oldest first. One goes ahead, and the others follow when it was handled. When a
+    message fails again, or its operation is cancelled, the policy stops; setting it again lets it go on.
+    """
+    if off == (per_hour is not None):
+        raise click.UsageError("say how many an hour: --per-hour 100, or --off")
+    await client.put("/dlq/groups/policy", {"id": id_, "per_hour": per_hour})
+    echo(f"{id_} has no requeue policy any more." if off else f"Of {id_} up to {per_hour:,} an hour are requeued.")
 
 
 @click.command(cls=Command)

@@ -28,6 +28,7 @@ SATELLITES = {
     "idempotency": "outbox_idempotency",
     "group_note": "outbox_group_note",
     "group_mark": "outbox_group_mark",
+    "requeue_policy": "outbox_requeue_policy",
     "alert": "outbox_alert",
     "alert_delivery": "outbox_alert_delivery",
 }
@@ -143,6 +144,7 @@ _SATELLITE_OBJECTS = {
     "idempotency": {"primary_key": "pkey", "check_answer": "check_answer", "age_index": "age_idx"},
     "group_note": {"primary_key": "pkey"},
     "group_mark": {"primary_key": "pkey", "check_status": "check_status"},
+    "requeue_policy": {"primary_key": "pkey", "check_per_hour": "check_per_hour"},
     "alert": {"primary_key": "pkey", "check_severity": "check_severity", "open_index": "open_idx", "age_index": "age_idx"},
     "alert_delivery": {
         "primary_key": "pkey",

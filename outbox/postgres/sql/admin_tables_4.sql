@@ -20,6 +20,21 @@ create table if not exists {group_mark} (
     constraint {group_mark_check_status} check (status in ('fixed', 'muted') and (status = 'muted') = (muted_above is not null))
 )
 
+-- name: requeue_policy_table
+-- Maintenance requeues the open dead letters of the group by itself: once an hour, at most `per_hour` of them, until one fails again.
+create table if not exists {requeue_policy} (
+    group_id text not null,
+    per_hour integer not null,
+    set_by text not null,
+    set_at timestamptz not null default clock_timestamp(),
+    operation_id bigint,
+    started_at timestamptz,
+    stopped_at timestamptz,
+    stopped_because text,
+    constraint {requeue_policy_primary_key} primary key (group_id),
+    constraint {requeue_policy_check_per_hour} check (per_hour between 1 and 100000)
+)
+
 -- name: alert_table
 -- One row is one alert, from when its condition began until it is over. `seen_at` is when the condition last held.
 create table if not exists {alert} (
@@ -100,6 +115,18 @@ create index if not exists {history_queue_index} on {history} (queue, at) where 
 ('column', 'marked_at', 'timestamp with time zone not null default'),
 ('constraint', '{group_mark_primary_key_name}', 'valid'),
 ('constraint', '{group_mark_check_status_name}', 'valid')
+
+-- name: requeue_policy_shape
+('column', 'group_id', 'text not null'),
+('column', 'per_hour', 'integer not null'),
+('column', 'set_by', 'text not null'),
+('column', 'set_at', 'timestamp with time zone not null default'),
+('column', 'operation_id', 'bigint'),
+('column', 'started_at', 'timestamp with time zone'),
+('column', 'stopped_at', 'timestamp with time zone'),
+('column', 'stopped_because', 'text'),
+('constraint', '{requeue_policy_primary_key_name}', 'valid'),
+('constraint', '{requeue_policy_check_per_hour_name}', 'valid')
 
 -- name: alert_shape
 ('column', 'id', 'bigint not null default'),

@@ -23,6 +23,9 @@ $downgrade$
 -- name: drop_history_keys
 alter table {history} drop column if exists keys
 
+-- name: drop_requeue_policy
+drop table if exists {requeue_policy}
+
 -- name: drop_group_mark
 drop table if exists {group_mark}
 

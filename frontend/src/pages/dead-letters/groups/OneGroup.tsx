@@ -18,6 +18,7 @@ import { MarkOf, Since, trend } from "./Groups";
 import styles from "./Groups.module.css";
 import { MarkDialog } from "./MarkDialog";
 import { NoteOf } from "./Note";
+import { PolicyDialog, PolicyOf } from "./Policy";
 
 /** A group of failures: how often, since when, in which versions, a sample of it, and what can be done about all of it. */
 export function OneGroup({ id }: { id: string }) {
@@ -39,7 +40,7 @@ export function OneGroup({ id }: { id: string }) {
 
 function Parts({ group }: { group: Group }) {
   const may = useWhyNot("repair");
-  const [doing, setDoing] = useState<"mark" | "requeue" | "discard">();
+  const [doing, setDoing] = useState<"mark" | "policy" | "requeue" | "discard">();
   const whyNot = may ?? (group.open_count === 0 ? texts.noneOpen : undefined);
   useShortcuts(texts.groupTitle, [
     { keys: "m", label: texts.mark, run: () => !may && setDoing("mark") },
@@ -51,6 +52,9 @@ function Parts({ group }: { group: Group }) {
       <div className={styles.actions}>
         <Button icon="check" whyNot={may} onClick={() => setDoing("mark")}>
           {texts.mark}
+        </Button>
+        <Button icon="clock" whyNot={may} onClick={() => setDoing("policy")}>
+          {texts.policy}
         </Button>
         <Button icon="operations" whyNot={whyNot} onClick={() => setDoing("requeue")}>
           {texts.requeueAll}
@@ -83,6 +87,7 @@ function Parts({ group }: { group: Group }) {
               ],
               [texts.handler, group.handlers.join(", ")],
               [texts.deadLettersHeading, texts.ofWhichOpen(group.count, group.open_count)],
+              [texts.policy, group.requeue_policy && <PolicyOf key="policy" of={group.requeue_policy} />],
               [texts.group, group.id],
             ]}
           />
@@ -119,6 +124,7 @@ function Parts({ group }: { group: Group }) {
       </Panel>
       <Sample id={group.sample_id} />
       <Latest group={group} />
+      {doing === "policy" && <PolicyDialog group={group} onClose={close} />}
       {doing === "mark" && <MarkDialog group={group} onClose={close} />}
       {(doing === "requeue" || doing === "discard") && (
         <RepairDialog
