@@ -21,7 +21,7 @@ def install(app: FastAPI) -> None:
 
 
 async def _judge(request: Request) -> None:
-    """The gauges of the verdict are set when somebody asks for them; only the API's process judges."""
+    """The gauges of the verdict are set when they are asked for; only the API's process judges."""
     if Runs.API in request.app.state.settings.run:
         await measure_health(request.app.state.admin)
 

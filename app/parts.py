@@ -68,6 +68,7 @@ def make_admin(installation: Installation) -> Admin:
         broker=installation.broker_url,
         thresholds=thresholds,
         alerts=settings.alert_rules,
+        oidc=settings.oidc,
         **given,
     )
 

@@ -7,9 +7,10 @@ from typing import Any, Self
 from pydantic import ValidationError, field_validator, model_validator
 
 from outbox.admin.alerts.rules import ALERT_ON, AlertRules
+from outbox.admin.oidc import OpenIDConnect
 from outbox.admin.principals import Tokens
 from outbox.core.urls import redacted
-from outbox.errors import ConfigurationError
+from outbox.errors import ConfigurationError, MissingExtraError
 from outbox.runtime import settings
 from outbox.runtime.environment import check_environment, read_environment
 from outbox.runtime.settings import OF_SERVICE, PREFIX, Runs
@@ -54,6 +55,28 @@ class Settings(settings.Settings):
             timeout=self.alert_timeout,
         )
 
+    @property
+    def oidc(self) -> OpenIDConnect | None:
+        """The provider that people log in at; None where none is configured. Raises `ConfigurationError`."""
+        if self.oidc_issuer is None:
+            return None
+        roles = dict[str, str]()
+        for entry in self.oidc_roles:
+            value, equals, role = entry.rpartition("=")
+            if not equals:
+                raise ConfigurationError(f"an entry is value=role, as sre=admin, unlike {entry!r}")
+            roles[value] = role
+        return OpenIDConnect(
+            issuer=self.oidc_issuer,
+            client_id=self.oidc_client_id or "",
+            client_secret=None if self.oidc_client_secret is None else self.oidc_client_secret.get_secret_value(),
+            roles=roles,
+            roles_claim=self.oidc_roles_claim,
+            name_claim=self.oidc_name_claim,
+            scopes=self.oidc_scopes,
+            redirect_url=self.oidc_redirect_url,
+        )
+
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> Self:
         for contradiction in self._contradictions():
@@ -74,8 +97,18 @@ class Settings(settings.Settings):
         if self.health_overdue_after < self.health_late_after:
             yield "OUTBOX_HEALTH_OVERDUE_AFTER is shorter than OUTBOX_HEALTH_LATE_AFTER: late comes first"
         yield from self._contradictions_of_alerts()
+        yield from self._contradictions_of_login()
         if self.clean_up_after not in ("IMMEDIATELY", "NEVER") and self.clean_up_after == timedelta(0):
             yield "OUTBOX_CLEAN_UP_AFTER of no time is called IMMEDIATELY"
+
+    def _contradictions_of_login(self) -> Iterator[str]:
+        try:
+            provider = self.oidc
+        except (ConfigurationError, MissingExtraError) as error:
+            yield f"OUTBOX_OIDC_…: {error}"
+            return
+        if provider is None and (self.oidc_client_id is not None or self.oidc_client_secret is not None or self.oidc_roles):
+            yield "OUTBOX_OIDC_CLIENT_ID, …_CLIENT_SECRET and …_ROLES are for a login provider: set OUTBOX_OIDC_ISSUER"
 
     def _contradictions_of_alerts(self) -> Iterator[str]:
         try:

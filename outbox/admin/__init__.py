@@ -9,8 +9,9 @@ if find_spec("fastapi") is None:
 
 from outbox.admin.admin import Admin, HealthThresholds
 from outbox.admin.health import health_router
+from outbox.admin.oidc import OpenIDConnect
 from outbox.admin.principals import Principal, Role
 from outbox.admin.router import admin_router
 from outbox.admin.verdict.routes import measure_health
 
-__all__ = ["Admin", "HealthThresholds", "Principal", "Role", "admin_router", "health_router", "measure_health"]
+__all__ = ["Admin", "HealthThresholds", "OpenIDConnect", "Principal", "Role", "admin_router", "health_router", "measure_health"]

@@ -22,6 +22,7 @@ from outbox.postgres.schema.objects import outbox_table
 
 if TYPE_CHECKING:
     from outbox.admin.alerts.rules import AlertRules
+    from outbox.admin.oidc import OpenIDConnect
     from outbox.ports import Broker
 
 
@@ -151,15 +152,16 @@ class Admin:
     `postgresql://` URL, or an object that implements `outbox.ports.Broker`; None: PostgreSQL itself is the broker.
     `management_url` is RabbitMQ's HTTP API, for depths and bindings.
 
-    `tokens` are who may log in, as `outbox token` prints them: `name:role:hash`. Without any, and without a dependency of the
-    host's that authenticates, everybody is turned away. `environment` is shown on every page of the dashboard, as `production`
-    or `production:red`. A browser that logs in with one stays so for `session_lifetime`. With `read_only` nothing can be
-    changed, whatever the role. Of the body of a request at most `body_limit` bytes are read. At most `streams` clients follow
-    `GET /events` in each process, at most `streams_per_principal` of them as one principal, of whom at most
-    `reads_per_principal` requests that read are answered at a time. `masking` says what is hidden; the texts of errors, masked,
-    are shown from the role `error_text` on. `thresholds` say from when on the verdict calls something late. `alerts` says which
-    alerts are sent where; an `Alerting` sends them. `log_url` and `trace_url` are addresses of other systems for a message,
-    with `{message_id}`, `{root_id}`, `{queue}`, `{routing_key}` or `{trace_id}`, as in `https://logs.example/?q={message_id}`.
+    `tokens` are who may log in, as `outbox token` prints them: `name:role:hash`; `oidc` is a provider that people log in at
+    with a browser. Without either, and without a dependency of the host's that authenticates, everybody is turned away.
+    `environment` is shown on every page of the dashboard, as `production` or `production:red`. A browser that logs in with one
+    stays so for `session_lifetime`. With `read_only` nothing can be changed, whatever the role. Of the body of a request at
+    most `body_limit` bytes are read. At most `streams` clients follow `GET /events` in each process, at most
+    `streams_per_principal` of them as one principal, of whom at most `reads_per_principal` requests that read are answered at a
+    time. `masking` says what is hidden; the texts of errors, masked, are shown from the role `error_text` on. `thresholds` say
+    from when on the verdict calls something late. `alerts` says which alerts are sent where; an `Alerting` sends them.
+    `log_url` and `trace_url` are addresses of other systems for a message, with `{message_id}`, `{root_id}`, `{queue}`,
+    `{routing_key}` or `{trace_id}`, as in `https://logs.example/?q={message_id}`.
     To be entered before requests come: `async with admin: …`, in the application's lifespan.
     """
 
@@ -188,6 +190,7 @@ class Admin:
         alerts: "AlertRules | None" = None,
         log_url: str | None = None,
         trace_url: str | None = None,
+        oidc: "OpenIDConnect | None" = None,
     ) -> None:
         exactly_one(db_engine_url=db_engine_url, db_pool=db_pool)
         if session_lifetime <= timedelta(0):
@@ -199,6 +202,7 @@ class Admin:
         self.exchange_name = checked_exchange_name(exchange_name)
         self.management_url = management_url
         self.tokens = Tokens.parse(tokens)
+        self.oidc = oidc
         self.environment = None if environment is None else Environment.parse(environment)
         self.read_only = read_only
         self.session_lifetime = session_lifetime

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
+import asyncpg
 from fastapi import APIRouter, Body, Depends, Request, Response, Security, status
 from fastapi.security import APIKeyCookie, HTTPBearer
 from pydantic import Field
@@ -19,6 +20,8 @@ from pydantic import Field
 from outbox.admin import models
 from outbox.admin.access import LOGOUT, RequestContext, Viewer, address_of, area, cross_site, read_body, record, unauthenticated
 from outbox.admin.admin import Admin, Colour
+from outbox.admin.cache import SingleFlightCache
+from outbox.admin.oidc import oidc_routes, seen_path
 from outbox.admin.principals import Principal, Role, TokenEntry, hash_of, text_of
 from outbox.admin.problems import Code, Problem
 from outbox.errors import DatabaseUnavailableError
@@ -29,26 +32,41 @@ from outbox.postgres.schema.objects import satellite_names
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One that has not ended. `login_hash` is that of the token that was logged in with."""
+    """One that has not ended. `login_hash` is that of the token, or of the provider's subject, that was logged in with.
+
+    `role` is what a provider's claims gave; None: that of the token.
+    """
 
     login_hash: bytes
     expires_at: datetime
+    name: str
+    role: Role | None
 
 
 async def open_session(
-    connection: Connection, table: TableName, *, token_hash: bytes, login_hash: bytes, name: str, lifetime: timedelta
+    connection: Connection,
+    table: TableName,
+    *,
+    token_hash: bytes,
+    login_hash: bytes,
+    name: str,
+    lifetime: timedelta,
+    role: Role | None = None,
 ) -> Session:
     """Adds one, and deletes some that have ended."""
     sql = _sql(table)
     await connection.execute(sql["forget_expired"])
-    expires_at = await connection.fetchval(sql["open_session"], token_hash, login_hash, name, lifetime)
-    return Session(login_hash, expires_at)
+    expires_at = await connection.fetchval(sql["open_session"], token_hash, login_hash, name, lifetime, role)
+    return Session(login_hash, expires_at, name, role)
 
 
 async def find_session(connection: Connection, table: TableName, token_hash: bytes) -> Session | None:
     """The one whose cookie has that hash, unless it has ended."""
     row = await connection.fetchrow(_sql(table)["find_session"], token_hash)
-    return None if row is None else Session(bytes(row["login_hash"]), row["expires_at"])
+    if row is None:
+        return None
+    role = None if row["role"] is None else Role(row["role"])
+    return Session(bytes(row["login_hash"]), row["expires_at"], row["name"], role)
 
 
 async def close_session(connection: Connection, table: TableName, token_hash: bytes) -> None:
@@ -156,6 +174,8 @@ def _now() -> float:
     return asyncio.get_running_loop().time()
 
 
+_REVOKED_AGE = timedelta(seconds=2)
+_REVOKED_TIMEOUT = timedelta(seconds=2)
 COOKIE = "outbox_session"
 _COOKIE_FORM = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
 
@@ -205,6 +225,8 @@ async def entry_of(admin: Admin, token: str, request: Request) -> TokenEntry | N
     if not _anybody_may_come_in(admin):
         return None
     entry = admin.tokens.find(token)
+    if entry is not None and await admin.shared(RevokedTokens).has(entry.token_hash):
+        raise unauthenticated(f"the token of {entry.name} was revoked: ask for a new one")
     if entry is None:
         await admin.shared(FailedLogins).count(request.client.host if request.client else "")
     return entry
@@ -218,10 +240,52 @@ async def principal_of_cookie(admin: Admin, cookie: str | None) -> TokenPrincipa
     # On the connections of changes: slow reads must not keep an operator from being recognised.
     async with admin.reading("looking for a session", for_change=True) as connection:
         session = await find_session(connection, admin.table, session_hash)
-    entry = None if session is None else admin.tokens.with_hash(session.login_hash)
-    if session is None or entry is None or entry.expired:
+    if session is None:
+        return None
+    if session.role is not None:  # as long as there is a provider that has said so
+        known = TokenPrincipal(session.name, session.role, "session", session_hash, session.expires_at)
+        return None if admin.oidc is None else known
+    entry = admin.tokens.with_hash(session.login_hash)
+    if entry is None or entry.expired:
         return None
     return TokenPrincipal(entry.name, entry.role, "session", session_hash, session.expires_at)
+
+
+class RevokedTokens:
+    """Which tokens were revoked, as the database said a moment ago; while it is away, as it said last."""
+
+    def __init__(self, admin: Admin) -> None:
+        self._admin = admin
+        self._here: set[bytes] = set()
+        self._known = SingleFlightCache(
+            self._read, max_age=_REVOKED_AGE, timeout=_REVOKED_TIMEOUT, usable_for=timedelta(days=1)
+        )
+
+    async def has(self, token_hash: bytes) -> bool:
+        """Whether the token with that hash was revoked."""
+        if token_hash in self._here:
+            return True
+        try:
+            known = await self._known.get(patience=timedelta(0) if self._known.has_usable else None)
+        except (TimeoutError, DatabaseUnavailableError):
+            return False
+        return token_hash in known.value
+
+    def add(self, token_hash: bytes) -> None:
+        """It was, just now, in this process."""
+        self._here.add(token_hash)
+
+    async def close(self) -> None:
+        """Ends what is being read."""
+        await self._known.close()
+
+    async def _read(self) -> frozenset[bytes]:
+        try:
+            async with self._admin.reading("reading revoked tokens", for_change=True) as connection:
+                rows = await connection.fetch(_sql(self._admin.table)["revoked_tokens"])
+        except (asyncpg.UndefinedTableError, asyncpg.InsufficientPrivilegeError):
+            return frozenset()
+        return frozenset(bytes(row["token_hash"]) for row in rows)
 
 
 def _expired(entry: TokenEntry) -> Problem:
@@ -229,7 +293,7 @@ def _expired(entry: TokenEntry) -> Problem:
 
 
 def _anybody_may_come_in(admin: Admin) -> bool:
-    if not admin.tokens.entries:
+    if not admin.tokens.entries and admin.oidc is None:
         admin.shared(_NoTokensWarning).tell()
         return False
     return True
@@ -248,7 +312,7 @@ class _NoTokensWarning:
         """Says it, the first time."""
         if not self._told:
             self._told = True
-            logger.warning("nobody may use the admin: set OUTBOX_ADMIN_TOKENS to what `outbox token` prints")
+            logger.warning("no token is accepted: set OUTBOX_ADMIN_TOKENS to what `outbox token` prints")
 
 
 identity = area("session")
@@ -349,32 +413,47 @@ def login_routes(find: Callable[..., Any]) -> APIRouter:
             raise unauthenticated("the token is not known here")
         if entry.expired:
             raise _expired(entry)
-        before = await principal_of_cookie(admin, request.cookies.get(COOKIE))
-        context = RequestContext(
-            admin,
-            TokenPrincipal(entry.name, entry.role),
-            request.state.request_id,
-            address_of(request),
-            request.state.client_request_id,
-        )
-        cookie = text_of(secrets.token_bytes(32))
-        async with admin.changing("logging in") as connection:
-            if before is not None and before.session_hash is not None:  # its cookie goes
-                await close_session(connection, admin.table, before.session_hash)
-                await record(connection, replace(context, principal=before), action="session.end")
-            session = await open_session(
-                connection,
-                admin.table,
-                token_hash=hash_of(cookie),
-                login_hash=entry.token_hash,
-                name=entry.name,
-                lifetime=admin.session_lifetime,
-            )
-            await record(connection, context, action="session.begin")
-        _set_cookie(request, response, cookie, max_age=int(admin.session_lifetime.total_seconds()))
-        return identity_of(admin, TokenPrincipal(entry.name, entry.role, "session", hash_of(cookie), session.expires_at))
+        principal = TokenPrincipal(entry.name, entry.role)
+        return identity_of(admin, await _enter(request, response, admin, principal, login_hash=entry.token_hash))
 
+    async def enter(request: Request, response: Response, admin: Admin, name: str, role: Role, subject: str) -> None:
+        principal = TokenPrincipal(name, role)
+        await _enter(request, response, admin, principal, login_hash=hash_of(subject), role=role)
+
+    oidc_routes(find, router, enter)
     return router
+
+
+async def _enter(
+    request: Request,
+    response: Response,
+    admin: Admin,
+    principal: TokenPrincipal,
+    *,
+    login_hash: bytes,
+    role: Role | None = None,
+) -> TokenPrincipal:
+    """Begins a session in place of the one that the browser had; `role` is that of a provider's claims."""
+    before = await principal_of_cookie(admin, request.cookies.get(COOKIE))
+    context = RequestContext(admin, principal, request.state.request_id, address_of(request), request.state.client_request_id)
+    cookie = text_of(secrets.token_bytes(32))
+    async with admin.changing("logging in") as connection:
+        if before is not None and before.session_hash is not None:  # its cookie goes
+            await close_session(connection, admin.table, before.session_hash)
+            await record(connection, replace(context, principal=before), action="session.end")
+        session = await open_session(
+            connection,
+            admin.table,
+            token_hash=hash_of(cookie),
+            login_hash=login_hash,
+            name=principal.name,
+            lifetime=admin.session_lifetime,
+            role=role,
+        )
+        details = {} if role is None else {"provider": True, "role": role.value}
+        await record(connection, context, action="session.begin", details=details)
+    _set_cookie(request, response, cookie, max_age=int(admin.session_lifetime.total_seconds()))
+    return TokenPrincipal(principal.name, principal.role, "session", hash_of(cookie), session.expires_at)
 
 
 logout = area("session")
@@ -395,8 +474,7 @@ def _set_cookie(request: Request, response: Response, value: str, *, max_age: in
 
     The path stands there as in addresses: a prefix may have letters that no header takes, or, with a parameter, anything.
     """
-    path, root = request.scope["path"], request.scope.get("root_path", "").rstrip("/")
-    seen = path if path.startswith(f"{root}/") else root + path
+    seen = seen_path(request).removesuffix("/oidc/callback")
     response.set_cookie(
         COOKIE,
         value,

@@ -78,6 +78,8 @@ EXAMPLES: Mapping[str, Example] = {
     "outbox_events_stream": Example("/events"),
     "outbox_topology_show": Example("/topology"),
     "outbox_access_list": Example("/access"),
+    "outbox_access_revoke": Example("/access/tokens/1f0c2b7a9d3e5f60"),
+    "outbox_session_methods": Example("/session/methods"),
     "outbox_access_end": Example("/access/sessions/5c73762f7c664b48"),
     "outbox_alerts_list": Example("/alerts?status=open"),
     "outbox_alerts_test": Example("/alerts/test"),

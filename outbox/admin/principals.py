@@ -46,7 +46,8 @@ class Principal:
 
 _PREFIX = "outbox_"
 _SECRET = re.compile(_PREFIX + r"[A-Za-z0-9_-]{43}", re.ASCII)
-_NAME = re.compile(r"[\w.@+-]{1,100}", re.ASCII)
+LONGEST_NAME = 100
+_NAME = re.compile(rf"[\w.@+-]{{1,{LONGEST_NAME}}}", re.ASCII)
 _HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _FORM = "name:role:hash, or name:role:hash:last-day, as `outbox token` prints it"
 

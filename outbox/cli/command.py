@@ -33,7 +33,7 @@ _SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         ),
         "access": (
             "outbox.cli.doctor:access",
-            "Lists the tokens of a service and the sessions that are open, or ends one.",
+            "Lists the tokens of a service and the sessions that are open, revokes a token, or ends a session.",
         ),
         "token": ("outbox.cli.migrate:token", "Creates a token for the admin."),
         "demo": ("outbox.cli.demo:demo", "Places orders at a running service and watches them to their end."),

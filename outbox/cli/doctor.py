@@ -205,26 +205,28 @@ def _echo_test(answer: Mapping[str, Any], *, as_json: bool) -> int:
 
 @click.command(cls=Command)
 @click.option("--end", "session", metavar="ID", help="End this session instead, in every process.")
+@click.option("--revoke", "token", metavar="ID", help="Revoke this token instead, for good, and end its sessions.")
 @json_output
 @with_client
-async def access(client: Client, *, session: str | None, as_json: bool) -> None:
-    """Lists the tokens of a service and the sessions that are open, or ends one.
+async def access(client: Client, *, session: str | None, token: str | None, as_json: bool) -> None:
+    """Lists the tokens of a service and the sessions that are open, revokes a token, or ends a session.
 
     The tokens are those of the service of --url; it takes the role admin.
     """
     if session is not None:
         await client.delete(f"/access/sessions/{quote(session, safe='')}")
         echo(f"The session {session} has ended.")
+    if token is not None:
+        await client.delete(f"/access/tokens/{quote(token, safe='')}")
+        echo(f"The token {token} is revoked, and its sessions have ended.")
+    if session is not None or token is not None:
         return
     answer = await client.get("/access")
     if as_json:
         echo_json(answer)
         return
-    tokens = [
-        (each["name"], each["role"], "expired" if each["expired"] else each["last_day"] or "until it is removed")
-        for each in answer["tokens"]
-    ]
-    echo_table(("TOKEN OF", "ROLE", "VALID UNTIL"), tokens)
+    tokens = [(each["id"], each["name"], each["role"], _validity(each)) for each in answer["tokens"]]
+    echo_table(("TOKEN", "OF", "ROLE", "VALID UNTIL"), tokens)
     echo()
     if not answer["sessions"]:
         echo("No sessions are open.")
@@ -233,3 +235,9 @@ async def access(client: Client, *, session: str | None, as_json: bool) -> None:
         (each["id"], each["name"], each["role"], age(each["created_at"]), each["expires_at"]) for each in answer["sessions"]
     ]
     echo_table(("SESSION", "OF", "ROLE", "LOGGED IN", "EXPIRES"), sessions, right=frozenset({"LOGGED IN"}))
+
+
+def _validity(token: Mapping[str, Any]) -> str:
+    if token["revoked_at"] is not None:
+        return f"revoked by {one_line(token['revoked_by'])} {age(token['revoked_at'])}"
+    return "expired" if token["expired"] else token["last_day"] or "until it is removed"

@@ -96,10 +96,10 @@ def echo_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, right:
 
 def echo_facts(facts: Sequence[tuple[str, str]]) -> None:
     """Prints names and values in two columns; a fact without a value is left out."""
-    width = max((len(one_line(name)) for name, _ in facts), default=0)
-    for name, text in facts:
-        if text:
-            echo("  ", styled(one_line(name).ljust(width), dim=True), f"  {one_line(text)}")
+    shown = [(one_line(name), one_line(text)) for name, text in facts if text]
+    width = max((len(name) for name, _ in shown), default=0)
+    for name, text in shown:
+        echo("  ", styled(name.ljust(width), dim=True), f"  {text}")
 
 
 def echo_heading(text: str) -> None:

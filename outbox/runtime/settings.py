@@ -402,6 +402,28 @@ class Settings(BaseModel):
         unset="no access, except in development",
         secret=True,
     )
+    oidc_issuer: str | None = _admin(
+        None, "The OpenID Connect provider that people log in at, as `https://login.example`.", unset="login with tokens only"
+    )
+    oidc_client_id: str | None = _admin(
+        None, "What the provider knows the admin as.", unset="required with `OUTBOX_OIDC_ISSUER`"
+    )
+    oidc_client_secret: SecretStr | None = _admin(
+        None, "The secret of that client.", unset="a public client, with PKCE only", secret=True
+    )
+    oidc_roles: Names = _admin(
+        (),
+        "Which role a value of the claim gives: entries `value=role`, as `sre=admin,support=operator,*=viewer`; `*` is anyone "
+        "with an account. Required with `OUTBOX_OIDC_ISSUER`.",
+    )
+    oidc_roles_claim: str = _admin("groups", "The claim whose values give roles, a text or a list.")
+    oidc_name_claim: str = _admin("email", "The claim that the audit calls people by.")
+    oidc_scopes: str = _admin("openid email profile", "The scopes that the provider is asked for.")
+    oidc_redirect_url: str | None = _admin(
+        None,
+        "Where the provider sends browsers back to: `https://host/outbox/session/oidc/callback`.",
+        unset="the address at which the browser asked",
+    )
     environment: str | None = _admin(
         None,
         "The name of the installation, which the dashboard shows on every page, alone or with a colour: `production:red`, "

@@ -14,6 +14,7 @@ from outbox.admin import Admin, Role, admin_router
 from outbox.admin import principals as tokens_of
 from outbox.admin.principals import TokenEntry, Tokens, new_token
 from outbox.errors import ConfigurationError
+from tests.support import eventually
 
 TODAY = datetime.now(UTC).date()
 ADA, ADAS = new_token("ada", Role.ADMIN)
@@ -99,6 +100,37 @@ async def test_administrators_see_who_may_log_in_and_who_is_logged_in_and_end_a_
         ("ada", "access.end", "done"),
         ("ada", "access.end", "failed"),
     ]
+
+
+async def test_a_revoked_token_is_good_no_more_and_its_sessions_end_in_every_process(database: str) -> None:
+    async with served(database) as client, served(database) as other:
+        await client.post("/session", json={"token": OLGA})
+        cookie = {"cookie": f"outbox_session={client.cookies['outbox_session']}"}
+        client.cookies.clear()
+        assert (await other.get("/session", headers=bearer(OLGA))).status_code == 200
+        [olgas] = [
+            each for each in (await client.get("/access", headers=bearer(ADA))).json()["tokens"] if each["name"] == "olga"
+        ]
+        address = f"/access/tokens/{olgas['id']}"
+        assert (await client.delete(address, headers=bearer(OLGA))).status_code == 403
+        assert (await client.delete("/access/tokens/none", headers=bearer(ADA))).status_code == 404
+        assert (await client.delete(address, headers=bearer(ADA))).status_code == 204
+
+        refused = await client.get("/session", headers=bearer(OLGA))
+        assert (refused.status_code, refused.json()["code"]) == (401, "unauthenticated")
+        assert "revoked" in refused.json()["detail"]
+        assert (await client.post("/session", json={"token": OLGA})).status_code == 401
+        for each in (client, other):
+            assert (await each.get("/session", headers=cookie)).status_code == 401
+            assert (await each.get("/session", headers=bearer(ADA))).status_code == 200
+
+        async def is_refused() -> bool:
+            return (await other.get("/session", headers=bearer(OLGA))).status_code == 401
+
+        await eventually(is_refused)
+        found = (await other.get("/access", headers=bearer(ADA))).json()
+        assert found["sessions"] == []
+        assert {each["name"]: each["revoked_by"] for each in found["tokens"]} == {"ada": None, "olga": "ada", "otto": None}
 
 
 async def test_a_session_of_a_token_that_was_removed_is_not_listed(database: str) -> None:

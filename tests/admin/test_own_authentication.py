@@ -256,7 +256,7 @@ async def test_without_any_token_nobody_gets_in_and_the_log_says_once_what_to_se
                 assert (await client.get("/session", headers=headers)).status_code == 401
             assert (await client.post("/session", json={"token": TOKEN})).status_code == 401
     assert [record.message for record in caplog.records if "OUTBOX_ADMIN_TOKENS" in record.message] == [
-        "nobody may use the admin: set OUTBOX_ADMIN_TOKENS to what `outbox token` prints"
+        "no token is accepted: set OUTBOX_ADMIN_TOKENS to what `outbox token` prints"
     ]
 
 

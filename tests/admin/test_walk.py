@@ -18,9 +18,10 @@ from outbox.admin.problems import MEDIA_TYPE, Code
 from outbox.runtime.health import HealthChecks
 from tests.admin.support import MakeClient, client_of, serving
 
-PUBLIC = {"outbox_session_begin", "outbox_health_live", "outbox_health_ready"}
+PUBLIC = {"outbox_session_begin", "outbox_session_methods", "outbox_health_live", "outbox_health_ready"}
 DASHBOARD = {(method, path) for method in ("GET", "HEAD") for path in ("/ui", "/ui/{address}")}
-"""The only routes that the OpenAPI document leaves out: files for everybody, which hold no data."""
+LOGIN = {("GET", "/session/oidc"), ("GET", "/session/oidc/callback")}
+"""What the OpenAPI document leaves out: files for everybody, which hold no data, and the redirects of single sign-on."""
 SAFE = {"GET", "HEAD", "OPTIONS"}
 
 
@@ -75,8 +76,8 @@ def test_the_walk_goes_everywhere() -> None:
     assert len(UNSAFE) >= 9
 
 
-def test_what_is_not_in_the_document_are_the_dashboards_files() -> None:
-    assert {(operation.method, operation.path) for operation in _operations(in_document=False)} == DASHBOARD
+def test_what_is_not_in_the_document_are_files_and_redirects() -> None:
+    assert {(operation.method, operation.path) for operation in _operations(in_document=False)} == DASHBOARD | LOGIN
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=str)

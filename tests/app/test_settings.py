@@ -238,6 +238,9 @@ def test_a_value_that_makes_no_sense_is_named(
         ),
         ({"LISTEN_URL": "postgresql://ada:hunter2@db/x"}, "OUTBOX_DATABASE_URL, which is not set"),
         ({"METRICS": "false", "METRICS_TOKEN": "hunter2"}, "OUTBOX_METRICS_TOKEN guards metrics that OUTBOX_METRICS turns off"),
+        ({"OIDC_ISSUER": "https://login.example"}, "OUTBOX_OIDC_…: "),
+        ({"OIDC_ISSUER": "https://login.example", "OIDC_ROLES": "admin", "OIDC_CLIENT_ID": "outbox"}, "value=role"),
+        ({"OIDC_CLIENT_SECRET": "hunter2"}, "OUTBOX_OIDC_CLIENT_ID, .* are for a login provider: set OUTBOX_OIDC_ISSUER"),
     ],
 )
 def test_settings_that_contradict_each_other_stop_the_start(
@@ -257,6 +260,16 @@ def test_settings_show_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "hunter2" not in repr(read_settings())
 
 
+def test_a_login_provider_is_read_from_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OUTBOX_OIDC_ISSUER", "https://login.example")
+    monkeypatch.setenv("OUTBOX_OIDC_CLIENT_ID", "outbox")
+    monkeypatch.setenv("OUTBOX_OIDC_ROLES", "sre=admin,a=b=operator,*=viewer")
+    provider = read_settings().oidc
+    assert provider is not None
+    assert (provider.issuer, provider.client_id, provider.client_secret) == ("https://login.example", "outbox", None)
+    assert provider.roles == {"sre": "admin", "a=b": "operator", "*": "viewer"}
+
+
 # --- secrets in files ---------------------------------------------------------------------------------------------------
 
 
@@ -269,10 +282,13 @@ def test_every_secret_of_the_service_may_stand_in_a_file(monkeypatch: pytest.Mon
         "OUTBOX_MANAGEMENT_URL": "http://ada:geheim@rabbit:15672",
         "OUTBOX_METRICS_TOKEN": "scrape me",
         "OUTBOX_ADMIN_TOKENS": tokens,
+        "OUTBOX_OIDC_CLIENT_SECRET": "from the provider",
         "OUTBOX_ALERT_WEBHOOKS": "https://hooks.example/T0/secret",
         "OUTBOX_ALERT_SECRET": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
     }
     assert set(contents) == {each.variable for each in OF_SERVICE.values() if each.secret}
+    for name, value in (("ISSUER", "https://login.example"), ("CLIENT_ID", "outbox"), ("ROLES", "*=viewer")):
+        monkeypatch.setenv(f"OUTBOX_OIDC_{name}", value)
     for name, content in contents.items():
         (tmp_path / name).write_text(f"{content}\n")
         monkeypatch.setenv(f"{name}_FILE", str(tmp_path / name))

@@ -1,15 +1,18 @@
 """Coming in: by the link of a start in development, by typing a token, and not at all."""
 
 import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
-from fastapi import FastAPI, HTTPException
+from fastapi import FastAPI, HTTPException, Request
 from playwright.async_api import Browser, expect
 
-from outbox.admin import Admin, Role, admin_router
+from outbox.admin import Admin, OpenIDConnect, Role, admin_router
 from tests.dashboard.axe import assert_accessible
 from tests.dashboard.stage import Stage, Visit
 from tests.dashboard.watching import watched
+from tests.support.oidc import CLIENT, FakeProvider
 from tests.support.serving import in_a_thread
 
 
@@ -98,3 +101,39 @@ async def test_where_the_host_knows_people_it_says_what_it_answered_and_where_to
             if login_url is not None:
                 assert await link.evaluate("link => link.href") == f"{address}{login_url}"
         await context.close()
+
+
+async def test_people_log_in_at_a_provider_and_get_to_the_page_that_they_asked_for(
+    dashboard: None, browser: Browser, database: str
+) -> None:
+    provider = FakeProvider()
+    with in_a_thread(provider.app) as issuer:
+        provider.issuer = issuer
+        settings = OpenIDConnect(issuer=issuer, client_id=CLIENT, roles={"sre": "admin"})
+
+        @asynccontextmanager
+        async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+            async with Admin(database, oidc=settings) as app.state.admin:
+                yield
+
+        def find(request: Request) -> Admin:
+            admin: Admin = request.app.state.admin
+            return admin
+
+        app = FastAPI(lifespan=lifespan)
+        app.include_router(admin_router(find), prefix="/outbox")
+        with in_a_thread(app) as address:
+            context = await browser.new_context(locale="en-GB")
+            page = await context.new_page()
+            provider.claims["groups"] = []
+            await page.goto(f"{address}/outbox/ui/dead-letters?q=mail")
+            await assert_accessible(page)
+            await page.get_by_role("link", name="Log in with single sign-on").click()
+            await expect(page.get_by_role("alert")).to_contain_text("Your account has no role here.")
+            await assert_accessible(page)
+
+            provider.claims["groups"] = ["sre"]
+            await page.get_by_role("link", name="Log in with single sign-on").click()
+            await expect(page.get_by_text("ada@shop.example", exact=True)).to_be_visible()
+            await expect(page).to_have_url(f"{address}/outbox/ui/dead-letters?q=mail")
+            await context.close()

@@ -186,7 +186,7 @@ def test_groups_are_counted(dlq: Dlq, on: Any) -> None:
 
 def test_a_group_is_shown_and_marked(dlq: Dlq, on: Any) -> None:
     on(lambda pool: bury(pool, 3, service_version="1.4"))
-    assert "dead letters   3, 3 open" in dlq("group", "f1").output
+    assert "  dead letters  3, 3 open" in dlq("group", "f1").output.splitlines()
     assert [line.split()[:2] for line in lines(dlq("group", "f1"))[-1:]] == [["1.4", "3"]]
     assert lines(dlq("mark", "f1", "fixed", "--in", "1.5")) == ["f1 is marked as fixed."]
     assert "fixed: marked as fixed in 1.5 by" in dlq("group", "f1").output

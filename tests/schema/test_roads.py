@@ -59,6 +59,7 @@ async def test_alembic_and_ensure_outbox_schema_make_the_same(
         "outbox_operation_item",
         "outbox_relay",
         "outbox_requeue_policy",
+        "outbox_revoked_token",
         "outbox_schema_version",
         "outbox_session",
         "outbox_stats",

@@ -13,6 +13,15 @@ export function useAccess() {
   });
 }
 
+/** Revokes a token for good. */
+export function useRevokeToken() {
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn: (id: string) => dataOf(client.DELETE("/access/tokens/{id}", { params: { path: { id } } })),
+    onSettled: () => queries.invalidateQueries({ queryKey: ["access"] }),
+  });
+}
+
 /** Ends a session in every process. */
 export function useEndSession() {
   const queries = useQueryClient();

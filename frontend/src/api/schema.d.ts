@@ -33,9 +33,31 @@ export interface paths {
         post?: never;
         /**
          * End A Session
-         * @description Ends a session in every process. Its token can still log in: to prevent that, remove it from the configuration.
+         * @description Ends a session in every process. Its token can still log in: `DELETE /access/tokens/{id}` prevents that.
          */
         delete: operations["outbox_access_end"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/access/tokens/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Revoke A Token
+         * @description Revokes a token for good, and ends its sessions, in every process within seconds. A new one takes a new entry.
+         *
+         *     The entry stays in the configuration until it is removed there.
+         */
+        delete: operations["outbox_access_revoke"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1121,6 +1143,26 @@ export interface paths {
          * @description Logs out: ends the session in every process and deletes the cookie. A token in the header has no session to end.
          */
         delete: operations["outbox_session_end"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/session/methods": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show How To Log In
+         * @description Shows how one can log in: with a token, or at a provider. Public.
+         */
+        get: operations["outbox_session_methods"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -3433,6 +3475,22 @@ export interface components {
             token: string;
         };
         /**
+         * LoginMethods
+         * @description How one can log in here.
+         */
+        LoginMethods: {
+            /**
+             * Provider
+             * @description At an OpenID Connect provider, by `GET /session/oidc` in a browser.
+             */
+            provider: boolean;
+            /**
+             * Token
+             * @description With a token, by `POST /session`.
+             */
+            token: boolean;
+        };
+        /**
          * Message
          * @description One message with all its details, and the reason why it waits.
          */
@@ -5263,9 +5321,14 @@ export interface components {
         };
         /**
          * SessionResponse
-         * @description A browser that is logged in with a token.
+         * @description A browser that is logged in, with a token or through a login provider.
          */
         SessionResponse: {
+            /**
+             * By Provider
+             * @description Through a login provider, whose claims gave the role when it began.
+             */
+            by_provider: boolean;
             /**
              * Created At
              * Format: date-time
@@ -5377,12 +5440,24 @@ export interface components {
             /** Expired */
             expired: boolean;
             /**
+             * Id
+             * @description What revokes it.
+             */
+            id: string;
+            /**
              * Last Day
              * @description The last day on which it is valid, in UTC; null: it does not expire.
              */
             last_day: string | null;
             /** Name */
             name: string;
+            /**
+             * Revoked At
+             * @description Null: it was not revoked.
+             */
+            revoked_at: string | null;
+            /** Revoked By */
+            revoked_by: string | null;
             role: components["schemas"]["Role"];
         };
         /**
@@ -5772,6 +5847,109 @@ export interface operations {
         };
     };
     outbox_access_end: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `unauthenticated`: Authentication required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this or `cross_site`: The request comes from another site or `read_only`: This installation is read-only */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `not_found`: Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `body_too_slow`: The request body arrived too slowly */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `body_too_large`: The request body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid_request`: Invalid request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    outbox_access_revoke: {
         parameters: {
             query?: never;
             header?: never;
@@ -11000,6 +11178,82 @@ export interface operations {
             };
             /** @description `body_too_large`: The request body is too large */
             413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid_request`: Invalid request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    outbox_session_methods: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LoginMethods"];
+                };
+            };
+            /** @description `unauthenticated`: Authentication required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -13,6 +13,13 @@ export const session = queryOptions({
   staleTime: 60_000,
 });
 
+/** How one can log in here; a provider is another site. */
+export const loginMethods = queryOptions({
+  queryKey: ["login-methods"] as const,
+  queryFn: ({ signal }) => dataOf(client.GET("/session/methods", { signal })),
+  staleTime: Number.POSITIVE_INFINITY,
+});
+
 export async function logIn(token: string): Promise<Identity> {
   return await dataOf(client.POST("/session", { body: { token } }));
 }

@@ -41,6 +41,7 @@ export const actions: Record<string, string> = {
   "dlq.restore": "Restored",
   "dlq.purge": "Deleted permanently",
   "access.end": "Ended a session",
+  "access.revoke": "Revoked a token",
   "alerts.test": "Sent a test alert",
   "dlq.mark": "Marked a group",
   "dlq.policy": "Set a requeue policy",

@@ -23,6 +23,18 @@ export const linkExpired =
   "The token of this link is no longer valid. A restart in development creates a new one.";
 export const wrongToken = "Invalid token. It may be mistyped or revoked.";
 
+// Login at a provider
+export const provider = "Log in with single sign-on";
+export const orToken = "or with a token";
+export const providerFailed = "The login failed. Try again.";
+export const providerFailures: Readonly<Record<string, string>> = {
+  expired: "The login took too long, or was started in another browser. Try again.",
+  refused: "The login provider refused the login.",
+  unavailable: "The login provider does not respond. Try again later, or use a token.",
+  invalid: "The login provider's answer was not accepted. The log of the service has the reason.",
+  no_role: "Your account has no role here. Ask an administrator of this service.",
+};
+
 // Change of the session
 export const switchTitle = "Log in with this link?";
 export const youAre = "You are logged in as";

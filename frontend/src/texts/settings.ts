@@ -42,6 +42,13 @@ export const noTokens = "No tokens are configured: your application authenticate
 export const validUntil = "Valid until";
 export const unlimited = "removed";
 export const expired = "expired";
+export const revoked = "revoked";
+export const revoke = "Revoke";
+export const revokeOf = (name: string) => `Revoke a token of ${name}?`;
+export const revokeHint =
+  "It stops working within seconds, in every process, and its sessions end. This cannot be undone: a new token takes a new entry in the configuration.";
+export const tokenRevoked = (name: string) => `A token of ${name} was revoked.`;
+export const byProvider = "single sign-on";
 export const sessions = "Sessions";
 export const sessionsTable = "Open sessions";
 export const noSessions = "No sessions are open.";

@@ -1,12 +1,14 @@
 -- name: open_session
-insert into {session} (token_hash, login_hash, name, expires_at)
-values ($1, $2, $3, now() + $4::interval)
+insert into {session} (token_hash, login_hash, name, expires_at, role)
+values ($1, $2, $3, now() + $4::interval, $5)
 returning expires_at
 
 -- name: find_session
-select login_hash, expires_at
-from {session}
+-- Unless its token was revoked.
+select login_hash, expires_at, name, role
+from {session} as session
 where token_hash = $1 and expires_at > now()
+    and not exists (select from {revoked_token} as revoked where revoked.token_hash = session.login_hash)
 
 -- name: close_session
 delete from {session}
@@ -35,11 +37,21 @@ returning failures, window_ends_at - now() as rest
 
 -- name: list_sessions
 -- Those that have not ended, the newest first. The id says which one it is and is of no use otherwise.
-select left(encode(sha256(token_hash), 'hex'), 16) as id, login_hash, name, created_at, expires_at
-from {session}
+select left(encode(sha256(token_hash), 'hex'), 16) as id, login_hash, name, created_at, expires_at, role
+from {session} as session
 where expires_at > now()
+    and not exists (select from {revoked_token} as revoked where revoked.token_hash = session.login_hash)
 order by created_at desc, id
 limit 1000
+
+-- name: revoked_tokens
+select token_hash, revoked_by, revoked_at
+from {revoked_token}
+
+-- name: revoke_token
+insert into {revoked_token} (token_hash, name, revoked_by)
+values ($1, $2, $3)
+on conflict (token_hash) do nothing
 
 -- name: end_session
 delete from {session}

@@ -6,6 +6,20 @@ alter table {component} add column if not exists service_version text
 -- The release of the service whose handler failed last.
 alter table {dead_letter} add column if not exists service_version text
 
+-- name: session_role
+-- The role of whom a login provider vouched for; null: that of the token, which is configured.
+alter table {session} add column if not exists role text
+
+-- name: revoked_token_table
+-- Tokens that an admin revoked: good no more, although they are configured.
+create table if not exists {revoked_token} (
+    token_hash bytea not null,
+    name text not null,
+    revoked_by text not null,
+    revoked_at timestamptz not null default clock_timestamp(),
+    constraint {revoked_token_primary_key} primary key (token_hash)
+)
+
 -- name: group_mark_table
 -- What an operator said of a group of dead letters with a common fingerprint: fixed, or muted until more than `muted_above` are open.
 -- What failed since `marked_at` shows whether it was right; nothing is written when it fails again.
@@ -105,6 +119,16 @@ create index if not exists {history_queue_index} on {history} (queue, at) where 
 ('column', 'keys', 'text[]'),
 ('index', '{history_keys_index_name}', 'valid'),
 ('index', '{history_queue_index_name}', 'valid')
+
+-- name: session_shape
+('column', 'role', 'text')
+
+-- name: revoked_token_shape
+('column', 'token_hash', 'bytea not null'),
+('column', 'name', 'text not null'),
+('column', 'revoked_by', 'text not null'),
+('column', 'revoked_at', 'timestamp with time zone not null default'),
+('constraint', '{revoked_token_primary_key_name}', 'valid')
 
 -- name: group_mark_shape
 ('column', 'group_id', 'text not null'),

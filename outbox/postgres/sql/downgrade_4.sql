@@ -23,6 +23,16 @@ $downgrade$
 -- name: drop_history_keys
 alter table {history} drop column if exists keys
 
+-- name: drop_revoked_token
+drop table if exists {revoked_token}
+
+-- name: end_sessions_of_providers
+-- The release before takes every session for that of a token.
+delete from {session} where role is not null
+
+-- name: drop_session_role
+alter table {session} drop column if exists role
+
 -- name: drop_requeue_policy
 drop table if exists {requeue_policy}
 

@@ -1,10 +1,11 @@
-import { useQueryClient } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useEffect, useRef, useState } from "react";
 import { type Failure, failureOf } from "~/api/problems";
-import { logIn, session } from "~/api/session";
+import { logIn, loginMethods, session } from "~/api/session";
 import * as texts from "~/texts/login";
 import { Button, Page, Problem, TextField } from "~/ui";
 import styles from "./Login.module.css";
+import { loginFailure, providerAddress } from "./link";
 import { RateLimited } from "./RateLimited";
 
 /** Asks for a token, and logs in by itself with the one that the address carried. */
@@ -24,6 +25,8 @@ export default function Login({
   const [refused, setRefused] = useState<{ failure: Failure; at: number }>();
   const field = useRef<HTMLInputElement>(null);
   const isWrong = refused?.failure.code === "unauthenticated";
+  const methods = useQuery(loginMethods);
+  const failed = loginFailure();
 
   async function enter(given: string) {
     setBusy(true);
@@ -59,13 +62,26 @@ export default function Login({
         <Page title={texts.title}>
           <form className={styles.form} onSubmit={submit}>
             {ended && <p className={styles.ended}>{texts.sessionEnded}</p>}
+            {failed && (
+              <p className={styles.failed} role="alert">
+                {texts.providerFailures[failed] ?? texts.providerFailed}
+              </p>
+            )}
+            {methods.data?.provider && (
+              <>
+                <a className={styles.provider} href={providerAddress()}>
+                  {texts.provider}
+                </a>
+                <p className={styles.or}>{texts.orToken}</p>
+              </>
+            )}
             <TextField
               ref={field}
               label={texts.token}
               type="password"
               name="token"
               autoComplete="current-password"
-              autoFocus
+              autoFocus={methods.data?.provider !== true}
               spellCheck={false}
               placeholder={texts.tokenFormat}
               error={isWrong ? wrong(linked) : undefined}

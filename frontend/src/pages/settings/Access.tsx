@@ -1,16 +1,20 @@
 import { useState } from "react";
-import { type Access, useAccess, useEndSession } from "~/api/access";
+import { type Access, useAccess, useEndSession, useRevokeToken } from "~/api/access";
 import { inOneLine } from "~/api/problems";
 import * as common from "~/texts/common";
 import * as texts from "~/texts/settings";
 import { Ago, announce, Badge, Button, Dialog, DialogClose, Loaded, Panel, Table } from "~/ui";
 
 type Session = Access["sessions"][number];
+type Token = Access["tokens"][number];
 
 /** Who may log in, and who is logged in: for administrators. */
 export function AccessList() {
   const query = useAccess();
   const [ending, setEnding] = useState<Session>();
+  const [revoking, setRevoking] = useState<Token>();
+  const end = useEndSession();
+  const revoke = useRevokeToken();
   return (
     <Loaded query={query}>
       {({ tokens, sessions }) => (
@@ -19,14 +23,31 @@ export function AccessList() {
             {tokens.length === 0 ? (
               <p className="quiet">{texts.noTokens}</p>
             ) : (
-              <Table label={texts.tokensTable} head={[texts.name, texts.role, texts.validUntil]}>
-                {tokens.map(({ name, role, last_day, expired }, index) => (
-                  // biome-ignore lint/suspicious/noArrayIndexKey: a name may have several tokens
-                  <tr key={`${name} ${index}`}>
-                    <th scope="row">{name}</th>
-                    <td>{role}</td>
+              <Table
+                label={texts.tokensTable}
+                head={[texts.name, texts.role, texts.validUntil, texts.action]}
+              >
+                {tokens.map((one) => (
+                  <tr key={one.id}>
+                    <th scope="row">{one.name}</th>
+                    <td>{one.role}</td>
                     <td>
-                      {last_day ?? texts.unlimited} {expired && <Badge tone="bad">{texts.expired}</Badge>}
+                      {one.last_day ?? texts.unlimited}{" "}
+                      {one.expired && <Badge tone="bad">{texts.expired}</Badge>}
+                      {one.revoked_at && (
+                        <>
+                          <Badge tone="bad">{texts.revoked}</Badge> <Ago at={one.revoked_at} />{" "}
+                          {one.revoked_by && texts.of(one.revoked_by)}
+                        </>
+                      )}
+                    </td>
+                    <td>
+                      {!one.revoked_at && (
+                        <Button onClick={() => setRevoking(one)}>
+                          {texts.revoke}
+                          <span className="unseen"> {texts.of(one.name)}</span>
+                        </Button>
+                      )}
                     </td>
                   </tr>
                 ))}
@@ -43,7 +64,9 @@ export function AccessList() {
               >
                 {sessions.map((one) => (
                   <tr key={one.id}>
-                    <th scope="row">{one.name}</th>
+                    <th scope="row">
+                      {one.name} {one.by_provider && <span className="quiet">{texts.byProvider}</span>}
+                    </th>
                     <td>{one.role}</td>
                     <td>
                       <Ago at={one.created_at} />
@@ -62,19 +85,56 @@ export function AccessList() {
               </Table>
             )}
           </Panel>
-          {ending && <EndDialog of={ending} onClose={() => setEnding(undefined)} />}
+          {ending && (
+            <EndDialog
+              title={texts.endSessionOf(ending.name)}
+              hint={texts.endSessionHint}
+              action={texts.endSession}
+              done={texts.sessionEnded(ending.name)}
+              id={ending.id}
+              mutation={end}
+              onClose={() => setEnding(undefined)}
+            />
+          )}
+          {revoking && (
+            <EndDialog
+              title={texts.revokeOf(revoking.name)}
+              hint={texts.revokeHint}
+              action={texts.revoke}
+              done={texts.tokenRevoked(revoking.name)}
+              id={revoking.id}
+              mutation={revoke}
+              onClose={() => setRevoking(undefined)}
+            />
+          )}
         </>
       )}
     </Loaded>
   );
 }
 
-function EndDialog({ of: one, onClose }: { of: Session; onClose(): void }) {
-  const { mutate, isPending } = useEndSession();
+/** Asks before a session or a token ends. */
+function EndDialog({
+  title,
+  hint,
+  action,
+  done,
+  id,
+  mutation: { mutate, isPending },
+  onClose,
+}: {
+  title: string;
+  hint: string;
+  action: string;
+  done: string;
+  id: string;
+  mutation: ReturnType<typeof useEndSession>;
+  onClose(): void;
+}) {
   const end = () =>
-    mutate(one.id, {
+    mutate(id, {
       onSuccess() {
-        announce(texts.sessionEnded(one.name));
+        announce(done);
         onClose();
       },
       onError: (thrown) => announce(inOneLine(thrown), "bad"),
@@ -83,13 +143,13 @@ function EndDialog({ of: one, onClose }: { of: Session; onClose(): void }) {
     <Dialog
       open
       onClose={onClose}
-      title={texts.endSessionOf(one.name)}
-      description={texts.endSessionHint}
+      title={title}
+      description={hint}
       actions={
         <>
           <DialogClose>{common.cancel}</DialogClose>
           <Button look="danger" busy={isPending} onClick={end}>
-            {texts.endSession}
+            {action}
           </Button>
         </>
       }

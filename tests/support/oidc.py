@@ -1,0 +1,69 @@
+"""An OpenID Connect provider, to be served on a port."""
+
+import time
+from typing import Any
+from urllib.parse import parse_qs, urlencode
+
+from fastapi import FastAPI, Request
+from fastapi.responses import JSONResponse, RedirectResponse
+from joserfc import jwt
+from joserfc.jwk import RSAKey
+
+CLIENT = "outbox-admin"
+
+
+class FakeProvider:
+    """What a provider does, apart from asking people for their password. Everything can be made wrong."""
+
+    def __init__(self) -> None:
+        self.key = RSAKey.generate_key(2048, {"kid": "one"})
+        self.published = self.key
+        self.issuer = ""
+        self.claims: dict[str, Any] = {"email": "ada@shop.example", "groups": ["people", "sre"]}
+        self.asked: dict[str, Any] = {}
+        self.token: dict[str, Any] = {}
+        self.status = 200
+        self.requests: list[str] = []
+        self.app = FastAPI()
+        self.app.get("/.well-known/openid-configuration")(self.configuration)
+        self.app.get("/keys")(self.keys)
+        self.app.post("/token")(self.exchange)
+        self.app.get("/authorize")(self.authorize)
+
+    async def configuration(self) -> dict[str, str]:
+        """Where everything is."""
+        self.requests.append("configuration")
+        return {
+            "issuer": self.issuer,
+            "authorization_endpoint": f"{self.issuer}/authorize",
+            "token_endpoint": f"{self.issuer}/token",
+            "jwks_uri": f"{self.issuer}/keys",
+        }
+
+    async def keys(self) -> dict[str, Any]:
+        """Its public keys."""
+        self.requests.append("keys")
+        return {"keys": [self.published.as_dict(private=False)]}
+
+    async def exchange(self, request: Request) -> JSONResponse:
+        """The id token for a code."""
+        form = {name: values[0] for name, values in parse_qs((await request.body()).decode()).items()}
+        self.token = {**form, "authorization": request.headers.get("authorization")}
+        now = int(time.time())
+        claims = {
+            "iss": self.issuer,
+            "aud": CLIENT,
+            "sub": "u-1",
+            "iat": now,
+            "exp": now + 300,
+            "nonce": self.asked["nonce"],
+            **self.claims,
+        }
+        token = jwt.encode({"alg": "RS256", "kid": self.key.kid}, {k: v for k, v in claims.items() if v is not None}, self.key)
+        return JSONResponse({"id_token": token, "access_token": "x", "token_type": "Bearer"}, status_code=self.status)
+
+    async def authorize(self, request: Request) -> RedirectResponse:
+        """Somebody who is logged in there already."""
+        self.asked = dict(request.query_params)
+        where = f"{self.asked['redirect_uri']}?{urlencode({'code': 'c', 'state': self.asked['state']})}"
+        return RedirectResponse(where, status_code=302)
