@@ -47,6 +47,9 @@ EXAMPLES: Mapping[str, Example] = {
     "outbox_deliveries_retry": Example(
         "/deliveries/retry", {"selector": {"filter": {"queue": "mail", "state": "retrying"}}, "dry_run": True}
     ),
+    "outbox_deliveries_move": Example(
+        "/deliveries/move", {"selector": {"ids": ["2000001"]}, "to": "front", "reason": "a customer on the phone"}
+    ),
     "outbox_deliveries_dead_letter": Example(
         "/deliveries/dead-letter", {"selector": {"ids": ["2000001"]}, "reason": "the customer is gone"}
     ),

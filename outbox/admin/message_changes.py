@@ -1,5 +1,5 @@
-"""Changes of messages that wait: in the outbox cancelled, sent now, rescheduled or edited, in a queue retried or dead-lettered;
-and publishing one.
+"""Changes of messages that wait: in the outbox cancelled, sent now, rescheduled or edited, in a queue retried, moved or
+dead-lettered; and publishing one.
 
 Each is one transaction with its audit entry. What is in flight is skipped: a relay or a worker has it, and its outcome counts.
 """
@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import asyncpg
 from fastapi import Path, Response
@@ -52,7 +52,7 @@ MOST_IDS = 1_000
 """Most that it names."""
 
 WaitingState = Literal["pending", "scheduled", "held", "stalled", "blocked", "retrying"]
-WaitingAction = Literal["cancel", "send_now", "reschedule", "retry", "dead_letter"]
+WaitingAction = Literal["cancel", "send_now", "reschedule", "retry", "move", "dead_letter"]
 ChangeOutcome = Literal["done", "skipped", "refused", "not_found"]
 
 
@@ -102,24 +102,21 @@ class DeliverySelector(_Selector):
 class WaitingChange(Change):
     """What every change of waiting messages takes. A filter requires a dry run first, and never means more than that showed."""
 
+    does: ClassVar[WaitingAction]
+    selector: _Selector
     max_items: Annotated[int, Field(ge=1, le=MOST_AT_ONCE, description="At most so many, the first in their order.")] = (
         MOST_AT_ONCE
     )
 
     @property
-    @abstractmethod
     def action(self) -> WaitingAction:
         """What is to be done."""
+        return self.does
 
     @property
     def needs_token(self) -> bool:
         """What a filter means may be more than one thinks."""
-        return self.names_none
-
-    @property
-    @abstractmethod
-    def names_none(self) -> bool:
-        """Whether there is a filter, and no ids."""
+        return self.selector.filter is not None
 
     def scope(self) -> Mapping[str, Any]:
         """All but the reason and the dry run itself."""
@@ -165,11 +162,6 @@ class MessagesChange(WaitingChange):
 
     selector: MessageSelector
 
-    @property
-    def names_none(self) -> bool:
-        """Whether there is a filter."""
-        return self.selector.filter is not None
-
     async def rows(self, context: RequestContext, connection: Connection, most: int) -> Sequence[int]:
         """Those of a filter in the order of the list."""
         if (filter_ := self.selector.filter) is None:
@@ -180,10 +172,7 @@ class MessagesChange(WaitingChange):
 class CancelRequest(MessagesChange):
     """Takes messages out of the outbox before they are sent. They become discarded dead letters, and can be restored."""
 
-    @property
-    def action(self) -> WaitingAction:
-        """Cancelling."""
-        return "cancel"
+    does: ClassVar[WaitingAction] = "cancel"
 
     async def apply(self, context: RequestContext, connection: Connection, ids: Sequence[int]) -> Sequence[ChangedItem]:
         """Parks and discards them, as an operator would by hand."""
@@ -199,12 +188,8 @@ class CancelRequest(MessagesChange):
 class SendNowRequest(MessagesChange):
     """Makes messages due now, whatever they wait for: a time, a queue, or an earlier attempt."""
 
+    does: ClassVar[WaitingAction] = "send_now"
     priority: Annotated[int | None, Field(ge=0, le=9, description="Ahead of all with a lower one; null: as it is.")] = None
-
-    @property
-    def action(self) -> WaitingAction:
-        """Sending now."""
-        return "send_now"
 
     @property
     def due(self) -> datetime | None:
@@ -229,12 +214,8 @@ class SendNowRequest(MessagesChange):
 class RescheduleRequest(SendNowRequest):
     """Makes messages due at another time, or gives them another priority, or both."""
 
+    does: ClassVar[WaitingAction] = "reschedule"
     due_at: Annotated[Instant | None, Field(description="When they are due; null: as it is. A past time means now.")] = None
-
-    @property
-    def action(self) -> WaitingAction:
-        """Rescheduling."""
-        return "reschedule"
 
     @property
     def due(self) -> datetime | None:
@@ -258,11 +239,6 @@ class DeliveriesChange(WaitingChange):
 
     selector: DeliverySelector
 
-    @property
-    def names_none(self) -> bool:
-        """Whether there is a filter."""
-        return self.selector.filter is not None
-
     async def rows(self, context: RequestContext, connection: Connection, most: int) -> Sequence[int]:
         """Those of a filter as they are due."""
         if (filter_ := self.selector.filter) is None:
@@ -273,33 +249,43 @@ class DeliveriesChange(WaitingChange):
 class RetryRequest(DeliveriesChange):
     """Makes deliveries due now that wait for their next attempt."""
 
-    @property
-    def action(self) -> WaitingAction:
-        """Retrying now."""
-        return "retry"
+    does: ClassVar[WaitingAction] = "retry"
 
     async def apply(self, context: RequestContext, connection: Connection, ids: Sequence[int]) -> Sequence[ChangedItem]:
         """Makes them due, and wakes a worker."""
         sql = _statements(context.admin.table)
-        states = await _states(connection, sql["lock_deliveries"], ids)
-        await connection.execute(sql["retry"], [id_ for id_, state in states.items() if state == "waiting"])
+        states = await _states(connection, sql, ids)
+        await connection.execute(sql["make_due"], [id_ for id_, state in states.items() if state == "waiting"])
         await connection.execute(sql["ring_deliveries"])
         return [_delivery_item(id_, state, _NOT_LATER) for id_, state in states.items()]
+
+
+class MoveRequest(DeliveriesChange):
+    """Makes deliveries the first or the last of those that are due in their queue."""
+
+    does: ClassVar[WaitingAction] = "move"
+    to: Annotated[Literal["front", "back"], Field(description="Before all that are due, or after them.")]
+
+    async def apply(self, context: RequestContext, connection: Connection, ids: Sequence[int]) -> Sequence[ChangedItem]:
+        """Changes when they are due, and wakes a worker."""
+        sql = _statements(context.admin.table)
+        states = await _states(connection, sql, ids, refuse_ordered=True)
+        reasons, statement = (_FIXED, "move_to_front") if self.to == "front" else (_NOT_DUE, "make_due")
+        await connection.execute(sql[statement], [id_ for id_, state in states.items() if state not in reasons])
+        await connection.execute(sql["ring_deliveries"])
+        return [_delivery_item(id_, state, reasons) for id_, state in states.items()]
 
 
 class DeadLetterRequest(DeliveriesChange):
     """Ends deliveries as dead letters, without another attempt."""
 
-    @property
-    def action(self) -> WaitingAction:
-        """Dead-lettering."""
-        return "dead_letter"
+    does: ClassVar[WaitingAction] = "dead_letter"
 
     async def apply(self, context: RequestContext, connection: Connection, ids: Sequence[int]) -> Sequence[ChangedItem]:
         """Ends them as a worker would, with their latest failure, and lets those go that wait for them."""
         admin, sql = context.admin, _statements(context.admin.table)
-        states = await _states(connection, sql["lock_deliveries"], ids)
-        wanted = [id_ for id_, state in states.items() if state in ("waiting", "due")]
+        states = await _states(connection, sql, ids)
+        wanted = [id_ for id_, state in states.items() if state not in _UNTOUCHED]
         ends = TransportTables(admin.table).queries("delivery.sql")
         writer = DeadLetterWriter(admin.masking, Storable(connection.get_settings().server_encoding))
         # All of it is one transaction; the parts are only for the memory that bodies take.
@@ -367,6 +353,11 @@ _IN_FLIGHT = "it is in flight: its outcome counts"
 _GONE = "there is no such row, or not any more"
 _UNTOUCHED: Mapping[str, tuple[ChangeOutcome, str]] = {"in_flight": ("skipped", _IN_FLIGHT), "gone": ("not_found", _GONE)}
 _NOT_LATER: Mapping[str, tuple[ChangeOutcome, str]] = {**_UNTOUCHED, "due": ("skipped", "it is due already")}
+_FIXED: Mapping[str, tuple[ChangeOutcome, str]] = {
+    **_UNTOUCHED,
+    "ordered": ("refused", "it has an ordering key: it is handled after those before it"),
+}
+_NOT_DUE: Mapping[str, tuple[ChangeOutcome, str]] = {**_FIXED, "waiting": ("skipped", "it is not due yet")}
 
 
 def _delivery_item(id_: int, state: str, reasons: Mapping[str, tuple[ChangeOutcome, str]]) -> ChangedItem:
@@ -374,10 +365,12 @@ def _delivery_item(id_: int, state: str, reasons: Mapping[str, tuple[ChangeOutco
     return ChangedItem(id=str(id_), outcome=outcome, reason=reason)
 
 
-async def _states(connection: Connection, statement: str, ids: Sequence[int]) -> Mapping[int, str]:
-    """What each of `ids` is, in their order; those that wait are locked now."""
-    found = {row["id"]: row["state"] for row in await connection.fetch(statement, ids)}
-    return {id_: found[id_] for id_ in ids}
+async def _states(
+    connection: Connection, sql: Mapping[str, str], ids: Sequence[int], *, refuse_ordered: bool = False
+) -> Mapping[int, str]:
+    """What each of the deliveries `ids` is, in their order; those that wait are locked now."""
+    found = {row["id"]: row for row in await connection.fetch(sql["lock_deliveries"], ids)}
+    return {id_: "ordered" if refuse_ordered and found[id_]["is_ordered"] else found[id_]["state"] for id_ in ids}
 
 
 async def _verdicts(
@@ -523,6 +516,22 @@ async def reschedule(change: RescheduleRequest, context: Operator, key: Idempote
 )
 async def retry(change: RetryRequest, context: Operator, key: IdempotencyKey = None) -> Response:
     """Makes messages in a queue due now that wait for their next attempt. Queues of the database only."""
+    return await changed(context, change, key)
+
+
+@deliveries_router.post(
+    "/deliveries/move",
+    operation_id="outbox_deliveries_move",
+    summary="Move Deliveries",
+    response_model=ChangeResponse | ChangePlan,
+    responses=documented(*_PROBLEMS, Code.NOT_SUPPORTED),
+)
+async def move(change: MoveRequest, context: Operator, key: IdempotencyKey = None) -> Response:
+    """Moves messages to the front or the back of their queue. Queues of the database only.
+
+    At the front, those that wait for their next attempt are due now. What is not due cannot go to the back. Among themselves
+    they are in the order of their numbers. One with an ordering key keeps its place.
+    """
     return await changed(context, change, key)
 
 

@@ -65,7 +65,7 @@ _SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         ),
         "deliveries": (
             "outbox.cli.messages:deliveries",
-            "Lists messages in a queue of the database, shows why one is not handled yet, and retries or ends them.",
+            "Lists messages in a queue of the database, shows why one is not handled yet, and retries, moves or ends them.",
         ),
         "alerts": ("outbox.cli.doctor:alerts", "Lists what was sent to webhooks about what is wrong."),
         "export": ("outbox.cli.export:export", "Exports dead letters, messages, the audit or operations, as CSV or NDJSON."),

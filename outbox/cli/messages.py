@@ -236,7 +236,7 @@ async def publish_message(
 
 @click.group(cls=_Listing)
 def deliveries() -> None:
-    """Lists messages in a queue of the database, shows why one is not handled yet, and retries or ends them.
+    """Lists messages in a queue of the database, shows why one is not handled yet, and retries, moves or ends them.
 
     ID is the number of its row, as the list shows it: `outbox deliveries 17`. RabbitMQ shows no message without delivering it.
     Changes skip what a worker has.
@@ -277,6 +277,15 @@ async def show_delivery(client: Client, id_: str, *, as_json: bool, reveal: bool
 async def retry_deliveries(client: Client, **given: Any) -> int:
     """Makes messages due now that wait for their next attempt."""
     return await _changed(client, "/deliveries/retry", "retry", {}, given)
+
+
+@deliveries.command("move", cls=Command)
+@click.option("--to", type=click.Choice(["front", "back"]), required=True, help="Before all that are due, or after them.")
+@_selecting_deliveries
+@with_client
+async def move_deliveries(client: Client, **given: Any) -> int:
+    """Moves messages to the front or the back of their queue."""
+    return await _changed(client, "/deliveries/move", "move", {"to": given.pop("to")}, given)
 
 
 @deliveries.command("dead-letter", cls=Command)

@@ -217,9 +217,10 @@ async def test_viewers_change_nothing(make_client: MakeClient, connection: async
         "/messages/send-now",
         "/messages/reschedule",
         "/deliveries/retry",
+        "/deliveries/move",
         "/deliveries/dead-letter",
     ):
-        answer = await viewer.post(path, json={"selector": {"ids": [id_]}, "priority": 1})
+        answer = await viewer.post(path, json={"selector": {"ids": [id_]}, "priority": 1, "to": "front"})
         assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")
     assert (await viewer.patch(f"/messages/{id_}", json={"version": 1, "routing_key": "b"})).status_code == 403
 
@@ -454,6 +455,62 @@ async def test_a_delivery_is_retried_now_by_a_worker_that_sleeps(
         assert outcomes(again) == {line["id"]: "not_found"}
 
 
+async def test_deliveries_are_moved_to_the_front_and_to_the_back_of_their_queue(
+    operator: httpx.AsyncClient, connection: asyncpg.Connection
+) -> None:
+    first, second, third = [await deliver(connection, available_at=f"-{minutes} minutes") for minutes in (3, 2, 1)]
+    later, other = await deliver(connection, available_at="1 hour", attempt=2), await deliver(connection, "other")
+    ordered = await deliver(connection, available_at="-30 seconds", **SHARED)
+    leased = await deliver(connection, available_at="1 minute", leased=True)
+
+    async def move(to: str, *ids: str) -> Any:
+        return outcomes(await post(operator, "/deliveries/move", selector={"ids": ids}, to=to))
+
+    async def order() -> list[str]:
+        answer = await operator.get("/deliveries", params={"queue": "mail", "state": "queued"})
+        return [line["id"] for line in answer.json()["items"]]
+
+    done = await move("front", third, later, ordered, leased, "999")
+    assert done == {third: "done", later: "done", ordered: "refused", leased: "skipped", "999": "not_found"}
+    assert await order() == [third, later, first, second, ordered]
+    assert await move("back", first) == {first: "done"}
+    assert await order() == [third, later, second, ordered, first]
+    waits = await deliver(connection, available_at="1 hour", attempt=2)
+    assert await move("back", waits) == {waits: "skipped"}
+    assert await move("front", other) == {other: "done"}  # it is the only one there
+    filtered = {"selector": {"filter": {"queue": "mail", "state": "retrying"}}, "to": "front"}
+    assert outcomes(await confirmed(operator, "/deliveries/move", **filtered)) == {waits: "done"}
+    assert (await order())[0] == waits
+    [entry] = (await operator.get("/audit", params={"action": "deliveries.move", "target": f"deliveries {other}"})).json()[
+        "items"
+    ]
+    assert (entry["details"]["to"], entry["details"]["ids"]) == ("front", [other])
+
+
+async def test_what_is_moved_to_the_front_of_a_queue_is_handled_next(
+    operator: httpx.AsyncClient, connection: asyncpg.Connection, database: str
+) -> None:
+    handled: list[str] = []
+
+    def handle(body: bytes) -> None:
+        handled.append(body.decode())
+
+    ids = [await deliver(connection, body=str(number).encode()) for number in range(5)]
+    assert outcomes(await post(operator, "/deliveries/move", selector={"ids": ids[3:]}, to="front")) == dict.fromkeys(
+        ids[3:], "done"
+    )
+    worker = Worker(
+        broker=database,
+        db_engine_url=database,
+        consumers=[Consumer("order.*", handle, queue="mail")],
+        prefetch_count=1,
+        enable_metrics=False,
+    )
+    async with running(worker):
+        await eventually(lambda: len(handled) == 5)
+    assert handled == ["3", "4", "0", "1", "2"]
+
+
 async def test_a_delivery_is_dead_lettered_with_its_failures_and_lets_its_followers_go(
     operator: httpx.AsyncClient, connection: asyncpg.Connection
 ) -> None:
@@ -480,6 +537,7 @@ async def test_what_rabbitmq_cannot_do_is_said(database: str, broker_url: str) -
             await client.get("/deliveries", params={"queue": "mail"}),
             await client.get("/deliveries/1"),
             await client.post("/deliveries/retry", json={"selector": {"ids": [1]}}),
+            await client.post("/deliveries/move", json={"selector": {"ids": [1]}, "to": "back"}),
             await client.post("/deliveries/dead-letter", json={"selector": {"ids": [1]}}),
         ]
     assert {(answer.status_code, answer.json()["code"]) for answer in asked} == {(409, "not_supported")}
@@ -517,5 +575,6 @@ async def test_commands_change_what_waits(database: str, connection: asyncpg.Con
     assert "ShopError" in await run("deliveries", retrying)
     assert "token=***" in await run("deliveries", "--queue", "mail")
     assert "1 message changed." in await run("deliveries", "retry", "--queue", "mail", "--state", "retrying", "--yes")
+    assert "1 message changed." in await run("deliveries", "move", "--to", "front", retrying)
     assert "1 message changed." in await run("deliveries", "dead-letter", retrying)
     assert "name messages by their ids, or by a filter" in await run("deliveries", "retry", code=2)

@@ -279,6 +279,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/deliveries/move": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Move Deliveries
+         * @description Moves messages to the front or the back of their queue. Queues of the database only.
+         *
+         *     At the front, those that wait for their next attempt are due now. What is not due cannot go to the back. Among themselves
+         *     they are in the order of their numbers. One with an ordering key keeps its place.
+         */
+        post: operations["outbox_deliveries_move"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/deliveries/retry": {
         parameters: {
             query?: never;
@@ -1807,7 +1830,7 @@ export interface components {
              * Action
              * @enum {string}
              */
-            action: "cancel" | "send_now" | "reschedule" | "retry" | "dead_letter";
+            action: "cancel" | "send_now" | "reschedule" | "retry" | "move" | "dead_letter";
             /** Confirm Token */
             confirm_token: string;
             /**
@@ -1835,7 +1858,7 @@ export interface components {
              * Action
              * @enum {string}
              */
-            action: "cancel" | "send_now" | "reschedule" | "retry" | "dead_letter";
+            action: "cancel" | "send_now" | "reschedule" | "retry" | "move" | "dead_letter";
             /** Counts */
             counts: {
                 [key: string]: number;
@@ -3816,6 +3839,41 @@ export interface components {
         Missing: {
             /** Detail */
             detail: string;
+        };
+        /**
+         * MoveRequest
+         * @description Makes deliveries the first or the last of those that are due in their queue.
+         */
+        MoveRequest: {
+            /**
+             * Confirm Token
+             * @description Of the dry run of the same request.
+             */
+            confirm_token?: string | null;
+            /**
+             * Dry Run
+             * @description Say what would be done, and do nothing.
+             * @default false
+             */
+            dry_run: boolean;
+            /**
+             * Max Items
+             * @description At most so many, the first in their order.
+             * @default 10000
+             */
+            max_items: number;
+            /**
+             * Reason
+             * @description Why, for the record.
+             */
+            reason?: string | null;
+            selector: components["schemas"]["DeliverySelector"];
+            /**
+             * To
+             * @description Before all that are due, or after them.
+             * @enum {string}
+             */
+            to: "front" | "back";
         };
         /**
          * NewOrder
@@ -6916,6 +6974,125 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["DeadLetterRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    /** @description The release that answers, to those who are authenticated. */
+                    "Outbox-Version"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangeResponse"] | components["schemas"]["ChangePlan"];
+                };
+            };
+            /** @description `unauthenticated`: Authentication required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this or `cross_site`: The request comes from another site or `read_only`: This installation is read-only */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `body_too_slow`: The request body arrived too slowly */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `not_supported`: The broker does not support this or `request_running`: The same request is still running */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `body_too_large`: The request body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid_request`: Invalid request or `filter_too_broad`: The filter would take too long or `key_reused`: The idempotency key was used for another request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `confirmation_required`: A dry run is required first */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    outbox_deliveries_move: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Your name for this change: asked for again within a day, it is answered again and not done again. */
+                "Idempotency-Key"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MoveRequest"];
             };
         };
         responses: {

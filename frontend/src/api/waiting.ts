@@ -11,7 +11,10 @@ import type { Resource } from "./queries";
 export type DeliveryState = Schemas["DeliverySummary"]["state"];
 export type Delivery = Schemas["DeliverySummary"];
 export type DeliveryDetail = Schemas["DeliveryDetail"];
-export type WaitingAction = Schemas["ChangeResponse"]["action"];
+/** What is done; of moves, where to. */
+export type WaitingAction =
+  | Exclude<Schemas["ChangeResponse"]["action"], "move">
+  | Schemas["MoveRequest"]["to"];
 export type ChangeResponse = Schemas["ChangeResponse"];
 export type ChangePlan = Schemas["ChangePlan"];
 export type WaitingState = Schemas["WaitingFilters"]["state"];
@@ -102,6 +105,11 @@ function send(action: WaitingAction, target: WaitingTarget, change: object, key?
       return dataOf(client.POST("/messages/reschedule", { body, headers }));
     case "retry":
       return dataOf(client.POST("/deliveries/retry", { body, headers }));
+    case "front":
+    case "back":
+      return dataOf(
+        client.POST("/deliveries/move", { body: { ...(body as object), to: action } as never, headers }),
+      );
     case "dead_letter":
       return dataOf(client.POST("/deliveries/dead-letter", { body, headers }));
   }

@@ -7,6 +7,8 @@ export const reschedule = "Reschedule …";
 export const edit = "Edit …";
 export const cancel = "Cancel …";
 export const retry = "Retry now";
+export const toFront = "Move to front …";
+export const toBack = "Move to back …";
 export const deadLetter = "Dead-letter …";
 export const sendAllNow = "Send all now …";
 export const cancelAll = "Cancel all …";
@@ -17,6 +19,8 @@ export const sentAlready = "It was sent already.";
 export const isParked = "It is parked: requeue or discard its dead letter.";
 export const isInFlight = "A worker has it: its outcome counts.";
 export const isDue = "It is due already.";
+export const isNotDue = "It is not due yet.";
+export const isOrdered = "It has an ordering key: it is handled after those before it.";
 
 // The dialogs
 export const titles = {
@@ -24,6 +28,8 @@ export const titles = {
   send_now: "Send messages now",
   reschedule: "Reschedule messages",
   retry: "Retry messages now",
+  front: "Move messages to the front",
+  back: "Move messages to the back",
   dead_letter: "Dead-letter messages",
 };
 export const meanings = {
@@ -32,6 +38,8 @@ export const meanings = {
   send_now: "They are due now, whatever they wait for. What still has no queue is held again.",
   reschedule: "They are due at another time, or sent ahead of messages with a lower priority.",
   retry: "Their next attempt is due now.",
+  front: "They are due now, before all others in the queue.",
+  back: "They are handled after all others that are due now.",
   dead_letter: "They end without another attempt, with their failures so far. A dead letter can be requeued.",
 };
 const verbs = {
@@ -39,6 +47,8 @@ const verbs = {
   send_now: "Send",
   reschedule: "Reschedule",
   retry: "Retry",
+  front: "Move",
+  back: "Move",
   dead_letter: "Dead-letter",
 };
 export type Action = keyof typeof verbs;
@@ -61,6 +71,8 @@ const participles = {
   send_now: "due now",
   reschedule: "rescheduled",
   retry: "due now",
+  front: "moved to the front",
+  back: "moved to the back",
   dead_letter: "dead-lettered",
 };
 export const done = (action: Action, count: number) => `${plural(count, "message")} ${participles[action]}.`;

@@ -166,13 +166,13 @@ where c.oid = '{table}'::regclass
 -- name: lock_deliveries
 -- Locks those of the deliveries $1 that no worker has, and says of each what it is.
 with locked as materialized (
-    select id, lease_token, available_at
+    select id, lease_token, available_at, ordering_key
     from {delivery}
     where id = any($1::bigint[])
     order by id
     for update skip locked
 )
-select asked.id,
+select asked.id, locked.ordering_key is not null as is_ordered,
     case
         when locked.id is null and exists (select from {delivery} as delivery where delivery.id = asked.id) then 'in_flight'
         when locked.id is null then 'gone'
@@ -183,10 +183,30 @@ select asked.id,
 from unnest($1::bigint[]) as asked (id)
 left join locked on locked.id = asked.id
 
--- name: retry
+-- name: make_due
+-- After all that are due already.
 update {delivery}
 set available_at = now()
 where id = any($1::bigint[])
+
+-- name: move_to_front
+-- Due right before the first that is due of its queue. Workers that begin to read the index further behind come back to its front:
+-- see `outbox.postgres.index_positions`.
+with first as materialized (
+    select wanted.queue, due.available_at
+    from (select distinct queue from {delivery} where id = any($1::bigint[])) as wanted
+    left join lateral (
+        select available_at
+        from {delivery} as other
+        where other.queue = wanted.queue and available_at <= now()
+        order by available_at, id
+        limit 1
+    ) as due on true
+)
+update {delivery} as delivery
+set available_at = coalesce(first.available_at - interval '1 microsecond', now())
+from first
+where delivery.id = any($1::bigint[]) and delivery.queue = first.queue
 
 -- name: take
 -- Leases them to the transaction that ends them, because an end needs a lease.

@@ -149,6 +149,7 @@ function Detail({ id, onClose }: { id: string; onClose(): void }) {
 function Parts({ of: found }: { of: DeliveryDetail }) {
   const flies = found.state === "in_flight" ? texts.isInFlight : undefined;
   const due = found.state === "queued" ? texts.isDue : undefined;
+  const ordered = found.ordering_key === null ? undefined : texts.isOrdered;
   const { leased_by: holder, blocked_by: first } = found;
   return (
     <div className={styles.detail}>
@@ -159,6 +160,12 @@ function Parts({ of: found }: { of: DeliveryDetail }) {
         target={{ ids: [found.id] }}
         choices={[
           { action: "retry", label: texts.retry, whyNot: flies ?? due },
+          { action: "front", label: texts.toFront, whyNot: flies ?? ordered },
+          {
+            action: "back",
+            label: texts.toBack,
+            whyNot: flies ?? ordered ?? (due ? undefined : texts.isNotDue),
+          },
           { action: "dead_letter", label: texts.deadLetter, whyNot: flies },
         ]}
       />
