@@ -86,8 +86,9 @@ class DeliveryWait(Model):
     """Why a delivery waits."""
 
     reason: WaitReason = Field(
-        description="`paused`; `no_consumer`: no worker consumes the queue; `retry`: its next attempt is due later; `behind`: "
-        "others are due before it; `next`: no worker has taken it yet."
+        description="`paused`; `no_consumer`: no worker consumes the queue; `failing`: its worker pauses itself because its "
+        "handler fails; `retry`: its next attempt is due later; `behind`: others are due before it; `next`: no worker has "
+        "taken it yet."
     )
     text: str = Field(description="The same in words.")
     ahead_count: int | None = Field(
@@ -109,7 +110,7 @@ class ChainDelivery(Model):
     handling_seconds: Length | None = Field(
         validation_alias="handling", description="How long handlers ran, all attempts together."
     )
-    due_at: Moment | None = Field(description="When it is tried again.")
+    due_at: Moment | None = Field(description="When it is tried again; of RabbitMQ known only where the delays are fixed.")
     waiting: DeliveryWait | None = Field(description="Why it waits in the queue; null: it does not.")
     attempts: list[ChainAttempt] = Field(validation_alias="tries", description="Those on record, oldest first.")
 

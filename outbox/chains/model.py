@@ -93,10 +93,11 @@ class Try:
 
 
 class WaitReason(StrEnum):
-    """Why a delivery waits; `NEXT`: a worker will take it next."""
+    """Why a delivery waits; `FAILING`: its worker pauses itself, as its handler fails; `NEXT`: a worker will take it next."""
 
     PAUSED = "paused"
     NO_CONSUMER = "no_consumer"
+    FAILING = "failing"
     RETRY = "retry"
     BEHIND = "behind"
     NEXT = "next"

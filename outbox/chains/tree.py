@@ -1,5 +1,6 @@
 """Builds the tree of a chain from its traces; safe against orphans, cycles and too many nodes."""
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -199,7 +200,7 @@ def _legs(draft: _Draft, sends: Sequence[Row], traces: Traces) -> Iterable[Leg]:
             attempts=max([each.attempt for each in tries] + [letter["attempt"] for letter in letters], default=0),
             received_at=moment(received),
             waited=span(received - sends[0]["at"]) if received is not None and sends else None,
-            due_at=moment(delivery["due_at"]) if delivery is not None and delivery["state"] == "retrying" else None,
+            due_at=moment(_due(queue, facts, delivery, traces)) if state is ChainState.RETRYING else None,
             waiting=_waiting(queue, state, delivery, traces),
             tries=tries,
         )
@@ -209,6 +210,23 @@ def _legs(draft: _Draft, sends: Sequence[Row], traces: Traces) -> Iterable[Leg]:
             if queue not in queues:
                 queues[queue] = None
                 yield Leg(queue=queue, state=ChainState.QUEUED, waiting=_waiting(queue, ChainState.QUEUED, None, traces))
+
+
+_ASKED_FOR_A_DELAY = "outbox.errors.RetryAfter"
+"""As the history names what a handler raised to be tried again after a time of its own."""
+
+
+def _due(queue: str, facts: Sequence[Row], delivery: Row | None, traces: Traces) -> float | None:
+    """When it is tried again, in seconds since 1970. RabbitMQ does not say, but fixed delays of its consumer do."""
+    if delivery is not None:
+        return float(delivery["due_at"])
+    plan = next((each["delays"] for each in traces.consumers if each["queue"] == queue and each["delays"]), None)
+    if facts[-1]["error_type"] == _ASKED_FOR_A_DELAY:
+        return None
+    try:
+        return float(facts[-1]["at"] + json.loads(plan or "[]")[(facts[-1]["attempt"] or 1) - 1])
+    except (IndexError, TypeError, ValueError):  # what a process reports may be anything
+        return None
 
 
 def _waiting(queue: str, state: ChainState, delivery: Row | None, traces: Traces) -> Waiting | None:
@@ -231,6 +249,9 @@ def _waiting(queue: str, state: ChainState, delivery: Row | None, traces: Traces
     known = [each for each in traces.consumers if each["queue"] == queue]
     if (known and not any(each["lives"] for each in known)) or (not known and queue in traces.subscribed):
         return Waiting(reason=WaitReason.NO_CONSUMER, text="no worker consumes the queue", ahead=ahead)
+    if any(each["failing"] for each in known):
+        text = "the handler keeps failing, and its worker takes one message at a time until one succeeds"
+        return Waiting(reason=WaitReason.FAILING, text=text, ahead=ahead)
     if state is ChainState.RETRYING:
         return Waiting(reason=WaitReason.RETRY, text="an attempt failed, and the next one is not due yet")
     if ahead:

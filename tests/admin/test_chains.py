@@ -1,6 +1,8 @@
 """Chains over HTTP: the whole tree for any id, and the list of those that began last."""
 
 import json
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
@@ -325,17 +327,27 @@ async def deliver(
 
 
 async def worker(
-    connection: asyncpg.Connection, queue: str, *, started: str = "1 hour", history: bool = True, ago: str = "0"
+    connection: asyncpg.Connection,
+    queue: str,
+    *,
+    started: str = "1 hour",
+    history: bool = True,
+    ago: str = "0",
+    failing: bool = False,
+    delays: Sequence[float] = (),
 ) -> None:
     """A worker of that queue for everything."""
-    consumers = json.dumps([{"queue": queue, "binding_key": "#", "history": history}])
+    retry = {"delays_seconds": delays, "computed": False}
+    consumers = json.dumps([{"queue": queue, "binding_key": "#", "history": history, "retry": retry}])
     await connection.execute(
-        "insert into outbox_component (id, kind, name, host, process_id, version, every, consumers, started_at, seen_at) "
+        "insert into outbox_component "
+        "(id, kind, name, host, process_id, version, every, consumers, started_at, seen_at, activity) "
         "values (gen_random_uuid(), 'worker', 'w', 'h', 1, '1', '5 s', $1, now() - $2::text::interval, "
-        "now() - $3::text::interval)",
+        "now() - $3::text::interval, $4)",
         consumers,
         started,
         ago,
+        json.dumps({"failing_queues": [queue] if failing else []}),
     )
 
 
@@ -405,8 +417,9 @@ async def test_a_delivery_that_waits_says_why(viewer: httpx.AsyncClient, history
     await worker(connection, "alone", ago="10 min")
     for number in range(3):
         await deliver(connection, f"before-{number}", "busy", chain="[]", due="-1 minute")
-    for queue in ("paused", "alone", "busy", "free"):
+    for queue in ("paused", "alone", "busy", "free", "open"):
         await deliver(connection, "m", queue, chain='["m"]')
+    await worker(connection, "open", failing=True)
     await deliver(connection, "m", "fails", chain='["m"]', attempt=2, due="1 minute")
     await connection.close()
     [node] = (await viewer.get("/chains/m")).json()["nodes"]
@@ -417,6 +430,7 @@ async def test_a_delivery_that_waits_says_why(viewer: httpx.AsyncClient, history
         "busy": ("behind", 3),
         "free": ("next", 0),
         "fails": ("retry", None),
+        "open": ("failing", 0),
     }
     paused = waiting["paused"]
     assert (paused["paused_by"], paused["pause_reason"], paused["text"]) == (
@@ -426,6 +440,30 @@ async def test_a_delivery_that_waits_says_why(viewer: httpx.AsyncClient, history
     )
     assert paused["paused_at"] is not None
     assert [leg["due_at"] is not None for leg in node["deliveries"] if leg["queue"] == "fails"] == [True]
+
+
+async def test_when_a_message_in_rabbitmq_is_tried_again_is_known_from_the_delays_of_its_consumer(
+    viewer: httpx.AsyncClient, history: History, database: str
+) -> None:
+    connection = await asyncpg.connect(database)
+    await worker(connection, "mail", delays=(60, 600))
+    await worker(connection, "stock", delays=(60,))
+    await worker(connection, "bill")
+    await history.tells(100, "sent", "m", "m")
+    for queue in ("mail", "stock", "bill"):
+        await history.tells(90, "retried", "m", "m", None, queue)
+    await history.tells(30, "retried", "m", "m", None, "mail", attempt=2)
+    await connection.execute("update outbox_history set error_type = 'outbox.errors.RetryAfter' where queue = 'stock'")
+    await connection.close()
+    [node] = (await viewer.get("/chains/m")).json()["nodes"]
+    told = {leg["queue"]: leg for leg in node["deliveries"]}
+    assert {queue: (leg["state"], leg["waiting"]["reason"]) for queue, leg in told.items()} == dict.fromkeys(
+        ("mail", "stock", "bill"), ("retrying", "retry")
+    )
+    [_, second] = told["mail"]["attempts"]
+    due = datetime.fromisoformat(told["mail"]["due_at"])
+    assert due - datetime.fromisoformat(second["ended_at"]) == timedelta(minutes=10)
+    assert (told["stock"]["due_at"], told["bill"]["due_at"]) == (None, None)
 
 
 @pytest.mark.parametrize("state", list(ChainState))

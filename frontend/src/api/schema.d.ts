@@ -1642,7 +1642,7 @@ export interface components {
             attempts: components["schemas"]["ChainAttempt"][];
             /**
              * Due At
-             * @description When it is tried again.
+             * @description When it is tried again; of RabbitMQ known only where the delays are fixed.
              */
             due_at: string | null;
             /**
@@ -2972,7 +2972,7 @@ export interface components {
             paused_at: string | null;
             /** Paused By */
             paused_by: string | null;
-            /** @description `paused`; `no_consumer`: no worker consumes the queue; `retry`: its next attempt is due later; `behind`: others are due before it; `next`: no worker has taken it yet. */
+            /** @description `paused`; `no_consumer`: no worker consumes the queue; `failing`: its worker pauses itself because its handler fails; `retry`: its next attempt is due later; `behind`: others are due before it; `next`: no worker has taken it yet. */
             reason: components["schemas"]["WaitReason"];
             /**
              * Text
@@ -5750,10 +5750,10 @@ export interface components {
         };
         /**
          * WaitReason
-         * @description Why a delivery waits; `NEXT`: a worker will take it next.
+         * @description Why a delivery waits; `FAILING`: its worker pauses itself, as its handler fails; `NEXT`: a worker will take it next.
          * @enum {string}
          */
-        WaitReason: "paused" | "no_consumer" | "retry" | "behind" | "next";
+        WaitReason: "paused" | "no_consumer" | "failing" | "retry" | "behind" | "next";
         /**
          * WaitingFilters
          * @description Which messages of the outbox: those in one state that fit all else.

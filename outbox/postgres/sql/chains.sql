@@ -103,10 +103,19 @@ where tracking_ids @> jsonb_build_array($1::text)
 limit $2
 
 -- name: consumers
--- What workers have reported of their consumers, those included that ended lately: since when, and whether any of them lives.
+-- What workers have reported of their consumers, those included that ended lately: since when, whether any of them lives, whether
+-- one that lives pauses itself because its handler fails, and the fixed delays of their retries, as the last one reported them.
 select consumer ->> 'queue' as queue, consumer ->> 'binding_key' as binding_key,
     bool_or(consumer -> 'history' = 'true') as history, extract(epoch from min(started_at))::float8 as since,
-    bool_or(stopped_at is null and seen_at >= clock_timestamp() - 6 * every) as lives
+    bool_or(stopped_at is null and seen_at >= clock_timestamp() - 6 * every) as lives,
+    coalesce(bool_or(
+        stopped_at is null and seen_at >= clock_timestamp() - 6 * every
+        and activity -> 'failing_queues' @> jsonb_build_array(consumer -> 'queue')
+    ), false) as failing,
+    (array_agg(
+        case when consumer -> 'retry' -> 'computed' = 'false' then (consumer -> 'retry' -> 'delays_seconds')::text end
+        order by seen_at desc
+    ))[1] as delays
 from {component}
 cross join lateral jsonb_array_elements(case when jsonb_typeof(consumers) = 'array' then consumers else '[]' end) as consumer
 where kind = 'worker' and consumer ->> 'queue' is not null
