@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import react from "@vitejs/plugin-react";
 import type { Plugin } from "vite";
@@ -12,10 +13,22 @@ const baseInDevelopment: Plugin = {
   transformIndexHtml: (page) => page.replace('<base href="./" />', '<base href="/outbox/ui/" />'),
 };
 
+/** The font may be passed on together with its licence. */
+const fontLicence: Plugin = {
+  name: "font-licence",
+  apply: "build",
+  generateBundle() {
+    const source = readFileSync(
+      new URL("./node_modules/@fontsource-variable/inter/LICENSE", import.meta.url),
+    );
+    this.emitFile({ type: "asset", fileName: "inter-OFL.txt", source });
+  },
+};
+
 export default defineConfig(({ command }) => ({
   // Built files name each other relatively: the admin may be mounted under any prefix.
   base: command === "serve" ? "/outbox/ui/" : "./",
-  plugins: [react(), baseInDevelopment],
+  plugins: [react(), baseInDevelopment, fontLicence],
   resolve: { alias: { "~": fileURLToPath(new URL("./src", import.meta.url)) } },
   build: {
     outDir: "../outbox/admin/ui/static",

@@ -2,6 +2,7 @@ import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { App } from "~/app/App";
 import { reloadAfterUpdates } from "~/app/reload";
+import "~/ui/fonts.css";
 import "~/ui/tokens.css";
 import "~/ui/base.css";
 

@@ -236,17 +236,20 @@ def to_response(component: KnownComponent, masking: Masking) -> ComponentRespons
         last_heartbeat_at=component.seen_at,
         stopped_at=component.stopped_at,
         heartbeat_interval_seconds=component.every.total_seconds(),
-        activity=_activity(component.activity, masking),
+        activity=_activity(component, masking),
         consumers=[dict(consumer) for consumer in component.consumers],
         applied_pauses=[dict(pause) for pause in component.applied],
     )
 
 
-def _activity(heartbeat: Mapping[str, Any], masking: Masking) -> dict[str, Any]:
-    """What a heartbeat says, in the words of the API: heartbeats store older names."""
-    activity = {_ACTIVITY.get(name, name): value for name, value in heartbeat.items()}
+def _activity(component: KnownComponent, masking: Masking) -> dict[str, Any]:
+    """What a heartbeat says, in the words of the API: heartbeats store older names, and say `paused` for one queue of many."""
+    activity = {_ACTIVITY.get(name, name): value for name, value in component.activity.items()}
     if isinstance(state := activity.get("state"), str):
-        activity["state"] = state.replace(" ", "_")
+        paused = activity.get("paused_queues")
+        consumed = {consumer.get("queue") for consumer in component.consumers if isinstance(consumer, Mapping)}
+        is_partly = isinstance(paused, list) and bool(consumed - set(map(str, paused)))
+        activity["state"] = "running" if state == "paused" and is_partly else state.replace(" ", "_")
     failure = activity.pop("last_failure", None)
     if isinstance(failure, dict):
         error = Error(type="", message=masking.error_text(str(failure.get("text", ""))))

@@ -1,4 +1,4 @@
-"""`make screenshots`: every screen, light and dark, of the service with its demo, into docs/images/."""
+"""`make screenshots`: every screen, light and dark, of the service with its demo, into docs/images/, and a sheet of all."""
 
 import asyncio
 import subprocess
@@ -26,6 +26,7 @@ from tests.support.processes import free_port, running
 
 ROOT = Path(__file__).parents[2]
 IMAGES = ROOT / "docs" / "images"
+SHEET = ROOT / "build" / "contact-sheet.png"
 VIEW = ViewportSize(width=1360, height=850)
 DEMO = ("--rate", "6", "--duration", "100", "--mix", "book=10,flaky=2,forbidden=1")
 
@@ -58,6 +59,20 @@ async def main() -> None:
                 await _requeue_dialog(page, f"{url}/outbox/ui/", theme)
                 await _login(page, f"{url}/outbox/ui/", theme)
                 await page.context.close()
+            await _contact_sheet(browser)
+
+
+async def _contact_sheet(browser: Browser) -> None:
+    """Every screen on one page, to be looked at as a whole."""
+    images = sorted(IMAGES.glob("*-light.png")) + sorted(IMAGES.glob("*-dark.png"))
+    page = await browser.new_page(viewport=ViewportSize(width=2_200, height=1_000))
+    SHEET.parent.mkdir(exist_ok=True)
+    page_file = SHEET.with_suffix(".html")
+    page_file.write_text("".join(f'<img src="{image.as_uri()}" width="24.5%"> ' for image in images))
+    await page.goto(page_file.as_uri())
+    await page.screenshot(path=SHEET, full_page=True)
+    await page.close()
+    print(SHEET.relative_to(ROOT))
 
 
 class _Takes(BaseHTTPRequestHandler):
@@ -186,6 +201,7 @@ async def _at_rest(page: Page) -> None:
     await page.get_by_text("Loading …").first.wait_for(state="detached")
     if await page.get_by_role("heading", level=1).text_content() == "Overview":
         await page.locator("canvas").nth(1).wait_for()
+    await page.evaluate("document.fonts.ready.then(() => undefined)")
     await page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 

@@ -64,6 +64,8 @@ async def test_every_address_is_below_the_prefix(stage: Stage, visit: Visit) -> 
     await expect(page.get_by_role("article")).to_contain_text("order.placed")
     await expect(page.get_by_text("Live", exact=True).locator("visible=true")).to_be_visible()
 
+    assert await page.evaluate("document.fonts.ready.then(() => [...document.fonts].some(font => font.status === 'loaded'))")
+    assert sum(url.endswith(".woff2") for _, url in answers) <= 2
     deep = page.url
     assert deep.startswith(f"{stage.ui}messages/")
     await page.reload()

@@ -119,7 +119,7 @@ async def test_a_queue_of_rabbitmq_says_why_its_messages_are_not_listed(stage: S
 
 
 async def test_a_message_in_a_queue_says_why_it_waits_and_is_retried_or_ended(in_postgres: Stage, visit: Visit) -> None:
-    first, second, *_ = await retrying(in_postgres, 4)
+    first, second, third, *_ = await retrying(in_postgres, 5)
     page = await visit(f"queues?name={QUEUE}&status=retrying", Role.OPERATOR, of=in_postgres)
     part = page.get_by_role("region", name="Messages in the queue")
     row = part.get_by_role("row", name=re.compile(rf"^payment.requested {first} retrying"))
@@ -133,6 +133,14 @@ async def test_a_message_in_a_queue_says_why_it_waits_and_is_retried_or_ended(in
     await page.get_by_role("button", name="Retry 1 message").click()
     await announced(page, "1 message due now.")
     await expect(dialog).to_contain_text(f"Delivery {first} is no longer in the queue.")
+
+    await page.goto(f"{in_postgres.ui}queues?name={QUEUE}&delivery={third}")
+    await expect(dialog.get_by_role("button", name="Move to back …")).to_be_disabled()  # it is not due
+    await dialog.get_by_role("button", name="Move to front …").click()
+    await expect(page.get_by_role("dialog", name="Move messages to the front")).to_contain_text("before all others")
+    await page.get_by_role("button", name="Move 1 message").click()
+    await announced(page, "1 message moved to the front.")
+    await expect(dialog).to_contain_text(f"Delivery {third} is no longer in the queue.")
 
     await page.goto(f"{in_postgres.ui}queues?name={QUEUE}&delivery={second}")
     await dialog.get_by_role("button", name="Dead-letter …").click()

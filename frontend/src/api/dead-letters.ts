@@ -1,6 +1,6 @@
 // The list of dead letters, their groups, and what is noted about groups.
 
-import { keepPreviousData, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
+import { keepPreviousData, queryOptions, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { client, dataOf, type Schemas } from "./client";
 
 export type Line = Schemas["DeadLetterSummary"];
@@ -67,6 +67,11 @@ export function deadLetterGroup(id: string) {
     queryKey: ["groups", id] as const,
     queryFn: ({ signal }) => dataOf(client.GET("/dlq/groups/{id}", { params: { path: { id } }, signal })),
   });
+}
+
+/** What a group is called; undefined: none is asked for, or it is not known. */
+export function useGroupTitle(id: string | undefined): string | undefined {
+  return useQuery({ ...deadLetterGroup(id ?? ""), enabled: id !== undefined, retry: false }).data?.title;
 }
 
 /** Marks a group as fixed or muted, or takes its mark away. */

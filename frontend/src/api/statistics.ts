@@ -83,6 +83,33 @@ function seconds(moment: string): number {
   return Date.parse(moment) / 1000;
 }
 
+/** Steps that a chart has at least. */
+const FEWEST = 3;
+
+/** Without the steps before the first of which anything is known; unchanged if nothing is. */
+export function sinceFirstKnown(all: Statistics): Statistics {
+  const { p50, p95, p99 } = all.handling;
+  const told = [all.created, all.sent, all.processed, all.failed, all.dead, all.backlog, all.oldestAge, p50];
+  const known = all.startsAt.findIndex((_, index) => told.some((column) => column[index] != null));
+  const first = Math.min(known, all.startsAt.length - FEWEST);
+  if (first <= 0) return all;
+  const cut = (column: Column) => column.slice(first);
+  return {
+    ...all,
+    from: all.startsAt[first] ?? all.from,
+    startsAt: all.startsAt.slice(first),
+    complete: all.complete.slice(first),
+    created: cut(all.created),
+    sent: cut(all.sent),
+    processed: cut(all.processed),
+    failed: cut(all.failed),
+    dead: cut(all.dead),
+    handling: { p50: cut(p50), p95: cut(p95), p99: cut(p99) },
+    backlog: cut(all.backlog),
+    oldestAge: cut(all.oldestAge),
+  };
+}
+
 /** Seconds of a step that have to be over before its speed says anything: processes tell what they counted so often. */
 const TOLD_WITHIN = 15;
 

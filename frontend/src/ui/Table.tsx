@@ -8,11 +8,14 @@ import styles from "./Table.module.css";
 export function Table({
   label,
   head,
+  numbers = [],
   folds = false,
   children,
 }: {
   label: string;
   head: readonly ReactNode[];
+  /** The columns of numbers, which stand below each other; their cells have `data-number`. */
+  numbers?: readonly ReactNode[];
   /** Up to 720 pixels each row is a card, its first two cells side by side. */
   folds?: boolean;
   children: ReactNode;
@@ -24,8 +27,13 @@ export function Table({
         <thead role="rowgroup">
           <tr role="row">
             {head.map((cell, column) => (
-              // biome-ignore lint/suspicious/noArrayIndexKey: columns never move
-              <th key={column} role="columnheader" scope="col">
+              <th
+                // biome-ignore lint/suspicious/noArrayIndexKey: columns never move
+                key={column}
+                role="columnheader"
+                scope="col"
+                data-number={numbers.includes(cell) || undefined}
+              >
                 {cell}
               </th>
             ))}

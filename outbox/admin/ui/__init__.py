@@ -14,6 +14,7 @@ _POLICY = (
     "script-src 'self'",
     "style-src 'self'",
     "img-src 'self' data:",
+    "font-src 'self'",
     "connect-src 'self'",
     "base-uri 'self'",
     "form-action 'none'",
@@ -32,7 +33,12 @@ _HEADERS = {
 }
 _FOREVER = "public, max-age=31536000, immutable"
 # A machine may have these as other types, which browsers would refuse.
-_MEDIA_TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+_MEDIA_TYPES = {
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".woff2": "font/woff2",
+}
 _BASE = '<base href="./" />'
 _MISSING = """\
 <!doctype html>

@@ -44,7 +44,11 @@ function Lists({ id }: { id: string | undefined }) {
           <ListNotices page={list.query.data} />
           <div className={styles.tools}>
             <FilterFields state={state} facets={list.query.data?.facets} />
-            <ViewSwitch state={state} onLeave={() => id !== undefined && go(undefined)} />
+            <ViewSwitch
+              state={state}
+              view={groups ? "groups" : "messages"}
+              onLeave={() => id !== undefined && go(undefined)}
+            />
           </div>
         </div>
         <div className={styles.list}>

@@ -1,5 +1,5 @@
 import { useMemo } from "react";
-import type { Facets } from "~/api/dead-letters";
+import { type Facets, useGroupTitle } from "~/api/dead-letters";
 import { count } from "~/lib/format";
 import type { useUrlState } from "~/lib/url-state";
 import * as texts from "~/texts/dead-letters";
@@ -26,11 +26,13 @@ export function FilterFields({
   state: ReturnType<typeof useUrlState<typeof PARAMETERS>>;
   facets: Facets | undefined;
 }) {
-  const filters = useMemo(() => filtersFor(facets), [facets]);
+  const [{ group_id: group }] = state;
+  const title = useGroupTitle(group);
+  const filters = useMemo(() => filtersFor(facets, title), [facets, title]);
   return <FilterBar label={texts.filter} filters={filters} state={state} also={{ cursor: undefined }} />;
 }
 
-function filtersFor(facets: Facets): readonly Filter<Name>[] {
+function filtersFor(facets: Facets, groupTitle: string | undefined): readonly Filter<Name>[] {
   const known = (field: "queue" | "routing_key" | "exception_type") =>
     facets[field]
       .filter(({ value }) => value !== "")
@@ -58,7 +60,7 @@ function filtersFor(facets: Facets): readonly Filter<Name>[] {
     { name: "failed_after", label: texts.failedAfter, kind: "time" },
     { name: "failed_before", label: texts.failedBefore, kind: "time" },
     { name: "min_failures", label: texts.minFailures, kind: "whole", least: 1, most: 2 ** 31 - 1 },
-    { name: "group_id", label: texts.group, kind: "text", hint: texts.groupHint },
+    { name: "group_id", label: texts.group, kind: "text", hint: texts.groupHint, shown: groupTitle },
     { name: "tracking_id", label: texts.chain, kind: "text", hint: texts.chainHint },
     { name: "message_id", label: texts.messageId, kind: "text", hint: texts.messageIdHint },
   ];

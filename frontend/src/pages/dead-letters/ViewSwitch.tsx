@@ -25,9 +25,12 @@ const GROUP_STATUSES: readonly (readonly [Place["group_status"], string])[] = [
 /** One by one, or by what they have in common; and in which order. */
 export function ViewSwitch({
   state: [place, change],
+  view: shown,
   onLeave,
 }: {
   state: readonly [Place, (changes: Partial<Place>) => void];
+  /** What is shown: next to an open message always messages. */
+  view: Place["view"];
   /** Another view was chosen: what is open is of no use there. */
   onLeave(): void;
 }) {
@@ -39,7 +42,7 @@ export function ViewSwitch({
           <button
             key={view}
             type="button"
-            aria-pressed={place.view === view}
+            aria-pressed={shown === view}
             onClick={() => {
               change({ view });
               onLeave();
@@ -49,7 +52,7 @@ export function ViewSwitch({
           </button>
         ))}
       </fieldset>
-      {place.view === "groups" ? (
+      {shown === "groups" ? (
         <>
           {place.by === "fingerprint" && (
             <Choice<Place["group_status"]>

@@ -1,13 +1,13 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
+import { useGroupTitle } from "~/api/dead-letters";
 import { useConnection } from "~/api/live";
 import { type Operation, operation } from "~/api/operations";
 import { usePreferences } from "~/lib/preferences";
 import * as texts from "~/texts/operations";
-import { Ago, Facts, Icon, Loaded, Moment, Page, Panel, State } from "~/ui";
+import { Ago, Facts, Loaded, Moment, Page, Panel, State } from "~/ui";
 import { Actions } from "./Actions";
 import { Items } from "./Items";
-import styles from "./OneOperation.module.css";
 import { Progress } from "./Progress";
 import { isOpen, optionSentences, selectionOf, stateOf, titleOf } from "./request";
 
@@ -26,14 +26,14 @@ export function OneOperation({ id }: { id: string }) {
     <Page
       title={data ? titleOf(data) : texts.titleOf(id)}
       tab={data ? texts.titleWithState(id, stateOf(data)) : texts.titleOf(id)}
-      aside={data && <State of={stateOf(data)} />}
+      aside={
+        <>
+          {data && <State of={stateOf(data)} />}
+          <Link href="/operations">{texts.allOperations}</Link>
+        </>
+      }
       actions={data && <Actions of={data} />}
     >
-      <p>
-        <Link href="/operations" className={styles.back ?? ""}>
-          <Icon name="left" /> {texts.allOperations}
-        </Link>
-      </p>
       <Loaded query={query}>
         {(found) => (
           <>
@@ -74,7 +74,8 @@ function Asked({ of }: { of: Operation }) {
 /** Which dead letters were meant; they were fixed when it began. */
 function Which({ of }: { of: Operation }) {
   const { zone } = usePreferences();
-  const meant = selectionOf(of, zone);
+  const group = of.selector.filter?.group_id;
+  const meant = selectionOf(of, zone, useGroupTitle(group ?? undefined));
   if (meant.kind === "filter")
     return (
       <>

@@ -52,10 +52,19 @@ describe("an operation in words", () => {
     const filter = { status: "open" as const, group_id: "8f1c", failed_before: "2026-11-20T20:15:04+00:00" };
     expect(selectionOf(operation({ selector: { filter } }), "utc")).toEqual({
       kind: "filter",
-      phrases: ["with status open", "of group 8f1c", "failed before 2026-11-20 20:15:04"],
+      phrases: ["with status open", "of group “8f1c”", "failed before 2026-11-20 20:15:04"],
       address:
         "/dead-letters?group_id=8f1c&failed_before=2026-11-20T20%3A15%3A04%2B00%3A00&view=messages&status=any",
     });
+  });
+
+  it("names a group by its title, once that is known", () => {
+    const found = selectionOf(
+      operation({ selector: { filter: { group_id: "8f1c" } } }),
+      "utc",
+      "ShopError: closed",
+    );
+    expect(found).toMatchObject({ phrases: ["of group “ShopError: closed”"] });
   });
 
   it("names the first of many ids, and how many there are", () => {

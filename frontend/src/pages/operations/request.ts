@@ -48,7 +48,7 @@ export type Selection =
   | { kind: "filter"; phrases: readonly string[]; address: string };
 
 /** Which dead letters were meant, and the address of a list of them, whatever became of them since. */
-export function selectionOf({ selector }: Operation, zone: Zone): Selection {
+export function selectionOf({ selector }: Operation, zone: Zone, groupTitle?: string): Selection {
   const { ids, count } = selector;
   if (ids) return { kind: "ids", ids, count: count ?? ids.length };
   const filter = Object.entries(selector.filter ?? {}).map(([name, value]) => [name, String(value)] as const);
@@ -57,7 +57,10 @@ export function selectionOf({ selector }: Operation, zone: Zone): Selection {
   found.set("status", "any");
   return {
     kind: "filter",
-    phrases: filter.map(([name, value]) => texts.filterPhrases[name]?.(value, zone) ?? `${name} ${value}`),
+    phrases: filter.map(([name, value]) => {
+      const known = name === "group_id" ? (groupTitle ?? value) : value;
+      return texts.filterPhrases[name]?.(known, zone) ?? `${name} ${value}`;
+    }),
     address: `/dead-letters?${found}`,
   };
 }

@@ -53,7 +53,7 @@ function Oldest({ backlog }: { backlog: Backlog }) {
       aside={waiting && <span className={styles.unit}>{waiting.state}</span>}
     >
       <Badge tone={tone}>{word}</Badge>
-      {verdict && (
+      {verdict && (!waiting || waiting.state === "pending") && (
         <>
           <br />
           {texts.thresholds(

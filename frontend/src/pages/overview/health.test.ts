@@ -63,7 +63,9 @@ describe("what the numbers mean", () => {
     const waiting = { state: "held", seconds: 240 } as const;
     expect(waitingStatus(undefined, waiting).word).toBe("…");
     expect(waitingStatus(verdict(), waiting)).toEqual({ tone: "good", word: "On time" });
-    expect(waitingStatus(verdict(finding("messages_held", "warning")), waiting).word).toBe("Late");
+    expect(waitingStatus(verdict(finding("messages_held", "warning")), waiting).word).toBe("Held");
+    const pending = { state: "pending", seconds: 240 } as const;
+    expect(waitingStatus(verdict(finding("outbox_late", "warning")), pending).word).toBe("Late");
     expect(waitingStatus(verdict(finding("outbox_late", "error")), waiting).word).toBe("Overdue");
     expect(waitingStatus(verdict(), null).word).toBe("Nothing waiting");
   });

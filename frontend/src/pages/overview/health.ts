@@ -3,7 +3,7 @@
 import { type Backlog, inQueues } from "~/api/backlog";
 import type { Component, Finding, FindingCode, Verdict } from "~/api/overview";
 import type { Column, Statistics } from "~/api/statistics";
-import { age, type Counted, count } from "~/lib/format";
+import { age, type Counted, capital, count } from "~/lib/format";
 import { queueAddress } from "~/lib/url-state";
 import * as texts from "~/texts/overview";
 import type { Tone } from "~/ui";
@@ -62,7 +62,10 @@ export function waitingStatus(verdict: Verdict | undefined, waiting: Waiting | n
     warn: texts.lateWord,
     good: texts.onTime,
   };
-  return { tone, word: waiting ? (words[tone] ?? "…") : texts.nothingWaiting };
+  if (!waiting) return { tone, word: texts.nothingWaiting };
+  // What is held or stalled needs somebody however short a time it has been so: it is not late.
+  const isLate = waiting.state === "pending" || tone !== "warn";
+  return { tone, word: isLate ? (words[tone] ?? "…") : capital(waiting.state) };
 }
 
 /** Seconds of work: a backlog that is smaller comes and goes by itself. */

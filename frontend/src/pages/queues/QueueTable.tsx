@@ -10,6 +10,15 @@ import { found, isTroubled, living, sorted, stateOf } from "./state";
 
 const KINDS = ["all", "troubled"] as const;
 const NAMES = { all: texts.all, troubled: texts.troubled };
+const NUMBERS = [
+  texts.waiting,
+  texts.incoming,
+  texts.outgoing,
+  texts.failures,
+  texts.handling,
+  texts.consumers,
+  texts.dead,
+];
 const PARAMETERS = { show: choice(KINDS, "all"), q: text };
 
 /** Which queue is behind, which handler is slow, and who consumes what. */
@@ -60,13 +69,15 @@ function Listed({ of }: { of: QueueList }) {
               texts.queue,
               texts.state,
               texts.waiting,
-              texts.flow,
+              texts.incoming,
+              texts.outgoing,
               texts.failures,
               texts.handling,
               texts.lastHour,
               texts.consumers,
               texts.dead,
             ]}
+            numbers={NUMBERS}
           >
             {shown.map((queue) => (
               <Row key={queue.name} of={queue} />
@@ -96,23 +107,24 @@ function Row({ of }: { of: Queue }) {
       <td role="cell">
         <Badge tone={tone}>{words}</Badge>
       </td>
-      <td role="cell">
+      <td role="cell" data-number>
         <Labelled by={texts.waiting}>{of.queued ? count(of.queued) : texts.unknown}</Labelled>
         <Below of={depthsOf(of)} />
       </td>
-      <td role="cell">
-        <Labelled by={texts.flow}>
-          {texts.inOut(rate(of.per_second.incoming), rate(of.per_second.outgoing))}
-        </Labelled>
+      <td role="cell" data-number>
+        <Labelled by={texts.incoming}>{rate(of.per_second.incoming)}</Labelled>
+      </td>
+      <td role="cell" data-number>
+        <Labelled by={texts.outgoing}>{rate(of.per_second.outgoing)}</Labelled>
         <Below of={drainOf(of)} />
       </td>
-      <td role="cell">
+      <td role="cell" data-number>
         <Labelled by={texts.failures}>
           <Failed of={of} />
         </Labelled>
       </td>
-      <td role="cell">
-        <Labelled by={texts.handling}>{texts.p95(span(of.handling_seconds.p95))}</Labelled>
+      <td role="cell" data-number>
+        <Labelled by={texts.handling}>{span(of.handling_seconds.p95)}</Labelled>
         <Below
           of={
             of.handling_seconds_day_before.p95 === null
@@ -127,11 +139,11 @@ function Row({ of }: { of: Queue }) {
           label={hourOf(of)}
         />
       </td>
-      <td role="cell">
+      <td role="cell" data-number>
         <Labelled by={texts.consumers}>{texts.living(alive)}</Labelled>
         <Below of={of.consumers.length > alive ? [texts.lost(of.consumers.length - alive)] : []} />
       </td>
-      <td role="cell">
+      <td role="cell" data-number>
         <Labelled by={texts.dead}>
           {of.dead_letter_count && of.dead_letter_count.value > 0 ? (
             <Link href={`/dead-letters?${new URLSearchParams({ queue: of.name })}`}>

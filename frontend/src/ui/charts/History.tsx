@@ -1,9 +1,10 @@
 import { type ReactNode, useMemo } from "react";
-import { type Statistics, useStatistics } from "~/api/statistics";
+import { type Statistics, sinceFirstKnown, useStatistics } from "~/api/statistics";
 import { useUrlState } from "~/lib/url-state";
 import * as texts from "~/texts/charts";
 import { Loaded, Loading } from "../Loaded";
 import { Panel } from "../Panel";
+import { Moment } from "../Time";
 import styles from "./History.module.css";
 import type { Line, Marker } from "./lines";
 import { brushed, periodOf, rangeOf, rangeParameters, valuesOf } from "./range";
@@ -29,16 +30,24 @@ interface HistoryProps {
   markers?: readonly Marker[];
 }
 
-/** What happened over the time that the address names, which every chart shows and changes. */
+/** What happened over the time that the address names, from where the data begins; every chart shows it and changes it. */
 export function History({ queue, charts, markers }: HistoryProps) {
   const [values, change] = useUrlState(rangeParameters);
   const range = rangeOf(values);
   const query = useStatistics(periodOf(range), queue);
+  const shown = useMemo(() => query.data && sinceFirstKnown(query.data), [query.data]);
   const zoom = (from: number, to: number) => change(valuesOf(brushed(from, to, Date.now() / 1000)));
   return (
     <section className={styles.history} aria-label={texts.history}>
       <header className={styles.head}>
-        <span className="quiet">{texts.history}</span>
+        <span className="quiet">
+          {texts.history}
+          {shown && shown !== query.data && (
+            <>
+              {texts.begins} <Moment at={new Date(shown.from * 1000).toISOString()} short />
+            </>
+          )}
+        </span>
         <TimeRange range={range} onChoose={(chosen) => change(valuesOf(chosen))} />
       </header>
       <Loaded query={query} loading={<Loading lines={6} />}>
@@ -46,7 +55,7 @@ export function History({ queue, charts, markers }: HistoryProps) {
           <div className={styles.charts}>
             {charts.map((chart) => (
               <Panel key={chart.title} title={chart.title}>
-                <Drawn of={chart} statistics={statistics} markers={markers} onBrush={zoom} />
+                <Drawn of={chart} statistics={shown ?? statistics} markers={markers} onBrush={zoom} />
               </Panel>
             ))}
           </div>

@@ -129,6 +129,8 @@ function usePlot(
     const observer = new ResizeObserver(() => fill(made, host));
     observer.observe(host);
     fill(made, host);
+    // A font that comes later does not change by itself what is drawn.
+    void document.fonts?.ready.then(() => plot.current === made && made.redraw(false, true));
     return () => {
       observer.disconnect();
       made.destroy();

@@ -2,6 +2,7 @@
 
 import uPlot from "uplot";
 import type { Zone } from "~/lib/format";
+import * as texts from "~/texts/charts";
 import { drawMarkers, drawMarks, drawUnknown, type PlotData, type PlotStyle } from "./drawing";
 import type { Line } from "./lines";
 
@@ -89,8 +90,9 @@ function axis(line: Line, look: PlotStyle, scale: "left" | "right"): uPlot.Axis 
   return {
     scale,
     side: scale === "left" ? 3 : 1,
-    size: 58,
+    size: line.whole ? 50 : 58,
     gap: 6,
+    ...(line.whole ? named(texts.messagesAxis, look) : {}),
     stroke: look.palette.quiet,
     font: look.font,
     grid: scale === "left" ? { stroke: look.palette.grid, width: 1 } : { show: false },
@@ -102,6 +104,11 @@ function axis(line: Line, look: PlotStyle, scale: "left" | "right"): uPlot.Axis 
   };
 }
 
+/** A name beside the axis, for numbers that do not say what they count. */
+function named(label: string, { font }: PlotStyle): Partial<uPlot.Axis> {
+  return { label, labelSize: 18, labelGap: 0, labelFont: font };
+}
+
 const DAY = 86_400;
 
 function time({ palette, zone, font }: PlotStyle): uPlot.Axis {
@@ -110,6 +117,7 @@ function time({ palette, zone, font }: PlotStyle): uPlot.Axis {
     font,
     size: 30,
     space: 68,
+    ...named(texts.timeAxis(zone), { palette, zone, font }),
     grid: { show: false },
     ticks: { stroke: palette.grid, size: 5 },
     values: (_, splits, __, ___, step) => splits.map((split) => clock(split, step, zone)),

@@ -19,6 +19,8 @@ export type Filter<N extends string = string> = Named<N> &
         suggestions?: readonly (string | readonly [string, string])[] | undefined;
         /** What may be written: "a whole id", "order.* for all that begin so". */
         hint?: string;
+        /** How the value reads that is set, where that is known: a group's title. */
+        shown?: string | undefined;
         /** Text that is typed without choosing a filter is offered to this one first. */
         first?: boolean;
       }
@@ -128,7 +130,7 @@ export function wordsOf(filter: Filter, value: unknown, zone: Zone): string {
   if (filter.kind === "choice") {
     return filter.options.find(([option]) => option === value)?.[1] ?? String(value);
   }
-  return String(value);
+  return (filter.kind === "text" && filter.shown) || String(value);
 }
 
 function distinct(offers: readonly Offer[]): readonly Offer[] {

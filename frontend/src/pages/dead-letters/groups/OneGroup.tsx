@@ -143,7 +143,11 @@ function Sample({ id }: { id: string }) {
   return (
     <Panel
       title={texts.sample}
-      aside={<Link href={`/dead-letters/${encodeURIComponent(id)}?view=messages&status=any`}>{id}</Link>}
+      aside={
+        <Link href={`/dead-letters/${encodeURIComponent(id)}?view=messages&status=any`}>
+          {texts.titleOf(id)}
+        </Link>
+      }
     >
       <Loaded query={query}>
         {({ error }) => (
