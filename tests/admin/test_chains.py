@@ -456,14 +456,14 @@ async def test_when_a_message_in_rabbitmq_is_tried_again_is_known_from_the_delay
     await connection.execute("update outbox_history set error_type = 'outbox.errors.RetryAfter' where queue = 'stock'")
     await connection.close()
     [node] = (await viewer.get("/chains/m")).json()["nodes"]
-    told = {leg["queue"]: leg for leg in node["deliveries"]}
-    assert {queue: (leg["state"], leg["waiting"]["reason"]) for queue, leg in told.items()} == dict.fromkeys(
+    found = {leg["queue"]: leg for leg in node["deliveries"]}
+    assert {queue: (leg["state"], leg["waiting"]["reason"]) for queue, leg in found.items()} == dict.fromkeys(
         ("mail", "stock", "bill"), ("retrying", "retry")
     )
-    [_, second] = told["mail"]["attempts"]
-    due = datetime.fromisoformat(told["mail"]["due_at"])
+    [_, second] = found["mail"]["attempts"]
+    due = datetime.fromisoformat(found["mail"]["due_at"])
     assert due - datetime.fromisoformat(second["ended_at"]) == timedelta(minutes=10)
-    assert (told["stock"]["due_at"], told["bill"]["due_at"]) == (None, None)
+    assert (found["stock"]["due_at"], found["bill"]["due_at"]) == (None, None)
 
 
 @pytest.mark.parametrize("state", list(ChainState))

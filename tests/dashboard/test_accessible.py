@@ -141,7 +141,9 @@ async def test_the_list_of_shortcuts_and_where_focus_is_afterwards(loaded: Stage
         before = page.get_by_role("button", name="Shortcuts")
         await before.focus()
         await page.keyboard.press(opened)
-        await expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
+        dialog = page.get_by_role("dialog", name="Keyboard shortcuts")
+        await expect(dialog).to_be_visible()
+        await expect(dialog.get_by_text("ShiftX")).to_be_visible()  # a key each, next to each other
         await assert_accessible(page)
         await page.keyboard.press("Escape")
         await expect(page.get_by_role("dialog")).to_have_count(0)

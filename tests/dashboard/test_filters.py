@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 import pytest_asyncio
 from playwright.async_api import Page, Route, expect
 
+from outbox.admin import Role
 from tests.dashboard.failing import announced, detail, failed, row, rows
 from tests.dashboard.stage import Stage, Visit
 
@@ -29,6 +30,15 @@ async def test_a_filter_is_chosen_with_the_keyboard_and_survives_a_reload(two_ki
     await page.reload()
     await expect(page.get_by_role("button", name="Search: ledger. Change it")).to_be_visible()
     await expect(rows(page)).to_have_count(2)
+
+
+async def test_a_page_of_a_list_that_is_not_there_becomes_the_first_one(two_kinds: Stage, visit: Visit) -> None:
+    for address in ("messages", "dead-letters?view=messages", "audit", "operations", "chains"):
+        separator = "&" if "?" in address else "?"
+        page = await visit(f"{address}{separator}cursor=nonsense", Role.OPERATOR, expected=("status of 400",))
+        await announced(page, "That page of the list is not there.")
+        await expect(page).to_have_url(re.compile(rf"{re.escape(address)}$"))
+        await expect(page.get_by_role("alert")).to_have_count(0)
 
 
 async def test_back_and_forward_go_through_what_was_chosen(two_kinds: Stage, visit: Visit) -> None:

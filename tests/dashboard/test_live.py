@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 
 from tests.app.support import Service
 from tests.dashboard.failing import detail, failed, rows
@@ -62,6 +62,22 @@ async def test_the_stream_comes_back_and_what_happened_meanwhile_is_shown(
     proxy.accept()
     await expect(rows(page)).to_have_count(2, timeout=45_000)
     await _says(page, "Live")
+
+
+async def test_a_service_that_answers_nothing_is_not_called_live(visit: Visit) -> None:
+    page = await visit("messages")
+    await _says(page, "Live")
+    # Its stream stays open, but a request is not answered: the page waits for 3 s here, otherwise for 30.
+    await page.add_init_script("const limit = AbortSignal.timeout; AbortSignal.timeout = () => limit.call(AbortSignal, 3_000)")
+
+    async def never(route: Route) -> None:
+        del route
+
+    await page.route("**/outbox/messages?*", never)
+    await page.reload()
+    await _says(page, "Not responding")
+    await page.unroute("**/outbox/messages?*")
+    await _says(page, "Live")  # it asks again by itself
 
 
 async def test_rows_stay_where_they_are_until_somebody_asks_for_the_new_ones(stage: Stage, visit: Visit) -> None:

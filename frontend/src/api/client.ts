@@ -11,7 +11,16 @@ export const client = createClient<paths>({
   baseUrl: api.href.replace(/\/$/, ""),
   credentials: "same-origin",
   headers: { accept: "application/json" },
+  fetch: (request) => fetch(new Request(request, { signal: limited(request.signal) })),
 });
+
+/** The admin answers within seconds, or says that it cannot: what takes longer than this is not answered at all. */
+const LIMIT = 30_000;
+
+function limited(signal: AbortSignal): AbortSignal {
+  // Browsers of before 2024 do not know it: there a request ends with its page.
+  return "any" in AbortSignal ? AbortSignal.any([signal, AbortSignal.timeout(LIMIT)]) : signal;
+}
 
 interface ApiResult<T> {
   data?: T;

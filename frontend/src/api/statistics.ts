@@ -89,9 +89,9 @@ const FEWEST = 3;
 /** Without the steps before the first of which anything is known; unchanged if nothing is. */
 export function sinceFirstKnown(all: Statistics): Statistics {
   const { p50, p95, p99 } = all.handling;
-  const told = [all.created, all.sent, all.processed, all.failed, all.dead, all.backlog, all.oldestAge, p50];
-  const known = all.startsAt.findIndex((_, index) => told.some((column) => column[index] != null));
-  const first = Math.min(known, all.startsAt.length - FEWEST);
+  const known = [all.created, all.sent, all.processed, all.failed, all.dead, all.backlog, all.oldestAge, p50];
+  const firstKnown = all.startsAt.findIndex((_, index) => known.some((column) => column[index] != null));
+  const first = Math.min(firstKnown, all.startsAt.length - FEWEST);
   if (first <= 0) return all;
   const cut = (column: Column) => column.slice(first);
   return {

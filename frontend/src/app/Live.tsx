@@ -1,5 +1,6 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
+import { failureOf } from "~/api/problems";
 import { useNow } from "~/lib/clock";
 import { age } from "~/lib/format";
 import { prefer, usePreferences } from "~/lib/preferences";
@@ -9,14 +10,17 @@ import styles from "./Shell.module.css";
 
 /** Whether what one sees follows what happens, and how old it is. */
 export function Live() {
-  const { words, tone } = useLiveStatus();
+  const status = useLiveStatus();
+  const { at, isSilent } = useReads();
+  const { words, tone } =
+    isSilent && status.tone === "good" ? ({ words: texts.notResponding, tone: "warn" } as const) : status;
   const { live } = usePreferences();
   return (
     <span className={styles.live}>
       <Badge tone={tone} icon={tone === "warn" ? "lost" : live ? "play" : "pause"}>
         {words}
       </Badge>
-      <ReadAge />
+      <ReadAge at={at} />
       <IconButton
         icon={live ? "pause" : "play"}
         label={live ? texts.pauseLive : texts.resumeLive}
@@ -26,8 +30,7 @@ export function Live() {
   );
 }
 
-function ReadAge() {
-  const at = useReadAt();
+function ReadAge({ at }: { at: number }) {
   const now = useNow();
   if (at === 0) return null;
   const words = age((now - at) / 1000);
@@ -39,18 +42,25 @@ function ReadAge() {
   );
 }
 
-/** When something of what is on screen was last read, in milliseconds since the epoch; 0 before. */
-function useReadAt(): number {
+/**
+ * When something of what is on screen was last read, in milliseconds since the epoch, or 0; and whether requests for some of it
+ * go unanswered, though the stream may be connected.
+ */
+function useReads(): { at: number; isSilent: boolean } {
   const queries = useQueryClient();
   const [at, setAt] = useState(0);
+  const [isSilent, setSilent] = useState(false);
   useEffect(() => {
     const cache = queries.getQueryCache();
     const look = () => {
       const shown = cache.getAll().filter((query) => query.isActive() && query.queryKey[0] !== "session");
       setAt(Math.max(0, ...shown.map((query) => query.state.dataUpdatedAt)));
+      setSilent(
+        shown.some(({ state: { fetchFailureReason: why } }) => why !== null && failureOf(why).status === 0),
+      );
     };
     look();
     return cache.subscribe((event) => event.type === "updated" && queueMicrotask(look));
   }, [queries]);
-  return at;
+  return { at, isSilent };
 }

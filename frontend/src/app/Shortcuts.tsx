@@ -15,7 +15,7 @@ export default function Shortcuts({ onClose }: { onClose(): void }) {
             {shortcuts.map(({ keys, label }) => (
               <div key={keys} className={styles.line}>
                 <dt>
-                  {keys.split(" ").map((key) => (
+                  {pressed(keys).map((key) => (
                     <kbd key={key}>{key}</kbd>
                   ))}
                 </dt>
@@ -27,6 +27,11 @@ export default function Shortcuts({ onClose }: { onClose(): void }) {
       ))}
     </Dialog>
   );
+}
+
+/** The keys as they are pressed: a capital letter is one with Shift. */
+function pressed(keys: string): readonly string[] {
+  return keys.split(" ").flatMap((key) => (/^[A-Z]$/.test(key) ? [texts.shift, key] : [key]));
 }
 
 function grouped(offered: readonly ActiveShortcut[]): Map<string, ActiveShortcut[]> {

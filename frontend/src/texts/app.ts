@@ -39,4 +39,6 @@ export const alerts = "Alerts";
 export const audit = "Audit log";
 export const settings = "Settings";
 export const menu = "Menu";
+export const notResponding = "Not responding";
+export const shift = "Shift";
 export const shortcutsHint = "Available on this page while you are not typing.";

@@ -22,9 +22,6 @@ export const publishedBefore = "Published before";
 export const next = "Next message";
 export const previous = "Previous message";
 export const fresh = (count: number) => `${number(count)} new · Show`;
-export const pageNotFound = "Page of the list not found.";
-export const pageNotFoundHint = "The address is incomplete or belongs to other filters.";
-export const firstPage = "Go to the first page";
 export const noMatch = "No messages match the filters.";
 export const noMatchHint =
   "Remove a filter or choose another status. Sent messages are deleted; look for them in the";

@@ -18,6 +18,7 @@ export const noNewer = "These are the newest.";
 export const older = "Older";
 export const noOlder = "There are no older ones.";
 export const previous = "Previous";
+export const pageNotFound = "That page of the list is not there. This is the first one.";
 export const firstPage = "This is the first page.";
 export const next = "Next";
 export const lastPage = "This is the last page.";

@@ -1,6 +1,9 @@
 import type { UseQueryResult } from "@tanstack/react-query";
-import type { ReactNode } from "react";
+import { type ReactNode, useEffect } from "react";
+import { useLocation, useSearch } from "wouter";
+import { Failure } from "~/api/problems";
 import * as texts from "~/texts/ui";
+import { announce } from "./announce";
 import styles from "./Loaded.module.css";
 import { Problem } from "./Problem";
 
@@ -15,12 +18,28 @@ export function Loaded<T>({
   children: (data: T) => ReactNode;
 }) {
   const { data, error, refetch } = query;
+  const isLost = useFirstPageInstead(error);
   return (
     <>
-      {error && <Problem of={error} onRetry={() => void refetch()} />}
-      {data !== undefined ? children(data) : !error && loading}
+      {error && !isLost && <Problem of={error} onRetry={() => void refetch()} />}
+      {data !== undefined ? children(data) : (!error || isLost) && loading}
     </>
   );
+}
+
+/** An address of a page that is not there, such as one of other filters, becomes that of the first one. */
+function useFirstPageInstead(error: unknown): boolean {
+  const [path, navigate] = useLocation();
+  const search = useSearch();
+  const isLost = error instanceof Failure && ["invalid_cursor", "cursor_mismatch"].includes(error.code);
+  useEffect(() => {
+    const parameters = new URLSearchParams(search);
+    if (!isLost || !parameters.has("cursor")) return;
+    parameters.delete("cursor");
+    navigate(parameters.size > 0 ? `${path}?${parameters}` : path, { replace: true });
+    announce(texts.pageNotFound);
+  }, [isLost, navigate, path, search]);
+  return isLost;
 }
 
 /** Lines in the place of what is on its way. */

@@ -60,11 +60,11 @@ describe("an operation in words", () => {
 
   it("names a group by its title, once that is known", () => {
     const found = selectionOf(
-      operation({ selector: { filter: { group_id: "8f1c" } } }),
+      operation({ selector: { filter: { status: "open", group_id: "8f1c" } } }),
       "utc",
       "ShopError: closed",
     );
-    expect(found).toMatchObject({ phrases: ["of group “ShopError: closed”"] });
+    expect(found).toMatchObject({ phrases: ["with status open", "of group “ShopError: closed”"] });
   });
 
   it("names the first of many ids, and how many there are", () => {

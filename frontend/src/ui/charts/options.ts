@@ -104,11 +104,12 @@ function axis(line: Line, look: PlotStyle, scale: "left" | "right"): uPlot.Axis 
   };
 }
 
-/** A name beside the axis, for numbers that do not say what they count. */
+/** A name next to the axis, for numbers that do not say what they count. */
 function named(label: string, { font }: PlotStyle): Partial<uPlot.Axis> {
   return { label, labelSize: 18, labelGap: 0, labelFont: font };
 }
 
+const MINUTE = 60;
 const DAY = 86_400;
 
 function time({ palette, zone, font }: PlotStyle): uPlot.Axis {
@@ -128,6 +129,7 @@ function clock(seconds: number, step: number, zone: Zone): string {
   const at = new Date(seconds * 1000);
   const timeZone = zone === "utc" ? { timeZone: "UTC" } : {};
   const midnight = at.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", ...timeZone });
+  if (step < MINUTE) return at.toLocaleTimeString("en-GB", timeZone);
   if (step < DAY && midnight !== "00:00") return midnight;
   return at.toLocaleDateString("en-GB", { day: "numeric", month: "short", ...timeZone });
 }

@@ -1,5 +1,4 @@
 import { Link, useSearch } from "wouter";
-import { failureOf } from "~/api/problems";
 import { WAITING } from "~/api/waiting";
 import { useShortcuts } from "~/lib/keyboard";
 import { Changes } from "~/pages/waiting/Changes";
@@ -39,8 +38,6 @@ export function List({
     { keys: "j", label: texts.next, run: () => step(1) },
     { keys: "k", label: texts.previous, run: () => step(-1) },
   ]);
-  const lost = query.error && ["invalid_cursor", "cursor_mismatch"].includes(failureOf(query.error).code);
-  if (lost) return <LostPlace onFirst={() => onTurn(undefined)} />;
   return (
     <Loaded query={query} loading={<Loading lines={8} />}>
       {({ next, previous }) => (
@@ -87,15 +84,6 @@ function Bulk({ place: { cursor: _, state, ...filters } }: { place: Place }) {
       target={{ filter: { ...filters, state: waiting } }}
       choices={waiting === "pending" ? [cancel] : [send, cancel]}
     />
-  );
-}
-
-function LostPlace({ onFirst }: { onFirst(): void }) {
-  return (
-    <>
-      <Empty title={texts.pageNotFound}>{texts.pageNotFoundHint}</Empty>
-      <Button onClick={onFirst}>{texts.firstPage}</Button>
-    </>
   );
 }
 
