@@ -68,11 +68,12 @@ async def dashboard(servers: Servers, rows: int) -> dict[str, float]:
 
 
 async def _dead_letters(hand: "Hand") -> None:
-    """The list, its filter, its selection, a letter, another page, the groups."""
+    """The groups, the list, its filter, its selection, a letter, another page."""
     page = hand.page
-    rows = page.locator("[data-letter]")
+    rows, groups = page.locator("[data-letter]"), page.get_by_text("last 24 hours").first
     await hand.visit("operations")
-    await hand.clicks("open the dead letters", page.get_by_role("link", name="Dead letters", exact=False).first, rows.first)
+    await hand.clicks("open the dead letters", page.get_by_role("link", name="Dead letters", exact=False).first, groups)
+    await hand.clicks("switch to the messages", page.get_by_role("button", name="Messages", exact=True), rows.first)
     await page.get_by_role("tab", name="Open").wait_for()
     await hand.presses("next row (j)", "j", 10)
     await hand.presses("previous row (k)", "k", 5)
@@ -82,7 +83,6 @@ async def _dead_letters(hand: "Hand") -> None:
     await hand.does("select with shift", lambda: last.click(modifiers=["Shift"]))
     await hand.presses("select nothing (Escape)", "Escape", 1)
     await hand.clicks("select the page", page.get_by_role("checkbox", name="Select all on this page"))
-    groups = page.get_by_text("last 24 hours").first
     every = page.get_by_role("button", name="Select all", exact=False)
     await hand.clicks("select all that match", every.last, page.get_by_text("matching selected"))
     await hand.presses("select nothing (Escape)", "Escape", 1)
