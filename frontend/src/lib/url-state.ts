@@ -103,6 +103,11 @@ export function address<P extends Parameters>(
   return path + changed(parameters, "", values);
 }
 
+/** The address of the page of a group of failures with a common fingerprint. */
+export function groupAddress(id: string): string {
+  return `/dead-letters/groups/${encodeURIComponent(id)}`;
+}
+
 /** The address of a queue's page. */
 export function queueAddress(name: string): string {
   return `/queues?${new URLSearchParams({ name })}`;

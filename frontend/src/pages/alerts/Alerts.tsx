@@ -3,7 +3,7 @@ import { type Alert, type AlertSettings, type AlertStatus, useAlerts, useAlertTe
 import { inOneLine } from "~/api/problems";
 import { useWhyNot } from "~/api/session";
 import { age } from "~/lib/format";
-import { maybe, text, useUrlState } from "~/lib/url-state";
+import { groupAddress, maybe, text, useUrlState } from "~/lib/url-state";
 import { whereOf } from "~/pages/overview/health";
 import * as texts from "~/texts/alerts";
 import {
@@ -118,7 +118,7 @@ function outcomeOf({ sent_at, due_at, attempts, last_error }: Alert["deliveries"
 
 /** Where the dashboard shows what an alert is about. */
 function addressOf({ code, subject_kind, subject }: Alert): string {
-  if (code.startsWith("group_")) return `/dead-letters/groups/${encodeURIComponent(subject)}`;
+  if (code.startsWith("group_")) return groupAddress(subject);
   if (code === "operation_ended") return `/operations/${encodeURIComponent(subject)}`;
   return whereOf({ code, subject_kind, subject });
 }

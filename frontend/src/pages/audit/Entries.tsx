@@ -1,11 +1,12 @@
 import { Fragment, useRef } from "react";
 import { Link } from "wouter";
 import type { Entry } from "~/api/audit";
+import { useGroupTitle } from "~/api/dead-letters";
 import { useShortcuts } from "~/lib/keyboard";
 import * as texts from "~/texts/audit";
 import { Badge, CopyButton, Facts, Icon, Moment, Table } from "~/ui";
 import styles from "./Audit.module.css";
-import { pageOf, wordsOf } from "./actions";
+import { groupOf, pageOf, wordsOf } from "./actions";
 
 /** Entries, newest first; one of them open, with everything that was written down. */
 export function Entries({
@@ -51,6 +52,7 @@ export function Entries({
 
 function Row({ entry, open, onOpen }: { entry: Entry; open: boolean; onOpen(id: string | undefined): void }) {
   const page = pageOf(entry);
+  const title = useGroupTitle(groupOf(entry));
   return (
     <tr role="row" data-selected={open || undefined}>
       <th role="rowheader" scope="row">
@@ -74,7 +76,7 @@ function Row({ entry, open, onOpen }: { entry: Entry; open: boolean; onOpen(id: 
         <code className={styles.code}>{entry.action}</code>
       </td>
       <td role="cell" className={styles.target}>
-        {page && entry.target ? <Link href={page}>{entry.target}</Link> : entry.target || "—"}
+        {page && entry.target ? <Link href={page}>{title ?? entry.target}</Link> : entry.target || "—"}
         {entry.reason && <span className={styles.reason}>{entry.reason}</span>}
       </td>
       <td role="cell">

@@ -3,6 +3,7 @@ import { Link } from "wouter";
 import { type FailureGroup, useTopGroups } from "~/api/overview";
 import { useWhyNot } from "~/api/session";
 import { number } from "~/lib/format";
+import { groupAddress } from "~/lib/url-state";
 import { RepairDialog } from "~/pages/repairs";
 import * as texts from "~/texts/overview";
 import { Ago, Button, Empty, Loaded, Panel } from "~/ui";
@@ -46,7 +47,7 @@ function Group({ group, onRequeue }: { group: FailureGroup; onRequeue(): void })
   return (
     <li className={styles.group}>
       <div className={styles.words}>
-        <Link href={`/dead-letters/groups/${encodeURIComponent(group.id)}`} className={styles.title ?? ""}>
+        <Link href={groupAddress(group.id)} className={styles.title ?? ""}>
           <Breakable text={title} />
         </Link>
         <span className={styles.facts}>

@@ -130,7 +130,10 @@ describe("what the numbers mean", () => {
     expect(flow(backlog(growing, { pending: some(5_000) }))).toContain("growing");
     expect(flow(backlog(growing, { pending: some(20) }))).not.toContain("growing");
     expect(flow(backlog({ per_second: speed, drained_in_seconds: 90 }, { pending: some(5_000) }))).toBe(
-      "In and out are balanced.",
+      "Backlog is shrinking.",
+    );
+    expect(flow(backlog({ per_second: speed, drained_in_seconds: 90 }, { pending: some(20) }))).toBe(
+      "Little is waiting.",
     );
     expect(flow(backlog())).toBe("No traffic.");
   });

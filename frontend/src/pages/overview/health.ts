@@ -75,8 +75,9 @@ export const MIN_BACKLOG_SECONDS = 10;
 export function flow({ states, per_second: speed, drained_in_seconds: drained }: Backlog): string {
   if (speed.incoming === null || speed.outgoing === null) return texts.collecting;
   if (speed.incoming === 0 && speed.outgoing === 0) return texts.noTraffic;
-  const grows = drained === null && states.pending.value > speed.incoming * MIN_BACKLOG_SECONDS;
-  return grows ? texts.growing : texts.balanced;
+  const little = Math.max(speed.incoming, speed.outgoing) * MIN_BACKLOG_SECONDS;
+  if (states.pending.value <= little) return texts.keepsUp;
+  return drained === null ? texts.growing : texts.shrinking;
 }
 
 export interface Alive {

@@ -11,6 +11,7 @@ import { useWhyNot } from "~/api/session";
 import { perSecond, type Statistics } from "~/api/statistics";
 import { age, count, number, rate, span } from "~/lib/format";
 import { useShortcuts } from "~/lib/keyboard";
+import { groupAddress } from "~/lib/url-state";
 import { PauseDialog } from "~/pages/components/PauseDialog";
 import { ResumeDialog } from "~/pages/components/ResumeDialog";
 import * as texts from "~/texts/queues";
@@ -263,7 +264,7 @@ function Failures({ of: { name } }: { of: QueueDetail }) {
             <ul className={styles.groups}>
               {items.map((group) => (
                 <li key={group.id}>
-                  <Link href={`/dead-letters/groups/${encodeURIComponent(group.id)}`}>{group.title}</Link>
+                  <Link href={groupAddress(group.id)}>{group.title}</Link>
                   <Sparkline values={group.hourly_counts} label={texts.openCount(number(group.open_count))} />
                   <span>{texts.openCount(number(group.open_count))}</span>
                 </li>

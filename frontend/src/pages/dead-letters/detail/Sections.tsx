@@ -2,6 +2,7 @@ import type { ReactNode } from "react";
 import { Link } from "wouter";
 import { chainAddress } from "~/api/chains";
 import type { DeadLetter, useReveal } from "~/api/dead-letter";
+import { groupAddress } from "~/lib/url-state";
 import * as texts from "~/texts/dead-letters";
 import { external } from "~/texts/external";
 import { Ago, CopyButton, Facts, Moment } from "~/ui";
@@ -78,7 +79,7 @@ function About({ letter }: { letter: DeadLetter }) {
         [texts.chain, chain && <Link href={chainAddress(chain)}>{texts.followChain}</Link>],
         [
           texts.similar,
-          <Link key="group" href={`/dead-letters/groups/${encodeURIComponent(letter.group_id)}`}>
+          <Link key="group" href={groupAddress(letter.group_id)}>
             {texts.showSimilar}
           </Link>,
         ],

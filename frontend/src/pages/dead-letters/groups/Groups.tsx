@@ -12,6 +12,7 @@ import { useFallbackInterval } from "~/api/live";
 import { useWhyNot } from "~/api/session";
 import { number } from "~/lib/format";
 import { useStableList } from "~/lib/stable-list";
+import { groupAddress } from "~/lib/url-state";
 import { RepairDialog } from "~/pages/repairs";
 import * as texts from "~/texts/dead-letters";
 import { Ago, Button, Loaded, Loading, State } from "~/ui";
@@ -149,7 +150,7 @@ function Line({
 function Title({ group, onNarrow }: { group: Group; onNarrow: GroupsProps["onNarrow"] }) {
   if (group.by === "fingerprint") {
     return (
-      <Link href={groupAddress(group)} className={styles.title ?? ""}>
+      <Link href={groupAddress(group.id)} className={styles.title ?? ""}>
         {group.title}
       </Link>
     );
@@ -163,10 +164,6 @@ function Title({ group, onNarrow }: { group: Group; onNarrow: GroupsProps["onNar
       {group.title || texts.anyQueue}
     </button>
   );
-}
-
-export function groupAddress({ id }: Pick<Group, "id">): string {
-  return `/dead-letters/groups/${encodeURIComponent(id)}`;
 }
 
 /** What the group is to operators, its queue, handlers and versions. */
