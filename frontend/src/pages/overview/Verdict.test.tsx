@@ -50,6 +50,12 @@ describe("the verdict", () => {
     expect(screen.getByText("Last sent 3 s ago.").closest("[data-sure]")).toBeNull();
   });
 
+  it("takes it back when the server no longer answers", () => {
+    answer.error = new Error("unreachable");
+    shown();
+    expect(screen.getByText("Last sent 3 s ago.").closest("[data-sure]")).toBeNull();
+  });
+
   it("tells each finding in the server's words, since when, and where to look at it", () => {
     answer.data = { status: "warning", findings: [late] };
     shown();

@@ -12,7 +12,7 @@ export function Verdict({ backlog, living }: { backlog: Backlog; living: Living 
   const { data: verdict, error } = useVerdict();
   if (error && !verdict) return <Problem of={error} />;
   if (!verdict || verdict.status === "ok") {
-    return <Well backlog={backlog} living={living} isSure={verdict !== undefined} />;
+    return <Well backlog={backlog} living={living} isSure={verdict !== undefined && !error} />;
   }
   const found = verdict.findings.filter(({ code }) => code !== "paused");
   return (
@@ -51,7 +51,7 @@ function Well({
 }: {
   backlog: Backlog;
   living: Living | undefined;
-  /** The server has judged. */
+  /** The server judges so now; what it said before it was lost counts no longer. */
   isSure: boolean;
 }) {
   const at = living && lastSentAt(living.items);

@@ -33,7 +33,7 @@ export function options(shown: () => PlotData, look: PlotStyle, heard: PlotEvent
     width: 300,
     height: 200,
     legend: { show: false },
-    padding: [10, right ? 0 : 22, 0, 0],
+    padding: [10, right ? 0 : 32, 0, 0],
     tzDate: (seconds) => {
       const at = new Date(seconds * 1000);
       return look.zone === "utc" ? uPlot.tzDate(at, "UTC") : at;
