@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from benchmarks.administering import admin_reads
 from benchmarks.browsing import dashboard
 from benchmarks.enduring import maintenance, pinned_transaction
+from benchmarks.handling import handlers_on_postgres, handlers_on_rabbitmq
 from benchmarks.idling import idle_processes, idle_processes_far_away
 from benchmarks.measuring import OWN_COST, Figure, repeated
 from benchmarks.publishing import bulk_publishing, many_writers
@@ -43,6 +44,8 @@ BENCHMARKS: dict[str, tuple[Benchmark, int, str]] = {
     "worker-postgres": (worker_on_postgres, 50_000, "messages/s"),
     "inbox-rabbitmq": (inbox_on_rabbitmq, 6_000, "messages/s"),
     "inbox-postgres": (inbox_on_postgres, 6_000, "messages/s"),
+    "handlers-rabbitmq": (handlers_on_rabbitmq, 6_000, "messages/s"),
+    "handlers-postgres": (handlers_on_postgres, 6_000, "messages/s"),
     "reports-rabbitmq": (reporting_on_rabbitmq, 30_000, "messages/s"),
     "reports-postgres": (reporting_on_postgres, 50_000, "messages/s"),
     "latency-rabbitmq": (latency_on_rabbitmq, 1_000, "ms"),

@@ -312,7 +312,7 @@ class MessageRelay:
 
     async def _work(self, stopping: Stopping) -> None:
         from outbox.postgres.doorbell import PostgresDoorbell, bell_of
-        from outbox.postgres.pool import borrow_from, connect_to, given_or_open
+        from outbox.postgres.pool import Preparing, borrow_from, connect_to, given_or_open
 
         if self._pool is not None:
             needed = self._settings.lanes + SPARE_CONNECTIONS + (0 if self._listen_url else BELL_CONNECTIONS)
@@ -325,7 +325,9 @@ class MessageRelay:
         observer = build_observer(enable_metrics=self._enable_metrics)
         with ungrouped():
             async with AsyncExitStack() as stack:
-                opening = given_or_open(self._pool, self._url, size=size, application_name="outbox relay", preparing=True)
+                opening = given_or_open(
+                    self._pool, self._url, size=size, application_name="outbox relay", preparing=Preparing()
+                )
                 pool = await stack.enter_async_context(opening)
                 facts = self._source.facts(observer)
                 store = self._source.store(pool, facts)

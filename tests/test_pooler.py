@@ -12,7 +12,7 @@ import pytest
 from outbox import Consumer, MessageRelay, OutboxMessage, Publisher, Worker, ensure_outbox_schema_async
 from outbox.engine.lifecycle import Stopping
 from outbox.engine.observers import Observers
-from outbox.postgres.pool import Pool, connect_to, is_direct, open_pool
+from outbox.postgres.pool import Pool, Preparing, connect_to, is_direct, open_pool
 from outbox.postgres.queries import TableName
 from outbox.reporting import Component, ComponentKind, ReportingSettings, reporting
 from outbox.reporting.pauses import Pause, PauseScope, pause
@@ -43,7 +43,7 @@ async def kept(pool: Pool) -> int:
 
 
 async def test_on_a_direct_connection_statements_are_kept_and_their_plans_are_not(database_url: str) -> None:
-    pool = await open_pool(database_url, size=2, application_name="tests", preparing=True)
+    pool = await open_pool(database_url, size=2, application_name="tests", preparing=Preparing())
     try:
         async with pool.acquire(), pool.acquire() as second:
             assert await is_direct(second)  # type: ignore[arg-type]  # a proxy of one
@@ -62,7 +62,7 @@ async def test_a_pool_that_is_not_asked_to_keeps_none(database_url: str) -> None
 
 
 async def test_through_a_pooler_none_is_kept_whoever_gets_the_session(pooled_url: str) -> None:
-    pool = await open_pool(pooled_url, size=3 * SESSIONS, application_name="tests", preparing=True)
+    pool = await open_pool(pooled_url, size=3 * SESSIONS, application_name="tests", preparing=Preparing())
     try:
         counts = await asyncio.gather(*(kept(pool) for _ in range(3 * SESSIONS)))
         assert counts == [0] * (3 * SESSIONS)

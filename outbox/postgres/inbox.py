@@ -60,6 +60,11 @@ class Marking:
         return frozenset(self.ids.values())
 
 
+def ended_by_itself(error: BaseException) -> bool:
+    """Whether `same_transaction` found itself in another transaction than the one that marked."""
+    return "outbox.no_such_transaction" in str(error)
+
+
 class Inbox:
     """Writes the statements about one inbox table."""
 
@@ -83,7 +88,7 @@ class Inbox:
 
     @property
     def same_transaction(self) -> str:
-        """Returns a row in the transaction that marked, none in a later one; fails in one in which a statement failed."""
+        """Fails in every transaction but the one that marked, and there too if a statement failed; see `ended_by_itself`."""
         return self._statements["same_transaction"]
 
     @property

@@ -1,7 +1,7 @@
 """Connections to PostgreSQL: from a URL or a given pool, bounded in time, and working behind a transaction pooler."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -22,22 +22,24 @@ KEPT_STATEMENTS = 64
 class Preparing:
     """Connects, for a pool: prepared statements are kept unless a pooler stands between.
 
-    The first connection finds that out; each further one looks again, because a pooler may have been put in.
+    The first connection finds that out; each further one looks again, because a pooler may have been put in. Plans are kept as
+    PostgreSQL sees fit where `keep_plans`, otherwise none.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, keep_plans: bool = False) -> None:
+        self._keep_plans = keep_plans
         self._kept = 0
 
     async def connect(self, *arguments: Any, **options: Any) -> "_Connection":
         """A connection as `asyncpg.connect` makes it, which may have been made twice. Raises the driver's errors."""
-        connection: _Connection = await asyncpg.connect(*arguments, **options, statement_cache_size=self._kept)
+        assumed = self._kept  # others connect meanwhile, and may find out sooner
+        connection: _Connection = await asyncpg.connect(*arguments, **options, statement_cache_size=assumed)
         try:
-            kept = KEPT_STATEMENTS if await is_direct(connection) else 0
-            if kept != self._kept:
-                self._kept = kept
+            kept = self._kept = KEPT_STATEMENTS if await is_direct(connection) else 0
+            if kept != assumed:
                 await connection.close(timeout=1)
                 connection = await asyncpg.connect(*arguments, **options, statement_cache_size=kept)
-            if kept:
+            if kept and not self._keep_plans:
                 # Tables that are queues grow a thousandfold within seconds: a plan that was made before is of no use.
                 await connection.execute("set plan_cache_mode = force_custom_plan")
         except BaseException:
@@ -89,7 +91,13 @@ class NoConnectionError(TimeoutError):
 
 
 async def open_pool(
-    url: str, *, size: int, application_name: str, connect_timeout: timedelta = CONNECT_TIMEOUT, preparing: bool = False
+    url: str,
+    *,
+    size: int,
+    application_name: str,
+    connect_timeout: timedelta = CONNECT_TIMEOUT,
+    preparing: Preparing | None = None,
+    connection_class: type[Connection] = asyncpg.Connection,
 ) -> Pool:
     """A pool of up to `size` connections, none of them opened yet.
 
@@ -97,9 +105,9 @@ async def open_pool(
     kept if there is none. Connections are not reset between uses, because ours set nothing outside of a transaction.
     """
     arguments = _connection_arguments(application_name, connect_timeout)
-    if preparing:
+    if preparing is not None:
         del arguments["statement_cache_size"]
-        arguments["connect"] = Preparing().connect
+        arguments |= {"connect": preparing.connect, "connection_class": connection_class}
     pool: Pool = asyncpg.create_pool(postgres_url(url), min_size=0, max_size=size, reset=_keep_as_it_is, **arguments)
     return await pool
 
@@ -119,10 +127,12 @@ def connect_to(url: str, *, application_name: str, connect_timeout: timedelta = 
     return connect
 
 
-async def open_connection(dsn: str | None = None, **arguments: Any) -> Any:
+async def open_connection(
+    dsn: str | None = None, *, connect: Callable[..., Awaitable[Any]] = asyncpg.connect, **arguments: Any
+) -> Any:
     """A new connection; raises `NoConnectionError` if there is none in time, which is no statement's fault."""
     with _no_connection_errors(arguments["timeout"]):
-        return await asyncpg.connect(dsn, **arguments)
+        return await connect(dsn, **arguments)
 
 
 def borrow_from(pool: Pool, *, connect_timeout: timedelta = CONNECT_TIMEOUT) -> Connect:
@@ -203,7 +213,7 @@ async def close_pool(pool: Pool) -> None:
 
 @asynccontextmanager
 async def given_or_open(
-    given: Pool | None, url: str | None, *, size: int, application_name: str, preparing: bool = False
+    given: Pool | None, url: str | None, *, size: int, application_name: str, preparing: Preparing | None = None
 ) -> AsyncIterator[Pool]:
     """A pool that was given, which stays open; or else one of up to `size` connections to `url`, until the block ends."""
     if given is not None:

@@ -523,7 +523,7 @@ async def test_a_commit_whose_answer_was_lost_is_taken_for_what_it_was(
     sent = message("order.placed")
     async with consuming(broker, proxy.url, callback):
         await broker.send([sent], timeout=TIMEOUT)
-        await _waits_for(db, "commit")
+        await _waits_for(db, "%commit;")
         proxy.swallow(Towards.CLIENT)
         await db.execute("select pg_advisory_unlock(7)")
         await eventually(lambda: marks(db), timeout=SOON)
@@ -549,7 +549,7 @@ async def test_a_commit_that_was_lost_is_made_up_for(
     sent = message("order.placed")
     async with consuming(broker, shop, callback, retry_delays=("0",)):
         await broker.send([sent], timeout=TIMEOUT)
-        pid = await _waits_for(db, "commit")
+        pid = await _waits_for(db, "%commit;")
         await db.execute("select pg_terminate_backend($1, 5000)", pid)
         await db.execute("select pg_advisory_unlock(7)")
         await eventually(lambda: broker.is_idle(QUEUE), timeout=SOON)
@@ -559,7 +559,7 @@ async def test_a_commit_that_was_lost_is_made_up_for(
 
 async def _waits_for(db: Connection, query: str) -> int:
     """The process that waits for an advisory lock in such a statement."""
-    waiting = "select pid from pg_stat_activity where wait_event = 'advisory' and query ilike $1 || '%'"
+    waiting = "select pid from pg_stat_activity where wait_event = 'advisory' and query ilike $1"
     return int(await eventually(lambda: db.fetchval(waiting, query), timeout=SOON))
 
 

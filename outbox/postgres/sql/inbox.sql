@@ -31,8 +31,8 @@ select array_agg(message_id), set_config('lock_timeout', current_setting('outbox
 from marked
 
 -- name: same_transaction
--- One row in the transaction that marked, none in a later one; an error in one that failed.
-select where current_setting('outbox.lock_timeout', true) <> ''
+-- Fails unless it is in the transaction that marked: in a later one for want of a parameter that nobody sets.
+select case when current_setting('outbox.lock_timeout', true) <> '' then '' else current_setting('outbox.no_such_transaction') end
 
 -- name: prune
 -- The oldest marks that are too old, by way of the index on their age.

@@ -40,7 +40,7 @@ from outbox.ports import (
 from outbox.postgres.deaths import DeadLetterWriter, Storable
 from outbox.postgres.doorbell import PostgresDoorbell, bell_of
 from outbox.postgres.index_positions import ScanStart
-from outbox.postgres.pool import Pool, borrow_from, connect_to, open_pool, unavailable_errors
+from outbox.postgres.pool import Pool, Preparing, borrow_from, connect_to, open_pool, unavailable_errors
 from outbox.postgres.queries import BellName, TableName
 from outbox.postgres.schema import check_transport_tables
 from outbox.transports.postgres.subscription import LEAVING_TIMEOUT, PostgresIntake, SecondsUntilDue, Waking
@@ -132,7 +132,7 @@ class PostgresBroker:
             if self._bell is not None:
                 return
             if self._pool is None and self._url is not None:
-                self._pool = await open_pool(self._url, size=POOL_SIZE, application_name=_NAME, preparing=True)
+                self._pool = await open_pool(self._url, size=POOL_SIZE, application_name=_NAME, preparing=Preparing())
             self._statements = Statements(self._opened_pool)
             try:
                 with unavailable_errors("opening the broker in PostgreSQL"):
