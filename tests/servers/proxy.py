@@ -45,6 +45,8 @@ class Proxy:
         self._free_at: dict[Towards, float] = {}
         self.forwarded: dict[Towards, int] = dict.fromkeys(Towards, 0)
         """How many bytes went in each direction."""
+        self.parts: dict[Towards, int] = dict.fromkeys(Towards, 0)
+        """How many parts they came in: a client that waits for each answer sends one for every round trip."""
         self._open: dict[Towards, asyncio.Event] = {}
         self._paused: list[asyncio.Event] = []
         self._links: set[_Link] = set()
@@ -161,6 +163,7 @@ class Proxy:
                 await asyncio.sleep(self._delay)
             if towards not in self._swallowing:
                 self.forwarded[towards] += len(chunk)
+                self.parts[towards] += 1
                 writer.write(chunk)
                 await writer.drain()
         await gates[towards].wait()

@@ -508,6 +508,22 @@ async def test_while_the_database_is_away_messages_wait_and_nothing_is_spent(
 
 
 @pytest.mark.parametrize("callback", [in_session, in_connection])
+@pytest.mark.parametrize("inbox", [True, False])
+async def test_the_inbox_takes_no_round_trip_of_its_own(
+    shop: str, db: Connection, broker: MemoryBroker, proxied: Callable[[str], Proxy], callback: Any, inbox: bool
+) -> None:
+    """One to begin and mark, two for the handler's statements, which are prepared, and one to check and commit."""
+    proxy = proxied(shop)
+    async with consuming(broker, proxy.url, callback, inbox=inbox, reporting=False):
+        await handled(broker, message("order.placed"))
+        before = proxy.parts[Towards.SERVER]
+        for _ in range(10):
+            await handled(broker, message("order.placed"))
+        assert proxy.parts[Towards.SERVER] - before == 10 * 4
+    assert (await sales(db), len(await marks(db))) == (11, 11 if inbox else 0)
+
+
+@pytest.mark.parametrize("callback", [in_session, in_connection])
 async def test_a_commit_whose_answer_was_lost_is_taken_for_what_it_was(
     shop: str, db: Connection, broker: MemoryBroker, proxied: Callable[[str], Proxy], callback: Any
 ) -> None:

@@ -13,9 +13,10 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from outbox import Consumer, Reject, Worker, ensure_outbox_schema_async
 from outbox.errors import DatabaseUnavailableError, TransactionRequiredError
+from outbox.postgres import unit_of_work
 from outbox.postgres.inbox import Inbox
 from outbox.postgres.queries import TableName
-from outbox.postgres.unit_of_work import PostgresUnitsOfWork
+from outbox.postgres.unit_of_work import HandlerConnection, PostgresUnitsOfWork
 from outbox.publisher import BoundPublisher
 from outbox.transports.memory import MemoryBroker
 from tests.contract.support import existing, message
@@ -261,6 +262,40 @@ async def test_a_statement_that_failed_and_was_passed_over_is_a_failed_attempt(
     await place.handle(in_session if with_session else in_connection)
     assert "InFailedSQLTransaction" in place.failure
     assert await _events(db) == []
+
+
+async def test_a_check_that_no_commit_followed_is_not_that_of_the_next_transaction(database_url: str) -> None:
+    connection = await asyncpg.connect(database_url, connection_class=HandlerConnection)
+    try:
+        connection.check_before_commit("select 1 / 0")
+        async with connection.transaction():
+            await connection.execute("create table sale (id int)")
+        assert await connection.fetchval("select count(*) from sale") == 0
+    finally:
+        await connection.close()
+
+
+async def test_a_session_is_not_given_a_connection_that_was_lost_meanwhile(
+    shop: str, db: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether the server said so, or a ping after a while finds out: the first statement of the handler does not fail of it."""
+
+    async def handle(body: bytes, session: AsyncSession) -> None:
+        await session.execute(text("insert into sale select count(*) from sale"))
+
+    place = Shop(shop)
+    cut = "select pg_terminate_backend(pid, 5000) from pg_stat_activity where application_name = 'outbox worker'"
+    consumer = Consumer("order.*", handle, queue="mail", retry_delays=())
+    worker = Worker(broker=place.broker, consumers=[consumer], **place.options, reporting=False)
+    await existing(place.broker, "mail", "order.*")
+    async with running(worker):
+        for patience in (30.0, 0.0):
+            monkeypatch.setattr(unit_of_work, "PING_AFTER", patience)
+            await place.broker.send([message("order.placed", b"{}")], timeout=TIMEOUT)
+            await eventually(lambda: place.broker.is_idle("mail"), timeout=SOON)
+            assert await db.fetchval(cut)
+    assert await _sales(db) == 2
+    assert not place.broker.dead_letters("mail")
 
 
 async def test_a_savepoint_that_was_rolled_back_spoils_nothing(shop: str, db: Connection) -> None:
