@@ -3,12 +3,13 @@
 import asyncio
 import contextvars
 import threading
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
 from datetime import timedelta
 from inspect import isawaitable
 from queue import SimpleQueue
 from time import perf_counter
+from types import TracebackType
 from typing import Any, NamedTuple
 
 from outbox.core.outcome import RETURNED, DeliveryOutcome, Postponed
@@ -56,33 +57,32 @@ class Transactions:
         self._inbox = inbox
         self._inbox_wait = inbox_wait
 
-    @asynccontextmanager
-    async def begin(self, message_ids: Sequence[str]) -> AsyncIterator[Unit]:
+    def begin(self, message_ids: Sequence[str]) -> AbstractAsyncContextManager[Unit]:
         """A transaction for these messages; see `outbox.ports.UnitsOfWork.begin`.
 
         Raises `NotBegunError` when the database stays away for too long, when the worker stops meanwhile, and when one of the
         messages is being handled elsewhere; also at the end, after everything in it was undone.
         """
+        return _Transaction(self, message_ids)
+
+    async def enter(self, message_ids: Sequence[str]) -> tuple[AbstractAsyncContextManager[Unit], Unit]:
+        """One that has begun. The messages stay in flight while the database is away, so that they do not go in circles."""
         marks = None
         if self._inbox is not None:
             marks = Marks(queue=self._inbox, message_ids=message_ids, patience=self._inbox_wait)
         patience_ends = perf_counter() + DATABASE_PATIENCE.total_seconds()
-        try:
-            async with AsyncExitStack() as stack:
-                unit: Unit | None = None
-                # The messages stay in flight while the database is away, so that they do not go in circles.
-                while unit is None:
-                    try:
-                        unit = await stack.enter_async_context(self._units.begin(self._wanted, marks))
-                    except DatabaseUnavailableError as error:
-                        if await self._stopping.wait(self._database.lost(error)):
-                            raise NotBegunError(RETURNED) from error
-                        if perf_counter() > patience_ends:
-                            raise NotBegunError(Postponed(DATABASE_PAUSE)) from error
+        while True:
+            try:
+                context = self._units.begin(self._wanted, marks)
+                unit = await context.__aenter__()
+            except DatabaseUnavailableError as error:
+                if await self._stopping.wait(self._database.lost(error)):
+                    raise NotBegunError(RETURNED) from error
+                if perf_counter() > patience_ends:
+                    raise NotBegunError(Postponed(DATABASE_PAUSE)) from error
+            else:
                 self._database.answers()
-                yield unit
-        except MarkHeldError as error:
-            raise NotBegunError(Postponed(HELD_PAUSE)) from error
+                return context, unit
 
     async def is_marked(self, message_id: str) -> bool:
         """Whether the message was marked, by any transaction, and that has been committed. Raises `NotBegunError`."""
@@ -92,6 +92,31 @@ class Transactions:
                 was_marked = not unit.marked
                 raise _OnlyLookingError
         return was_marked
+
+
+class _Transaction:
+    """One of `Transactions`. A class, not a generator: that would be resumed at every await of the handler's."""
+
+    __slots__ = ("_context", "_message_ids", "_of")
+
+    def __init__(self, of: Transactions, message_ids: Sequence[str]) -> None:
+        self._of = of
+        self._message_ids = message_ids
+
+    async def __aenter__(self) -> Unit:
+        try:
+            self._context, unit = await self._of.enter(self._message_ids)
+        except MarkHeldError as error:
+            raise NotBegunError(Postponed(HELD_PAUSE)) from error
+        return unit
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool | None:
+        try:
+            return await self._context.__aexit__(kind, error, traceback)
+        except MarkHeldError as held:
+            raise NotBegunError(Postponed(HELD_PAUSE)) from held
 
 
 class _OnlyLookingError(Exception):

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import lru_cache
 
 from outbox.ports import Marks
 from outbox.postgres.pool import Connect, unavailable_errors
@@ -81,10 +82,10 @@ class Inbox:
         patience = max(1, math.ceil(marks.patience / timedelta(milliseconds=1)))
         plain = _PLAIN.fullmatch(marks.queue)
         queue = f"'{marks.queue}'" if plain else f"convert_from(decode('{marks.queue.encode().hex()}', 'hex'), 'UTF8')"
-        arguments = {"queue": queue, "patience": str(patience)}
         if len(ids) == 1:
-            return Marking(render(self._statements["mark_one"], message_id=literals[0], **arguments), ids)
-        return Marking(render(self._statements["mark_all"], message_ids=", ".join(literals), **arguments), ids)
+            return Marking(_mark_one(self._statements["mark_one"], queue, patience).replace(_ID, literals[0], 1), ids)
+        arguments = {"queue": queue, "patience": str(patience), "message_ids": ", ".join(literals)}
+        return Marking(render(self._statements["mark_all"], **arguments), ids)
 
     @property
     def same_transaction(self) -> str:
@@ -95,6 +96,17 @@ class Inbox:
     def pruning(self) -> str:
         """Deletes marks older than the first parameter, as many as the second."""
         return self._statements["prune"]
+
+
+_ID = "\0"
+"""Stands for the message in a statement, which cannot hold one otherwise."""
+
+
+@lru_cache(maxsize=256)
+def _mark_one(statement: str, queue: str, patience: int) -> str:
+    """`mark_one` for a queue, without its comments, and with `_ID` in place of the message's literal."""
+    rendered = render(statement, queue=queue, patience=str(patience), message_id=_ID)
+    return "\n".join(line for line in rendered.splitlines() if not line.startswith("--"))
 
 
 class PostgresInbox:

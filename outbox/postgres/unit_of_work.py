@@ -1,10 +1,12 @@
 """One transaction around a message handler: its session, its connection and its publisher are all in it."""
 
+import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, contextmanager
-from functools import cache, partial
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack, asynccontextmanager, suppress
+from functools import cache
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -22,11 +24,12 @@ from outbox.postgres.pool import (
     Pool,
     PooledConnection,
     Preparing,
+    give_back,
     open_connection,
     open_pool,
     reason_of,
     roll_back_quietly,
-    taken_from,
+    take_from,
     unavailable_error,
 )
 
@@ -42,6 +45,10 @@ else:  # the class is generic in the stubs only
 APPLICATION_NAME = "outbox worker"
 PING_AFTER = 30.0
 """A session's connection that nothing went through for so many seconds is asked whether it lives before it is used."""
+
+
+SPARE_FOR = 30.0
+"""A connection that no handler needed for so many seconds goes back to the pool."""
 
 
 class HandlerConnection(_Connection):
@@ -204,7 +211,9 @@ async def open_units(
             )
             stack.callback(pool.terminate)
             is_ours = True
-        yield PostgresUnitsOfWork(pool=pool, is_ours=is_ours, engine=engine, bind=bind, inbox=inbox)
+        units = PostgresUnitsOfWork(pool=pool, is_ours=is_ours, engine=engine, bind=bind, inbox=inbox)
+        stack.callback(units.close)
+        yield units
 
 
 class PostgresUnitsOfWork:
@@ -216,160 +225,268 @@ class PostgresUnitsOfWork:
     def __init__(
         self, *, pool: Pool | None, is_ours: bool = False, engine: "AsyncEngine | None", bind: Bind, inbox: Inbox
     ) -> None:
-        self._pool = pool
-        self._is_ours = is_ours
-        self._engine = engine
-        self._bind = bind
-        self._inbox = inbox
+        self.pool = pool
+        self.is_ours = is_ours
+        self.engine = engine
+        self.bind = bind
+        self.inbox = inbox
+        self._spare: list[PooledConnection] = []
+        self._untouched = 0
+        self._returning: asyncio.Task[None] | None = None
 
-    @asynccontextmanager
-    async def begin(self, wanted: frozenset[str], marks: Marks | None = None) -> AsyncIterator[Unit]:
-        """See `outbox.ports.UnitsOfWork.begin`."""
-        marking = None if marks is None else self._inbox.marking(marks)
-        if "session" in wanted:
-            async with self._in_session(wanted, marking) as unit:
-                yield unit
-            return
-        if self._pool is None:
+    async def take(self, *, seen: bool) -> Any:
+        """A connection, for `give_back`; `seen` by the handler. Raises the driver's errors."""
+        if self._spare and not seen:
+            connection = self._spare.pop()
+            self._untouched = min(self._untouched, len(self._spare))
+            return connection
+        if self.pool is None:
             raise ConfigurationError("there is no pool for handlers that take a connection or a publisher")
-        async with AsyncExitStack() as stack:
-            with _unavailable_errors():
-                connection = await stack.enter_async_context(taken_from(self._pool))
-            within = self._with_connection if "connection" in wanted else self._behind_the_scenes
-            yield await stack.enter_async_context(within(connection, wanted, marking))
+        # Ours has room for every handler at once: only connecting takes time, and has a limit of its own.
+        return await (self.pool.acquire() if self.is_ours else take_from(self.pool))
 
-    # --- with a session ------------------------------------------------------------------------------------------------
+    async def give_back(self, connection: PooledConnection, *, seen: bool) -> None:
+        """What a handler has `seen` goes back to the pool, which makes it useless to a task that outlives the handler.
 
-    @asynccontextmanager
-    async def _in_session(self, wanted: frozenset[str], marking: Marking | None) -> AsyncIterator[Unit]:
-        from sqlalchemy.ext.asyncio import AsyncSession
+        What it has not is kept for the next one: the pool would make a timer and a task for each of them.
+        """
+        with suppress(asyncpg.InterfaceError):  # raised for what was lost, which the pool has taken back by itself
+            if connection.is_in_transaction():
+                await roll_back_quietly(connection)
+            elif self.is_ours and not seen and not connection.is_closed():
+                self._spare.append(connection)
+                if self._returning is None:
+                    self._returning = asyncio.create_task(self._return_unused())
+                return
+        if self.pool is not None:
+            await give_back(self.pool, connection)
 
-        async with AsyncSession(self._engine, sync_session_class=_session_class(), expire_on_commit=False) as session:
-            guarded: Any = session.sync_session
-            guarded.closed = marking is not None
-            async with _committing(partial(_commit, partial(_commit_session, session), marking), session.rollback):
-                resources: dict[str, object] = {"session": session}
-                marked = frozenset[str]()
-                with _unavailable_errors():
-                    if marking is not None:
-                        marked = await (_begun_in_session if marking.only else _marked_in_session)(session, marking)
-                    elif "connection" in wanted:
-                        # SQLAlchemy begins with its own first statement; what is run next to it before would commit by itself.
-                        await (await session.connection()).exec_driver_sql("select 1")
-                    if "connection" in wanted:
-                        resources["connection"] = await _driver_connection(session)
-                begun = session.get_transaction()
-                with self._publisher(session, wanted) as publisher:
-                    yield Unit(resources=resources | publisher, marked=marked)
-                if marking is None or not marked:
-                    return
-                await session.flush()
-                if session.get_transaction() is not begun:
-                    # After a rollback by the handler, so that what it wrote since is committed with the marks all the same.
-                    with _unavailable_errors():
-                        if await _marked_in_session(session, marking) != marked:
-                            raise MarkHeldError("after a rollback by the handler another worker had marked the message")
-                (await _driver_connection(session)).check_before_commit(self._inbox.same_transaction)
+    async def _return_unused(self) -> None:
+        """Gives those to the pool that no handler needs any more, so that it closes them in its own time."""
+        while self._spare and self.pool is not None:
+            self._untouched = len(self._spare)
+            await asyncio.sleep(SPARE_FOR)
+            unused, self._spare = self._spare[: self._untouched], self._spare[self._untouched :]
+            for connection in unused:
+                await give_back(self.pool, connection)
+        self._returning = None
 
-    # --- with a connection ---------------------------------------------------------------------------------------------
+    def close(self) -> None:
+        """Ends what goes on by itself; the pool closes the connections."""
+        if self._returning is not None:
+            self._returning.cancel()
 
-    @asynccontextmanager
-    async def _with_connection(
-        self, connection: PooledConnection, wanted: frozenset[str], marking: Marking | None
-    ) -> AsyncIterator[Unit]:
-        transaction = connection.transaction()
-        marked = frozenset[str]()
-        with _unavailable_errors():
-            if self._is_ours and marking is not None and marking.only:
-                if _has_row(await _handlers(connection).begin_with(marking.sql, transaction.start)):
-                    marked = marking.all
+    def begin(self, wanted: frozenset[str], marks: Marks | None = None) -> AbstractAsyncContextManager[Unit]:
+        """See `outbox.ports.UnitsOfWork.begin`."""
+        marking = None if marks is None else self.inbox.marking(marks)
+        if "session" in wanted:
+            return _InSession(self, wanted, marking)
+        return (_OnConnection if "connection" in wanted else _BehindTheScenes)(self, wanted, marking)
+
+
+class _Work:
+    """One transaction as a context manager. A class, not a generator: each one of those would be resumed at every await."""
+
+    handle: Any
+    """What its publisher writes through."""
+
+    def __init__(self, units: PostgresUnitsOfWork, wanted: frozenset[str], marking: Marking | None) -> None:
+        self.units = units
+        self.wanted = wanted
+        self.marking = marking
+        self.marked = frozenset[str]()
+        self._bound: AbstractContextManager[object] | None = None
+
+    async def __aenter__(self) -> Unit:
+        try:
+            resources = await self.open()
+        except BaseException as error:
+            await self.close()
+            _raise_unavailable(error)
+            raise
+        if "publisher" in self.wanted:
+            self._bound = self.units.bind(self.handle)
+            resources["publisher"] = self._bound.__enter__()
+        return Unit(resources=resources, marked=self.marked)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            try:
+                if self._bound is not None:
+                    # Before the commit: a task that outlives the handler must not write into what follows.
+                    self._bound.__exit__(kind, error, traceback)
+                if error is None:
+                    await self.check()
+            except BaseException as failure:
+                await self._undo(failure)
+                raise
+            if error is not None:
+                await self._undo(error)
             else:
-                await transaction.start()
-        async with _committing(partial(_commit, transaction.commit, marking), transaction.rollback):
-            if marking is not None and not (self._is_ours and marking.only):
-                with _unavailable_errors():
-                    marked = await _marked(connection, marking)
-            with self._publisher(connection, wanted) as publisher:
-                yield Unit(resources={"connection": connection, **publisher}, marked=marked)
-            check = self._inbox.same_transaction if marked else ""
-            if self._is_ours:
-                _handlers(connection).check_before_commit(check)
-            else:
-                with _ended_errors():
-                    await connection.execute(check or "select 1")
+                await self._commit()
+        finally:
+            await self.close()
 
-    @asynccontextmanager
-    async def _behind_the_scenes(
-        self, connection: PooledConnection, wanted: frozenset[str], marking: Marking | None
-    ) -> AsyncIterator[Unit]:
-        """Where the handler does not get at the connection, its transaction need not be one of asyncpg's: fewer round trips."""
-        commit = partial(_commit, partial(_commit_or_raise, connection), marking)
-        async with _committing(commit, partial(connection.execute, "rollback")):
-            with _unavailable_errors():
-                if marking is not None and marking.only:
-                    marked = await _marked(connection, marking, first="begin;\n")
-                else:
-                    await connection.execute("begin")
-                    marked = frozenset() if marking is None else await _marked(connection, marking)
-            with self._publisher(connection, wanted) as publisher:
-                yield Unit(resources=publisher, marked=marked)
+    async def _undo(self, error: BaseException) -> None:
+        """Rolls back; the block's own `error` is raised, whatever becomes of that."""
+        try:
+            await self.roll_back()
+        except Exception as failure:  # noqa: BLE001  the connection is gone, and the transaction with it
+            error.add_note(f"rolling back failed, too: {reason_of(failure)}")
 
-    @contextmanager
-    def _publisher(self, handle: object, wanted: frozenset[str]) -> Iterator[dict[str, object]]:
-        """It ends when the handler does, before the commit: a task that outlives it must not write into what follows."""
-        if "publisher" not in wanted:
-            yield {}
+    async def _commit(self) -> None:
+        try:
+            await self.commit()
+        except Exception as error:
+            if ended_by_itself(error):
+                raise Reject(_ENDED_BY_ITSELF) from error
+            if self.marking is None:
+                raise
+            raise CommitFailedError(f"committing a handler's transaction: {reason_of(error)}") from error
+
+    async def open(self) -> dict[str, object]:
+        """Begins, with the marks; what the handler gets of it. Sets `handle` and `marked`."""
+        raise NotImplementedError
+
+    async def check(self) -> None:
+        """The last step before the commit; what it raises undoes everything."""
+
+    async def commit(self) -> None:
+        """Commits or raises."""
+        raise NotImplementedError
+
+    async def roll_back(self) -> None:
+        """Undoes everything."""
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        """Gives back what was taken, if anything was."""
+        raise NotImplementedError
+
+
+class _BehindTheScenes(_Work):
+    """Where the handler does not get at the connection, its transaction need not be one of asyncpg's."""
+
+    seen = False
+    connection: Any = None
+
+    async def open(self) -> dict[str, object]:
+        self.connection = self.handle = connection = await self.units.take(seen=self.seen)
+        if self.marking is not None and self.marking.only:
+            self.marked = await _marked(connection, self.marking, first="begin;\n")
+        else:
+            await connection.execute("begin")
+            if self.marking is not None:
+                self.marked = await _marked(connection, self.marking)
+        return {}
+
+    async def commit(self) -> None:
+        """PostgreSQL commits nothing of a transaction in which a statement failed, and says so only in its answer."""
+        if await self.connection.execute("commit") != "COMMIT":
+            raise asyncpg.InFailedSQLTransactionError(_WENT_ON)
+
+    async def roll_back(self) -> None:
+        await self.connection.execute("rollback")
+
+    async def close(self) -> None:
+        if self.connection is not None:
+            await self.units.give_back(self.connection, seen=self.seen)
+
+
+class _OnConnection(_BehindTheScenes):
+    """With the connection, whose `transaction()` makes savepoints in ours."""
+
+    seen = True
+
+    async def open(self) -> dict[str, object]:
+        self.connection = self.handle = connection = await self.units.take(seen=self.seen)
+        self._transaction = connection.transaction()
+        if self.units.is_ours and self.marking is not None and self.marking.only:
+            if _has_row(await connection.begin_with(self.marking.sql, self._transaction.start)):
+                self.marked = self.marking.all
+        else:
+            await self._transaction.start()
+            if self.marking is not None:
+                try:
+                    self.marked = await _marked(connection, self.marking)
+                except BaseException as error:
+                    await self._undo(error)
+                    raise
+        return {"connection": connection}
+
+    async def check(self) -> None:
+        statement = self.units.inbox.same_transaction if self.marked else ""
+        if self.units.is_ours:
+            self.connection.check_before_commit(statement)
             return
-        with self._bind(handle) as publisher:
-            yield {"publisher": publisher}
+        try:
+            await self.connection.execute(statement or "select 1")
+        except asyncpg.PostgresError as error:
+            if ended_by_itself(error):
+                raise Reject(_ENDED_BY_ITSELF) from error
+            raise
+
+    async def commit(self) -> None:
+        await self._transaction.commit()
+
+    async def roll_back(self) -> None:
+        await self._transaction.rollback()
+
+
+class _InSession(_Work):
+    """With a session of SQLAlchemy's, and on demand with the connection below it."""
+
+    async def open(self) -> dict[str, object]:
+        self.handle = session = _session_classes()(self.units.engine, closed=self.marking is not None)
+        if self.marking is not None:
+            self.marked = await (_begun_in_session if self.marking.only else _marked_in_session)(session, self.marking)
+        elif "connection" in self.wanted:
+            # SQLAlchemy begins with its own first statement; what is run next to it before would commit by itself.
+            await (await session.connection()).exec_driver_sql("select 1")
+        self._begun = session.get_transaction()
+        if "connection" in self.wanted:
+            return {"session": session, "connection": await _driver_connection(session)}
+        return {"session": session}
+
+    async def check(self) -> None:
+        if self.marking is None or not self.marked:
+            return
+        session = self.handle
+        await session.flush()
+        if session.get_transaction() is not self._begun:
+            # After a rollback by the handler, so that what it wrote since is committed with the marks all the same.
+            try:
+                marked = await _marked_in_session(session, self.marking)
+            except Exception as error:
+                _raise_unavailable(error)
+                raise
+            if marked != self.marked:
+                raise MarkHeldError("after a rollback by the handler another worker had marked the message")
+        (await _driver_connection(session)).check_before_commit(self.units.inbox.same_transaction)
+
+    async def commit(self) -> None:
+        self.handle.sync_session.closed = False
+        try:
+            await self.handle.commit()
+        except Exception as error:
+            cause = getattr(getattr(error, "orig", None), "__cause__", None)
+            if isinstance(cause, asyncpg.InFailedSQLTransactionError):  # what our connection raised says it better
+                raise cause from None
+            raise
+
+    async def roll_back(self) -> None:
+        await self.handle.rollback()
+
+    async def close(self) -> None:
+        await self.handle.close()
 
 
 _ENDED_BY_ITSELF = (
     "the handler ended its transaction by itself, and with it the mark in the inbox: what it did before that stays, what it "
     "did after it was undone. With inbox=True leave commit and rollback to the worker, and use savepoints"
 )
-
-
-@asynccontextmanager
-async def _committing(commit: Callable[[], Awaitable[None]], roll_back: Callable[[], Awaitable[object]]) -> AsyncIterator[None]:
-    """Commits after the block, or rolls back; then the block's own error is raised, whatever becomes of the rollback."""
-    try:
-        yield
-    except BaseException as error:
-        try:
-            await roll_back()
-        except Exception as failure:  # noqa: BLE001  the connection is gone, and the transaction with it
-            error.add_note(f"rolling back failed, too: {reason_of(failure)}")
-        raise
-    await commit()
-
-
-async def _commit(commit: Callable[[], Awaitable[None]], marking: Marking | None) -> None:
-    try:
-        with _ended_errors():
-            await commit()
-    except Reject:
-        raise
-    except Exception as error:
-        if marking is None:
-            raise
-        raise CommitFailedError(f"committing a handler's transaction: {reason_of(error)}") from error
-
-
-async def _commit_or_raise(connection: Any) -> None:
-    """PostgreSQL commits nothing of a transaction in which a statement failed, and says so only in its answer."""
-    if await connection.execute("commit") != "COMMIT":
-        raise asyncpg.InFailedSQLTransactionError(_WENT_ON)
-
-
-@contextmanager
-def _ended_errors() -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:
-        if ended_by_itself(error):
-            raise Reject(_ENDED_BY_ITSELF) from error
-        raise
 
 
 # --- marks -------------------------------------------------------------------------------------------------------------
@@ -410,12 +527,13 @@ async def _begun_in_session(session: "AsyncSession", marking: Marking) -> frozen
 
 
 @cache
-def _session_class() -> Any:
-    """SQLAlchemy's session, which is `closed` where only the worker may commit it.
+def _session_classes() -> Any:
+    """Makes sessions of SQLAlchemy's, which are `closed` where only the worker may commit.
 
     A mark that is committed with a part of the work hides the rest.
     """
     from sqlalchemy import event
+    from sqlalchemy.ext.asyncio import AsyncSession
     from sqlalchemy.orm import Session
 
     class HandlerSession(Session):
@@ -426,20 +544,13 @@ def _session_class() -> Any:
             raise Reject("with inbox=True the worker commits, once the handler has returned: use session.begin_nested()")
 
     event.listen(HandlerSession, "before_commit", refuse)
-    return HandlerSession
 
+    def made(engine: Any, *, closed: bool) -> AsyncSession:
+        session = AsyncSession(engine, sync_session_class=HandlerSession, expire_on_commit=False)
+        session.sync_session.closed = closed  # type: ignore[attr-defined]
+        return session
 
-async def _commit_session(session: "AsyncSession") -> None:
-    """The worker's commit."""
-    guarded: Any = session.sync_session
-    guarded.closed = False
-    try:
-        await session.commit()
-    except Exception as error:
-        cause = getattr(getattr(error, "orig", None), "__cause__", None)
-        if isinstance(cause, asyncpg.InFailedSQLTransactionError):  # what our connection raised says it better
-            raise cause from None
-        raise
+    return made
 
 
 # --- the driver --------------------------------------------------------------------------------------------------------
@@ -449,25 +560,15 @@ async def _driver_connection(session: "AsyncSession") -> Any:
     return (await (await session.connection()).get_raw_connection()).driver_connection
 
 
-def _handlers(connection: PooledConnection) -> HandlerConnection:
-    """What a pool of ours hands out stands in for one of these."""
-    handlers: Any = connection
-    return handlers  # type: ignore[no-any-return]
-
-
-@contextmanager
-def _unavailable_errors() -> Iterator[None]:
+def _raise_unavailable(error: BaseException) -> None:
     """An error before the handler runs is not the message's fault."""
-    try:
-        yield
-    except Exception as error:
-        of_sqlalchemy = type(error).__module__.startswith("sqlalchemy.")
-        if not isinstance(error, DRIVER_ERRORS) and not of_sqlalchemy:
-            raise
-        doing = "beginning a handler's transaction"
-        if getattr(getattr(error, "orig", error), "sqlstate", None) in _HELD:  # SQLAlchemy's error wraps the driver's
-            raise MarkHeldError(f"{doing}: {reason_of(error)}") from error
-        raise unavailable_error(doing, error) from error
+    of_sqlalchemy = type(error).__module__.startswith("sqlalchemy.")
+    if not isinstance(error, DRIVER_ERRORS) and not of_sqlalchemy:
+        return
+    doing = "beginning a handler's transaction"
+    if getattr(getattr(error, "orig", error), "sqlstate", None) in _HELD:  # SQLAlchemy's error wraps the driver's
+        raise MarkHeldError(f"{doing}: {reason_of(error)}") from error
+    raise unavailable_error(doing, error) from error
 
 
 _HELD = frozenset({"55P03", "40P01", "40001"})

@@ -264,6 +264,47 @@ async def test_a_statement_that_failed_and_was_passed_over_is_a_failed_attempt(
     assert await _events(db) == []
 
 
+async def test_a_connection_is_of_no_use_to_what_outlives_the_handler(shop: str, db: Connection) -> None:
+    kept: list[Any] = []
+
+    async def handle(body: bytes, connection: Connection) -> None:
+        kept.append(connection)
+
+    await Shop(shop).handle(handle)
+    with pytest.raises(asyncpg.InterfaceError):
+        await kept[0].execute("insert into sale values (1)")
+
+
+async def test_connections_that_handlers_need_no_more_go_back_to_the_pool(
+    shop: str, db: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of handlers that publish, which are kept for the next one."""
+    monkeypatch.setattr(unit_of_work, "SPARE_FOR", 0.05)
+    given_back = asyncio.Event()
+    give_back = unit_of_work.give_back
+
+    async def noted(*arguments: Any) -> None:
+        await give_back(*arguments)
+        given_back.set()
+
+    monkeypatch.setattr(unit_of_work, "give_back", noted)
+
+    async def handle(body: bytes, publisher: BoundPublisher[Any]) -> None:
+        await publisher.publish("order.paid", {})
+
+    place = Shop(shop)
+    worker = Worker(
+        broker=place.broker, consumers=[Consumer("order.*", handle, queue="mail", retry_delays=())], **place.options
+    )
+    await existing(place.broker, "mail", "order.*")
+    async with running(worker):
+        for count in (1, 2):
+            given_back.clear()
+            await place.broker.send([message("order.placed", b"{}")], timeout=TIMEOUT)
+            await asyncio.wait_for(given_back.wait(), SOON)
+            assert len(await _events(db)) == count
+
+
 async def test_a_check_that_no_commit_followed_is_not_that_of_the_next_transaction(database_url: str) -> None:
     connection = await asyncpg.connect(database_url, connection_class=HandlerConnection)
     try:
@@ -346,6 +387,9 @@ async def test_what_the_driver_stumbles_over_before_the_handler_runs_is_no_fault
 
         async def start(self) -> None:
             raise stumble
+
+        def is_in_transaction(self) -> bool:
+            return False
 
     class Lending:
         async def acquire(self, **_: object) -> Stumbling:
