@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack, asynccontextmanager, suppress
 from functools import cache
+from itertools import count
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -144,6 +145,7 @@ def handler_engine(url: str, *, size: int) -> "AsyncEngine":
         from sqlalchemy.ext.asyncio import create_async_engine
     except ImportError as error:
         raise MissingExtraError(purpose="A consumer's session", extra="sqlalchemy") from error
+    prefix, numbers = f"outbox_{uuid4()}", count()
     engine = create_async_engine(
         "postgresql+asyncpg://",  # SQLAlchemy reads URLs of several hosts otherwise than PostgreSQL and asyncpg do
         pool_size=size,
@@ -157,7 +159,7 @@ def handler_engine(url: str, *, size: int) -> "AsyncEngine":
             "timeout": CONNECT_TIMEOUT.total_seconds(),
             "command_timeout": COMMAND_TIMEOUT.total_seconds(),
             "prepared_statement_cache_size": 0,
-            "prepared_statement_name_func": lambda: f"outbox_{uuid4()}",
+            "prepared_statement_name_func": lambda: f"{prefix}_{next(numbers)}",
             "server_settings": {"application_name": APPLICATION_NAME},
         },
     )
@@ -436,51 +438,69 @@ class _OnConnection(_BehindTheScenes):
 
 
 class _InSession(_Work):
-    """With a session of SQLAlchemy's, and on demand with the connection below it."""
+    """With a session of SQLAlchemy's, and on demand with the connection below it.
+
+    SQLAlchemy makes a greenlet for every call; so that they are few, one ends everything.
+    """
+
+    failure: Exception | None = None
+    """What its commit raised."""
 
     async def open(self) -> dict[str, object]:
-        self.handle = session = _session_classes()(self.units.engine, closed=self.marking is not None)
+        self.handle = session = _session_maker()(self.units.engine, closed=self.marking is not None)
         if self.marking is not None:
             self.marked = await (_begun_in_session if self.marking.only else _marked_in_session)(session, self.marking)
         elif "connection" in self.wanted:
             # SQLAlchemy begins with its own first statement; what is run next to it before would commit by itself.
             await (await session.connection()).exec_driver_sql("select 1")
-        self._begun = session.get_transaction()
+        self._begun = session.sync_session.get_transaction()
         if "connection" in self.wanted:
-            return {"session": session, "connection": await _driver_connection(session)}
+            return {"session": session, "connection": (await session.run_sync(_adapted)).driver_connection}
         return {"session": session}
 
     async def check(self) -> None:
-        if self.marking is None or not self.marked:
-            return
         session = self.handle
-        await session.flush()
-        if session.get_transaction() is not self._begun:
-            # After a rollback by the handler, so that what it wrote since is committed with the marks all the same.
-            try:
-                marked = await _marked_in_session(session, self.marking)
-            except Exception as error:
-                _raise_unavailable(error)
-                raise
-            if marked != self.marked:
-                raise MarkHeldError("after a rollback by the handler another worker had marked the message")
-        (await _driver_connection(session)).check_before_commit(self.units.inbox.same_transaction)
+        if await session.run_sync(self._finished) or self.marking is None:
+            return
+        # After a rollback by the handler, so that what it wrote since is committed with the marks all the same.
+        try:
+            marked = await _marked_in_session(session, self.marking)
+        except Exception as error:
+            _raise_unavailable(error)
+            raise
+        if marked != self.marked:
+            raise MarkHeldError("after a rollback by the handler another worker had marked the message")
+        self._begun = session.sync_session.get_transaction()
+        await session.run_sync(self._finished)
+
+    def _finished(self, session: Any) -> bool:
+        """Commits, with the marks; False if they were rolled back."""
+        if self.marked or session.in_transaction():
+            session.flush()
+        if self.marked:
+            if session.get_transaction() is not self._begun:
+                return False
+            _adapted(session).driver_connection.check_before_commit(self.units.inbox.same_transaction)
+        session.closed = False
+        try:
+            session.commit()
+        except Exception as error:  # noqa: BLE001  `commit` raises it, after which nobody is told that it was undone
+            self.failure = error
+        session.close()
+        return True
 
     async def commit(self) -> None:
-        self.handle.sync_session.closed = False
-        try:
-            await self.handle.commit()
-        except Exception as error:
-            cause = getattr(getattr(error, "orig", None), "__cause__", None)
-            if isinstance(cause, asyncpg.InFailedSQLTransactionError):  # what our connection raised says it better
-                raise cause from None
-            raise
+        if self.failure is not None:
+            cause = getattr(getattr(self.failure, "orig", None), "__cause__", None)
+            # What our connection raised says it better.
+            raise cause if isinstance(cause, asyncpg.InFailedSQLTransactionError) else self.failure
 
     async def roll_back(self) -> None:
         await self.handle.rollback()
 
     async def close(self) -> None:
-        await self.handle.close()
+        if self.handle.sync_session.in_transaction():
+            await self.handle.close()
 
 
 _ENDED_BY_ITSELF = (
@@ -515,19 +535,23 @@ def _has_row(status: str) -> bool:
 
 async def _begun_in_session(session: "AsyncSession", marking: Marking) -> frozenset[str]:
     """Begins the transaction of a session that has none, with a mark as its first statement."""
-    connection = await session.connection()
-    adapted: Any = (await connection.get_raw_connection()).dbapi_connection
+    adapted = await session.run_sync(_adapted)
     try:
         # With its own first statement SQLAlchemy would begin with a round trip of its own, and prepare ours.
         status = await adapted.driver_connection.begin_with(marking.sql, adapted._start_transaction)  # noqa: SLF001
     except BaseException:
-        await connection.invalidate()
+        await (await session.connection()).invalidate()
         raise
     return marking.all if _has_row(status) else frozenset()
 
 
+def _adapted(session: Any) -> Any:
+    """SQLAlchemy's face of the driver's connection that a session is on; it takes one."""
+    return session.connection().connection.dbapi_connection
+
+
 @cache
-def _session_classes() -> Any:
+def _session_maker() -> Any:
     """Makes sessions of SQLAlchemy's, which are `closed` where only the worker may commit.
 
     A mark that is committed with a part of the work hides the rest.
@@ -551,13 +575,6 @@ def _session_classes() -> Any:
         return session
 
     return made
-
-
-# --- the driver --------------------------------------------------------------------------------------------------------
-
-
-async def _driver_connection(session: "AsyncSession") -> Any:
-    return (await (await session.connection()).get_raw_connection()).driver_connection
 
 
 def _raise_unavailable(error: BaseException) -> None:

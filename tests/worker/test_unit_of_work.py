@@ -15,6 +15,7 @@ from outbox import Consumer, Reject, Worker, ensure_outbox_schema_async
 from outbox.errors import DatabaseUnavailableError, TransactionRequiredError
 from outbox.postgres import unit_of_work
 from outbox.postgres.inbox import Inbox
+from outbox.postgres.pool import give_back
 from outbox.postgres.queries import TableName
 from outbox.postgres.unit_of_work import HandlerConnection, PostgresUnitsOfWork
 from outbox.publisher import BoundPublisher
@@ -281,7 +282,6 @@ async def test_connections_that_handlers_need_no_more_go_back_to_the_pool(
     """Those of handlers that publish, which are kept for the next one."""
     monkeypatch.setattr(unit_of_work, "SPARE_FOR", 0.05)
     given_back = asyncio.Event()
-    give_back = unit_of_work.give_back
 
     async def noted(*arguments: Any) -> None:
         await give_back(*arguments)
