@@ -83,21 +83,25 @@ class HandlerConnection(_Connection):
     async def execute(self, query: str, *arguments: Any, timeout: float | None = None) -> str:
         """As asyncpg does; its transactions, and SQLAlchemy's, come through here to begin and to end."""
         if query.startswith("BEGIN"):
+            # Left by a transaction that was rolled back after all.
             self._check = ""
         if self._first and query.startswith("BEGIN"):
             try:
                 self._first_status = await super().execute(f"{query}\n{self._first}", timeout=timeout)
             except asyncpg.PostgresError:
-                self._top_xact = None  # asyncpg's transaction takes itself for begun
+                # asyncpg's transaction takes itself for begun, and the pool would report that it was left open.
+                self._top_xact = None
                 await roll_back_quietly(super())
                 raise
             return "BEGIN"
+        # Savepoints, which handlers make with `transaction()` or `begin_nested()`, end with other words.
         if query != "COMMIT;":
             return await super().execute(query, *arguments, timeout=timeout)
         check, self._check = self._check, ""
         try:
             status = await super().execute(f"{check};\n{query}" if check else query, timeout=timeout)
         except asyncpg.PostgresError:
+            # A commit that fails ends the transaction; a check that fails before it does not.
             if self.is_in_transaction():
                 await roll_back_quietly(super())
             raise
@@ -110,7 +114,7 @@ _WENT_ON = "a statement of the handler's had failed, and it went on"
 
 
 class SessionConnection(HandlerConnection):
-    """The same below a SQLAlchemy engine, whose statements it keeps prepared where nothing stands between it and the server."""
+    """A `HandlerConnection` below a SQLAlchemy engine. On direct connections it keeps statements prepared."""
 
     __slots__ = ("_prepared",)
 
@@ -475,6 +479,7 @@ class _InSession(_Work):
 
     def _finished(self, session: Any) -> bool:
         """Commits, with the marks; False if they were rolled back."""
+        # What it raises is the handler's failure; what the commit raises leaves open whether it was committed.
         if self.marked or session.in_transaction():
             session.flush()
         if self.marked:
@@ -484,7 +489,7 @@ class _InSession(_Work):
         session.closed = False
         try:
             session.commit()
-        except Exception as error:  # noqa: BLE001  `commit` raises it, after which nobody is told that it was undone
+        except Exception as error:  # noqa: BLE001  `commit` raises it
             self.failure = error
         session.close()
         return True

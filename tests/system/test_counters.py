@@ -1,0 +1,26 @@
+"""What a message costs in round trips, rows, log and bytes is what `benchmarks/counters.json` says."""
+
+import pytest
+
+from benchmarks.counting import SCENARIOS, TOLERANCES, baseline, place, quiet
+from benchmarks.servers import Servers
+from tests.servers.postgres import OwnPostgres
+from tests.servers.rabbitmq import NamedRabbitMQ, PrivateRabbitMQ
+
+pytestmark = pytest.mark.slow
+LEAST = {"round trips": 0.01, "rows": 0.01, "log": 30.0, "to the broker": 1.0}
+"""A figure may differ by so much for each message, however small it is: what begins and ends is divided among them, too."""
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+async def test_a_message_costs_what_it_did(
+    name: str, own_postgres: OwnPostgres, rabbitmq_server: PrivateRabbitMQ | NamedRabbitMQ
+) -> None:
+    await quiet(own_postgres.url)
+    async with place(Servers(own_postgres.url, rabbitmq_server)) as at:
+        counts = await SCENARIOS[name](at)
+    expected = baseline()[name]
+    for each, tolerance in TOLERANCES.items():
+        assert counts[each] == pytest.approx(expected[each], rel=tolerance, abs=LEAST[each]), (
+            f"{each} of {name!r}: if that is meant, run `python -m benchmarks.counting --write`"
+        )
