@@ -9,7 +9,7 @@ FAST := tests/unit tests/masking tests/observers tests/publisher tests/worker te
 RELEASE ?= trixie
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dashboard docs screenshots run test test-unit test-fast test-rabbitmq chaos check bench migrate lock format
+.PHONY: help setup dashboard docs screenshots run test test-unit test-fast test-rabbitmq chaos check bench bench-peers migrate lock format
 
 help: ## List the targets
 	@echo "make TARGET [ARGS='…']"
@@ -64,6 +64,9 @@ screenshots: setup dashboard ## Take the pictures of the dashboard that the docs
 
 bench: setup ## Measure throughput and latency on real servers
 	@exec $(BIN)/python -m benchmarks $(ARGS)
+
+bench-peers: setup ## Compare one worker with those of Celery, FastStream, pgqueuer and others, in an environment of their own
+	@exec $(BIN)/python -m benchmarks.peers $(ARGS)
 
 migrate: setup ## Bring the database of OUTBOX_DATABASE_URL to the newest schema
 	@exec $(BIN)/outbox migrate $(ARGS)

@@ -23,6 +23,7 @@ _LOCKS = {
     "dev.lock": ("pyproject.toml", "--extra", "all", "--group", "dev", "--group", "docs"),
     "service.lock": ("pyproject.toml", "--extra", "service"),
     "node.lock": ("--group", "node"),
+    "peers.lock": ("--group", "peers"),
     # What builds the wheel, read from standard input, in the versions that the tests build it with.
     "build.lock": ("-", "--constraint", "requirements/dev.lock"),
 }

@@ -25,6 +25,7 @@ from pydantic import BaseModel
 from sqlalchemy import Connection
 from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker, create_async_engine
 
+from benchmarks.peers import __main__ as peers
 from outbox import Publisher, Worker, consume, ensure_outbox_schema_async, ensure_outbox_schema_sync
 from outbox.cli import main
 from outbox.observers.logging import FIELDS
@@ -166,6 +167,11 @@ def test_the_tables_name_nothing_that_is_not_there() -> None:
     for place in RUN_BY.values():
         file, _, test = place.partition("::")
         assert re.search(rf"^(async )?def {test}\(", (ROOT / file).read_text(), re.MULTILINE), place
+
+
+def test_the_page_of_benchmarks_shows_the_figures_beside_it() -> None:
+    text = (ROOT / "docs" / "benchmarks.md").read_text()
+    assert text == peers.page(text, json.loads(peers.FIGURES.read_text()))
 
 
 def test_readme_lists_every_extra() -> None:

@@ -53,6 +53,7 @@ def test_help_lists_every_target_with_what_it_does(arguments: tuple[str, ...]) -
         "test-fast",
         "check",
         "bench",
+        "bench-peers",
         "migrate",
         "chaos",
         "lock",
@@ -64,7 +65,9 @@ def test_help_lists_every_target_with_what_it_does(arguments: tuple[str, ...]) -
     assert set(declared_phony.group(1).split()) == targets
 
 
-@pytest.mark.parametrize("target", ["run", "test", "test-unit", "test-fast", "check", "chaos", "bench", "migrate"])
+@pytest.mark.parametrize(
+    "target", ["run", "test", "test-unit", "test-fast", "check", "chaos", "bench", "bench-peers", "migrate"]
+)
 def test_what_needs_the_environment_begins_with_setup(target: str) -> None:
     assert re.search(rf"^{target}: setup ", MAKEFILE, flags=re.MULTILINE)
 

@@ -1,0 +1,1 @@
+"""One worker of ours, and those of others."""
