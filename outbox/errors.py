@@ -16,6 +16,7 @@ OutboxError
 ├── DatabaseUnavailableError             the database is away or refuses; try again later
 │   └── StatementTimeoutError            it is there, and a statement or a transaction took longer than its limit
 ├── MarkHeldError                        the same message is being handled elsewhere; look again later
+├── StaleStatementError                  a table changed after a handler's statement was prepared; run it again
 ├── CommitFailedError                    a handler's transaction was not committed, or that is unknown: the inbox says
 ├── RefusedError                         what was asked for is not done, as things stand, and nothing was changed
 │   └── CountDriftedError                other dead letters are meant than were agreed to
@@ -100,6 +101,10 @@ class StatementTimeoutError(DatabaseUnavailableError):
 
 class MarkHeldError(OutboxError):
     """Another transaction is handling the same message, and has not ended in time. Its mark will say how it ended."""
+
+
+class StaleStatementError(OutboxError):
+    """A table changed after a handler's statement was prepared. The transaction is rolled back; the next one prepares again."""
 
 
 class CommitFailedError(OutboxError):

@@ -174,7 +174,8 @@ class UnitsOfWork(Protocol):
         `CommitFailedError`. With marks it commits only together with them: a handler that committed by itself is refused.
         Entering raises `DatabaseUnavailableError` while the database is away, and `MarkHeldError` when another transaction
         holds one of the marks for too long. The latter is also raised at the end, and everything rolled back, if the handler
-        had rolled back and another transaction took the marks before they were made again.
+        had rolled back and another transaction took the marks before they were made again. `StaleStatementError` is raised at
+        the end, too: a table changed since a statement of the handler's was prepared.
         """
         ...
 

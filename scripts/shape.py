@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 CEILINGS = {
     "Python files": 228,
-    "lines of Python": 49_170,
+    "lines of Python": 49_200,
     "modules with one importer": 35,
     "private functions named once, %": 12.9,
     "modules named …ing": 9,

@@ -83,7 +83,7 @@ class QueueConsumer(Model):
 
 
 class QueueRates(Model):
-    """Messages a second, over the last five minutes that are over; null: no data."""
+    """Messages a second, over the last five minutes that are over, or those since there is data; null: no data."""
 
     incoming: float | None = Field(description="Sent by relays with a routing key that the queue is bound for.")
     outgoing: float | None = Field(description="Handled, or dead-lettered.")
@@ -171,11 +171,15 @@ NOTHING = Activity()
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What the database says of queues: activity by queue and step, what was sent by routing key, open dead letters."""
+    """What the database says of queues: activity by queue and step, what was sent by routing key, open dead letters.
+
+    `seconds` of the last step are known: an installation that just began has fewer than those of a step.
+    """
 
     activity: Mapping[tuple[str, int], Activity]
     sent: Mapping[str, int]
     dead_letters: Mapping[str, int]
+    seconds: float
 
 
 class QueuesView:
@@ -230,8 +234,9 @@ class QueuesView:
                 activity = await connection.fetch(self._sql["activity"], begins)
                 sent = await connection.fetch(self._sql["sent"], begins + (STEPS - 1) * STEP)
                 dead = await connection.fetch(self._sql["dead_letters"], names, MOST_COUNTED + 1)
+                since: datetime | None = await connection.fetchval(self._sql["known_since"], begins)
         except (asyncpg.UndefinedTableError, asyncpg.InsufficientPrivilegeError):
-            return Figures({}, {}, {})
+            return Figures({}, {}, {}, 0.0)
         return Figures(
             activity={
                 (row["queue"], row["step"]): Activity(
@@ -244,6 +249,7 @@ class QueuesView:
             },
             sent={row["routing_key"]: row["sent"] for row in sent},
             dead_letters={row["queue"]: row["count"] for row in dead},
+            seconds=0.0 if since is None else min(STEP, begins + STEPS * STEP - since).total_seconds(),
         )
 
 
@@ -349,7 +355,9 @@ def _consumers(name: str, components: Iterable[KnownComponent]) -> Iterable[Queu
 
 
 def _rates(now: Activity, bindings: Sequence[Subscribed], figures: Figures, *, is_consumed: bool) -> QueueRates:
-    seconds, incoming = STEP.total_seconds(), None
+    seconds, incoming = figures.seconds, None
+    if seconds <= 0:
+        return QueueRates(incoming=None, outgoing=None)
     # With more routing keys than statistics distinguish, some of what was sent has no known key.
     if bindings and OTHERS not in figures.sent:
         sent = tuple(sorted(figures.sent))

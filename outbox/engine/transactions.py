@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from outbox.core.outcome import RETURNED, DeliveryOutcome, Postponed
 from outbox.engine.lifecycle import Outage, Stopping
-from outbox.errors import DatabaseUnavailableError, MarkHeldError
+from outbox.errors import DatabaseUnavailableError, MarkHeldError, StaleStatementError
 from outbox.ports import Marks, Unit, UnitsOfWork
 
 DATABASE_PATIENCE = timedelta(minutes=5)
@@ -22,7 +22,7 @@ DATABASE_PATIENCE = timedelta(minutes=5)
 DATABASE_PAUSE = timedelta(seconds=30)
 """How long it then stays away. Given back instead, it would come again at once, and some brokers count how often one does."""
 HELD_PAUSE = timedelta(seconds=5)
-"""How long a message stays away that is being handled elsewhere."""
+"""Pause before a message is tried again that another worker holds, or whose handler met a table that had changed."""
 
 
 class NotBegunError(Exception):
@@ -61,7 +61,7 @@ class Transactions:
         """A transaction for these messages; see `outbox.ports.UnitsOfWork.begin`.
 
         Raises `NotBegunError` when the database stays away for too long, when the worker stops meanwhile, and when one of the
-        messages is being handled elsewhere; also at the end, after everything in it was undone.
+        messages is being handled elsewhere; at the end, after everything in it was undone, also when a table had changed.
         """
         return _Transaction(self, message_ids)
 
@@ -115,7 +115,7 @@ class _Transaction:
     ) -> bool | None:
         try:
             return await self._context.__aexit__(kind, error, traceback)
-        except MarkHeldError as held:
+        except (MarkHeldError, StaleStatementError) as held:
             raise NotBegunError(Postponed(HELD_PAUSE)) from held
 
 

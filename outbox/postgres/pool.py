@@ -162,11 +162,14 @@ async def taken_from(pool: Pool, *, connect_timeout: timedelta = CONNECT_TIMEOUT
         await give_back(pool, connection)
 
 
-async def take_from(pool: Pool, *, connect_timeout: timedelta = CONNECT_TIMEOUT) -> PooledConnection:
-    """A connection of `pool`, for `give_back`. Raises `NoConnectionError`, or another of the driver's errors."""
+async def take_from(pool: Pool, *, connect_timeout: timedelta = CONNECT_TIMEOUT, crowded: bool = True) -> PooledConnection:
+    """A connection of `pool`, for `give_back`. Raises `NoConnectionError`, or another of the driver's errors.
+
+    A pool that is not `crowded` always has room: only connecting takes time then, which has a limit of its own.
+    """
     seconds = connect_timeout.total_seconds()
     with _no_connection_errors(seconds):
-        return await pool.acquire(timeout=seconds)
+        return await pool.acquire(timeout=seconds if crowded else None)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from uuid import uuid4
 import asyncpg
 
 from outbox.core.urls import postgres_url
-from outbox.errors import CommitFailedError, ConfigurationError, MarkHeldError, MissingExtraError, Reject
+from outbox.errors import CommitFailedError, ConfigurationError, MarkHeldError, MissingExtraError, Reject, StaleStatementError
 from outbox.ports import Marks, Unit
 from outbox.postgres.inbox import Inbox, Marking, ended_by_itself
 from outbox.postgres.pool import (
@@ -177,12 +177,13 @@ def _used(_connection: Any, record: Any) -> None:
 
 
 def _refuse_lost(connection: Any, record: Any, _proxy: Any) -> None:
-    """In place of a ping before each use, which takes three round trips."""
+    """Replaces SQLAlchemy's `pool_pre_ping`, which costs three round trips before each use."""
     from sqlalchemy.exc import DisconnectionError
 
     if connection.driver_connection.is_closed():
         raise DisconnectionError("the server has closed the connection")
-    if time.monotonic() - record.info.get("used", 0.0) > PING_AFTER:
+    now = time.monotonic()
+    if now - record.info.get("used", now) > PING_AFTER:  # a new connection has not been used yet
         try:
             connection.ping()
         except Exception as error:
@@ -242,21 +243,23 @@ class PostgresUnitsOfWork:
 
     async def take(self, *, seen: bool) -> Any:
         """A connection, for `give_back`; `seen` by the handler. Raises the driver's errors."""
-        if self._spare and not seen:
+        while self._spare and not seen:
             connection = self._spare.pop()
             self._untouched = min(self._untouched, len(self._spare))
-            return connection
+            with suppress(asyncpg.InterfaceError):  # raised for what was lost, which the pool has taken back by itself
+                if not connection.is_closed():
+                    return connection
         if self.pool is None:
             raise ConfigurationError("there is no pool for handlers that take a connection or a publisher")
-        # Ours has room for every handler at once: only connecting takes time, and has a limit of its own.
-        return await (self.pool.acquire() if self.is_ours else take_from(self.pool))
+        # Ours has room for every handler at once.
+        return await take_from(self.pool, crowded=not self.is_ours)
 
     async def give_back(self, connection: PooledConnection, *, seen: bool) -> None:
         """What a handler has `seen` goes back to the pool, which makes it useless to a task that outlives the handler.
 
         What it has not is kept for the next one: the pool would make a timer and a task for each of them.
         """
-        with suppress(asyncpg.InterfaceError):  # raised for what was lost, which the pool has taken back by itself
+        with suppress(asyncpg.InterfaceError):  # as in `take`
             if connection.is_in_transaction():
                 await roll_back_quietly(connection)
             elif self.is_ours and not seen and not connection.is_closed():
@@ -327,9 +330,13 @@ class _Work:
                     await self.check()
             except BaseException as failure:
                 await self._undo(failure)
+                if ended_by_itself(failure):
+                    raise Reject(_ENDED_BY_ITSELF) from failure
                 raise
             if error is not None:
                 await self._undo(error)
+                if _is_stale(error):
+                    raise StaleStatementError(f"a statement was prepared for other tables: {reason_of(error)}") from error
             else:
                 await self._commit()
         finally:
@@ -427,12 +434,7 @@ class _OnConnection(_BehindTheScenes):
         if self.units.is_ours:
             self.connection.check_before_commit(statement)
             return
-        try:
-            await self.connection.execute(statement or "select 1")
-        except asyncpg.PostgresError as error:
-            if ended_by_itself(error):
-                raise Reject(_ENDED_BY_ITSELF) from error
-            raise
+        await self.connection.execute(statement or "select 1")
 
     async def commit(self) -> None:
         await self._transaction.commit()
@@ -475,7 +477,8 @@ class _InSession(_Work):
         if marked != self.marked:
             raise MarkHeldError("after a rollback by the handler another worker had marked the message")
         self._begun = session.sync_session.get_transaction()
-        await session.run_sync(self._finished)
+        if not await session.run_sync(self._finished):
+            raise RuntimeError("the session was rolled back while it was flushed")
 
     def _finished(self, session: Any) -> bool:
         """Commits, with the marks; False if they were rolled back."""
@@ -580,6 +583,17 @@ def _session_maker() -> Any:
         return session
 
     return made
+
+
+def _is_stale(error: BaseException) -> bool:
+    """Whether a table changed after the handler's statement was prepared. The driver prepares it again next time."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, _STALE):
+        cause = cause.__cause__  # SQLAlchemy's error has the driver's as its cause
+    return cause is not None
+
+
+_STALE = (asyncpg.InvalidCachedStatementError, asyncpg.OutdatedSchemaCacheError)
 
 
 def _raise_unavailable(error: BaseException) -> None:

@@ -158,9 +158,20 @@ async def test_what_drains_says_how_long_it_will_take(viewer: httpx.AsyncClient,
     await worker(connection, "mail-1", "mail")
     await bind(connection, "mail", "mail.*")
     await deliver(connection, "mail", 60)
-    await did(connection, "mail", ago=3 * MINUTES, processed=300)
+    await did(connection, "mail", ago=5 * MINUTES, processed=300)
     found = (await listed(viewer))["mail"]
     assert (found["per_second"], found["drained_in_seconds"]) == ({"incoming": 0.0, "outgoing": 1.0}, 60.0)
+
+
+async def test_rates_are_those_of_the_minutes_that_are_known(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
+    """An installation that began two minutes ago is not two and a half times as slow as it is."""
+    await worker(connection, "w", "mail")
+    assert (await listed(viewer))["mail"]["per_second"]["outgoing"] is None
+    for ago in (1, 2):
+        await did(connection, "mail", ago=ago * MINUTES, processed=120)
+    assert (await listed(viewer))["mail"]["per_second"]["outgoing"] == 2.0
+    await did(connection, "mail", ago=40 * MINUTES, processed=1)
+    assert (await listed(viewer))["mail"]["per_second"]["outgoing"] == 0.8
 
 
 async def test_a_queue_that_is_paused_behind_or_without_a_worker_says_so(

@@ -3,15 +3,18 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from typing import Any, cast
 
 import asyncpg
 import pytest
 from sqlalchemy import text
+from sqlalchemy.dialects.postgresql.asyncpg import AsyncAdapt_asyncpg_connection
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from outbox import Consumer, Reject, Worker, ensure_outbox_schema_async
+from outbox.engine import transactions
 from outbox.errors import DatabaseUnavailableError, TransactionRequiredError
 from outbox.postgres import unit_of_work
 from outbox.postgres.inbox import Inbox
@@ -316,27 +319,96 @@ async def test_a_check_that_no_commit_followed_is_not_that_of_the_next_transacti
         await connection.close()
 
 
-async def test_a_session_is_not_given_a_connection_that_was_lost_meanwhile(
-    shop: str, db: Connection, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("with_session", [True, False])
+@pytest.mark.parametrize("inbox", [True, False])
+async def test_a_migration_between_two_messages_spends_no_attempt(
+    shop: str, db: Connection, monkeypatch: pytest.MonkeyPatch, with_session: bool, inbox: bool
 ) -> None:
-    """Whether the server said so, or a ping after a while finds out: the first statement of the handler does not fail of it."""
+    """The second one meets a statement that was prepared for a table that has changed since; it is prepared anew."""
+    monkeypatch.setattr(transactions, "HELD_PAUSE", timedelta(0))
+    columns: list[int] = []
 
-    async def handle(body: bytes, session: AsyncSession) -> None:
-        await session.execute(text("insert into sale select count(*) from sale"))
+    async def in_session(body: bytes, session: AsyncSession) -> None:
+        await session.execute(text("insert into sale (id) select count(*) from sale"))
+        columns.append(len((await session.execute(text("select * from sale"))).keys()))
+
+    async def in_connection(body: bytes, connection: Connection) -> None:
+        await connection.execute("insert into sale (id) select count(*) from sale where $1", True)
+        columns.append(len((await connection.fetch("select * from sale"))[0]))
 
     place = Shop(shop)
-    cut = "select pg_terminate_backend(pid, 5000) from pg_stat_activity where application_name = 'outbox worker'"
-    consumer = Consumer("order.*", handle, queue="mail", retry_delays=())
+    callback: Any = in_session if with_session else in_connection
+    consumer = Consumer("order.*", callback, queue="mail", retry_delays=(), inbox=inbox)
     worker = Worker(broker=place.broker, consumers=[consumer], **place.options, reporting=False)
     await existing(place.broker, "mail", "order.*")
     async with running(worker):
-        for patience in (30.0, 0.0):
-            monkeypatch.setattr(unit_of_work, "PING_AFTER", patience)
+        for _ in range(2):
+            await place.broker.send([message("order.placed", b"{}")], timeout=TIMEOUT)
+            await eventually(lambda: place.broker.is_idle("mail"), timeout=SOON)
+            await db.execute(f"alter table sale add column note_{len(columns)} text")
+    assert (columns, await _sales(db)) == ([1, 2], 2)
+    assert not place.broker.dead_letters("mail")
+
+
+@pytest.mark.parametrize("takes", ["session", "connection", "publisher"])
+async def test_a_handler_is_not_given_a_connection_that_was_lost_meanwhile(
+    shop: str, db: Connection, caplog: pytest.LogCaptureFixture, takes: str
+) -> None:
+    """The server said so: neither the handler nor its transaction fails of it."""
+
+    async def in_session(body: bytes, session: AsyncSession) -> None:
+        await session.execute(text("insert into sale select count(*) from sale"))
+
+    async def in_connection(body: bytes, connection: Connection) -> None:
+        await connection.execute("insert into sale select count(*) from sale")
+
+    async def published(body: bytes, publisher: BoundPublisher[Any]) -> None:
+        await publisher.publish("order.paid", {})
+
+    callbacks: dict[str, Any] = {"session": in_session, "connection": in_connection, "publisher": published}
+    place = Shop(shop)
+    cut = "select pg_terminate_backend(pid, 5000) from pg_stat_activity where application_name = 'outbox worker'"
+    consumer = Consumer("order.*", callbacks[takes], queue="mail", retry_delays=())
+    worker = Worker(broker=place.broker, consumers=[consumer], **place.options, reporting=False)
+    await existing(place.broker, "mail", "order.*")
+    async with running(worker):
+        for _ in range(2):
             await place.broker.send([message("order.placed", b"{}")], timeout=TIMEOUT)
             await eventually(lambda: place.broker.is_idle("mail"), timeout=SOON)
             assert await db.fetchval(cut)
-    assert await _sales(db) == 2
+    assert len(await _events(db)) + await _sales(db) == 2
     assert not place.broker.dead_letters("mail")
+    assert "lost the database" not in caplog.text
+
+
+async def test_a_session_is_not_given_a_connection_that_no_longer_answers(
+    shop: str, db: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a pause it is pinged: a firewall that forgot it says so only to who sends something."""
+    monkeypatch.setattr(unit_of_work, "PING_AFTER", 0.0)
+    pinged: list[Any] = []
+
+    def forgotten(connection: Any) -> None:
+        pinged.append(connection.driver_connection)
+        raise ConnectionResetError("the firewall has forgotten it")
+
+    monkeypatch.setattr(AsyncAdapt_asyncpg_connection, "ping", forgotten)
+    used: list[Any] = []
+
+    async def handle(body: bytes, session: AsyncSession) -> None:
+        used.append((await (await session.connection()).get_raw_connection()).driver_connection)
+
+    place = Shop(shop)
+    worker = Worker(
+        broker=place.broker, consumers=[Consumer("order.*", handle, queue="mail", retry_delays=())], **place.options
+    )
+    await existing(place.broker, "mail", "order.*")
+    async with running(worker):
+        for _ in range(2):
+            await place.broker.send([message("order.placed", b"{}")], timeout=TIMEOUT)
+            await eventually(lambda: place.broker.is_idle("mail"), timeout=SOON)
+    assert not place.broker.dead_letters("mail")
+    assert (pinged, len(set(used))) == ([used[0]], 2)
 
 
 async def test_a_savepoint_that_was_rolled_back_spoils_nothing(shop: str, db: Connection) -> None:

@@ -33,6 +33,10 @@ from {stats}
 where starts_at >= $1 and starts_at < $1::timestamptz + interval '5 minutes' and seconds = 60 and queue = '' and sent > 0
 group by routing_key
 
+-- name: known_since
+-- The first minute from $1 on of which anything is known.
+select min(starts_at) from {stats} where starts_at >= $1 and seconds = 60
+
 -- name: dead_letters
 -- How many dead letters of each of the queues $1 are open, each counted up to $2.
 select wanted.queue, (
