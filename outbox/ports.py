@@ -164,16 +164,42 @@ class Unit:
     marked: frozenset[str] = frozenset()
 
 
+class Ending(Protocol):
+    """The end of a delivery whose row is in PostgreSQL, for a handler's transaction in the same database."""
+
+    @property
+    def database(self) -> str:
+        """The URL of that database, in the spelling of `outbox.core.urls.postgres_url`."""
+        ...
+
+    @property
+    def statement(self) -> str:
+        """SQL without parameters that deletes the delivery as done, and fails with `outbox.lease_lost` if the lease is lost."""
+        ...
+
+    def committed(self) -> None:
+        """The transaction with `statement` was committed: settling the delivery as done has nothing left to write."""
+        ...
+
+    def unknown(self) -> None:
+        """The answer to the commit was lost: settling the delivery as done looks first whether that is left to write."""
+        ...
+
+
 class UnitsOfWork(Protocol):
     """Transactions for handlers that write to the database."""
 
-    def begin(self, wanted: frozenset[str], marks: Marks | None = None) -> AbstractAsyncContextManager[Unit]:
+    def begin(
+        self, wanted: frozenset[str], marks: Marks | None = None, ending: Ending | None = None
+    ) -> AbstractAsyncContextManager[Unit]:
         """A transaction, and those of `session`, `connection` and `publisher` that are wanted, all of them in it.
 
         Left normally it commits, left by an exception it rolls back; a commit that fails raises, with marks always
         `CommitFailedError`. With marks it commits only together with them: a handler that committed by itself is refused.
         Entering raises `DatabaseUnavailableError` while the database is away, and `MarkHeldError` when another transaction
-        holds one of the marks for too long. The latter is also raised at the end, and everything rolled back, if the handler
+        holds one of the marks for too long. An `ending` in the same database is committed with the rest if the commit is ours:
+        not if the handler has committed by itself. If the delivery is no longer ours, everything is rolled back, and
+        `StaleDeliveryError` raised. `MarkHeldError` is also raised at the end, and everything rolled back, if the handler
         had rolled back and another transaction took the marks before they were made again. `StaleStatementError` is raised at
         the end, too: a table changed since a statement of the handler's was prepared.
         """
@@ -321,6 +347,11 @@ class Delivery(Protocol):
     @property
     def gone(self) -> bool:
         """Whether it is known to be no longer ours. What had arrived after it by the same road is gone with it, then."""
+        ...
+
+    @property
+    def ending(self) -> Ending | None:
+        """How a handler's transaction can end it; None if only `settle` can."""
         ...
 
     async def note_failed(self, failed: FailedAttempt) -> None:

@@ -148,7 +148,7 @@ class AttemptRunner:
             if self.transactions is None:
                 await self.invoke(self._inputs(run, body, _NO_UNIT))
             else:
-                async with self.transactions.begin((run.message.id,)) as unit:
+                async with self.transactions.begin((run.message.id,), run.delivery.ending) as unit:
                     await self.invoke(self._inputs(run, body, unit))
             return DONE
         except NotBegunError as error:

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from outbox.core.outcome import RETURNED, DeliveryOutcome, Postponed
 from outbox.engine.lifecycle import Outage, Stopping
-from outbox.errors import DatabaseUnavailableError, MarkHeldError, StaleStatementError
-from outbox.ports import Marks, Unit, UnitsOfWork
+from outbox.errors import DatabaseUnavailableError, MarkHeldError, StaleDeliveryError, StaleStatementError
+from outbox.ports import Ending, Marks, Unit, UnitsOfWork
 
 DATABASE_PATIENCE = timedelta(minutes=5)
 """How long a message waits in flight for its transaction, before it goes away for a while."""
@@ -57,15 +57,15 @@ class Transactions:
         self._inbox = inbox
         self._inbox_wait = inbox_wait
 
-    def begin(self, message_ids: Sequence[str]) -> AbstractAsyncContextManager[Unit]:
+    def begin(self, message_ids: Sequence[str], ending: Ending | None = None) -> AbstractAsyncContextManager[Unit]:
         """A transaction for these messages; see `outbox.ports.UnitsOfWork.begin`.
 
         Raises `NotBegunError` when the database stays away for too long, when the worker stops meanwhile, and when one of the
         messages is being handled elsewhere; at the end, after everything in it was undone, also when a table had changed.
         """
-        return _Transaction(self, message_ids)
+        return _Transaction(self, message_ids, ending)
 
-    async def enter(self, message_ids: Sequence[str]) -> tuple[AbstractAsyncContextManager[Unit], Unit]:
+    async def enter(self, message_ids: Sequence[str], ending: Ending | None) -> tuple[AbstractAsyncContextManager[Unit], Unit]:
         """One that has begun. The messages stay in flight while the database is away, so that they do not go in circles."""
         marks = None
         if self._inbox is not None:
@@ -73,7 +73,7 @@ class Transactions:
         patience_ends = perf_counter() + DATABASE_PATIENCE.total_seconds()
         while True:
             try:
-                context = self._units.begin(self._wanted, marks)
+                context = self._units.begin(self._wanted, marks, ending)
                 unit = await context.__aenter__()
             except DatabaseUnavailableError as error:
                 if await self._stopping.wait(self._database.lost(error)):
@@ -97,15 +97,16 @@ class Transactions:
 class _Transaction:
     """One of `Transactions`. A class, not a generator: that would be resumed at every await of the handler's."""
 
-    __slots__ = ("_context", "_message_ids", "_of")
+    __slots__ = ("_context", "_ending", "_message_ids", "_of")
 
-    def __init__(self, of: Transactions, message_ids: Sequence[str]) -> None:
+    def __init__(self, of: Transactions, message_ids: Sequence[str], ending: Ending | None) -> None:
         self._of = of
         self._message_ids = message_ids
+        self._ending = ending
 
     async def __aenter__(self) -> Unit:
         try:
-            self._context, unit = await self._of.enter(self._message_ids)
+            self._context, unit = await self._of.enter(self._message_ids, self._ending)
         except MarkHeldError as error:
             raise NotBegunError(Postponed(HELD_PAUSE)) from error
         return unit
@@ -117,6 +118,9 @@ class _Transaction:
             return await self._context.__aexit__(kind, error, traceback)
         except (MarkHeldError, StaleStatementError) as held:
             raise NotBegunError(Postponed(HELD_PAUSE)) from held
+        except StaleDeliveryError as lost:
+            # Another worker has the delivery, and what this handler did was rolled back.
+            raise NotBegunError(RETURNED) from lost
 
 
 class _OnlyLookingError(Exception):

@@ -1,4 +1,4 @@
-"""One transaction around a message handler: its session, its connection and its publisher are all in it."""
+"""One transaction around a message handler, shared by its session, its connection and its publisher."""
 
 import asyncio
 import time
@@ -14,8 +14,16 @@ from uuid import uuid4
 import asyncpg
 
 from outbox.core.urls import postgres_url
-from outbox.errors import CommitFailedError, ConfigurationError, MarkHeldError, MissingExtraError, Reject, StaleStatementError
-from outbox.ports import Marks, Unit
+from outbox.errors import (
+    CommitFailedError,
+    ConfigurationError,
+    MarkHeldError,
+    MissingExtraError,
+    Reject,
+    StaleDeliveryError,
+    StaleStatementError,
+)
+from outbox.ports import Ending, Marks, Unit
 from outbox.postgres.inbox import Inbox, Marking, ended_by_itself
 from outbox.postgres.pool import (
     COMMAND_TIMEOUT,
@@ -45,17 +53,17 @@ else:  # the class is generic in the stubs only
 
 APPLICATION_NAME = "outbox worker"
 PING_AFTER = 30.0
-"""A session's connection that nothing went through for so many seconds is asked whether it lives before it is used."""
+"""Seconds without use after which a session's connection is pinged before the next one."""
 
 
 SPARE_FOR = 30.0
-"""A connection that no handler needed for so many seconds goes back to the pool."""
+"""Seconds without use after which a kept connection goes back to the pool."""
 
 
 class HandlerConnection(_Connection):
-    """A connection that handlers may use. Its transactions begin and end together with a statement of ours, in one round trip.
+    """A connection for handlers that sends a statement of ours together with BEGIN or COMMIT, in one round trip.
 
-    A commit raises where PostgreSQL answers with a rollback, because a statement failed and the handler went on.
+    A commit that PostgreSQL turns into a rollback, because an earlier statement failed and the handler went on, raises.
     """
 
     __slots__ = ("_check", "_first", "_first_status")
@@ -65,9 +73,9 @@ class HandlerConnection(_Connection):
         self._first = self._first_status = self._check = ""
 
     async def begin_with(self, statement: str, start: Callable[[], Awaitable[object]]) -> str:
-        """Lets `start`, asyncpg's or SQLAlchemy's, begin a transaction with `statement` as its first one; the status of that.
+        """Calls `start`, which begins a transaction, and sends `statement` with its BEGIN. Returns the statement's status.
 
-        Nothing is begun where it raises an error of the server's.
+        `start` is asyncpg's or SQLAlchemy's. When the server reports an error, no transaction is left open.
         """
         self._first = statement
         try:
@@ -76,45 +84,61 @@ class HandlerConnection(_Connection):
             self._first = ""
         return self._first_status
 
+    @staticmethod
+    def lend(pooled: PooledConnection) -> PooledConnection:
+        """A proxy for one handler, in place of `pooled`, the pool's own. After `take_back` it refuses every call."""
+        proxy: Any = pooled
+        proxy._con._set_proxy(None)  # noqa: SLF001
+        return asyncpg.pool.PoolConnectionProxy(proxy._holder, proxy._con)  # noqa: SLF001
+
+    @staticmethod
+    def take_back(pooled: PooledConnection, lent: Any) -> None:
+        """Ends the use of a proxy as a release to the pool would, but without the pool's task and timer."""
+        lent._detach()  # noqa: SLF001
+        connection = getattr(pooled, "_con", None)
+        if connection is not None:  # None: the connection was lost, and the pool has replaced it
+            connection._on_release()  # noqa: SLF001
+            connection._set_proxy(pooled)  # noqa: SLF001
+
     def check_before_commit(self, statement: str) -> None:
-        """The next commit executes `statement` first, and rolls back and raises if that fails."""
+        """Sends `statement` in front of the next COMMIT. If it fails, the transaction is rolled back and the commit raises."""
         self._check = statement
 
     async def execute(self, query: str, *arguments: Any, timeout: float | None = None) -> str:
-        """As asyncpg does; its transactions, and SQLAlchemy's, come through here to begin and to end."""
+        """Overrides asyncpg's method, through which its transactions and SQLAlchemy's send BEGIN and COMMIT."""
         if query.startswith("BEGIN"):
-            # Left by a transaction that was rolled back after all.
+            # A transaction that was rolled back may have left a check behind.
             self._check = ""
         if self._first and query.startswith("BEGIN"):
             try:
                 self._first_status = await super().execute(f"{query}\n{self._first}", timeout=timeout)
             except asyncpg.PostgresError:
-                # asyncpg's transaction takes itself for begun, and the pool would report that it was left open.
+                # asyncpg noted the transaction as begun, and the pool would report that it was left open.
                 self._top_xact = None
                 await roll_back_quietly(super())
                 raise
             return "BEGIN"
-        # Savepoints, which handlers make with `transaction()` or `begin_nested()`, end with other words.
+        # Savepoints, which handlers make with `transaction()` or `begin_nested()`, end with RELEASE.
         if query != "COMMIT;":
             return await super().execute(query, *arguments, timeout=timeout)
         check, self._check = self._check, ""
         try:
             status = await super().execute(f"{check};\n{query}" if check else query, timeout=timeout)
         except asyncpg.PostgresError:
-            # A commit that fails ends the transaction; a check that fails before it does not.
+            # A failed COMMIT ends the transaction. A failed check in front of it does not.
             if self.is_in_transaction():
                 await roll_back_quietly(super())
             raise
         if status != "COMMIT":
-            raise asyncpg.InFailedSQLTransactionError(_WENT_ON)
+            raise asyncpg.InFailedSQLTransactionError(_FAILED_EARLIER)
         return status
 
 
-_WENT_ON = "a statement of the handler's had failed, and it went on"
+_FAILED_EARLIER = "an earlier statement failed and the handler went on, so PostgreSQL rolled back instead of committing"
 
 
 class SessionConnection(HandlerConnection):
-    """A `HandlerConnection` below a SQLAlchemy engine. On direct connections it keeps statements prepared."""
+    """A `HandlerConnection` of a SQLAlchemy engine. It keeps statements prepared if no pooler is in between."""
 
     __slots__ = ("_prepared",)
 
@@ -123,7 +147,7 @@ class SessionConnection(HandlerConnection):
         self._prepared: OrderedDict[str, PreparedStatement[Any]] = OrderedDict()
 
     async def prepare(self, query: str, *, name: str | None = None, **options: Any) -> Any:
-        """What SQLAlchemy executes with: the statement of the last time, if it was kept."""
+        """Returns the statement as prepared earlier, if it was. SQLAlchemy calls this for each execution."""
         if options or not getattr(self, "_stmt_cache_enabled", False):
             return await super().prepare(query, name=name, **options)
         statement = self._prepared.pop(query, None) or await super().prepare(query)
@@ -133,16 +157,16 @@ class SessionConnection(HandlerConnection):
         return statement
 
     async def reload_schema_state(self) -> None:
-        """SQLAlchemy wants this after a statement met a table that had changed."""
+        """Forgets prepared statements. SQLAlchemy calls this when a statement met a table that had changed."""
         self._prepared.clear()
         await super().reload_schema_state()
 
 
 def handler_engine(url: str, *, size: int) -> "AsyncEngine":
-    """A SQLAlchemy engine for handlers' sessions, of up to `size` connections, none of them opened yet.
+    """A SQLAlchemy engine for handlers' sessions, with up to `size` connections, none of them open yet.
 
-    Like our other connections it works behind a transaction pooler: there, statements are not kept, and have names of their
-    own. Raises `MissingExtraError` without SQLAlchemy.
+    Works behind a transaction pooler: there, no statement stays prepared, and each has a unique name. Raises
+    `MissingExtraError` without SQLAlchemy.
     """
     try:
         from sqlalchemy import event
@@ -151,7 +175,7 @@ def handler_engine(url: str, *, size: int) -> "AsyncEngine":
         raise MissingExtraError(purpose="A consumer's session", extra="sqlalchemy") from error
     prefix, numbers = f"outbox_{uuid4()}", count()
     engine = create_async_engine(
-        "postgresql+asyncpg://",  # SQLAlchemy reads URLs of several hosts otherwise than PostgreSQL and asyncpg do
+        "postgresql+asyncpg://",  # no URL: SQLAlchemy reads one with several hosts differently from PostgreSQL and asyncpg
         pool_size=size,
         max_overflow=0,
         pool_timeout=CONNECT_TIMEOUT.total_seconds(),
@@ -191,17 +215,17 @@ def _refuse_lost(connection: Any, record: Any, _proxy: Any) -> None:
 
 
 Bind = Callable[[Any], AbstractContextManager[object]]
-"""Makes the publisher for a session or a connection, which publishes within the block and refuses to after it."""
+"""Makes the publisher for a session or a connection. It refuses to publish after the block."""
 
 
 @asynccontextmanager
 async def open_units(
     *, url: str | None, pool: Pool | None, sessions: int, connections: int, bind: Bind, inbox: Inbox
 ) -> AsyncIterator["PostgresUnitsOfWork"]:
-    """Within the block there is room for so many handlers with a session, and so many with a connection, at once.
+    """Transactions for up to `sessions` handlers with a session, and `connections` handlers without one, at the same time.
 
-    Nothing is connected yet. A given `pool` serves those without a session and stays open. Raises `MissingExtraError` if
-    sessions are wanted without SQLAlchemy.
+    Opens no connection yet. A given `pool` serves handlers without a session and stays open. Raises `MissingExtraError` if
+    `sessions` is not 0 and SQLAlchemy is missing.
     """
     async with AsyncExitStack() as stack:
         engine, is_ours = None, False
@@ -218,20 +242,30 @@ async def open_units(
             )
             stack.callback(pool.terminate)
             is_ours = True
-        units = PostgresUnitsOfWork(pool=pool, is_ours=is_ours, engine=engine, bind=bind, inbox=inbox)
+        database = None if url is None else postgres_url(url)
+        units = PostgresUnitsOfWork(pool=pool, is_ours=is_ours, engine=engine, bind=bind, inbox=inbox, database=database)
         stack.callback(units.close)
         yield units
 
 
 class PostgresUnitsOfWork:
-    """Implements `outbox.ports.UnitsOfWork`: with a session if one is wanted, otherwise with a connection of the pool.
+    """Implements `outbox.ports.UnitsOfWork`: with a session if the handler takes one, otherwise with a connection of the pool.
 
-    A pool that `is_ours` is one of `HandlerConnection`s.
+    The connections of a pool that `is_ours` are `HandlerConnection`s. Deliveries of `database`, a URL, end in their handler's
+    transaction.
     """
 
     def __init__(
-        self, *, pool: Pool | None, is_ours: bool = False, engine: "AsyncEngine | None", bind: Bind, inbox: Inbox
+        self,
+        *,
+        pool: Pool | None,
+        is_ours: bool = False,
+        engine: "AsyncEngine | None",
+        bind: Bind,
+        inbox: Inbox,
+        database: str | None = None,
     ) -> None:
+        self.database = database
         self.pool = pool
         self.is_ours = is_ours
         self.engine = engine
@@ -239,30 +273,32 @@ class PostgresUnitsOfWork:
         self.inbox = inbox
         self._spare: list[PooledConnection] = []
         self._untouched = 0
+        self._waiting = 0
         self._returning: asyncio.Task[None] | None = None
 
-    async def take(self, *, seen: bool) -> Any:
-        """A connection, for `give_back`; `seen` by the handler. Raises the driver's errors."""
-        while self._spare and not seen:
+    async def take(self) -> Any:
+        """A connection of the pool, for `give_back`. Raises the driver's errors."""
+        while self._spare:
             connection = self._spare.pop()
             self._untouched = min(self._untouched, len(self._spare))
-            with suppress(asyncpg.InterfaceError):  # raised for what was lost, which the pool has taken back by itself
+            with suppress(asyncpg.InterfaceError):  # raised for a lost connection, which the pool has replaced
                 if not connection.is_closed():
                     return connection
         if self.pool is None:
             raise ConfigurationError("there is no pool for handlers that take a connection or a publisher")
-        # Ours has room for every handler at once.
-        return await take_from(self.pool, crowded=not self.is_ours)
+        # Our own pool has a connection for every handler, but for those whose delivery was lost and came again.
+        self._waiting += 1
+        try:
+            return await take_from(self.pool, crowded=not self.is_ours)
+        finally:
+            self._waiting -= 1
 
-    async def give_back(self, connection: PooledConnection, *, seen: bool) -> None:
-        """What a handler has `seen` goes back to the pool, which makes it useless to a task that outlives the handler.
-
-        What it has not is kept for the next one: the pool would make a timer and a task for each of them.
-        """
+    async def give_back(self, connection: PooledConnection) -> None:
+        """Keeps a connection of our own pool for the next handler: the pool would make a timer and a task for each use."""
         with suppress(asyncpg.InterfaceError):  # as in `take`
             if connection.is_in_transaction():
                 await roll_back_quietly(connection)
-            elif self.is_ours and not seen and not connection.is_closed():
+            elif self.is_ours and not self._waiting and not connection.is_closed():
                 self._spare.append(connection)
                 if self._returning is None:
                     self._returning = asyncio.create_task(self._return_unused())
@@ -271,7 +307,7 @@ class PostgresUnitsOfWork:
             await give_back(self.pool, connection)
 
     async def _return_unused(self) -> None:
-        """Gives those to the pool that no handler needs any more, so that it closes them in its own time."""
+        """Gives idle connections back to the pool, which closes them after a while."""
         while self._spare and self.pool is not None:
             self._untouched = len(self._spare)
             await asyncio.sleep(SPARE_FOR)
@@ -281,28 +317,37 @@ class PostgresUnitsOfWork:
         self._returning = None
 
     def close(self) -> None:
-        """Ends what goes on by itself; the pool closes the connections."""
+        """Stops the task that returns idle connections. The pool closes them."""
         if self._returning is not None:
             self._returning.cancel()
 
-    def begin(self, wanted: frozenset[str], marks: Marks | None = None) -> AbstractAsyncContextManager[Unit]:
+    def begin(
+        self, wanted: frozenset[str], marks: Marks | None = None, ending: Ending | None = None
+    ) -> AbstractAsyncContextManager[Unit]:
         """See `outbox.ports.UnitsOfWork.begin`."""
         marking = None if marks is None else self.inbox.marking(marks)
+        if ending is not None and ending.database != self.database:
+            ending = None
         if "session" in wanted:
-            return _InSession(self, wanted, marking)
-        return (_OnConnection if "connection" in wanted else _BehindTheScenes)(self, wanted, marking)
+            return _SessionTransaction(self, wanted, marking, ending)
+        # The connections of a given pool cannot put statements in front of a commit.
+        ending = ending if self.is_ours else None
+        return (_ConnectionTransaction if "connection" in wanted else _BareTransaction)(self, wanted, marking, ending)
 
 
-class _Work:
-    """One transaction as a context manager. A class, not a generator: each one of those would be resumed at every await."""
+class _HandlerTransaction:
+    """One transaction as a context manager. A class, because a generator would be resumed at every await of the handler."""
 
     handle: Any
-    """What its publisher writes through."""
+    """What the handler's publisher writes through."""
 
-    def __init__(self, units: PostgresUnitsOfWork, wanted: frozenset[str], marking: Marking | None) -> None:
+    def __init__(
+        self, units: PostgresUnitsOfWork, wanted: frozenset[str], marking: Marking | None, ending: Ending | None
+    ) -> None:
         self.units = units
         self.wanted = wanted
         self.marking = marking
+        self.ending = ending
         self.marked = frozenset[str]()
         self._bound: AbstractContextManager[object] | None = None
 
@@ -324,14 +369,14 @@ class _Work:
         try:
             try:
                 if self._bound is not None:
-                    # Before the commit: a task that outlives the handler must not write into what follows.
+                    # Before the commit: a task that outlives the handler must not publish in the next transaction.
                     self._bound.__exit__(kind, error, traceback)
                 if error is None:
                     await self.check()
             except BaseException as failure:
                 await self._undo(failure)
                 if ended_by_itself(failure):
-                    raise Reject(_ENDED_BY_ITSELF) from failure
+                    raise Reject(_ENDED_BY_HANDLER) from failure
                 raise
             if error is not None:
                 await self._undo(error)
@@ -343,50 +388,62 @@ class _Work:
             await self.close()
 
     async def _undo(self, error: BaseException) -> None:
-        """Rolls back; the block's own `error` is raised, whatever becomes of that."""
+        """Rolls back. A failure to do so becomes a note of `error`, which the caller raises."""
         try:
             await self.roll_back()
         except Exception as failure:  # noqa: BLE001  the connection is gone, and the transaction with it
-            error.add_note(f"rolling back failed, too: {reason_of(failure)}")
+            error.add_note(f"the rollback failed as well: {reason_of(failure)}")
 
     async def _commit(self) -> None:
         try:
             await self.commit()
         except Exception as error:
             if ended_by_itself(error):
-                raise Reject(_ENDED_BY_ITSELF) from error
+                raise Reject(_ENDED_BY_HANDLER) from error
+            if self.ending is not None:
+                if _LEASE_LOST in str(error):
+                    raise StaleDeliveryError("another worker has the delivery, so the handler was rolled back") from error
+                self.ending.unknown()
             if self.marking is None:
                 raise
             raise CommitFailedError(f"committing a handler's transaction: {reason_of(error)}") from error
+        if self.ending is not None:
+            self.ending.committed()
+
+    def before_commit(self) -> str:
+        """Statements to send in front of COMMIT: they fail if the mark is not in this transaction, or the lease is lost."""
+        check = self.units.inbox.same_transaction if self.marked else ""
+        if self.ending is None:
+            return check
+        return f"{check};\n{self.ending.statement}" if check else self.ending.statement
 
     async def open(self) -> dict[str, object]:
-        """Begins, with the marks; what the handler gets of it. Sets `handle` and `marked`."""
+        """Begins and makes the marks. Returns the handler's resources. Sets `handle` and `marked`."""
         raise NotImplementedError
 
     async def check(self) -> None:
-        """The last step before the commit; what it raises undoes everything."""
+        """Runs just before the commit. If it raises, the transaction is rolled back."""
 
     async def commit(self) -> None:
         """Commits or raises."""
         raise NotImplementedError
 
     async def roll_back(self) -> None:
-        """Undoes everything."""
+        """Rolls back."""
         raise NotImplementedError
 
     async def close(self) -> None:
-        """Gives back what was taken, if anything was."""
+        """Gives back the connection, if there is one."""
         raise NotImplementedError
 
 
-class _BehindTheScenes(_Work):
-    """Where the handler does not get at the connection, its transaction need not be one of asyncpg's."""
+class _BareTransaction(_HandlerTransaction):
+    """For handlers that take no connection. It sends BEGIN and COMMIT itself; asyncpg's `Transaction` objects cost more."""
 
-    seen = False
     connection: Any = None
 
     async def open(self) -> dict[str, object]:
-        self.connection = self.handle = connection = await self.units.take(seen=self.seen)
+        self.connection = self.handle = connection = await self.units.take()
         if self.marking is not None and self.marking.only:
             self.marked = await _marked(connection, self.marking, first="begin;\n")
         else:
@@ -396,25 +453,35 @@ class _BehindTheScenes(_Work):
         return {}
 
     async def commit(self) -> None:
-        """PostgreSQL commits nothing of a transaction in which a statement failed, and says so only in its answer."""
-        if await self.connection.execute("commit") != "COMMIT":
-            raise asyncpg.InFailedSQLTransactionError(_WENT_ON)
+        """Commits. A transaction with a failed statement is rolled back instead, which only the command tag says."""
+        before = "" if self.ending is None else f"{self.ending.statement};\n"
+        try:
+            status = await self.connection.execute(f"{before}commit")
+        except asyncpg.PostgresError:
+            if self.connection.is_in_transaction():
+                await self.roll_back()
+            raise
+        if status != "COMMIT":
+            raise asyncpg.InFailedSQLTransactionError(_FAILED_EARLIER)
 
     async def roll_back(self) -> None:
         await self.connection.execute("rollback")
 
     async def close(self) -> None:
         if self.connection is not None:
-            await self.units.give_back(self.connection, seen=self.seen)
+            await self.units.give_back(self.connection)
 
 
-class _OnConnection(_BehindTheScenes):
-    """With the connection, whose `transaction()` makes savepoints in ours."""
+class _ConnectionTransaction(_BareTransaction):
+    """For handlers that take the connection. Its `transaction()` makes savepoints within ours."""
 
-    seen = True
+    _pooled: Any = None
 
     async def open(self) -> dict[str, object]:
-        self.connection = self.handle = connection = await self.units.take(seen=self.seen)
+        self.connection = self._pooled = connection = await self.units.take()
+        if self.units.is_ours:
+            self.connection = connection = HandlerConnection.lend(connection)
+        self.handle = connection
         self._transaction = connection.transaction()
         if self.units.is_ours and self.marking is not None and self.marking.only:
             if _has_row(await connection.begin_with(self.marking.sql, self._transaction.start)):
@@ -430,7 +497,7 @@ class _OnConnection(_BehindTheScenes):
         return {"connection": connection}
 
     async def check(self) -> None:
-        statement = self.units.inbox.same_transaction if self.marked else ""
+        statement = self.before_commit()
         if self.units.is_ours:
             self.connection.check_before_commit(statement)
             return
@@ -442,22 +509,28 @@ class _OnConnection(_BehindTheScenes):
     async def roll_back(self) -> None:
         await self._transaction.rollback()
 
+    async def close(self) -> None:
+        if self.units.is_ours and self.connection is not self._pooled:
+            HandlerConnection.take_back(self._pooled, self.connection)
+        self.connection = self._pooled
+        await super().close()
 
-class _InSession(_Work):
-    """With a session of SQLAlchemy's, and on demand with the connection below it.
 
-    SQLAlchemy makes a greenlet for every call; so that they are few, one ends everything.
+class _SessionTransaction(_HandlerTransaction):
+    """For handlers that take a SQLAlchemy session, or a session and its connection.
+
+    SQLAlchemy makes a greenlet for each call, so one call flushes, checks and commits.
     """
 
     failure: Exception | None = None
-    """What its commit raised."""
+    """The error that the commit raised, kept for `commit` to raise."""
 
     async def open(self) -> dict[str, object]:
         self.handle = session = _session_maker()(self.units.engine, closed=self.marking is not None)
         if self.marking is not None:
             self.marked = await (_begun_in_session if self.marking.only else _marked_in_session)(session, self.marking)
         elif "connection" in self.wanted:
-            # SQLAlchemy begins with its own first statement; what is run next to it before would commit by itself.
+            # SQLAlchemy sends BEGIN with its own first statement. Earlier statements on the bare connection would autocommit.
             await (await session.connection()).exec_driver_sql("select 1")
         self._begun = session.sync_session.get_transaction()
         if "connection" in self.wanted:
@@ -468,7 +541,7 @@ class _InSession(_Work):
         session = self.handle
         if await session.run_sync(self._finished) or self.marking is None:
             return
-        # After a rollback by the handler, so that what it wrote since is committed with the marks all the same.
+        # The handler rolled back, and the marks with it. Make them again, so that they are committed with what it wrote since.
         try:
             marked = await _marked_in_session(session, self.marking)
         except Exception as error:
@@ -481,14 +554,17 @@ class _InSession(_Work):
             raise RuntimeError("the session was rolled back while it was flushed")
 
     def _finished(self, session: Any) -> bool:
-        """Commits, with the marks; False if they were rolled back."""
-        # What it raises is the handler's failure; what the commit raises leaves open whether it was committed.
+        """Flushes and commits. False, with nothing committed, if the handler had rolled the marks back."""
+        # An error of the flush is the handler's failure. An error of the commit leaves open whether it was committed.
         if self.marked or session.in_transaction():
             session.flush()
-        if self.marked:
-            if session.get_transaction() is not self._begun:
-                return False
-            _adapted(session).driver_connection.check_before_commit(self.units.inbox.same_transaction)
+        if self.marked and session.get_transaction() is not self._begun:
+            return False
+        if not session.in_transaction():
+            # The handler used no session, or committed by itself: no commit of ours follows that could end the delivery.
+            self.ending = None
+        elif before := self.before_commit():
+            _adapted(session).driver_connection.check_before_commit(before)
         session.closed = False
         try:
             session.commit()
@@ -500,7 +576,7 @@ class _InSession(_Work):
     async def commit(self) -> None:
         if self.failure is not None:
             cause = getattr(getattr(self.failure, "orig", None), "__cause__", None)
-            # What our connection raised says it better.
+            # Our connection's own error is clearer than SQLAlchemy's wrapper.
             raise cause if isinstance(cause, asyncpg.InFailedSQLTransactionError) else self.failure
 
     async def roll_back(self) -> None:
@@ -511,9 +587,9 @@ class _InSession(_Work):
             await self.handle.close()
 
 
-_ENDED_BY_ITSELF = (
-    "the handler ended its transaction by itself, and with it the mark in the inbox: what it did before that stays, what it "
-    "did after it was undone. With inbox=True leave commit and rollback to the worker, and use savepoints"
+_ENDED_BY_HANDLER = (
+    "the handler ended its transaction itself, and with it the mark in the inbox: its writes before that stay, its later "
+    "writes were rolled back. With inbox=True leave commit and rollback to the worker, and use savepoints"
 )
 
 
@@ -521,15 +597,15 @@ _ENDED_BY_ITSELF = (
 
 
 async def _marked(connection: Any, marking: Marking, *, first: str = "") -> frozenset[str]:
-    """Makes marks; of which messages."""
+    """Makes the marks. Returns the ids of the messages that were not marked before."""
     if marking.only:
-        # Without parameters, and its rows unread: one round trip.
+        # A statement without parameters, whose rows are not read, takes one round trip.
         return marking.all if _has_row(await connection.execute(first + marking.sql)) else frozenset()
     return marking.of(await connection.fetchval(marking.sql) or ())
 
 
 async def _marked_in_session(session: "AsyncSession", marking: Marking) -> frozenset[str]:
-    """Marks through SQLAlchemy, which begins the transaction with it."""
+    """Makes the marks through SQLAlchemy, as the first statement of its transaction."""
     row = (await (await session.connection()).exec_driver_sql(marking.sql)).first()
     if marking.only:
         return marking.all if row else frozenset()
@@ -537,15 +613,15 @@ async def _marked_in_session(session: "AsyncSession", marking: Marking) -> froze
 
 
 def _has_row(status: str) -> bool:
-    """What a statement's tag (`INSERT 0 1`) says."""
+    """Whether a command tag (`INSERT 0 1`) counts a row."""
     return not status.endswith(" 0")
 
 
 async def _begun_in_session(session: "AsyncSession", marking: Marking) -> frozenset[str]:
-    """Begins the transaction of a session that has none, with a mark as its first statement."""
+    """Begins the transaction of a fresh session and makes its mark, in one round trip."""
     adapted = await session.run_sync(_adapted)
     try:
-        # With its own first statement SQLAlchemy would begin with a round trip of its own, and prepare ours.
+        # Left alone, SQLAlchemy would send BEGIN in a round trip of its own, and prepare the statement in another.
         status = await adapted.driver_connection.begin_with(marking.sql, adapted._start_transaction)  # noqa: SLF001
     except BaseException:
         await (await session.connection()).invalidate()
@@ -554,15 +630,15 @@ async def _begun_in_session(session: "AsyncSession", marking: Marking) -> frozen
 
 
 def _adapted(session: Any) -> Any:
-    """SQLAlchemy's face of the driver's connection that a session is on; it takes one."""
+    """SQLAlchemy's adapter of the driver's connection. The session checks out a connection if it has none."""
     return session.connection().connection.dbapi_connection
 
 
 @cache
 def _session_maker() -> Any:
-    """Makes sessions of SQLAlchemy's, which are `closed` where only the worker may commit.
+    """A factory of sessions. A `closed` session refuses commits by the handler.
 
-    A mark that is committed with a part of the work hides the rest.
+    With an inbox, a commit in the middle would store the mark with only a part of the work, and a retry would skip the rest.
     """
     from sqlalchemy import event
     from sqlalchemy.ext.asyncio import AsyncSession
@@ -585,6 +661,10 @@ def _session_maker() -> Any:
     return made
 
 
+_LEASE_LOST = "outbox.lease_lost"
+"""The setting that `Ending.statement` reads, and that nothing sets, where the delivery is not leased any more."""
+
+
 def _is_stale(error: BaseException) -> bool:
     """Whether a table changed after the handler's statement was prepared. The driver prepares it again next time."""
     cause: BaseException | None = error
@@ -597,7 +677,7 @@ _STALE = (asyncpg.InvalidCachedStatementError, asyncpg.OutdatedSchemaCacheError)
 
 
 def _raise_unavailable(error: BaseException) -> None:
-    """An error before the handler runs is not the message's fault."""
+    """Raises a database error from before the handler ran as one that spends no attempt of the message."""
     of_sqlalchemy = type(error).__module__.startswith("sqlalchemy.")
     if not isinstance(error, DRIVER_ERRORS) and not of_sqlalchemy:
         return

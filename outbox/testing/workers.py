@@ -13,7 +13,7 @@ from outbox.core.failures import FailedAttempt
 from outbox.core.message import Message
 from outbox.core.outcome import DeliveryOutcome
 from outbox.engine.consumer import Consumer
-from outbox.ports import Broker, Delivery, Intake, MeasuresQueues, QueueDepth, Receive, SendResult, Subscription
+from outbox.ports import Broker, Delivery, Ending, Intake, MeasuresQueues, QueueDepth, Receive, SendResult, Subscription
 from outbox.transports.memory import MemoryBroker
 from outbox.worker import Worker
 
@@ -123,6 +123,10 @@ class _CrashingDelivery:
     @property
     def gone(self) -> bool:
         return self._delivery.gone
+
+    @property
+    def ending(self) -> Ending | None:
+        return self._delivery.ending
 
     async def note_failed(self, failed: FailedAttempt) -> None:
         await self._delivery.note_failed(failed)

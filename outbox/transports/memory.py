@@ -355,6 +355,10 @@ class Delivery:
     def gone(self) -> bool:
         return not self.is_ours()
 
+    @property
+    def ending(self) -> None:
+        return None
+
     async def note_failed(self, failed: FailedAttempt) -> None:
         self.entry = self.entry.failed(failed)
 

@@ -18,7 +18,7 @@ from outbox.core.outcome import Cause
 from outbox.engine.lifecycle import Stopping, run_until_stopped
 from outbox.engine.worker import Work, WorkSettings
 from outbox.errors import DatabaseUnavailableError, SignatureError
-from outbox.ports import Marks, Unit
+from outbox.ports import Ending, Marks, Unit
 from outbox.publisher import BoundPublisher
 from outbox.transports.memory import MemoryBroker
 from tests.contract.harness import Recorder
@@ -329,7 +329,9 @@ async def test_a_message_that_expires_while_it_waits_for_the_database_is_not_han
 
     class AwayAtFirst:
         @asynccontextmanager
-        async def begin(self, wanted: frozenset[str], marks: Marks | None = None) -> AsyncIterator[Unit]:
+        async def begin(
+            self, wanted: frozenset[str], marks: Marks | None = None, ending: Ending | None = None
+        ) -> AsyncIterator[Unit]:
             if datetime.now(UTC) <= (late.expires_at or datetime.now(UTC)):
                 raise DatabaseUnavailableError("away")
             yield Unit(resources={}, marked=frozenset(marks.message_ids if marks else ()))

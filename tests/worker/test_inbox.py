@@ -393,7 +393,7 @@ async def test_a_transaction_that_was_ended_by_hand_makes_a_dead_letter_if_the_m
         await handled(broker, message("order.placed"))
     [dead] = broker.dead_letters(QUEUE)
     assert (dead.cause, dead.attempt) == (Cause.REJECTED, 1)
-    assert "ended its transaction by itself" in dead.failure.message
+    assert "ended its transaction itself" in dead.failure.message
 
 
 # --- ids ---------------------------------------------------------------------------------------------------------------

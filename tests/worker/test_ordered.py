@@ -18,7 +18,7 @@ from outbox.engine import ordered as keyed
 from outbox.engine.lifecycle import Stopping, run_until_stopped
 from outbox.engine.worker import Work, WorkSettings
 from outbox.errors import BrokerUnavailableError, MarkHeldError, StaleDeliveryError
-from outbox.ports import Delivery, Intake, Marks, NotSent, Receive, SendResult, Subscription, Unit
+from outbox.ports import Delivery, Ending, Intake, Marks, NotSent, Receive, SendResult, Subscription, Unit
 from outbox.retry import constant
 from outbox.transports.memory import MemoryBroker
 from outbox.transports.rabbitmq import RabbitBroker
@@ -387,7 +387,9 @@ class BusyElsewhere:
         self.left = times
 
     @asynccontextmanager
-    async def begin(self, wanted: frozenset[str], marks: Marks | None = None) -> AsyncIterator[Unit]:
+    async def begin(
+        self, wanted: frozenset[str], marks: Marks | None = None, ending: Ending | None = None
+    ) -> AsyncIterator[Unit]:
         assert marks is not None
         if self.left:
             self.left -= 1

@@ -241,6 +241,17 @@ using unnest($1::bigint[], $2::uuid[]) as settled (id, token)
 where delivery.id = settled.id and delivery.lease_token = settled.token and delivery.id = any($1::bigint[])
 returning delivery.id
 
+-- name: done_in_transaction
+-- Ends a delivery in the transaction of its handler, and fails there if the lease is lost. Literals take the place of parameters, so
+-- that it can stand in one string with the commit.
+with done as (
+    delete from {delivery}
+    where id = {id} and lease_token = '{token}'
+    returning id
+)
+select case when count(*) = 1 then '' else current_setting('outbox.lease_lost') end
+from done
+
 -- name: note_failed
 -- An attempt failed and the next one follows in the same hand, so the lease stays. Repeating this changes nothing. Of the failures
 -- the first and the latest are kept, as `outbox.failures` does it.

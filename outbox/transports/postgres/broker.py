@@ -15,6 +15,7 @@ from outbox.core.codec import encode_tracking_ids
 from outbox.core.events import Dependency, DependencyLost, DependencyRestored
 from outbox.core.message import Message
 from outbox.core.outcome import Failure
+from outbox.core.urls import postgres_url
 from outbox.engine.tasks import ungrouped
 from outbox.errors import (
     BrokerUnavailableError,
@@ -241,6 +242,8 @@ class PostgresBroker:
                     writer=DeadLetterWriter(self._masking, self._storable),
                     scan_start=self._scan_starts.setdefault(subscription.queue, ScanStart()),
                     byte_limits=self._byte_limits,
+                    database=self._url and postgres_url(self._url, argument="url"),
+                    done_in_transaction=self._sql["done_in_transaction"],
                 )
                 running = tasks.create_task(intake.run())
                 try:

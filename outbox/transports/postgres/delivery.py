@@ -35,11 +35,13 @@ class PostgresDelivery:
 
     __slots__ = (
         "_failed_in_hand",
+        "_in_doubt",
         "_intake",
         "_row",
         "_taken",
         "body",
         "deadline",
+        "ended",
         "id",
         "lost",
         "safe_until",
@@ -59,6 +61,9 @@ class PostgresDelivery:
         """Until when no other worker can have claimed it, on the same clock."""
         self.lost = False
         """Whether it is known to be another worker's now."""
+        self.ended = False
+        """Whether its handler's transaction has deleted it."""
+        self._in_doubt = False
         self._taken = False
         self._failed_in_hand = 0
         self._row = row
@@ -125,6 +130,31 @@ class PostgresDelivery:
     @property
     def gone(self) -> bool:
         return self._taken or self.lost or self.safe_until <= asyncio.get_running_loop().time()
+
+    @property
+    def ending(self) -> "PostgresDelivery | None":
+        # The end of an ordered delivery also releases the next one of its key, which is more than one statement.
+        return None if self._intake.ordered or self._intake.database is None else self
+
+    @property
+    def database(self) -> str:
+        return self._intake.database or ""
+
+    @property
+    def statement(self) -> str:
+        return self._intake.done_in_transaction(self)
+
+    def committed(self) -> None:
+        self.ended = True
+        self.lost = False  # a renewal that came between the commit and its answer found nothing
+
+    def unknown(self) -> None:
+        self._in_doubt = True
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether its handler's transaction may have deleted it: the answer to the commit was lost."""
+        return self._in_doubt
 
     async def note_failed(self, failed: FailedAttempt) -> None:
         self._failed_in_hand += 1
@@ -304,7 +334,9 @@ class Settling:
     def submit(self, delivery: PostgresDelivery, outcome: DeliveryOutcome, *, source: str = "worker") -> asyncio.Future[None]:
         """Puts `outcome` in line. The future is done when it is durable, or raises `StaleDeliveryError`."""
         written = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Settlement(delivery, outcome, source, written))
+        # An end that was committed after all must not look like a lease that was lost.
+        in_doubt = delivery.in_doubt and isinstance(outcome, Done)
+        self._waiting.append(_Settlement(delivery, outcome, source, written, cut_off=in_doubt))
         self._idle.clear()
         self._wanted.set()
         return written

@@ -21,6 +21,7 @@ from outbox.ports import Doorbell, Receive, Subscription
 from outbox.postgres.claiming import BatchSizes
 from outbox.postgres.deaths import DeadLetterWriter
 from outbox.postgres.index_positions import ScanStart
+from outbox.postgres.queries import render
 from outbox.transports.postgres.delivery import Fetch, FetchInTurn, PostgresDelivery, Ring, Settling
 from outbox.transports.postgres.leases import lease_token
 
@@ -173,7 +174,12 @@ class PostgresIntake:
         writer: DeadLetterWriter,
         scan_start: ScanStart,
         byte_limits: ByteLimits,
+        database: str | None,
+        done_in_transaction: str,
     ) -> None:
+        self.database = database
+        self.ordered = subscription.ordered
+        self._done_in_transaction = done_in_transaction
         self._fetch_bodies = fetch_bodies
         self._max_body_bytes = byte_limits.body
         self._sizes = BatchSizes(byte_limits.batch)
@@ -185,7 +191,6 @@ class PostgresIntake:
         self._storable = writer.storable
         self._waking = waking
         self._lease = lease
-        self._ordered = subscription.ordered
         self._settling = Settling(
             fetch,
             fetch_in_turn=fetch_in_turn,
@@ -194,7 +199,7 @@ class PostgresIntake:
             takes_released=self._takes_released,
             writer=writer,
             queue=self._queue,
-            ordered=self._ordered,
+            ordered=self.ordered,
         )
         self._clock = asyncio.get_running_loop().time
         self._pace = Pace(self._clock)
@@ -248,7 +253,7 @@ class PostgresIntake:
         """Stops, and gives back everything that is not settled yet. `run` returns when that is written."""
         await self.stop()
         for delivery in self._in_hand:
-            if not delivery.taken:
+            if not delivery.taken and not delivery.ended:
                 self._end(delivery, RETURNED)
         self._in_hand.clear()
         self._left.set()
@@ -264,7 +269,7 @@ class PostgresIntake:
         in_pieces = limit == 1 and self._sizes.alone
         limits = (self._sizes.max_bytes - self._leased_bytes, NOTHING if in_pieces else self._max_body_bytes)
         try:
-            rows = await (self._claim_in_order if self._ordered else self._claim_any)(limit, token, *limits)
+            rows = await (self._claim_in_order if self.ordered else self._claim_any)(limit, token, *limits)
         except TimeoutError:
             # Not an outage, unless giving back what may have been claimed fails, too.
             self._unanswered = token
@@ -382,14 +387,23 @@ class PostgresIntake:
     async def settle(self, delivery: PostgresDelivery, outcome: DeliveryOutcome) -> None:
         """Returns when the outcome is durable. Raises `StaleDeliveryError`."""
         self._in_hand.discard(delivery)
+        written: asyncio.Future[None] | None = None
         try:
             delivery.take()
             self._pace.finished()
-            written = self._settling.submit(delivery, outcome)
+            if delivery.ended:
+                self._forget(delivery)
+            else:
+                written = self._settling.submit(delivery, outcome)
         finally:
             self._hand_out()
             self._changed.set()
-        await written
+        if written is not None:
+            await written
+
+    def done_in_transaction(self, delivery: PostgresDelivery) -> str:
+        """The statement that ends a delivery in its handler's transaction."""
+        return render(self._done_in_transaction, id=str(delivery.id), token=str(delivery.token))
 
     def _end(self, delivery: PostgresDelivery, outcome: DeliveryOutcome, *, source: str = "worker") -> None:
         """Settles without anybody waiting for it."""
@@ -447,7 +461,7 @@ class PostgresIntake:
                 for delivery in batch:
                     if delivery.id in kept:
                         delivery.safe_until = asked + self._lease.total_seconds()
-                    elif not delivery.taken:  # else it may just have been settled
+                    elif not delivery.taken and not delivery.ended:  # else it may just have been settled
                         delivery.lost = True
                         self._forget(delivery)
             await asyncio.sleep(pause.total_seconds())

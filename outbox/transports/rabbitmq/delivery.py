@@ -184,6 +184,11 @@ class RabbitDelivery:
         """See `outbox.ports.Delivery`."""
         return self.settled or self.source.lost
 
+    @property
+    def ending(self) -> None:
+        """See `outbox.ports.Delivery`: no transaction spans PostgreSQL and RabbitMQ."""
+        return None
+
     async def note_failed(self, failed: "FailedAttempt") -> None:
         """See `outbox.ports.Delivery`. Nothing can be written to a message in flight: other workers will know nothing of it."""
         self._require_unsettled()

@@ -1,0 +1,167 @@
+"""A handler's transaction ends its delivery, when both are in the same database."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+from uuid import uuid4
+
+import asyncpg
+import pytest
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from outbox import Consumer, Worker
+from outbox.postgres.pool import Pool
+from outbox.postgres.unit_of_work import HandlerConnection
+from outbox.publisher import BoundPublisher
+from tests.contract.harness import EXCHANGE
+from tests.postgres_transport.support import bind, fill_deliveries
+from tests.support import eventually
+from tests.worker.support import SOON, running
+
+Connection = Any
+COUNT = 5
+TABLES = ("outbox_table", "outbox_inbox", "outbox_delivery")
+
+
+@pytest.fixture
+async def sales(pool: Pool) -> Callable[[], Awaitable[list[int]]]:
+    """For each sale that was committed, how many deliveries its own transaction left of its message."""
+    await pool.execute(
+        """
+        create table sale (id bigint generated always as identity, message_id text, left_over bigint);
+        create function note_left_over() returns trigger language plpgsql as $$
+        begin
+            update sale
+            set left_over = (select count(*) from outbox_delivery as delivery where delivery.message_id = new.message_id)
+            where id = new.id;
+            return null;
+        end $$;
+        create constraint trigger at_commit after insert on sale deferrable initially deferred
+            for each row execute function note_left_over();
+        """
+    )
+
+    async def left_over() -> list[int]:
+        return [row["left_over"] for row in await pool.fetch("select left_over from sale order by id")]
+
+    return left_over
+
+
+INSERT = "insert into sale (message_id) values ('%s')"
+
+
+def handlers(then: Callable[[], Awaitable[object]]) -> dict[str, Any]:
+    """Handlers that sell something, each through what it takes, and then do something else."""
+
+    async def in_session(body: bytes, tracking_ids: list[str], session: AsyncSession) -> None:
+        await session.execute(text(INSERT % tracking_ids[-1]))
+        await then()
+
+    async def in_connection(body: bytes, tracking_ids: list[str], connection: Connection) -> None:
+        await connection.execute(INSERT % tracking_ids[-1])
+        await then()
+
+    async def published(body: bytes, tracking_ids: list[str], publisher: BoundPublisher[Connection]) -> None:
+        await publisher.publish("order.paid", tracking_ids[-1])
+        await then()
+
+    return {"session": in_session, "connection": in_connection, "publisher": published}
+
+
+async def nothing() -> None:
+    pass
+
+
+def worker(url: str, callback: Any, **options: Any) -> Worker:
+    consumer = Consumer("order.*", callback, queue="mail", **options)
+    return Worker(broker=url, db_engine_url=url, consumers=[consumer], exchange_name=EXCHANGE, enable_metrics=False)
+
+
+async def is_empty(pool: Pool) -> bool:
+    return not await pool.fetchval("select exists(select from outbox_delivery)")
+
+
+@pytest.mark.parametrize("inbox", [True, False])
+@pytest.mark.parametrize("takes", ["session", "connection"])
+async def test_the_end_of_a_delivery_is_committed_with_what_its_handler_wrote(
+    database: str, pool: Pool, sales: Callable[[], Awaitable[list[int]]], takes: str, inbox: bool
+) -> None:
+    await bind(pool, "mail", "order.*")
+    await fill_deliveries(pool, "mail", COUNT)
+    async with running(worker(database, handlers(nothing)[takes], inbox=inbox)):
+        await eventually(lambda: is_empty(pool), timeout=SOON)
+    assert await sales() == [0] * COUNT
+
+
+@pytest.mark.parametrize("inbox", [True, False])
+@pytest.mark.parametrize("takes", ["session", "connection", "publisher"])
+async def test_a_handler_that_lost_its_delivery_meanwhile_changes_nothing(
+    database: str, pool: Pool, sales: Callable[[], Awaitable[list[int]]], takes: str, inbox: bool
+) -> None:
+    """Its worker was frozen for longer than a lease, and another one has the message: what it wrote must not count."""
+    await bind(pool, "mail", "order.*")
+    await fill_deliveries(pool, "mail", 1)
+    lost: list[object] = []
+
+    async def lose_lease() -> None:
+        sql = "update outbox_delivery set lease_token = $1, leased_until = now() + interval '1 hour'"
+        lost.append(await pool.execute(sql, uuid4()))
+
+    running_worker = worker(database, handlers(lose_lease)[takes], inbox=inbox)
+    async with running(running_worker):
+        await eventually(lambda: bool(lost), timeout=SOON)
+    assert lost == ["UPDATE 1"]
+    assert await sales() == []
+    counts = [await pool.fetchval(f"select count(*) from {table}") for table in TABLES]
+    assert counts == [0, 0, 1]
+
+
+@pytest.mark.parametrize("inbox", [True, False])
+async def test_a_commit_whose_answer_is_lost_has_ended_its_delivery(
+    database: str, pool: Pool, sales: Callable[[], Awaitable[list[int]]], monkeypatch: pytest.MonkeyPatch, inbox: bool
+) -> None:
+    """No other worker gets the message, and this one knows it from the mark, or finds nothing left to retry."""
+    await bind(pool, "mail", "order.*")
+    await fill_deliveries(pool, "mail", 1)
+    execute, calls = HandlerConnection.execute, []
+
+    async def lose_answer(self: HandlerConnection, query: str, *arguments: Any, **options: Any) -> str:
+        status = await execute(self, query, *arguments, **options)
+        if query == "COMMIT;":
+            calls.append(status)
+            raise asyncpg.ConnectionDoesNotExistError("connection was closed in the middle of operation")
+        return status
+
+    monkeypatch.setattr(HandlerConnection, "execute", lose_answer)
+    async with running(worker(database, handlers(nothing)["connection"], inbox=inbox, retry_delays=("10ms",))):
+        await eventually(lambda: bool(calls), timeout=SOON)
+        await eventually(lambda: is_empty(pool), timeout=SOON)
+    assert (await sales(), calls) == ([0], ["COMMIT"])
+    assert await pool.fetchval("select count(*) from outbox_dead_letter") == 0
+
+
+async def test_a_handler_that_commits_by_itself_settles_its_delivery_afterwards(
+    database: str, pool: Pool, sales: Callable[[], Awaitable[list[int]]]
+) -> None:
+    await bind(pool, "mail", "order.*")
+    await fill_deliveries(pool, "mail", 1)
+
+    async def handle(body: bytes, tracking_ids: list[str], session: AsyncSession) -> None:
+        await session.execute(text(INSERT % tracking_ids[-1]))
+        await session.commit()
+
+    async with running(worker(database, handle)):
+        await eventually(lambda: is_empty(pool), timeout=SOON)
+    assert await sales() == [1]
+
+
+async def test_a_renewal_between_commit_and_settlement_does_not_lose_a_delivery(
+    database: str, pool: Pool, sales: Callable[[], Awaitable[list[int]]]
+) -> None:
+    """Many short handlers: each is ended in its transaction, and none is handled twice or reported as lost."""
+    await bind(pool, "mail", "order.*")
+    await fill_deliveries(pool, "mail", 200)
+    async with running(worker(database, handlers(lambda: asyncio.sleep(0))["connection"])):
+        await eventually(lambda: is_empty(pool), timeout=SOON)
+    assert await sales() == [0] * 200
