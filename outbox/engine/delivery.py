@@ -1,4 +1,4 @@
-"""What happens to one delivery: it is read, run, judged, settled and reported."""
+"""Handles one delivery: reads it, runs its handler, settles the outcome and reports it."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -30,27 +30,27 @@ from outbox.errors import BrokerUnavailableError, HandlerTimeoutError, StaleDeli
 from outbox.ports import Delivery, Gate, Receive
 from outbox.retry import RetryPolicy
 
-CRASHED = Dead(Cause.CRASHED, Failure("crashed", "workers died while they handled it, the last one while nothing else ran"))
+CRASHED = Dead(Cause.CRASHED, Failure("crashed", "workers crashed while handling it, the last one while nothing else ran"))
 UNEXPECTED_PAUSE = timedelta(seconds=5)
-"""Between a settlement that failed as none should and giving the message back, so that it does not spin."""
+"""Pause between a settlement that failed unexpectedly and returning the message, to prevent a busy loop."""
 MOST_RETURNS = 12
-"""Attempts to give back what could not be settled; then its subscription is left, which gives it back, and taken again."""
+"""Attempts to return a message that could not be settled. After that the worker resubscribes, which returns it."""
 
 
 class Settled(Enum):
-    """What became of a settlement."""
+    """Result of a settlement."""
 
     RECORDED = auto()
     LOST = auto()
-    """The delivery was no longer ours."""
+    """The delivery no longer belonged to this worker."""
     UNRECORDED = auto()
-    """Not recorded when it was time to leave."""
+    """The broker was unavailable until the subscription ended."""
     BROKEN = auto()
-    """It failed as none should."""
+    """It failed with an unexpected error."""
 
 
 class DeliveryHandler:
-    """Takes the deliveries of one consumer from arrival to settlement. Raises for nothing that a handler or a message did."""
+    """Handles each delivery of one consumer, from arrival to settlement. Never raises for a handler's or a message's fault."""
 
     def __init__(
         self, consumer: Consumer, policy: RetryPolicy, context: WorkerContext, threads: Threads, gate: Gate = OPEN
@@ -76,11 +76,11 @@ class DeliveryHandler:
             )
 
     def receiving(self, task_set: TaskSet, leaving: Stopping) -> Receive:
-        """What is called with each delivery of one subscription; `leaving` is requested when it is to be left."""
+        """Returns the callback for the deliveries of one subscription. `leaving` is requested when the subscription ends."""
         return lambda delivery: task_set.spawn(self.handle(delivery, leaving))
 
     async def handle(self, delivery: Delivery, leaving: Stopping) -> None:
-        """Handles one delivery; afterwards it is settled, or no longer ours. Cancelled, it leaves it unsettled."""
+        """Handles one delivery until it is settled, or no longer belongs to this worker. Cancelled, it leaves it unsettled."""
         run = self._received(delivery)
         if run.verdict is not None:
             await self._settle(run, leaving, run.verdict)
@@ -105,8 +105,8 @@ class DeliveryHandler:
     def _received(self, delivery: Delivery) -> Run:
         try:
             run = Run(delivery, delivery.message, delivery.attempt)
-        except Exception as error:  # noqa: BLE001  whatever it is, it lies in what some program wrote
-            # Its headers cannot be read: observers see what can be.
+        except Exception as error:  # noqa: BLE001  the headers may hold anything that any program wrote
+            # Observers get the parts that can be read.
             incoming: Any = delivery.incoming
             message = Message(
                 id=str(getattr(incoming, "message_id", None) or ""),
@@ -158,18 +158,20 @@ class DeliveryHandler:
             except BrokerUnavailableError as error:
                 self._settle_failed(run, error)
                 await self._settle(run, leaving, RETURNED)
-            except Exception as error:  # noqa: BLE001  as with a settlement: it goes back, and the worker stays
+            except Exception as error:  # noqa: BLE001  as in `_record`: the message is returned, and the worker goes on
                 self._settle_failed(run, error)
                 await leaving.wait(UNEXPECTED_PAUSE)
                 await self._settle(run, leaving, RETURNED)
             if is_isolated:
                 await self._settle(run, leaving, await self._attempt_alone(run))
             else:
+                # A marked copy takes its place. It must start before other handlers do: one that killed the worker would
+                # make the copy a dead letter.
                 await self._quarantine.followed()
 
     @asynccontextmanager
     async def _alone(self, run: Run) -> AsyncIterator[timedelta | None]:
-        """Enters the block when nothing else runs, and nothing begins before it is left; otherwise with a pause."""
+        """Runs the block while no other handler runs. Yields a pause instead if the other handlers do not end in time."""
         if self._quarantine.running:
             self._isolation(run, IsolationStep.WAITING, self._quarantine.wait)
         async with self._quarantine.alone() as pause:
@@ -201,7 +203,7 @@ class DeliveryHandler:
     # --- settle --------------------------------------------------------------------------------------------------------
 
     async def _settle(self, run: Run, leaving: Stopping, outcome: DeliveryOutcome) -> Settled:
-        """Tries until it is recorded, or no longer ours. Not when leaving: what is unsettled then goes back by itself."""
+        """Retries until the outcome is recorded or the delivery is lost. Stops on `leaving`: the broker then redelivers it."""
         settled = await self._record(run, leaving, outcome)
         is_broken = settled is Settled.BROKEN and self._goes_back_alone(run)
         tries = 0
@@ -219,7 +221,7 @@ class DeliveryHandler:
             try:
                 await run.delivery.settle(outcome)
             except BrokerUnavailableError as error:
-                if pauses is None:  # reported once
+                if pauses is None:  # report the outage once
                     pauses = Pauses()
                     self._settle_failed(run, error)
                 if await leaving.wait(pauses.next()):
@@ -235,7 +237,7 @@ class DeliveryHandler:
                 return Settled.RECORDED
 
     def _goes_back_alone(self, run: Run) -> bool:  # noqa: ARG002  ordered consumers ask for its key
-        """Whether a message whose settlement broke is given back by itself."""
+        """Whether a message whose settlement broke may be returned without the others of its subscription."""
         return True
 
     def _processed(self, run: Run, outcome: DeliveryOutcome) -> None:
@@ -248,7 +250,7 @@ class DeliveryHandler:
                 status = ProcessingStatus.UNDECODABLE
             case Retry() | Dead():
                 status = ProcessingStatus.FAILED
-            case Returned() | Postponed():  # it was not processed
+            case Returned() | Postponed():  # not processed
                 return
             case _:
                 assert_never(outcome)

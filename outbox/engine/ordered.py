@@ -1,4 +1,4 @@
-"""Order within each key: deliveries of one ordering key are handled one after another, retries included, keys in parallel."""
+"""Ordered consumers: handles the deliveries of one ordering key one after another, including retries, and keys in parallel."""
 
 import asyncio
 from collections import OrderedDict, deque
@@ -22,9 +22,9 @@ from outbox.ports import Delivery, Gate, Receive
 from outbox.retry import RetryPolicy
 
 MOST_REMEMBERED = 10_000
-"""Messages whose failed attempts are remembered, in case their deliveries are lost and come again."""
+"""Messages whose failed attempts are remembered, in case their deliveries are lost and redelivered."""
 RETURNED_PAUSE = timedelta(seconds=1)
-"""Before a message that could not be handled, and has spent nothing, is tried again in its place."""
+"""Pause before another attempt with a message whose handler could not be called, and which has used no attempt."""
 
 
 @dataclass(slots=True)
@@ -35,21 +35,21 @@ class KeyQueue:
     nudge: asyncio.Event = field(default_factory=asyncio.Event)
 
     def add(self, delivery: Delivery) -> None:
-        """One more, behind the others. If they are gone, it waits for them no longer."""
+        """Appends a delivery. If the first one is lost, ends its pause."""
         self.deliveries.append(delivery)
         if self.deliveries[0].gone:
             self.nudge.set()
 
     async def pause(self, seconds: float, leaving: Stopping) -> None:
-        """Returns after that time, when the first delivery is known to be gone, or when it is time to leave."""
+        """Waits for that long, until the first delivery is known to be lost, or until `leaving` is requested."""
         await until_set(self.nudge, leaving, seconds=seconds)
         self.nudge.clear()
 
 
 class KeyQueues:
-    """One queue for each key of one subscription. A delivery without a key goes by itself.
+    """The queues of one subscription, one for each key. A delivery without a key is handled by itself.
 
-    When it is time to leave, what waits is left unsettled: leaving the subscription gives it back, all together and in order.
+    Once `leaving` is requested, waiting deliveries stay unsettled: the end of the subscription returns them all, in order.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class KeyQueues:
         """See `outbox.ports.Receive`."""
         try:
             key = delivery.message.ordering_key
-        except Exception:  # noqa: BLE001  whatever it is, it lies in what some program wrote; handling it will say so
+        except Exception:  # noqa: BLE001  the headers may hold anything; `handle` reports what is wrong with them
             key = None
         if key is None:
             self._spawn(self._handler.handle(delivery, self._leaving))
@@ -78,7 +78,7 @@ class KeyQueues:
         try:
             while key_queue.deliveries and not self._leaving.requested:
                 delivery = key_queue.deliveries[0]
-                # One that is gone comes again, and what came after it is gone, too: it must not be handled before.
+                # A lost delivery is redelivered, and so are those behind it, which must not be handled before it.
                 if not delivery.gone:
                     await self._handler.handle_in_turn(delivery, key_queue, self._leaving)
                 key_queue.deliveries.popleft()
@@ -87,12 +87,12 @@ class KeyQueues:
 
 
 class OrderedDeliveryHandler(DeliveryHandler):
-    """The handler of an ordered consumer.
+    """Handles the deliveries of an ordered consumer.
 
-    An attempt that failed is followed by the next one with the message in flight, so that nothing overtakes it. How often it
-    failed is remembered while this worker lives, also if the delivery is lost and comes again. Poison messages run alone, but
-    keep their place: no copy is queued for them. Instead, the first poison message of a worker is dead if its crashes are more
-    than twice those that are allowed.
+    A message stays in flight between its attempts, so that no later one overtakes it. Its failed attempts are remembered while
+    this worker runs, even if the delivery is lost and redelivered. Poison messages run alone but keep their position: no copy
+    is queued. Instead, the first poison message that a worker gets becomes a dead letter if it has more than twice the allowed
+    crashes.
     """
 
     def __init__(
@@ -106,10 +106,10 @@ class OrderedDeliveryHandler(DeliveryHandler):
         return KeyQueues(self, task_set.spawn, leaving).receive
 
     async def handle_in_turn(self, delivery: Delivery, key_queue: KeyQueue, leaving: Stopping) -> None:
-        """Runs attempt after attempt; afterwards the delivery is settled, or lost, or the worker stops."""
+        """Runs attempts until the delivery is settled or lost, or the worker stops."""
         run = self._received(delivery)
         if run.verdict is None and (remembered := self._memory.of(run.message)) is not None:
-            # What failed before the delivery was lost has failed: for that it is tried neither sooner nor more often.
+            # Losing the delivery must neither reset the count of attempts nor shorten the pause before the next one.
             for failed in remembered.failed:
                 if failed.attempt == run.attempt and not await self._note(run, failed):
                     break
@@ -158,10 +158,10 @@ class OrderedDeliveryHandler(DeliveryHandler):
                 return RETURNED
             return await self._attempt_alone(run) if pause is None else Postponed(pause)
 
-    # --- attempts that failed ------------------------------------------------------------------------------------------
+    # --- failed attempts -----------------------------------------------------------------------------------------------
 
     async def _note(self, run: Run, failed: FailedAttempt) -> bool:
-        """Counts an attempt that failed; False if the delivery was lost meanwhile."""
+        """Counts a failed attempt. Returns False if the delivery was lost meanwhile."""
         run.attempt += 1
         try:
             await run.delivery.note_failed(failed)
@@ -170,7 +170,7 @@ class OrderedDeliveryHandler(DeliveryHandler):
             return False
         return True
 
-    # --- the end -------------------------------------------------------------------------------------------------------
+    # --- settle --------------------------------------------------------------------------------------------------------
 
     async def _settle_in_turn(self, run: Run, outcome: Done | Dead, key_queue: KeyQueue, leaving: Stopping) -> None:
         settled = await self._settle(run, leaving, outcome)
@@ -178,7 +178,7 @@ class OrderedDeliveryHandler(DeliveryHandler):
             case Settled.RECORDED:
                 self._memory.forget(run.message)
             case Settled.LOST:
-                # If it comes again behind others that are still in flight, all of them are given back, and taken again.
+                # It would be redelivered behind those that are still in flight. Resubscribing returns them all, in order.
                 others = [delivery for delivery in key_queue.deliveries if delivery is not run.delivery and not delivery.gone]
                 if others and others[0].message.id != run.message.id:
                     leaving.request()
@@ -191,26 +191,26 @@ class OrderedDeliveryHandler(DeliveryHandler):
                 assert_never(settled)
 
     def _goes_back_alone(self, run: Run) -> bool:
-        # With a key it stays in flight: given back by itself, it would come again behind its successors.
+        # Returned by itself, it would come back behind later messages of its key.
         return run.message.ordering_key is None
 
 
 @dataclass(slots=True)
 class _Remembered:
-    """What failed of a message that is not settled, and when its next attempt is due."""
+    """The failed attempts of an unsettled message, and when its next attempt is due."""
 
     failed: list[FailedAttempt]
     due: float
 
 
 class _Memory:
-    """The failed attempts of messages in flight. A message that is requeued begins again."""
+    """Remembers the failed attempts of messages in flight. A requeued message starts without any."""
 
     def __init__(self) -> None:
         self._remembered: OrderedDict[tuple[str, int], _Remembered] = OrderedDict()
 
     def add(self, message: Message, failed: FailedAttempt, *, due: float) -> None:
-        """Another attempt failed."""
+        """Adds a failed attempt."""
         key = message.id, message.requeue_count
         remembered = self._remembered.setdefault(key, _Remembered([], due))
         remembered.failed.append(failed)
@@ -220,9 +220,9 @@ class _Memory:
             self._remembered.popitem(last=False)
 
     def of(self, message: Message) -> _Remembered | None:
-        """What failed of it, if it is remembered."""
+        """Returns the failed attempts of a message, None if there are none."""
         return self._remembered.get((message.id, message.requeue_count))
 
     def forget(self, message: Message) -> None:
-        """It is settled."""
+        """Forgets a message that is settled."""
         self._remembered.pop((message.id, message.requeue_count), None)

@@ -1,4 +1,4 @@
-"""The relay: lanes that take rounds from the outbox and finish them, and sleep when there is nothing to take."""
+"""The relay: lanes that claim rounds of messages from the outbox and send them, and sleep while none is due."""
 
 import asyncio
 import math
@@ -33,16 +33,17 @@ CLEAN_UP_BATCH = 1_000
 CLEAN_UP_EVERY = timedelta(seconds=10)
 PROBES_EVERY = timedelta(seconds=15)
 RESTORATIONS_PER_LOOK = 4
-"""One look for stalled routes, of which this relay knows its own, for so many times that probes are restored."""
+"""Stalled routes are looked up once for this many times that probes are restored: each relay knows those it found itself."""
 MEASURE_EVERY = timedelta(seconds=15)
 FIRST_LOOK = timedelta(milliseconds=5)
-"""How soon a relay looks again at a due row that it could not have; it doubles up to `poll_interval`."""
+"""First pause before looking again for a due row that could not be claimed. It doubles up to `poll_interval`."""
+# Waking a moment too early would find nothing due, and cost another query.
 _EARLY = timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelaySettings:
-    """`batch_size` None adapts to the backlog; `retention` None means that there are no sent rows to clean up, ever."""
+    """Settings of a relay. `batch_size` None adapts to the backlog. `retention` None: never clean up sent rows."""
 
     exchange_name: str
     table: str
@@ -54,7 +55,7 @@ class RelaySettings:
 
 
 class Relay:
-    """Moves what is committed to the outbox to where its consumers find it, until it is time to stop."""
+    """Moves committed messages from the outbox to the broker, until it is asked to stop."""
 
     def __init__(
         self,
@@ -82,8 +83,8 @@ class Relay:
     async def run(self, stopping: Stopping) -> None:
         """Relays until `stopping` is requested; then finishes the rounds in flight and returns.
 
-        While its gate is closed it takes no rounds; housekeeping goes on. Outages are waited out. Raises `TopologyError`, and
-        any other error that does not pass by itself.
+        While its gate is closed it claims nothing; housekeeping continues. Waits during outages. Raises `TopologyError`, and
+        other errors that need a fix.
         """
         self._stopping = stopping
         duties = [self._every(PROBES_EVERY, self._restore_probes), self._every(MEASURE_EVERY, self._measure)]
@@ -107,10 +108,11 @@ class Relay:
         self._doorbell.ring()
 
     async def _follow_gate(self) -> None:
-        """Reports pauses. One has begun when no lane is taking any more; a lane that naps is woken, so that it lets go."""
+        """Reports when a pause begins and ends. A pause has begun when no lane is claiming any more."""
         exchange_name = self._settings.exchange_name
         while not self._stopping.requested:
             await until_closing(self._gate, self._stopping)
+            # Wakes a sleeping lane, which holds the lock; whoever gets it after that lane sees the closed gate.
             self._doorbell.ring()
             async with self._turn:
                 pass
@@ -122,10 +124,11 @@ class Relay:
     # --- lanes ---------------------------------------------------------------------------------------------------------
 
     async def _lane(self) -> None:
-        """Takes a round, finishes it, and takes the next. Taking, and sleeping, is for one lane at a time."""
+        """Claims a round, finishes it, and claims the next."""
         while not self._stopping.requested:
             await until_opened(self._gate, self._stopping)
             try:
+                # One lane at a time claims or sleeps: more would compete for the same rows and double the polling.
                 async with self._turn:
                     taken = await self._next_round()
                 if taken is not None:
@@ -136,7 +139,7 @@ class Relay:
                 await self._wait_for(Dependency.DATABASE, error)
 
     async def _probe_stalled(self) -> None:
-        """Finds out whether stalled routes take messages again: next to the lanes, for waiting in vain would hold these up."""
+        """Probes stalled routes. A task apart from the lanes, because probes of a stalled route wait for their timeout."""
         while True:
             await until_opened(self._gate, self._stopping)
             try:
@@ -149,7 +152,7 @@ class Relay:
                 await self._wait_for(Dependency.DATABASE, error)
 
     async def _next_round(self) -> "_Taken | None":
-        """The next round, after a nap if there is none at once; None when it is time to stop or to pause."""
+        """Returns the next round, after sleeping if nothing is due. None when the relay stops or pauses."""
         if self._stopping.requested or self._gate.closed:
             return None
         taken = await self._start()
@@ -157,17 +160,18 @@ class Relay:
             return taken
         try:
             async with self._doorbell.asleep() as nap:
-                # Stays asleep while it finds nothing: a commit wakes all relays, and only one of them gets the row.
+                # Keep listening between looks: a commit wakes all relays, and only one of them gets the row.
                 while (taken := await self._start()) is None and not self._stopping.requested and not self._gate.closed:
                     due = await self._store.next_due()
                     if due is None:
                         await nap.wait(self._settings.longest_nap)
                     elif due <= timedelta(0):
-                        # It became due just now, or another relay holds it: look again soon, then less soon.
+                        # It became due just now, or another relay has claimed it: look again soon, then less often.
                         await nap.wait(self._looks.next())
                     else:
                         await nap.wait(min(due + _EARLY, self._settings.longest_nap))
-        except BaseException:  # rising takes a moment too, in which a cancellation may come
+        except BaseException:
+            # Leaving `asleep` awaits, too: a cancellation there must not lose a claimed round.
             if taken is not None:
                 await taken.round.abandon()
             raise
@@ -176,7 +180,8 @@ class Relay:
     async def _start(self) -> "_Taken | None":
         began = perf_counter()
         round_ = await self._rounds.start(self._batch.size)
-        for dependency in set(Dependency) - self._failing:  # what opens, and then takes nothing, would seem to come and go
+        # A server that accepts connections while its rounds still fail must not be reported as restored.
+        for dependency in set(Dependency) - self._failing:
             self._outages[dependency].answers()
         if round_ is None:
             self._batch.note(taken=0)
@@ -206,7 +211,8 @@ class Relay:
             self._notify_resumed(way)
             await self._release(partial(self._store.release_stalled, way))
         if report.failed or report.ordered:
-            self._doorbell.ring()  # what is due again, or only now, is so at times that a napping lane does not know
+            # Settling made rows due at times that a sleeping lane has not read.
+            self._doorbell.ring()
         if report.unavailable is not None:
             self._failing.add(Dependency.BROKER)
             raise BrokerUnavailableError(str(report.unavailable))
@@ -224,14 +230,14 @@ class Relay:
         self._observer.notify(RouteResumed(exchange_name=exchange_name, routing_key=way.routing_key, queue=way.queue))
 
     async def _wait_for(self, dependency: Dependency, error: OutboxError) -> None:
-        """Rows that came back unsent are due while another lane may be napping for longer, so that one is woken then."""
         await self._stopping.wait(self._outages[dependency].lost(error))
+        # Unsent rows are due again, and another lane may be sleeping for longer than this pause.
         self._doorbell.ring()
 
     # --- housekeeping --------------------------------------------------------------------------------------------------
 
     async def _every(self, interval: timedelta, duty: Callable[[], Awaitable[None]]) -> None:
-        """Does `duty` now and every `interval`; while the database is away it is put off."""
+        """Calls `duty` now and every `interval`. Skips it while the database is unavailable."""
         while True:
             try:
                 await duty()
@@ -252,7 +258,8 @@ class Relay:
         if await self._store.ensure_probes() + await self._store.repair_lanes():
             self._doorbell.ring()
         if self._restorations % RESTORATIONS_PER_LOOK == 0:
-            routes = await self._rounds.look_for_stalled()  # those that another relay left, or whose messages are gone
+            # Finds routes that another relay left stalled, and those that no message waits for any more.
+            routes = await self._rounds.look_for_stalled()
             for found in routes.found:
                 self._observer.notify(found)
             for way in routes.gone:
@@ -268,14 +275,14 @@ class Relay:
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """A round that was taken, and when taking it began."""
+    """A claimed round, and when claiming it began."""
 
     round: Round
     began: float
 
 
 class _BatchSize:
-    """A fixed size; or one that doubles from `SMALLEST_BATCH` to `LARGEST_BATCH` while claims come back full."""
+    """The batch size: fixed, or doubling from `SMALLEST_BATCH` to `LARGEST_BATCH` while claims are full."""
 
     def __init__(self, fixed: int | None) -> None:
         self._fixed = fixed

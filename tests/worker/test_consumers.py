@@ -122,11 +122,11 @@ class Methods:
         (only_variable, "only_variable takes no body"),
         (generating, "is a generator"),
         (sync_generating, "is a generator"),
-        (sync_with_session, "takes session, which only an async callback can use: write async def"),
+        (sync_with_session, "takes session, which only async callbacks can use: write async def"),
         (Methods.of_a_class, r"\(self, order\)"),
         (Order, "a function or a callable object"),
         ("order", "a function or a callable object"),
-        (postponed.hidden, "names Hidden, which is not there at run time"),
+        (postponed.hidden, "names Hidden, which is not defined at run time"),
     ],
 )
 def test_a_callback_that_cannot_be_called_with_a_message_fails_when_the_consumer_is_built(callback: Any, says: str) -> None:
@@ -323,7 +323,7 @@ def test_arguments_may_come_by_position_as_the_predecessor_took_them() -> None:
 def test_a_class_that_pydantic_knows_nothing_about_is_refused_when_the_consumer_is_built() -> None:
     async def handle(body: Stranger) -> None: ...
 
-    with pytest.raises(SignatureError, match=r"Stranger.*which no body can be decoded to"):
+    with pytest.raises(SignatureError, match=r"Stranger.*which a body cannot be decoded to"):
         Consumer("#", handle)
 
 

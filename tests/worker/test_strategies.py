@@ -201,17 +201,17 @@ async def handle_list(bodies: list[bytes]) -> None: ...
         ({"retry": delays("1s"), "retry_delays": ("1s",)}, "retry or retry_delays, not both"),
         ({"retry": ("1s", "10s")}, "retry is one of outbox.retry's"),
         ({"retry": lambda attempt: 1}, "called with attempt and error"),
-        ({"dead_on": ("ValueError",)}, "dead_on takes types of exceptions"),
-        ({"dead_on": Reject}, "dead_on cannot take Reject"),
-        ({"dead_on": (RetryAfter,)}, "dead_on cannot take RetryAfter"),
-        ({"dead_on": KeyboardInterrupt}, "ends more than an attempt"),
-        ({"pause_on": (Reject,)}, "pause_on cannot take Reject"),
-        ({"pause_on": (int,)}, "pause_on takes types of exceptions"),
+        ({"dead_on": ("ValueError",)}, "dead_on must be exception types"),
+        ({"dead_on": Reject}, "dead_on must not contain Reject"),
+        ({"dead_on": (RetryAfter,)}, "dead_on must not contain RetryAfter"),
+        ({"dead_on": KeyboardInterrupt}, "which ends the process"),
+        ({"pause_on": (Reject,)}, "pause_on must not contain Reject"),
+        ({"pause_on": (int,)}, "pause_on must be exception types"),
         ({"pause_on": OSError, "pause_after": 0}, "pause_after must be a whole number from 1"),
         ({"pause_on": OSError, "pause_for": 0}, "pause_for must be longer than zero"),
         ({"pause_on": OSError, "pause_for": "1h"}, "pause_for: '1h' is not a duration"),
-        ({"pause_for": "5s"}, "say nothing without pause_on"),
-        ({"pause_after": 2}, "say nothing without pause_on"),
+        ({"pause_for": "5s"}, "need pause_on"),
+        ({"pause_after": 2}, "need pause_on"),
         ({"timeout": 0}, "timeout must be longer than zero"),
         ({"timeout": "5"}, "timeout: '5' is not a duration"),
         ({"timeout": True}, "timeout: a delay is a duration"),
@@ -223,12 +223,12 @@ def test_options_that_make_no_sense_are_refused_when_the_consumer_is_built(optio
 
 
 def test_a_time_limit_for_a_thread_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="Write async def, or leave timeout out"):
+    with pytest.raises(ConfigurationError, match="Write async def, or remove timeout"):
         Consumer("#", handle_in_thread, "mail", timeout=5)
 
 
 def test_an_ordered_consumer_takes_no_batches() -> None:
-    with pytest.raises(ConfigurationError, match="leave out batch, or ordered"):
+    with pytest.raises(ConfigurationError, match="Remove batch or ordered"):
         Consumer("#", handle_list, "mail", ordered=True, batch=True)
 
 
