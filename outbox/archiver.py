@@ -7,8 +7,8 @@ from outbox.core import arguments
 from outbox.core.arguments import at_least_one, exactly_one, interval
 from outbox.core.byte_limits import MAX_BATCH_BYTES
 from outbox.core.urls import postgres_url
-from outbox.engine.archive import Archiving, ArchivingSettings
-from outbox.engine.lifecycle import GRACE_PERIOD, Stopping, run_until_stopped, until_it_answers
+from outbox.engine.archive import ArchiveRunner, ArchiveSettings
+from outbox.engine.lifecycle import GRACE_PERIOD, Stopping, run_until_stopped, wait_until_available
 from outbox.engine.tasks import ungrouped
 from outbox.errors import ConfigurationError
 from outbox.masking import Masking
@@ -75,7 +75,7 @@ class Archiver:
         for queue in names:
             if not isinstance(queue, str) or not queue:
                 raise ConfigurationError(f"queues are named by text that is not empty, not {queue!r}")
-        self._settings = ArchivingSettings(
+        self._settings = ArchiveSettings(
             queues=names,
             discover_every=interval("discover_every", discover_every),
             max_batch_bytes=at_least_one("max_batch_bytes", max_batch_bytes),
@@ -116,12 +116,12 @@ class Archiver:
         observer = build_observer(enable_metrics=self._enable_metrics)
         async with given_or_open(self._pool, self._url, size=POOL_SIZE, application_name="outbox archiver") as pool:
             archive = PostgresArchive(pool, self._table, masking=self._masking)
-            if not await until_it_answers(archive.check, stopping, observer):
+            if not await wait_until_available(archive.check, stopping, observer):
                 return
             queues = open_dead_letter_queues(self._broker)
             try:
                 async with self._reports.open(observer, stopping) as reporter:
                     with ungrouped():
-                        await Archiving(queues, archive, observed_by(observer, reporter), self._settings).run(stopping)
+                        await ArchiveRunner(queues, archive, observed_by(observer, reporter), self._settings).run(stopping)
             finally:
                 await queues.close()

@@ -15,8 +15,8 @@ from outbox.core.urls import ServerKind, postgres_url, server_kind
 from outbox.dead_letters.changes import subscribed_queues
 from outbox.dead_letters.policies import RequeuePolicies
 from outbox.dead_letters.runner import OperationsRunner
-from outbox.engine.lifecycle import GRACE_PERIOD, Outage, Stopping, run_until_stopped, until_it_answers
-from outbox.engine.maintenance import LEASE, Duty, Maintaining
+from outbox.engine.lifecycle import GRACE_PERIOD, Outage, Stopping, run_until_stopped, wait_until_available
+from outbox.engine.maintenance import LEASE, Duty, MaintenanceRunner
 from outbox.engine.tasks import ungrouped
 from outbox.errors import BrokerUnavailableError, ConfigurationError
 from outbox.postgres.history import drop_partitions, ensure_partitions
@@ -126,7 +126,7 @@ class Maintenance:
             async with AsyncExitStack() as stack:
                 opening = given_or_open(self._pool, self._url, size=CONNECTIONS, application_name="outbox maintenance")
                 pool = await stack.enter_async_context(opening)
-                if not await until_it_answers(partial(self._check, pool), stopping, observer):
+                if not await wait_until_available(partial(self._check, pool), stopping, observer):
                     return
                 # Whether a queue is there is asked of RabbitMQ if that is where events go, otherwise of the database.
                 has_queue = subscribed_queues(pool, self._table)
@@ -137,7 +137,7 @@ class Maintenance:
                     has_queue = _observed(broker.has_queue, Outage(Dependency.BROKER, observer))
                 reporter = await stack.enter_async_context(self._reports.open(observer, stopping))
                 lease = PostgresLease(pool, self._table, duty="maintenance", holder=self._name, lasts=LEASE)
-                await Maintaining(lease, self._duties(pool, has_queue), observed_by(observer, reporter)).run(stopping)
+                await MaintenanceRunner(lease, self._duties(pool, has_queue), observed_by(observer, reporter)).run(stopping)
 
     async def _check(self, pool: "Pool") -> None:
         with unavailable_errors("looking at the tables"):

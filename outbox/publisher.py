@@ -10,7 +10,7 @@ from typing_extensions import TypeVar
 from outbox.core.clock import HybridClock, as_clock
 from outbox.core.message import OutboxMessage, PublishOptions
 from outbox.core.outcome import qualified_name
-from outbox.engine.rows import Row, as_expiration, checked_dedup_key, rows_of
+from outbox.engine.rows import Row, as_expiration, rows_of, validate_dedup_key
 from outbox.errors import TransactionRequiredError
 from outbox.postgres.handles import async_writer, is_async, sync_writer
 from outbox.postgres.handles.insert import Statements, cancelling, execute_async, execute_sync, publishing
@@ -154,7 +154,7 @@ class Publisher:
     async def cancel_async(self, handle: AsyncHandle, dedup_key: str) -> bool:
         """`cancel` for async handles only."""
         writer = async_writer(handle, self._table)
-        key = checked_dedup_key(dedup_key)
+        key = validate_dedup_key(dedup_key)
         if not await writer.in_transaction():
             self._object_to_no_transaction(handle, f"cancelling {key!r}", locks=True)
         return await execute_async(writer, cancelling(key, self._statements))
@@ -162,7 +162,7 @@ class Publisher:
     def cancel_sync(self, handle: SyncHandle, dedup_key: str) -> bool:
         """`cancel` for sync handles only."""
         writer = sync_writer(handle, self._table)
-        key = checked_dedup_key(dedup_key)
+        key = validate_dedup_key(dedup_key)
         if not writer.in_transaction():
             self._object_to_no_transaction(handle, f"cancelling {key!r}", locks=True)
         return execute_sync(writer, cancelling(key, self._statements))

@@ -17,7 +17,7 @@ from outbox.core.byte_limits import MAX_BATCH_BYTES, MAX_BODY_BYTES
 from outbox.core.outcome import Cause
 from outbox.core.urls import ServerKind, postgres_url, server_kind
 from outbox.engine.index_keys import IndexKeys
-from outbox.engine.lifecycle import GRACE_PERIOD, OPEN, Stopping, run_until_stopped, until_it_answers
+from outbox.engine.lifecycle import GRACE_PERIOD, OPEN, Stopping, run_until_stopped, wait_until_available
 from outbox.engine.ordering import OrderingRules
 from outbox.engine.relay import Relay, RelaySettings
 from outbox.engine.rounds import SendingPolicy, SendingRounds
@@ -144,7 +144,7 @@ class RoundsSource:
             if here:
                 await handover.check()
 
-        await until_it_answers(look, stopping, observer)
+        await wait_until_available(look, stopping, observer)
         return HandoverRounds(handover, exchange_name=name) if here else None
 
 
@@ -331,7 +331,7 @@ class MessageRelay:
                 pool = await stack.enter_async_context(opening)
                 facts = self._source.facts(observer)
                 store = self._source.store(pool, facts)
-                if not await until_it_answers(store.check, stopping, observer):
+                if not await wait_until_available(store.check, stopping, observer):
                     return
                 reporter = await stack.enter_async_context(self._reports.open(observer, stopping))
                 observer = observed_by(observer, reporter)
@@ -389,7 +389,7 @@ class MessageRelay:
                 "start it then: a relay that is gone counts for 20 s at most"
             )
 
-        await until_it_answers(agree, stopping, observer)
+        await wait_until_available(agree, stopping, observer)
         try:
             yield keep_saying
         finally:

@@ -15,12 +15,12 @@ from outbox.core.clock import HybridClock, as_clock
 from outbox.core.duration import as_delays
 from outbox.core.outcome import Failure, Redact
 from outbox.core.urls import ServerKind, postgres_url, server_kind
-from outbox.engine.consumer import Consumer, described
+from outbox.engine.consumer import Consumer, describe_consumers
 from outbox.engine.index_keys import IndexKeys
-from outbox.engine.lifecycle import GRACE_PERIOD, Stopping, never_closed, run_until_stopped, until_it_answers
+from outbox.engine.lifecycle import GRACE_PERIOD, Stopping, never_closed, run_until_stopped, wait_until_available
 from outbox.engine.observers import ClockFollower, Observers
 from outbox.engine.tasks import ungrouped
-from outbox.engine.worker import INBOX_WAIT, Work, WorkSettings
+from outbox.engine.worker import INBOX_WAIT, WorkerRunner, WorkSettings
 from outbox.errors import ConfigurationError, MissingExtraError
 from outbox.runtime.brokers import CountingArchived, keeps_dead_letters, open_broker, require_one_consumable_broker
 from outbox.runtime.observing import HEARTBEAT_INTERVAL, Reports, component_name, observed_by
@@ -189,10 +189,12 @@ class Worker:
         observer = build_observer(enable_metrics=self._enable_metrics, masking=self._masking)
         async with AsyncExitStack() as stack:
             units = await stack.enter_async_context(self._open_units())
-            if units is not None and not await until_it_answers(self._check_database, stopping, observer):
+            if units is not None and not await wait_until_available(self._check_database, stopping, observer):
                 return
             settings = self._settings
-            consumers = described(self._consumers, retry_delays=settings.retry_delays, prefetch_count=settings.prefetch_count)
+            consumers = describe_consumers(
+                self._consumers, retry_delays=settings.retry_delays, prefetch_count=settings.prefetch_count
+            )
             reporter = await stack.enter_async_context(
                 self._reports.open(observer, stopping, consumers=consumers, index_keys=self._index_keys)
             )
@@ -220,7 +222,7 @@ class Worker:
                 version=self._reports.service_version or "",
                 redact=self._redact,
             )
-            work = Work(
+            work = WorkerRunner(
                 broker,
                 self._consumers,
                 units,

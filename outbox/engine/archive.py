@@ -13,12 +13,12 @@ from outbox.engine.lifecycle import Outage, Pauses, Stopping
 from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError, StaleDeliveryError, TopologyError
 from outbox.ports import Archive, DeadDelivery, DeadLetterQueues, Observer
 
-FIRST_TRY_AGAIN = timedelta(seconds=1)
+FIRST_RETRY = timedelta(seconds=1)
 """First pause before retrying a missing queue: a worker that has just started is about to create it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ArchivingSettings:
+class ArchiveSettings:
     """Settings of an archiver. `queues` are archived even if no worker is known to consume from them.
 
     A batch holds up to `batch_size` dead letters of one queue, or fewer with `batch_bytes` together. At most `max_batch_bytes`
@@ -36,10 +36,10 @@ class ArchivingSettings:
     hold: timedelta = timedelta(minutes=5)
 
 
-class Archiving:
+class ArchiveRunner:
     """Moves dead letters into the archive. Acknowledges each one only after it is committed."""
 
-    def __init__(self, queues: DeadLetterQueues, archive: Archive, observer: Observer, settings: ArchivingSettings) -> None:
+    def __init__(self, queues: DeadLetterQueues, archive: Archive, observer: Observer, settings: ArchiveSettings) -> None:
         self._queues = queues
         self._archive = archive
         self._observer = observer
@@ -69,7 +69,7 @@ class Archiving:
             measuring.cancel()
 
     async def _archive_queue(self, queue: str, stopping: Stopping) -> None:
-        missing = Pauses(first=FIRST_TRY_AGAIN, longest=self._settings.discover_every)
+        missing = Pauses(first=FIRST_RETRY, longest=self._settings.discover_every)
         while not stopping.requested:
             try:
                 await self._take(queue, stopping)
@@ -103,7 +103,7 @@ class Archiving:
                 arrivals.wake()
 
             self._broker.answers()
-            with stopping.telling(arrivals.wake):
+            with stopping.listen(arrivals.wake):
                 ending = asyncio.create_task(wake_at_end())
                 try:
                     while not stopping.requested and not ended.is_set():
@@ -168,7 +168,7 @@ class _Arrivals:
         await self._changed.wait()
         self._changed.clear()
 
-    def batch(self, size: int, most_bytes: int) -> Sequence[DeadDelivery]:
+    def batch(self, size: int, max_bytes: int) -> Sequence[DeadDelivery]:
         """Removes and returns the first ones, at most one of each message."""
         # A second dead letter of a message may be from a later failure: the archive must see them one after the other.
         batch: list[DeadDelivery] = []
@@ -177,7 +177,7 @@ class _Arrivals:
         while self._waiting and len(batch) < size:
             dead = self._waiting[0].dead
             total += len(dead.body)
-            if batch and (total > most_bytes or (dead.message_id is not None and dead.message_id in ids)):
+            if batch and (total > max_bytes or (dead.message_id is not None and dead.message_id in ids)):
                 break
             ids.add(dead.message_id)
             batch.append(self._waiting.popleft())

@@ -22,13 +22,13 @@ from outbox.errors import CommitFailedError, ConfigurationError, HandlerTimeoutE
 from outbox.ports import Delivery, Observer, Unit, UnitsOfWork
 from outbox.retry import RetryPolicy
 
-AGAIN = timedelta(seconds=5)
+CANCEL_INTERVAL = timedelta(seconds=5)
 """How long a cancelled handler may take to clean up before it is cancelled once more."""
 
 
 @contextmanager
 def time_limit(limit: timedelta) -> Iterator[None]:
-    """Cancels the block when `limit` is over, and again every `AGAIN` until the block ends.
+    """Cancels the block when `limit` is over, and again every `CANCEL_INTERVAL` until the block ends.
 
     Once the limit is over, `HandlerTimeoutError` is raised however the block ends. The exception is a cancellation that another
     task requested, which passes through. Within the limit every result and error passes through, a `TimeoutError` too.
@@ -40,11 +40,11 @@ def time_limit(limit: timedelta) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        if limiter.ended() and not (isinstance(error, asyncio.CancelledError) and task.cancelling()):
+        if limiter.stop() and not (isinstance(error, asyncio.CancelledError) and task.cancelling()):
             raise _timeout_error(limit) from error
         raise
     else:
-        if limiter.ended():
+        if limiter.stop():
             raise _timeout_error(limit)
 
 
@@ -57,7 +57,7 @@ class _Limiter:
         self._cancellations = 0
         self._next = self._loop.call_later(limit.total_seconds(), self._cancel)
 
-    def ended(self) -> bool:
+    def stop(self) -> bool:
         """Stops cancelling, withdraws the cancellations made so far, and returns whether the limit was over."""
         self._next.cancel()
         # Each cancel() needs its uncancel(): asyncio.timeout and TaskGroup around this block look at the task's count.
@@ -68,7 +68,7 @@ class _Limiter:
     def _cancel(self) -> None:
         self._cancellations += 1
         self._task.cancel()
-        self._next = self._loop.call_later(AGAIN.total_seconds(), self._cancel)
+        self._next = self._loop.call_later(CANCEL_INTERVAL.total_seconds(), self._cancel)
 
 
 def _timeout_error(limit: timedelta) -> HandlerTimeoutError:
@@ -77,7 +77,7 @@ def _timeout_error(limit: timedelta) -> HandlerTimeoutError:
 
 EXPIRED = Dead(Cause.EXPIRED, Failure("expired", "the message expired before it was handled"))
 _NO_UNIT = Unit(resources={})
-_ANONYMOUS = "the message has no id, which the inbox needs to recognize duplicates: publish it with one (AMQP: message_id)"
+_NO_MESSAGE_ID = "the message has no id, which the inbox needs to recognize duplicates: publish it with one (AMQP: message_id)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +118,7 @@ class AttemptRunner:
 
     def __init__(self, consumer: Consumer, policy: RetryPolicy, context: WorkerContext, threads: Threads) -> None:
         self._plan = consumer.plan
-        self._options = consumer.terms
+        self._options = consumer.options
         self._policy = policy
         self._context = context
         self._threads = threads
@@ -162,13 +162,13 @@ class AttemptRunner:
                     return DONE
             except NotBegunError as unknown:
                 return unknown.outcome
-            return self.failed(run, error.__cause__ or error)
+            return self.failure_outcome(run, error.__cause__ or error)
         except BaseException as error:
             # A handler's sys.exit() or GeneratorExit, or the cancellation of something that it awaited, fails this message
             # only. An error meant for the process or for this task passes through.
             if is_for_us(error, task):
                 raise
-            return self.failed(run, error)
+            return self.failure_outcome(run, error)
         finally:
             run.seconds = perf_counter() - began
 
@@ -176,19 +176,19 @@ class AttemptRunner:
         """Returns the handler's inputs. Raises `NotBegunError` if the message was handled before, was lost, or has expired."""
         # Checked again here: entering the transaction may have waited for minutes.
         if self._with_inbox and not unit.marked:
-            raise NotBegunError(self.duplicate(run))
+            raise NotBegunError(self.report_duplicate(run))
         if run.delivery.gone:
             raise NotBegunError(RETURNED)
         if self.has_expired(run):
-            run.result = ProbeResult.NOTHING
+            run.result = ProbeResult.INCONCLUSIVE
             raise NotBegunError(EXPIRED)
         inputs = Inputs(run.delivery, run.message, body, unit.resources)
         return BatchInputs((inputs,), unit.resources) if self._plan.batch else inputs
 
-    def failed(self, run: Run, error: BaseException) -> Retry | Dead:
+    def failure_outcome(self, run: Run, error: BaseException) -> Retry | Dead:
         """Returns the outcome of an attempt that ended with `error`."""
         if is_any_of(error, self._options.pause_on):
-            run.result = ProbeResult.TROUBLE
+            run.result = ProbeResult.PAUSING_FAILURE
         failure = self._context.describe(error)
         if isinstance(error, Reject) or (not isinstance(error, RetryAfter) and is_any_of(error, self._options.dead_on)):
             return Dead(Cause.REJECTED, failure)
@@ -206,10 +206,10 @@ class AttemptRunner:
     def read(self, run: Run) -> object:
         """Decodes the body for the callback. Returns `Dead` for a message that has expired or cannot be read."""
         if self.has_expired(run):
-            run.result = ProbeResult.NOTHING
+            run.result = ProbeResult.INCONCLUSIVE
             return EXPIRED
         if self._with_inbox and (run.message.anonymous or not run.message.id):
-            return Dead(Cause.UNDECODABLE, self._context.describe(MalformedMessageError(_ANONYMOUS)))
+            return Dead(Cause.UNDECODABLE, self._context.describe(MalformedMessageError(_NO_MESSAGE_ID)))
         try:
             return self._plan.decode(run.message.body)
         except ValueError as error:
@@ -221,23 +221,23 @@ class AttemptRunner:
             return self._threads.call(partial(self._plan.call, inputs))
         # Without a limit the callback is awaited directly: a coroutine in between would be resumed at each of its awaits.
         call: Awaitable[object] = self._plan.call(inputs)
-        return call if self._options.timeout is None else _limited(call, self._options.timeout)
+        return call if self._options.timeout is None else _await_with_limit(call, self._options.timeout)
 
     def has_expired(self, run: Run) -> bool:
         """Whether the message has expired."""
         expires_at = run.message.expires_at
         return expires_at is not None and expires_at <= self._context.now()
 
-    def duplicate(self, run: Run) -> DeliveryOutcome:
+    def report_duplicate(self, run: Run) -> DeliveryOutcome:
         """Reports a message that was handled before, and returns its outcome."""
-        run.result = ProbeResult.NOTHING
+        run.result = ProbeResult.INCONCLUSIVE
         self._context.observer.notify(
             Duplicate(queue=self._queue, exchange_name=self._context.exchange_name, message=run.message)
         )
         return DONE
 
 
-async def _limited(call: Awaitable[object], limit: timedelta) -> None:
+async def _await_with_limit(call: Awaitable[object], limit: timedelta) -> None:
     with time_limit(limit):
         await call
 

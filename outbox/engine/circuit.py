@@ -13,7 +13,7 @@ from outbox.core.outcome import Cause, Dead, DeliveryOutcome, Done, Postponed, R
 from outbox.engine.consumer import Pausing
 from outbox.engine.lifecycle import Stopping, until_set
 
-PATIENCE = timedelta(minutes=5)
+LONGEST_WAIT = timedelta(minutes=5)
 """How long a message waits in flight for a paused consumer before it is postponed. Brokers limit how long one may wait."""
 
 
@@ -21,11 +21,11 @@ class ProbeResult(Enum):
     """What an attempt shows about the dependency that the consumer pauses for."""
 
     SUCCESS = auto()
-    TROUBLE = auto()
+    PAUSING_FAILURE = auto()
     """The handler failed with an error in `pause_on`."""
-    FAILURE = auto()
+    OTHER_FAILURE = auto()
     """The handler failed with another error."""
-    NOTHING = auto()
+    INCONCLUSIVE = auto()
     """The handler did not run, or chose the outcome itself."""
 
 
@@ -35,9 +35,9 @@ def probe_result(outcome: DeliveryOutcome) -> ProbeResult:
         case Done():
             return ProbeResult.SUCCESS
         case Dead(Cause.REJECTED | Cause.UNDECODABLE) | Returned() | Postponed():
-            return ProbeResult.NOTHING
+            return ProbeResult.INCONCLUSIVE
         case Retry() | Dead():
-            return ProbeResult.FAILURE
+            return ProbeResult.OTHER_FAILURE
         case _:
             assert_never(outcome)
 
@@ -71,7 +71,7 @@ class Breaker:
         """Whether handlers have to wait, except for a probe."""
         return self._resumes_at is not None
 
-    def ask(self) -> Permit | timedelta | None:
+    def request_permit(self) -> Permit | timedelta | None:
         """Returns a permit, or how long to wait before asking again. None: ask again when the running probe has ended."""
         if self._resumes_at is None:
             return Permit(self._round, probe=False)
@@ -83,7 +83,7 @@ class Breaker:
         self._probing = True
         return Permit(self._round, probe=True)
 
-    def ended(self, permit: Permit, result: ProbeResult) -> bool:
+    def record(self, permit: Permit, result: ProbeResult) -> bool:
         """Records the result of a run. Returns whether a pause began or ended, or a probe ended."""
         if permit.probe:
             self._probing = False
@@ -91,9 +91,9 @@ class Breaker:
                 case ProbeResult.SUCCESS:
                     self._failures = 0
                     self._resumes_at = None
-                case ProbeResult.TROUBLE | ProbeResult.FAILURE:
+                case ProbeResult.PAUSING_FAILURE | ProbeResult.OTHER_FAILURE:
                     self._pause()
-                case ProbeResult.NOTHING:
+                case ProbeResult.INCONCLUSIVE:
                     pass
                 case _:
                     assert_never(result)
@@ -103,7 +103,7 @@ class Breaker:
             return False
         if result is ProbeResult.SUCCESS:
             self._failures = 0
-        elif result is ProbeResult.TROUBLE:
+        elif result is ProbeResult.PAUSING_FAILURE:
             self._failures += 1
             if self._failures >= self._rule.failures:
                 self._pause()
@@ -136,38 +136,38 @@ class Circuit:
         self._changed = asyncio.Event()
 
     @asynccontextmanager
-    async def passing(self, leaving: Stopping, *, in_place: bool = False) -> AsyncIterator["PermitHandle | None"]:
-        """Enters the block when the message may run. Yields None on `leaving`, or after waiting for `PATIENCE`.
+    async def permit(self, leaving: Stopping, *, unlimited: bool = False) -> AsyncIterator["PermitHandle | None"]:
+        """Enters the block when the message may run. Yields None on `leaving`, or after waiting for `LONGEST_WAIT`.
 
-        `in_place`: wait without a limit, because no later message may overtake this one.
+        `unlimited`: wait without a limit, because no later message may overtake this one.
         """
-        permit = self._breaker.ask()
-        patience_ends: float | None = None
+        permit = self._breaker.request_permit()
+        wait_ends: float | None = None
         while not isinstance(permit, Permit) and not leaving.requested:
             waits = [] if permit is None else [permit.total_seconds()]
-            if not in_place:
-                patience_ends = patience_ends or monotonic() + PATIENCE.total_seconds()
-                waits.append(patience_ends - monotonic())
+            if not unlimited:
+                wait_ends = wait_ends or monotonic() + LONGEST_WAIT.total_seconds()
+                waits.append(wait_ends - monotonic())
                 if waits[-1] <= 0:
                     break
             await until_set(self._changed, leaving, seconds=min(waits, default=None))
-            permit = None if leaving.requested else self._breaker.ask()
+            permit = None if leaving.requested else self._breaker.request_permit()
         if not isinstance(permit, Permit):
             yield None
             return
-        handle = PermitHandle(permit, self._ended)
+        handle = PermitHandle(permit, self._record)
         try:
             yield handle
         finally:
             # A probe that ended without a report, as by a cancellation, must not block the circuit.
-            handle.report(ProbeResult.NOTHING)
+            handle.report(ProbeResult.INCONCLUSIVE)
 
-    def _ended(self, permit: Permit, result: ProbeResult) -> None:
-        if not self._breaker.ended(permit, result):
+    def _record(self, permit: Permit, result: ProbeResult) -> None:
+        if not self._breaker.record(permit, result):
             return
         if not self._breaker.paused:
             self._notify_resumed()
-        elif result is not ProbeResult.NOTHING:
+        elif result is not ProbeResult.INCONCLUSIVE:
             self._notify_paused(self.pause)
         # A new event for each change: set and clear on one event could miss a task that has not started to wait.
         self._changed.set()

@@ -55,7 +55,7 @@ class ConsumerOptions:
         return () if self.pausing is None else self.pausing.kinds
 
 
-def terms(
+def parse_options(
     *,
     retry_delays: Sequence[Time] | None,
     retry: object,
@@ -71,13 +71,13 @@ def terms(
     own_delays = None if retry_delays is None else Delays(as_delays(retry_delays))
     return ConsumerOptions(
         strategy=own_delays if retry is None else as_strategy(retry),
-        dead_on=dead_on_errors(dead_on),
-        timeout=None if timeout is None else positive_time("timeout", timeout),
-        pausing=pausing(pause_on_errors(pause_on), pause_after, pause_for),
+        dead_on=parse_dead_on(dead_on),
+        timeout=None if timeout is None else parse_duration("timeout", timeout),
+        pausing=parse_pausing(parse_pause_on(pause_on), pause_after, pause_for),
     )
 
 
-def positive_time(name: str, value: Time, *, most: timedelta = LONGEST_TIME, because: str = "") -> timedelta:
+def parse_duration(name: str, value: Time, *, most: timedelta = LONGEST_TIME, because: str = "") -> timedelta:
     """Parses a duration above zero and at most `most`. Raises `ConfigurationError` for any other value."""
     try:
         time = as_delay(value)
@@ -86,20 +86,20 @@ def positive_time(name: str, value: Time, *, most: timedelta = LONGEST_TIME, bec
     return seconds(name, time, most=most, because=because)
 
 
-def dead_on_errors(value: Errors) -> tuple[type[BaseException], ...]:
+def parse_dead_on(value: Errors) -> tuple[type[BaseException], ...]:
     """Checks the exceptions that dead-letter at once. Refuses `Reject` and `RetryAfter`, which set the outcome themselves."""
     return _error_types("dead_on", value, refused=(Reject, RetryAfter))
 
 
-def pause_on_errors(value: Errors) -> tuple[type[BaseException], ...]:
+def parse_pause_on(value: Errors) -> tuple[type[BaseException], ...]:
     """Checks the exceptions that mean that a dependency is unavailable. Allows `RetryAfter`, refuses `Reject`."""
     return _error_types("pause_on", value, refused=(Reject,))
 
 
-def pausing(kinds: tuple[type[BaseException], ...], failures: int, pause: Time) -> Pausing | None:
+def parse_pausing(kinds: tuple[type[BaseException], ...], failures: int, pause: Time) -> Pausing | None:
     """Combines the three options for pausing. Returns None without `pause_on`; the others must then be left out."""
     because = "no message is handled during a pause, and no success can end it early"
-    length = positive_time("pause_for", pause, most=LONGEST_PAUSE, because=because)
+    length = parse_duration("pause_for", pause, most=LONGEST_PAUSE, because=because)
     rule = Pausing(kinds=kinds, failures=at_least_one("pause_after", failures), pause=length)
     if kinds:
         return rule
@@ -178,14 +178,14 @@ class Consumer:
     batch: bool = field(default=False, kw_only=True)
     index_keys: Sequence[str] | None = field(default=None, kw_only=True)
     plan: CallPlan = field(init=False, repr=False, compare=False)
-    terms: ConsumerOptions = field(init=False, repr=False, compare=False)
+    options: ConsumerOptions = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # The predecessor's order of arguments: binding key, queue, callback.
         if isinstance(self.callback, str) and callable(self.queue):
             self._set(callback=self.queue, queue=self.callback)
         callback = self.callback.callback if isinstance(self.callback, Consumer) else self.callback
-        on_terms = terms(
+        options = parse_options(
             retry_delays=self.retry_delays,
             retry=self.retry,
             dead_on=self.dead_on,
@@ -201,15 +201,15 @@ class Consumer:
             retry_delays=None if self.retry_delays is None else as_delays(self.retry_delays),
             max_deliveries=at_least_one("max_deliveries", self.max_deliveries),
             plan=plan_call(callback, batch=self.batch),
-            terms=on_terms,
+            options=options,
             index_keys=None if self.index_keys is None else IndexKeys.of(self.index_keys).paths,
-            dead_on=on_terms.dead_on,
-            timeout=on_terms.timeout,
-            pause_on=on_terms.pause_on,
+            dead_on=options.dead_on,
+            timeout=options.timeout,
+            pause_on=options.pause_on,
             pause_for=as_delay(self.pause_for),
         )
         # Options that are valid one by one, but not together.
-        if on_terms.timeout is not None and not self.plan.is_async:
+        if options.timeout is not None and not self.plan.is_async:
             raise ConfigurationError(
                 f"the callback of {self.queue} is not async: it runs in a thread, which a timeout cannot stop. "
                 f"Write async def, or remove timeout"
@@ -226,7 +226,7 @@ class Consumer:
 
     def strategy(self, default: Sequence[timedelta]) -> Strategy:
         """Returns its own retry strategy, or else the delays in `default`."""
-        return self.terms.strategy or Delays(tuple(default))
+        return self.options.strategy or Delays(tuple(default))
 
     __wrapped__ = _Wrapped()
 
@@ -297,14 +297,14 @@ LARGEST_SCHEMA = 32_768
 """Longest JSON schema of a body, in characters, that is reported. Larger ones are left out."""
 
 
-def described(
+def describe_consumers(
     consumers: Sequence[Consumer], *, retry_delays: Sequence[timedelta], prefetch_count: int
 ) -> list[Mapping[str, Any]]:
     """Describes each consumer as it runs in a worker with these defaults, for the admin API."""
     descriptions: list[Mapping[str, Any]] = []
     for consumer in consumers:
         schema = body_schema(consumer.plan.body_type)
-        strategy, timeout = consumer.strategy(retry_delays), consumer.terms.timeout
+        strategy, timeout = consumer.strategy(retry_delays), consumer.options.timeout
         descriptions.append(
             {
                 "queue": consumer.queue,

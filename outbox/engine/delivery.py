@@ -67,10 +67,10 @@ class DeliveryHandler:
         self._gate = gate
         self._describe = context.describe
         self._circuit: Circuit | None = None
-        if consumer.terms.pausing is not None:
+        if consumer.options.pausing is not None:
             notify, names = self._observer.notify, {"queue": self._queue, "exchange_name": self._exchange_name}
             self._circuit = Circuit(
-                consumer.terms.pausing,
+                consumer.options.pausing,
                 paused=lambda pause: notify(CircuitOpened(**names, pause=pause)),
                 resumed=lambda: notify(CircuitClosed(**names)),
             )
@@ -81,16 +81,16 @@ class DeliveryHandler:
 
     async def handle(self, delivery: Delivery, leaving: Stopping) -> None:
         """Handles one delivery until it is settled, or no longer belongs to this worker. Cancelled, it leaves it unsettled."""
-        run = self._received(delivery)
+        run = self._read_delivery(delivery)
         if run.verdict is not None:
             await self._settle(run, leaving, run.verdict)
         elif self._circuit is None:
             if delivery.crashes > self._max_deliveries:
                 await self._handle_poison(run, leaving)
             else:
-                await self._settle(run, leaving, await self._run_among_others(run))
+                await self._settle(run, leaving, await self._run_concurrently(run))
         else:
-            async with self._circuit.passing(leaving) as run.permit:
+            async with self._circuit.permit(leaving) as run.permit:
                 if run.permit is None:
                     await self._settle(run, leaving, RETURNED if leaving.requested else Postponed(self._circuit.pause))
                 elif self._runner.has_expired(run):
@@ -98,11 +98,11 @@ class DeliveryHandler:
                 elif delivery.crashes > self._max_deliveries:
                     await self._handle_poison(run, leaving)
                 else:
-                    await self._settle(run, leaving, await self._run_among_others(run))
+                    await self._settle(run, leaving, await self._run_concurrently(run))
 
     # --- read ----------------------------------------------------------------------------------------------------------
 
-    def _received(self, delivery: Delivery) -> Run:
+    def _read_delivery(self, delivery: Delivery) -> Run:
         try:
             run = Run(delivery, delivery.message, delivery.attempt)
         except Exception as error:  # noqa: BLE001  the headers may hold anything that any program wrote
@@ -125,9 +125,9 @@ class DeliveryHandler:
 
     # --- run -----------------------------------------------------------------------------------------------------------
 
-    async def _run_among_others(self, run: Run) -> DeliveryOutcome:
+    async def _run_concurrently(self, run: Run) -> DeliveryOutcome:
         if self._quarantine.closed:
-            await self._quarantine.opened()
+            await self._quarantine.wait_until_open()
         if self._stopping.requested or self._gate.closed:
             return RETURNED
         self._quarantine.enter()
@@ -167,35 +167,35 @@ class DeliveryHandler:
             else:
                 # A marked copy takes its place. It must start before other handlers do: one that killed the worker would
                 # make the copy a dead letter.
-                await self._quarantine.followed()
+                await self._quarantine.wait_for_copy()
 
     @asynccontextmanager
     async def _alone(self, run: Run) -> AsyncIterator[timedelta | None]:
         """Runs the block while no other handler runs. Yields a pause instead if the other handlers do not end in time."""
         if self._quarantine.running:
-            self._isolation(run, IsolationStep.WAITING, self._quarantine.wait)
+            self._notify_isolation(run, IsolationStep.WAITING, self._quarantine.wait)
         async with self._quarantine.alone() as pause:
             if pause is not None:
-                self._isolation(run, IsolationStep.POSTPONED, pause)
+                self._notify_isolation(run, IsolationStep.POSTPONED, pause)
                 yield pause
                 return
             try:
                 yield None
             finally:
-                self._isolation(run, IsolationStep.ENDED)
+                self._notify_isolation(run, IsolationStep.ENDED)
 
     async def _attempt_alone(self, run: Run) -> DeliveryOutcome:
-        self._isolation(run, IsolationStep.RUNNING, ALONE_LIMIT)
+        self._notify_isolation(run, IsolationStep.RUNNING, ALONE_LIMIT)
         try:
             with time_limit(ALONE_LIMIT):
                 outcome = await self._runner.attempt(run)
         except HandlerTimeoutError as error:
-            outcome = self._runner.failed(run, error)
+            outcome = self._runner.failure_outcome(run, error)
         if run.permit is not None:
             run.permit.report(run.result or probe_result(outcome))
         return outcome
 
-    def _isolation(self, run: Run, step: IsolationStep, limit: timedelta | None = None) -> None:
+    def _notify_isolation(self, run: Run, step: IsolationStep, limit: timedelta | None = None) -> None:
         self._observer.notify(
             PoisonIsolated(queue=self._queue, exchange_name=self._exchange_name, message=run.message, step=step, limit=limit)
         )
@@ -205,13 +205,13 @@ class DeliveryHandler:
     async def _settle(self, run: Run, leaving: Stopping, outcome: DeliveryOutcome) -> Settled:
         """Retries until the outcome is recorded or the delivery is lost. Stops on `leaving`: the broker then redelivers it."""
         settled = await self._record(run, leaving, outcome)
-        is_broken = settled is Settled.BROKEN and self._goes_back_alone(run)
-        tries = 0
+        is_broken = settled is Settled.BROKEN and self._can_return_alone(run)
+        attempts = 0
         while is_broken:
             is_last = await leaving.wait(UNEXPECTED_PAUSE)
             is_broken = await self._record(run, leaving, RETURNED) is Settled.BROKEN and not is_last
-            tries += 1
-            if tries == MOST_RETURNS:
+            attempts += 1
+            if attempts == MOST_RETURNS:
                 leaving.request()
         return settled
 
@@ -236,7 +236,7 @@ class DeliveryHandler:
                 self._processed(run, outcome)
                 return Settled.RECORDED
 
-    def _goes_back_alone(self, run: Run) -> bool:  # noqa: ARG002  ordered consumers ask for its key
+    def _can_return_alone(self, run: Run) -> bool:  # noqa: ARG002  ordered consumers ask for its key
         """Whether a message whose settlement broke may be returned without the others of its subscription."""
         return True
 

@@ -24,7 +24,7 @@ GRACE_PERIOD = timedelta(seconds=30)
 _CANCEL_LIMIT_SECONDS = 10.0
 """How long cancelled work may take to clean up before it is abandoned. A worker gives its handlers 4 s of it."""
 
-_SAME_WISH_SECONDS = 0.5
+_REPEATED_SIGNAL_SECONDS = 0.5
 """A signal this soon after the first repeats it: a terminal and a supervisor often both forward one Ctrl-C."""
 
 _logger = logging.getLogger("outbox")
@@ -59,7 +59,7 @@ class Stopping:
         return self._requested
 
     @contextmanager
-    def telling(self, listener: Callable[[], None]) -> Iterator[None]:
+    def listen(self, listener: Callable[[], None]) -> Iterator[None]:
         """Calls `listener` when the request is made within the block, or at once if it was made before. May call it twice."""
         # Add first, check second: if another thread makes the request in between, at least one of the two calls it.
         self._listeners.append(listener)
@@ -80,11 +80,11 @@ class Stopping:
             if not future.done():
                 future.set_result(None)
 
-        def ring() -> None:
+        def resolve_soon() -> None:
             with suppress(RuntimeError):  # the loop is closed: no task waits any more
                 loop.call_soon_threadsafe(resolve)
 
-        with self.telling(ring):
+        with self.listen(resolve_soon):
             try:
                 yield future
             finally:
@@ -110,14 +110,14 @@ async def run_until_stopped(
     """
     drain, abort = Stopping(), Stopping()
     with ExitStack() as stack:
-        stack.enter_context(stop.telling(drain.request))
+        stack.enter_context(stop.listen(drain.request))
         if drain.requested:
             return
         if handle_signals:
-            stack.enter_context(_signals_to(_Wishes(drain, abort)))
+            stack.enter_context(_signals_to(_SignalListener(drain, abort)))
         task = asyncio.create_task(work(drain))
         interruption = await _until_done_or_over(task, drain, abort, grace_period)
-        interruption = await _cancelled(task) or interruption
+        interruption = await _cancel_and_wait(task) or interruption
     if interruption is not None:
         raise interruption from (task.exception() if task.done() and not task.cancelled() else None)
     if task.done() and not task.cancelled():
@@ -148,12 +148,12 @@ async def _until_done_or_over(
     return interruption
 
 
-async def _first(task: asyncio.Task[None], wish: Stopping, *, timeout: float | None) -> None:
-    with wish.future() as future:
+async def _first(task: asyncio.Task[None], request: Stopping, *, timeout: float | None) -> None:
+    with request.future() as future:
         await asyncio.wait({task, future}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
 
 
-async def _cancelled(task: asyncio.Task[None]) -> asyncio.CancelledError | None:
+async def _cancel_and_wait(task: asyncio.Task[None]) -> asyncio.CancelledError | None:
     """Cancels `task` if it still runs and waits for its end, within a limit. Returns a cancellation that came meanwhile."""
     interruption: asyncio.CancelledError | None = None
     if task.done():
@@ -177,7 +177,7 @@ async def _cancelled(task: asyncio.Task[None]) -> asyncio.CancelledError | None:
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-class _Wishes:
+class _SignalListener:
     """Called for each signal: the first drains, a later one aborts."""
 
     def __init__(self, drain: Stopping, abort: Stopping) -> None:
@@ -190,7 +190,7 @@ class _Wishes:
         if self._first_at is None:
             self._first_at = now
             self._drain.request()
-        elif now - self._first_at >= _SAME_WISH_SECONDS:
+        elif now - self._first_at >= _REPEATED_SIGNAL_SECONDS:
             self._abort.request()
 
 
@@ -210,9 +210,9 @@ class _SharedHandler:
 def _signals_to(listener: Callable[[], None]) -> Iterator[None]:
     """Calls `listener` for each signal within the block, unless the host has installed signal handlers."""
     current: dict[signal.Signals, Any] = {number: signal.getsignal(number) for number in _SIGNALS}
-    pythons = (signal.SIG_DFL, signal.SIG_IGN, signal.default_int_handler)
+    defaults = (signal.SIG_DFL, signal.SIG_IGN, signal.default_int_handler)
     if threading.current_thread() is not threading.main_thread() or not all(
-        handler in pythons
+        handler in defaults
         or isinstance(handler, _SharedHandler)
         or (isinstance(handler, partial) and isinstance(getattr(handler.func, "__self__", None), asyncio.Runner))
         for handler in current.values()
@@ -291,7 +291,7 @@ class Outage:
         self._pauses.reset()
 
 
-async def until_it_answers(attempt: Callable[[], Awaitable[None]], stopping: Stopping, observer: Observer) -> bool:
+async def wait_until_available(attempt: Callable[[], Awaitable[None]], stopping: Stopping, observer: Observer) -> bool:
     """Calls `attempt` until broker and database are available. Returns False if `stopping` was requested before that.
 
     Raises any other error of `attempt`, since waiting would not help.

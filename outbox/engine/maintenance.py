@@ -46,7 +46,7 @@ class Duty:
     work: Callable[[], Awaitable[int]]
 
 
-class Maintaining:
+class MaintenanceRunner:
     """Does duties while it holds the lease, and waits in standby while another process does."""
 
     def __init__(self, lease: Lease, duties: Sequence[Duty], observer: Observer, *, lasts: timedelta = LEASE) -> None:
@@ -66,7 +66,7 @@ class Maintaining:
                 self._outage.answers()
                 self._observer.notify(MaintenanceStarted())
                 lost = Stopping()
-                with stopping.telling(lost.request):
+                with stopping.listen(lost.request):
                     async with asyncio.TaskGroup() as tasks:
                         tasks.create_task(self._keep_lease(lost))
                         for duty in self._duties:
@@ -84,7 +84,7 @@ class Maintaining:
         pause = self._lasts / 3
         while not await lost.wait(pause):
             # The lease began at the database after this: counting from here never assumes too late an end.
-            asked = monotonic()
+            renewal_began = monotonic()
             try:
                 if not await self._lease.hold():
                     lost.request()
@@ -94,7 +94,7 @@ class Maintaining:
                 if monotonic() + pause.total_seconds() >= held_until:
                     lost.request()
             else:
-                held_until, pause = asked + self._lasts.total_seconds(), self._lasts / 3
+                held_until, pause = renewal_began + self._lasts.total_seconds(), self._lasts / 3
                 pauses.reset()
 
     async def _repeat(self, duty: Duty, lost: Stopping) -> None:

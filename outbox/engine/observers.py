@@ -42,9 +42,9 @@ class MaskingObserver:
         if isinstance(event, Received) or (isinstance(event, Processed) and isinstance(event.outcome, Done)):
             self.observer.notify(event)
         else:
-            self.observer.notify(self._masked(event))
+            self.observer.notify(self._mask(event))
 
-    def _masked(self, event: Event) -> Event:
+    def _mask(self, event: Event) -> Event:
         match event:
             case Processed(outcome=Retry() | Dead() as outcome, message=message):
                 masking = self.masking.of_message(message.body, message.headers)

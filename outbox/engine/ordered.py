@@ -32,18 +32,18 @@ class KeyQueue:
     """The deliveries of one key in flight, in order; the first one is being handled, or waits for its next attempt."""
 
     deliveries: deque[Delivery] = field(default_factory=deque)
-    nudge: asyncio.Event = field(default_factory=asyncio.Event)
+    first_lost: asyncio.Event = field(default_factory=asyncio.Event)
 
     def add(self, delivery: Delivery) -> None:
         """Appends a delivery. If the first one is lost, ends its pause."""
         self.deliveries.append(delivery)
         if self.deliveries[0].gone:
-            self.nudge.set()
+            self.first_lost.set()
 
     async def pause(self, seconds: float, leaving: Stopping) -> None:
         """Waits for that long, until the first delivery is known to be lost, or until `leaving` is requested."""
-        await until_set(self.nudge, leaving, seconds=seconds)
-        self.nudge.clear()
+        await until_set(self.first_lost, leaving, seconds=seconds)
+        self.first_lost.clear()
 
 
 class KeyQueues:
@@ -99,7 +99,7 @@ class OrderedDeliveryHandler(DeliveryHandler):
         self, consumer: Consumer, policy: RetryPolicy, context: WorkerContext, threads: Threads, gate: Gate = OPEN
     ) -> None:
         super().__init__(consumer, policy, context, threads, gate)
-        self._memory = _Memory()
+        self._memory = _FailureMemory()
         self._has_seen_poison = False
 
     def receiving(self, task_set: TaskSet, leaving: Stopping) -> Receive:
@@ -107,11 +107,11 @@ class OrderedDeliveryHandler(DeliveryHandler):
 
     async def handle_in_turn(self, delivery: Delivery, key_queue: KeyQueue, leaving: Stopping) -> None:
         """Runs attempts until the delivery is settled or lost, or the worker stops."""
-        run = self._received(delivery)
-        if run.verdict is None and (remembered := self._memory.of(run.message)) is not None:
+        run = self._read_delivery(delivery)
+        if run.verdict is None and (remembered := self._memory.get(run.message)) is not None:
             # Losing the delivery must neither reset the count of attempts nor shorten the pause before the next one.
             for failed in remembered.failed:
-                if failed.attempt == run.attempt and not await self._note(run, failed):
+                if failed.attempt == run.attempt and not await self._record_failure(run, failed):
                     break
             else:
                 await key_queue.pause(max(0, remembered.due - monotonic()), leaving)
@@ -127,7 +127,7 @@ class OrderedDeliveryHandler(DeliveryHandler):
                     self._processed(run, outcome)
                     failed = FailedAttempt(at=self._now(), attempt=run.attempt, failure=failure)
                     self._memory.add(run.message, failed, due=monotonic() + delay.total_seconds())
-                    await self._note(run, failed)
+                    await self._record_failure(run, failed)
                     run.result = None
                 case Postponed(delay):
                     pass
@@ -141,15 +141,15 @@ class OrderedDeliveryHandler(DeliveryHandler):
 
     async def _outcome(self, run: Run, leaving: Stopping) -> DeliveryOutcome:
         if self._circuit is None:
-            return await self._outcome_now(run)
-        async with self._circuit.passing(leaving, in_place=True) as run.permit:
+            return await self._run_attempt(run)
+        async with self._circuit.permit(leaving, unlimited=True) as run.permit:
             if run.permit is None:
                 return RETURNED
-            return EXPIRED if self._runner.has_expired(run) else await self._outcome_now(run)
+            return EXPIRED if self._runner.has_expired(run) else await self._run_attempt(run)
 
-    async def _outcome_now(self, run: Run) -> DeliveryOutcome:
+    async def _run_attempt(self, run: Run) -> DeliveryOutcome:
         if run.delivery.crashes <= self._max_deliveries:
-            return await self._run_among_others(run)
+            return await self._run_concurrently(run)
         is_first, self._has_seen_poison = not self._has_seen_poison, True
         if is_first and run.delivery.crashes > 2 * self._max_deliveries:
             return CRASHED
@@ -160,7 +160,7 @@ class OrderedDeliveryHandler(DeliveryHandler):
 
     # --- failed attempts -----------------------------------------------------------------------------------------------
 
-    async def _note(self, run: Run, failed: FailedAttempt) -> bool:
+    async def _record_failure(self, run: Run, failed: FailedAttempt) -> bool:
         """Counts a failed attempt. Returns False if the delivery was lost meanwhile."""
         run.attempt += 1
         try:
@@ -190,36 +190,36 @@ class OrderedDeliveryHandler(DeliveryHandler):
             case _:
                 assert_never(settled)
 
-    def _goes_back_alone(self, run: Run) -> bool:
+    def _can_return_alone(self, run: Run) -> bool:
         # Returned by itself, it would come back behind later messages of its key.
         return run.message.ordering_key is None
 
 
 @dataclass(slots=True)
-class _Remembered:
+class _FailedAttempts:
     """The failed attempts of an unsettled message, and when its next attempt is due."""
 
     failed: list[FailedAttempt]
     due: float
 
 
-class _Memory:
+class _FailureMemory:
     """Remembers the failed attempts of messages in flight. A requeued message starts without any."""
 
     def __init__(self) -> None:
-        self._remembered: OrderedDict[tuple[str, int], _Remembered] = OrderedDict()
+        self._remembered: OrderedDict[tuple[str, int], _FailedAttempts] = OrderedDict()
 
     def add(self, message: Message, failed: FailedAttempt, *, due: float) -> None:
         """Adds a failed attempt."""
         key = message.id, message.requeue_count
-        remembered = self._remembered.setdefault(key, _Remembered([], due))
+        remembered = self._remembered.setdefault(key, _FailedAttempts([], due))
         remembered.failed.append(failed)
         remembered.due = due
         self._remembered.move_to_end(key)
         if len(self._remembered) > MOST_REMEMBERED:
             self._remembered.popitem(last=False)
 
-    def of(self, message: Message) -> _Remembered | None:
+    def get(self, message: Message) -> _FailedAttempts | None:
         """Returns the failed attempts of a message, None if there are none."""
         return self._remembered.get((message.id, message.requeue_count))
 

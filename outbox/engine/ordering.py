@@ -64,21 +64,21 @@ class Waves:
         self._claimed = claimed
         self._waiting: defaultdict[int, deque[int]] = defaultdict(deque)
         self._next: list[int] = []
-        for place, pending in enumerate(claimed):
+        for index, pending in enumerate(claimed):
             lane = pending.lane
             if lane is None or lane.policy is OrderingPolicy.SKIP:
-                self._next.append(place)
+                self._next.append(index)
             else:
-                self._waiting[lane.number].append(place)
-        self._next += [places.popleft() for places in self._waiting.values()]
+                self._waiting[lane.number].append(index)
+        self._next += [indexes.popleft() for indexes in self._waiting.values()]
 
     def next(self) -> Sequence[int]:
         """Returns the indexes of the messages that can be sent now; empty when there are none."""
         wave, self._next = self._next, []
         return wave
 
-    def passed(self, place: int) -> None:
+    def release_next(self, index: int) -> None:
         """Adds the next message of the lane to the next wave, once the message at this index is sent."""
-        lane = self._claimed[place].lane
+        lane = self._claimed[index].lane
         if lane is not None and (behind := self._waiting.get(lane.number)):
             self._next.append(behind.popleft())

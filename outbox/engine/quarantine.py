@@ -10,7 +10,7 @@ FIRST_WAIT = timedelta(seconds=5)
 """How long a poison message waits, at first, for running handlers to end. No other handler starts meanwhile."""
 LONGEST_WAIT = timedelta(seconds=30)
 """Longest such wait. The wait doubles each time that the handlers did not end in time."""
-NEIGHBOURS_SHARE = 4
+OTHERS_SHARE = 4
 """After a failed wait, other handlers run undisturbed for this many times as long: they lose at most a fifth of their time."""
 ALONE_LIMIT = timedelta(seconds=60)
 """How long a message may run alone. Then its attempt has failed, and other handlers start again."""
@@ -34,11 +34,11 @@ class Quarantine:
         self._open = asyncio.Event()
         self._open.set()
         self._emptied = asyncio.Event()
-        self._followed = asyncio.Event()
-        self._turn = asyncio.Lock()
+        self._copy_waits = asyncio.Event()
+        self._lock = asyncio.Lock()
         self._wait = FIRST_WAIT
         self._closed_at = 0.0
-        self._neighbours_until = 0.0
+        self._others_until = 0.0
 
     @property
     def closed(self) -> bool:
@@ -55,7 +55,7 @@ class Quarantine:
         """How long the next poison message waits for running handlers."""
         return self._wait
 
-    async def opened(self) -> None:
+    async def wait_until_open(self) -> None:
         """Waits until handlers may start. Check `closed` first, which is cheaper."""
         while self.closed:
             await self._open.wait()
@@ -81,7 +81,7 @@ class Quarantine:
             self._forced = True
             self._open.set()
 
-        pause = self._left_to_neighbours() if self._running else None
+        pause = self._remaining_pause() if self._running else None
         if pause is None:
             if not self._isolating:
                 self._closed_at = self._clock()
@@ -89,9 +89,9 @@ class Quarantine:
                 self._open.clear()
             self._isolating += 1
             if self._isolating > 1:
-                self._followed.set()
+                self._copy_waits.set()
             try:
-                async with self._turn:
+                async with self._lock:
                     pause = await self._until_quiet()
                     if pause is None:
                         forced = asyncio.get_running_loop().call_later(_UNTIL_FORCED.total_seconds(), force_open)
@@ -106,23 +106,23 @@ class Quarantine:
                     self._open.set()
         yield pause
 
-    async def followed(self) -> None:
+    async def wait_for_copy(self) -> None:
         """Within the block of `alone`: waits until another poison message waits for its turn, at most for `COPY_LIMIT`."""
         # Where a broker replaces the message by a marked copy, the copy must run before other handlers start. Otherwise it
         # would wait for those, and become a dead letter if one of them killed the worker.
         if self._isolating == 1:
-            self._followed.clear()
+            self._copy_waits.clear()
             with suppress(TimeoutError):
                 async with asyncio.timeout(COPY_LIMIT.total_seconds()):
-                    await self._followed.wait()
+                    await self._copy_waits.wait()
 
-    def _left_to_neighbours(self) -> timedelta | None:
-        seconds = self._neighbours_until - self._clock()
+    def _remaining_pause(self) -> timedelta | None:
+        seconds = self._others_until - self._clock()
         return timedelta(seconds=seconds) if seconds > 0 else None
 
     async def _until_quiet(self) -> timedelta | None:
         """Waits for the running handlers. Returns None when none runs, or how long to postpone the poison message."""
-        if self._running and (pause := self._left_to_neighbours()) is not None:
+        if self._running and (pause := self._remaining_pause()) is not None:
             return pause
         wait = min(self._wait, LONGEST_WAIT - timedelta(seconds=self._clock() - self._closed_at))
         if wait > timedelta(0):
@@ -137,8 +137,8 @@ class Quarantine:
                 self._wait = FIRST_WAIT
                 return None
         # Of several poison messages that waited together, only the first to give up doubles the wait.
-        if (pause := self._left_to_neighbours()) is None:
-            pause = self._wait * NEIGHBOURS_SHARE
-            self._neighbours_until = self._clock() + pause.total_seconds()
+        if (pause := self._remaining_pause()) is None:
+            pause = self._wait * OTHERS_SHARE
+            self._others_until = self._clock() + pause.total_seconds()
             self._wait = min(self._wait * 2, LONGEST_WAIT)
         return pause

@@ -32,10 +32,10 @@ RELEASE_BATCH = 1_000
 CLEAN_UP_BATCH = 1_000
 CLEAN_UP_EVERY = timedelta(seconds=10)
 PROBES_EVERY = timedelta(seconds=15)
-RESTORATIONS_PER_LOOK = 4
+RESTORES_PER_LOOKUP = 4
 """Stalled routes are looked up once for this many times that probes are restored: each relay knows those it found itself."""
 MEASURE_EVERY = timedelta(seconds=15)
-FIRST_LOOK = timedelta(milliseconds=5)
+FIRST_RETRY = timedelta(milliseconds=5)
 """First pause before looking again for a due row that could not be claimed. It doubles up to `poll_interval`."""
 # Waking a moment too early would find nothing due, and cost another query.
 _EARLY = timedelta(milliseconds=1)
@@ -73,10 +73,10 @@ class Relay:
         self._settings = settings
         self._gate = gate
         self._batch = _BatchSize(settings.batch_size)
-        self._looks = Pauses(first=FIRST_LOOK, longest=settings.poll_interval)
-        self._turn = asyncio.Lock()
+        self._retry_pauses = Pauses(first=FIRST_RETRY, longest=settings.poll_interval)
+        self._claim_lock = asyncio.Lock()
         self._failing: set[Dependency] = set()
-        self._restorations = 0
+        self._restores = 0
         self._stopping = Stopping()
         self._outages = {dependency: Outage(dependency, observer) for dependency in Dependency}
 
@@ -87,9 +87,9 @@ class Relay:
         other errors that need a fix.
         """
         self._stopping = stopping
-        duties = [self._every(PROBES_EVERY, self._restore_probes), self._every(MEASURE_EVERY, self._measure)]
+        duties = [self._run_every(PROBES_EVERY, self._restore_probes), self._run_every(MEASURE_EVERY, self._measure)]
         if self._settings.retention is not None:
-            duties.append(self._every(CLEAN_UP_EVERY, self._clean_up))
+            duties.append(self._run_every(CLEAN_UP_EVERY, self._clean_up))
         self._observer.notify(RelayStarted(exchange_name=self._settings.exchange_name, table=self._settings.table))
         async with asyncio.TaskGroup() as companions:
             tasks = [
@@ -114,7 +114,7 @@ class Relay:
             await until_closing(self._gate, self._stopping)
             # Wakes a sleeping lane, which holds the lock; whoever gets it after that lane sees the closed gate.
             self._doorbell.ring()
-            async with self._turn:
+            async with self._claim_lock:
                 pass
             if self._gate.closed and not self._stopping.requested:
                 self._observer.notify(Paused(exchange_name=exchange_name))
@@ -129,7 +129,7 @@ class Relay:
             await until_opened(self._gate, self._stopping)
             try:
                 # One lane at a time claims or sleeps: more would compete for the same rows and double the polling.
-                async with self._turn:
+                async with self._claim_lock:
                     taken = await self._next_round()
                 if taken is not None:
                     self._batch.note(taken=(await self._settle(taken)).taken)
@@ -145,13 +145,13 @@ class Relay:
             try:
                 round_ = await self._rounds.start_probe()
                 if round_ is not None:
-                    await self._settle(_Taken(round_, perf_counter()))
+                    await self._settle(_StartedRound(round_, perf_counter()))
             except BrokerUnavailableError as error:
                 await self._wait_for(Dependency.BROKER, error)
             except DatabaseUnavailableError as error:
                 await self._wait_for(Dependency.DATABASE, error)
 
-    async def _next_round(self) -> "_Taken | None":
+    async def _next_round(self) -> "_StartedRound | None":
         """Returns the next round, after sleeping if nothing is due. None when the relay stops or pauses."""
         if self._stopping.requested or self._gate.closed:
             return None
@@ -167,7 +167,7 @@ class Relay:
                         await nap.wait(self._settings.longest_nap)
                     elif due <= timedelta(0):
                         # It became due just now, or another relay has claimed it: look again soon, then less often.
-                        await nap.wait(self._looks.next())
+                        await nap.wait(self._retry_pauses.next())
                     else:
                         await nap.wait(min(due + _EARLY, self._settings.longest_nap))
         except BaseException:
@@ -177,7 +177,7 @@ class Relay:
             raise
         return taken
 
-    async def _start(self) -> "_Taken | None":
+    async def _start(self) -> "_StartedRound | None":
         began = perf_counter()
         round_ = await self._rounds.start(self._batch.size)
         # A server that accepts connections while its rounds still fail must not be reported as restored.
@@ -186,10 +186,10 @@ class Relay:
         if round_ is None:
             self._batch.note(taken=0)
             return None
-        self._looks.reset()
-        return _Taken(round_, began)
+        self._retry_pauses.reset()
+        return _StartedRound(round_, began)
 
-    async def _settle(self, taken: "_Taken") -> RoundReport:
+    async def _settle(self, taken: "_StartedRound") -> RoundReport:
         try:
             report = await taken.round.finish()
         except DatabaseUnavailableError:
@@ -236,7 +236,7 @@ class Relay:
 
     # --- housekeeping --------------------------------------------------------------------------------------------------
 
-    async def _every(self, interval: timedelta, duty: Callable[[], Awaitable[None]]) -> None:
+    async def _run_every(self, interval: timedelta, duty: Callable[[], Awaitable[None]]) -> None:
         """Calls `duty` now and every `interval`. Skips it while the database is unavailable."""
         while True:
             try:
@@ -257,14 +257,14 @@ class Relay:
     async def _restore_probes(self) -> None:
         if await self._store.ensure_probes() + await self._store.repair_lanes():
             self._doorbell.ring()
-        if self._restorations % RESTORATIONS_PER_LOOK == 0:
+        if self._restores % RESTORES_PER_LOOKUP == 0:
             # Finds routes that another relay left stalled, and those that no message waits for any more.
-            routes = await self._rounds.look_for_stalled()
+            routes = await self._rounds.find_stalled()
             for found in routes.found:
                 self._observer.notify(found)
             for way in routes.gone:
                 self._notify_resumed(way)
-        self._restorations += 1
+        self._restores += 1
 
     async def _measure(self) -> None:
         backlog = await self._store.backlog()
@@ -274,7 +274,7 @@ class Relay:
 
 
 @dataclass(frozen=True, slots=True)
-class _Taken:
+class _StartedRound:
     """A claimed round, and when claiming it began."""
 
     round: Round

@@ -72,7 +72,7 @@ class Rounds(Protocol):
         """
         ...
 
-    async def look_for_stalled(self) -> "StalledRoutes":
+    async def find_stalled(self) -> "StalledRoutes":
         """Reads from the table which routes are stalled. Raises `DatabaseUnavailableError`."""
         ...
 
@@ -80,12 +80,12 @@ class Rounds(Protocol):
 NO_QUEUE = Failure("unroutable", "no queue is bound for the routing key")
 UNHOLDABLE = Failure("unroutable", f"the routing key is longer than the {LONGEST_HELD_KEY} bytes that can be held")
 
-FOUND = Failure("stalled", "messages in the table are waiting for this route")
+_MESSAGES_WAIT = Failure("stalled", "messages in the table are waiting for this route")
 STALLED_SINCE = timedelta(seconds=15)
 """Age of a stalled route after which its waiting messages are in the table, if there are any."""
 MOST_WAITING = 1_000
 """Most stalled routes read from the table at once."""
-_NO_TIME = timedelta(0)
+_ZERO = timedelta(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,13 +141,13 @@ class SendingRounds:
             return None
         return SendingRound(claim, self._transport, self._policy, self._holds, self._stalls, probing=True)
 
-    async def look_for_stalled(self) -> StalledRoutes:
-        """See `outbox.engine.rounds.Rounds.look_for_stalled`."""
+    async def find_stalled(self) -> StalledRoutes:
+        """See `outbox.engine.rounds.Rounds.find_stalled`."""
         waiting = await self._store.stalled_ways(MOST_WAITING)
-        found = [way for way in waiting if self._stalls.stall(way, silent=True, pause=_NO_TIME)]
+        found = [way for way in waiting if self._stalls.stall(way, silent=True, pause=_ZERO)]
         complete = len(waiting) < MOST_WAITING
         return StalledRoutes(
-            found=[_stalled(self._policy.exchange_name, way, FOUND) for way in found],
+            found=[_stalled(self._policy.exchange_name, way, _MESSAGES_WAIT) for way in found],
             gone=self._stalls.forget_all_but(set(waiting), older_than=STALLED_SINCE) if complete else (),
         )
 
@@ -177,7 +177,7 @@ class SendingRound:
         async with self._claim as claim:
             results = await self._send(claim.messages)
             outcomes = [self._outcome(*sent) for sent in zip(claim.messages, results, strict=True)]
-            stalled, resumed = self._learn(claim.messages, results)
+            stalled, resumed = self._update_stalls(claim.messages, results)
             await claim.settle(outcomes)
         return replace(self._report(claim.messages, results, outcomes), stalled=stalled, resumed=resumed)
 
@@ -194,18 +194,18 @@ class SendingRound:
         waves = Waves(claimed)
         while (wave := waves.next()) and (left := deadline - now()) > 0:
             if self._stalls and not self._probing:
-                for place in wave:
-                    if _way(claimed[place].message) in self._stalls:
-                        results[place] = _BEHIND
-                wave = [place for place in wave if results[place] is None]
-            answers = await self._send_wave([claimed[place] for place in wave], timedelta(seconds=left))
-            for place, answer in zip(wave, answers, strict=True):
-                results[place] = answer
+                for index in wave:
+                    if _way(claimed[index].message) in self._stalls:
+                        results[index] = _BEHIND
+                wave = [index for index in wave if results[index] is None]
+            answers = await self._send_wave([claimed[index] for index in wave], timedelta(seconds=left))
+            for index, answer in zip(wave, answers, strict=True):
+                results[index] = answer
                 if isinstance(answer, Unconfirmed) and left < self._policy.publish_timeout.total_seconds() / 2:
                     # Its wave was sent late and had too little time: that does not show a stalled route.
-                    results[place] = None
+                    results[index] = None
                 if isinstance(answer, Confirmed) or (isinstance(answer, Unroutable) and self._policy.drop_unroutable):
-                    waves.passed(place)
+                    waves.release_next(index)
         return results
 
     async def _send_wave(self, wave: Sequence[PendingMessage], timeout: timedelta) -> Sequence[SendResult]:
@@ -245,7 +245,7 @@ class SendingRound:
             case _:
                 assert_never(result)
 
-    def _learn(
+    def _update_stalls(
         self, claimed: Sequence[PendingMessage], results: Sequence[_Result]
     ) -> tuple[Sequence[RouteStalled], Sequence[Way]]:
         """Derives from the results which routes are newly stalled, and which accept messages again."""
@@ -265,15 +265,15 @@ class SendingRound:
                     pass
         if self._probing:
             for way in failures:
-                self._stalls.failed(way, silent=way in silent)
-            return (), [way for way in confirmed if way not in failures and self._stalls.passed(way, confirmed[way])]
+                self._stalls.record_failure(way, silent=way in silent)
+            return (), [way for way in confirmed if way not in failures and self._stalls.record_success(way, confirmed[way])]
         if not failures:
             return (), ()
         passing = {_way(pending.message) for pending, result in zip(claimed, results, strict=True) if result is CONFIRMED}
         stalled = []
         for way, failure in failures.items():
             # Others were confirmed on this route: the refusal may be the message's own fault, so probe again at once.
-            pause = _NO_TIME if way in passing and way not in silent else FIRST_PAUSE
+            pause = _ZERO if way in passing and way not in silent else FIRST_PAUSE
             if can_stall(way) and self._stalls.stall(way, silent=way in silent, pause=pause):
                 stalled.append(_stalled(self._policy.exchange_name, way, failure))
         return stalled, ()
@@ -291,9 +291,11 @@ class SendingRound:
             message = pending.message
             match result:
                 case Confirmed():
-                    age = max(now - message.created_at, _NO_TIME)  # the clocks of two hosts may differ
+                    age = max(now - message.created_at, _ZERO)  # the clocks of two hosts may differ
                     sent.append(SentMessage(message.id, message.routing_key, age, message.tracking_ids))
-                    if (pending.held or self._holds.probing) and self._holds.routed(_way(message), was_held=pending.held):
+                    if (pending.held or self._holds.probing) and self._holds.record_routed(
+                        _way(message), was_held=pending.held
+                    ):
                         released[_way(message)] = None
                 case Unroutable():
                     failed.append(self._failed(pending, SendFailureType.UNROUTABLE, NO_QUEUE, outcome))

@@ -60,7 +60,7 @@ class Holds:
             self._probes.popitem(last=False)
         return Held(interval)
 
-    def routed(self, way: Way, *, was_held: bool) -> bool:
+    def record_routed(self, way: Way, *, was_held: bool) -> bool:
         """Records that a message on `way` was routed. Returns whether held messages are to be released."""
         return self._probes.pop(way, None) is not None or was_held
 
@@ -110,7 +110,7 @@ class Stalls:
         self._changed.set()
         return True
 
-    def failed(self, way: Way, *, silent: bool) -> None:
+    def record_failure(self, way: Way, *, silent: bool) -> None:
         """Records that a probe of `way` failed. The next probe is a single message, after a longer pause."""
         if (stall := self._stalls.get(way)) is not None:
             # A wider window means that the last probe succeeded: the queue is short of room, not closed.
@@ -119,7 +119,7 @@ class Stalls:
             stall.due = _now() + stall.pause.total_seconds()
             self._changed.set()
 
-    def passed(self, way: Way, confirmed: int) -> bool:
+    def record_success(self, way: Way, confirmed: int) -> bool:
         """Records that all messages of a probe were confirmed. Returns whether the route is no longer stalled."""
         stall = self._stalls.get(way)
         if stall is None:

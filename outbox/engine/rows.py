@@ -83,7 +83,7 @@ def rows_of(
             f'[{ancestors}"{id_}"]',
             codec.encode_headers(message.headers, routing_key=routing_key) if message.headers else None,
             default_expiration if message.expiration is None else as_expiration(message.expiration),
-            None if message.eta is None else _due(message.eta),
+            None if message.eta is None else _parse_eta(message.eta),
             # Saves most messages, which have none of these, a call.
             None
             if message.ordering_key is None
@@ -113,9 +113,9 @@ def as_expiration(value: float | timedelta | None) -> timedelta | None:
     return expiration
 
 
-def checked_dedup_key(dedup_key: object) -> str:
+def validate_dedup_key(dedup_key: object) -> str:
     """Checks a dedup key. Raises `ConfigurationError` unless it is non-empty text of at most 1,000 bytes."""
-    key = _checked_key(dedup_key, "dedup_key")
+    key = _validate_key(dedup_key, "dedup_key")
     if len(key.encode()) > LONGEST_DEDUP_KEY:
         raise ConfigurationError(
             f"dedup_key must have at most {LONGEST_DEDUP_KEY:,} bytes, but {key[:60]!r}… has {len(key.encode()):,}"
@@ -143,21 +143,21 @@ def _extras(message: OutboxMessage) -> Extras:
     if message.on_conflict == "replace" and dedup_key is None:
         raise ConfigurationError("on_conflict='replace' needs a dedup_key, which identifies the message to replace")
     return Extras(
-        ordering_key=None if ordering_key is None else _checked_key(ordering_key, "ordering_key"),
-        dedup_key=None if dedup_key is None else checked_dedup_key(dedup_key),
+        ordering_key=None if ordering_key is None else _validate_key(ordering_key, "ordering_key"),
+        dedup_key=None if dedup_key is None else validate_dedup_key(dedup_key),
         replaces=message.on_conflict == "replace",
         priority=priority,
     )
 
 
-def _checked_key(key: object, name: str) -> str:
+def _validate_key(key: object, name: str) -> str:
     if not isinstance(key, str) or not key:
         raise ConfigurationError(f"{name} must be non-empty text, not {key!r}")
     _require_storable(key, name)
     return key
 
 
-def _due(eta: datetime | timedelta | float) -> datetime | timedelta:
+def _parse_eta(eta: datetime | timedelta | float) -> datetime | timedelta:
     if isinstance(eta, datetime):
         try:
             return eta.astimezone(UTC)  # a naive eta is in this process's local time

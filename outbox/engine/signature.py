@@ -31,7 +31,7 @@ def signature_of(callback: Callable[..., Any]) -> inspect.Signature:
     return inspect.signature(callback)
 
 
-def resolved(annotation: Any, callback: Callable[..., Any]) -> Any:
+def resolve_annotation(annotation: Any, callback: Callable[..., Any]) -> Any:
     """Returns the type that a parameter of `callback` is annotated with, evaluating a postponed annotation.
 
     Looks names up where the function was defined: in its module, in its closure, and among the locals of enclosing functions
@@ -210,7 +210,7 @@ def plan_call(callback: Callable[..., Any], *, batch: bool = False) -> CallPlan:
     if resources and not is_async:
         names = ", ".join(sorted(resources))
         raise SignatureError(f"{_name(callback)} takes {names}, which only async callbacks can use: write async def")
-    positional, named = _arranged(callback, parameters, body, batch=batch)
+    positional, named = _bind_arguments(callback, parameters, body, batch=batch)
     body_type = _body_type(callback, body, batch=batch)
     try:
         decode = decoder_for(body_type)
@@ -247,7 +247,7 @@ def _body_parameter(callback: Callable[..., Any], parameters: Iterable[Parameter
 def _body_type(callback: Callable[..., Any], body: Parameter, *, batch: bool) -> Any:
     """Returns the type of one body: the annotation, or for a batch the item type of the annotated list."""
     try:
-        annotation = resolved(body.annotation, callback)
+        annotation = resolve_annotation(body.annotation, callback)
     except NameError as error:
         raise SignatureError(
             f"the annotation of {body.name} in {_name(callback)} names {error.name}, which is not defined at run time: "
@@ -270,7 +270,7 @@ def _body_type(callback: Callable[..., Any], body: Parameter, *, batch: bool) ->
     )
 
 
-def _arranged(
+def _bind_arguments(
     callback: Callable[..., Any], parameters: Iterable[Parameter], body: Parameter, *, batch: bool
 ) -> tuple[tuple[Supply, ...], tuple[tuple[str, Supply], ...]]:
     """Returns the positional and the named arguments."""
@@ -279,9 +279,9 @@ def _arranged(
     named: list[tuple[str, Supply]] = []
     gap = False
     injected = _INJECTED_IN_BATCHES if batch else _INJECTED
-    the_body = _list_of(_the_body) if batch else _the_body
+    take_body = _list_of(_take_body) if batch else _take_body
     for parameter in parameters:
-        supply = the_body if parameter is body else injected.get(parameter.name)
+        supply = take_body if parameter is body else injected.get(parameter.name)
         if supply is None:
             gap = True
         elif parameter.kind is Parameter.KEYWORD_ONLY or (gap and parameter.kind is not Parameter.POSITIONAL_ONLY):
@@ -293,7 +293,7 @@ def _arranged(
     return tuple(positional), tuple(named)
 
 
-def _the_body(inputs: Inputs) -> object:
+def _take_body(inputs: Inputs) -> object:
     return inputs.body
 
 

@@ -22,7 +22,7 @@ def ungrouped() -> Iterator[None]:
 
 CLEAN_UP = timedelta(seconds=3)
 """How long a cancelled task may take to clean up before it is cancelled again."""
-LAST_CHANCE = timedelta(seconds=1)
+FINAL_CLEAN_UP = timedelta(seconds=1)
 """How long it may take after the second cancellation before it is abandoned."""
 
 
@@ -30,23 +30,23 @@ class TaskSet:
     """Owns tasks. Its block waits for them when it ends normally, and cancels them when it ends by an exception.
 
     A task that does not end after two cancellations, `CLEAN_UP` apart, is abandoned and counted in `abandoned`, so that the
-    block ends within a limited time. Unlike in a task group, an error in one task does not cancel the others: `alarm` is
+    block ends within a limited time. Unlike in a task group, an error in one task does not cancel the others: `on_error` is
     called, and the first error is raised at the end of the block. Tasks may be spawned before the block is entered.
     """
 
-    def __init__(self, alarm: Callable[[], None]) -> None:
-        self._alarm = alarm
+    def __init__(self, on_error: Callable[[], None]) -> None:
+        self._on_error = on_error
         self._tasks: set[asyncio.Task[None]] = set()
         self._error: BaseException | None = None
         self.abandoned = 0
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Starts a task."""
-        # _Unclosed does not inherit from Coroutine, which would make each step of the task slower.
-        unclosed: Any = _Unclosed(work)
-        task: asyncio.Task[None] = asyncio.get_running_loop().create_task(unclosed)
+        # _GeneratorExitGuard does not inherit from Coroutine, which would make each step of the task slower.
+        guarded: Any = _GeneratorExitGuard(work)
+        task: asyncio.Task[None] = asyncio.get_running_loop().create_task(guarded)
         self._tasks.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._on_done)
 
     @property
     def size(self) -> int:
@@ -71,15 +71,15 @@ class TaskSet:
         if self._error is not None:
             raise self._error
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _on_done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             self._error = self._error or error
-            self._alarm()
+            self._on_error()
 
     async def _cancel(self) -> None:
         try:
-            for limit in (CLEAN_UP, LAST_CHANCE):
+            for limit in (CLEAN_UP, FINAL_CLEAN_UP):
                 for task in self._tasks:
                     task.cancel()
                 if self._tasks:
@@ -87,7 +87,7 @@ class TaskSet:
         finally:
             self.abandoned += len(self._tasks)
             for task in self._tasks:
-                task.remove_done_callback(self._ended)
+                task.remove_done_callback(self._on_done)
                 # Retrieve its exception, or asyncio would log that it was never retrieved.
                 task.add_done_callback(lambda task: task.cancelled() or task.exception())
                 # `asyncio.run`, and a server's lifespan, would wait for a registered task without a limit.
@@ -95,7 +95,7 @@ class TaskSet:
             self._tasks.clear()
 
 
-class _Unclosed:
+class _GeneratorExitGuard:
     """Wraps the coroutine `work` to turn a `GeneratorExit` raised by an awaited future into a `RuntimeError`.
 
     A task throws a future's error into its coroutine. A `GeneratorExit` would close the inner coroutines, which could then

@@ -89,25 +89,25 @@ class Transactions:
         """Whether a committed transaction has marked the message. Raises `NotBegunError`."""
         # Marking it again waits for a transaction that is still committing; the rollback removes the new mark.
         was_marked = False
-        with suppress(_OnlyLookingError):
+        with suppress(_RollbackError):
             async with self.begin((message_id,)) as unit:
                 was_marked = not unit.marked
-                raise _OnlyLookingError
+                raise _RollbackError
         return was_marked
 
 
 class _Transaction:
     """The context manager of `Transactions.begin`. A class, because a generator-based one costs more for each message."""
 
-    __slots__ = ("_context", "_message_ids", "_of")
+    __slots__ = ("_context", "_message_ids", "_transactions")
 
-    def __init__(self, of: Transactions, message_ids: Sequence[str]) -> None:
-        self._of = of
+    def __init__(self, transactions: Transactions, message_ids: Sequence[str]) -> None:
+        self._transactions = transactions
         self._message_ids = message_ids
 
     async def __aenter__(self) -> Unit:
         try:
-            self._context, unit = await self._of.enter(self._message_ids)
+            self._context, unit = await self._transactions.enter(self._message_ids)
         except MarkHeldError as error:
             raise NotBegunError(Postponed(HELD_PAUSE)) from error
         return unit
@@ -121,7 +121,7 @@ class _Transaction:
             raise NotBegunError(Postponed(HELD_PAUSE)) from held
 
 
-class _OnlyLookingError(Exception):
+class _RollbackError(Exception):
     """Rolls back the transaction of `is_marked`."""
 
 
@@ -192,10 +192,10 @@ class Threads:
                 error = raised
             self._running.discard(threading.get_ident())
             with suppress(RuntimeError):  # the loop is closed: no task waits for the answer
-                call.loop.call_soon_threadsafe(self._answered, call.answer, result, error)
+                call.loop.call_soon_threadsafe(self._resolve, call.answer, result, error)
             del call, result, error  # frees the message and its result before the next call arrives
 
-    def _answered(self, answer: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
+    def _resolve(self, answer: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
         self._outstanding -= 1
         if answer.done():
             return

@@ -51,7 +51,7 @@ class WorkSettings:
     inbox_wait: timedelta = INBOX_WAIT
 
 
-class Work:
+class WorkerRunner:
     """Receives deliveries from a broker and handles each with its consumer."""
 
     def __init__(
@@ -127,7 +127,9 @@ class Work:
         handler_of = OrderedDeliveryHandler if consumer.ordered else DeliveryHandler
         handler = handler_of(consumer, RetryPolicy(strategy, describe=self._describe), context, threads, gate)
         # The broker may need a queue for each delay: announce all that are known in advance.
-        delays = strategy.announced if consumer.terms.pausing is None else (*strategy.announced, consumer.terms.pausing.pause)
+        delays = (
+            strategy.announced if consumer.options.pausing is None else (*strategy.announced, consumer.options.pausing.pause)
+        )
         subscription = Subscription(
             queue=consumer.queue,
             binding_key=consumer.binding_key,
@@ -152,16 +154,16 @@ class Work:
                     stopping.request()
         finally:
             threads.close()
-            self._abandon(consumer, threads.running)
+            self._record_abandoned(consumer, threads.running)
 
     async def _take(
         self, subscription: Subscription, consumer: Consumer, handler: DeliveryHandler, gate: Gate, stopping: Stopping
     ) -> None:
         """Handles deliveries until the worker stops or pauses, then waits until those in flight are settled."""
         queue, exchange_name = subscription.queue, subscription.exchange_name
-        leaving, task_set = Stopping(), TaskSet(alarm=stopping.request)
+        leaving, task_set = Stopping(), TaskSet(on_error=stopping.request)
         try:
-            with stopping.telling(leaving.request):
+            with stopping.listen(leaving.request):
                 async with self._broker.subscribe(subscription, handler.receiving(task_set, leaving)) as intake:
                     self._outage.answers()
                     self._observer.notify(
@@ -177,9 +179,9 @@ class Work:
                         self._task_sets.discard(task_set)
                         self._observer.notify(ConsumerStopped(queue=queue, exchange_name=exchange_name))
         finally:
-            self._abandon(consumer, task_set.abandoned)
+            self._record_abandoned(consumer, task_set.abandoned)
 
-    def _abandon(self, consumer: Consumer, count: int) -> None:
+    def _record_abandoned(self, consumer: Consumer, count: int) -> None:
         if not count:
             return
         handler = queue_of(consumer.callback)

@@ -9,7 +9,7 @@ import pytest
 
 from outbox.core.events import DutyDone, DutyFailed, Event, MaintenanceStarted, MaintenanceStopped
 from outbox.engine.lifecycle import Stopping
-from outbox.engine.maintenance import Duty, Maintaining
+from outbox.engine.maintenance import Duty, MaintenanceRunner
 from outbox.postgres.pool import open_pool
 from outbox.postgres.pruning import PostgresLease
 from outbox.postgres.queries import TableName
@@ -70,9 +70,9 @@ async def test_whoever_stands_by_takes_over_when_the_holder_ends(pool: asyncpg.P
     monkeypatch.setattr("outbox.engine.maintenance.STANDBY", timedelta(milliseconds=20))
     one, other = Noting(), Noting()
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(Maintaining(lease(pool, "one"), [], one).run(one.stopping))
+        tasks.create_task(MaintenanceRunner(lease(pool, "one"), [], one).run(one.stopping))
         await eventually(lambda: one.saw(MaintenanceStarted))
-        tasks.create_task(Maintaining(lease(pool, "other"), [], other).run(other.stopping))
+        tasks.create_task(MaintenanceRunner(lease(pool, "other"), [], other).run(other.stopping))
         one.stopping.request()
         await eventually(lambda: other.saw(MaintenanceStarted))
         assert one.saw(MaintenanceStopped)
@@ -83,7 +83,7 @@ async def test_whoever_stands_by_takes_over_when_the_holder_ends(pool: asyncpg.P
 async def test_whoever_loses_the_lease_stops_its_duties(pool: asyncpg.Pool) -> None:
     noting = Noting()
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(Maintaining(lease(pool, "one", SHORT), [], noting, lasts=SHORT).run(noting.stopping))
+        tasks.create_task(MaintenanceRunner(lease(pool, "one", SHORT), [], noting, lasts=SHORT).run(noting.stopping))
         await eventually(lambda: noting.saw(MaintenanceStarted))
         await pool.execute("update outbox_lease set holder = 'thief', token = gen_random_uuid(), held_until = 'infinity'")
         await eventually(lambda: noting.saw(MaintenanceStopped))
@@ -102,7 +102,7 @@ async def test_a_duty_goes_on_in_batches_until_nothing_is_left_and_one_that_fail
 
     duties = [Duty(name="broken", every=LONG, work=fail), Duty(name="pruning", every=LONG, work=prune)]
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(Maintaining(lease(pool, "one"), duties, noting).run(noting.stopping))
+        tasks.create_task(MaintenanceRunner(lease(pool, "one"), duties, noting).run(noting.stopping))
         await eventually(lambda: noting.saw(DutyDone) and noting.saw(DutyFailed))
         noting.stopping.request()
     assert DutyDone(duty="pruning", changed=23) in noting.events

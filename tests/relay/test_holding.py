@@ -88,5 +88,5 @@ def test_a_message_for_one_queue_waits_for_the_probe_of_that_queue_and_not_for_e
     assert holds.hold(Way("k"), was_held=False, now=NOW) == Held(timedelta(seconds=1))
     assert holds.hold(Way("k", "gone"), was_held=False, now=NOW) == Held(LONGEST_WAIT)
     assert holds.hold(Way("k"), was_held=False, now=NOW) == Held()
-    assert not holds.routed(Way("k", "other"), was_held=False)
-    assert holds.routed(Way("k", "gone"), was_held=False)
+    assert not holds.record_routed(Way("k", "other"), was_held=False)
+    assert holds.record_routed(Way("k", "gone"), was_held=False)

@@ -16,7 +16,7 @@ from outbox import Consumer, Reject, RetryAfter, Worker, ensure_outbox_schema_as
 from outbox.core.message import Message
 from outbox.core.outcome import Cause
 from outbox.engine.lifecycle import Stopping, run_until_stopped
-from outbox.engine.worker import Work, WorkSettings
+from outbox.engine.worker import WorkerRunner, WorkSettings
 from outbox.errors import DatabaseUnavailableError, SignatureError
 from outbox.ports import Marks, Unit
 from outbox.publisher import BoundPublisher
@@ -341,7 +341,7 @@ async def test_a_message_that_expires_while_it_waits_for_the_database_is_not_han
     consumer = Consumer("order.*", handle, QUEUE, batch=batch, inbox=True)
     settings = WorkSettings(exchange_name="shop", retry_delays=(), prefetch_count=10)
     stopping = Stopping()
-    work = Work(broker, [consumer], AwayAtFirst(), Recorder(), settings)
+    work = WorkerRunner(broker, [consumer], AwayAtFirst(), Recorder(), settings)
     task = asyncio.create_task(run_until_stopped(work.run, stopping, handle_signals=False))
     await handled(broker, late, *orders(2))
     stopping.request()

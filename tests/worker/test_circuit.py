@@ -44,55 +44,55 @@ def breaker(clock: Clock) -> Breaker:
     return Breaker(Pausing(kinds=(OSError,), failures=3, pause=PAUSE), clock)
 
 
-def passage(breaker: Breaker) -> Permit:
+def permit(breaker: Breaker) -> Permit:
     """The leave to run, which there must be."""
-    answer = breaker.ask()
+    answer = breaker.request_permit()
     assert isinstance(answer, Permit)
     return answer
 
 
-def run(breaker: Breaker, *signs: ProbeResult) -> None:
+def run(breaker: Breaker, *results: ProbeResult) -> None:
     """Runs one after another."""
-    for sign in signs:
-        breaker.ended(passage(breaker), sign)
+    for result in results:
+        breaker.record(permit(breaker), result)
 
 
 def pause(breaker: Breaker) -> None:
-    run(breaker, ProbeResult.TROUBLE, ProbeResult.TROUBLE, ProbeResult.TROUBLE)
+    run(breaker, ProbeResult.PAUSING_FAILURE, ProbeResult.PAUSING_FAILURE, ProbeResult.PAUSING_FAILURE)
     assert breaker.paused
 
 
 def test_it_pauses_after_so_many_troubles_in_a_row(breaker: Breaker) -> None:
-    run(breaker, ProbeResult.TROUBLE, ProbeResult.TROUBLE)
+    run(breaker, ProbeResult.PAUSING_FAILURE, ProbeResult.PAUSING_FAILURE)
     assert not breaker.paused
-    run(breaker, ProbeResult.TROUBLE)
+    run(breaker, ProbeResult.PAUSING_FAILURE)
     assert breaker.paused
-    assert breaker.ask() == PAUSE
+    assert breaker.request_permit() == PAUSE
 
 
 def test_a_success_starts_the_count_over_and_nothing_else_does(breaker: Breaker) -> None:
     run(
         breaker,
-        ProbeResult.TROUBLE,
-        ProbeResult.TROUBLE,
+        ProbeResult.PAUSING_FAILURE,
+        ProbeResult.PAUSING_FAILURE,
         ProbeResult.SUCCESS,
-        ProbeResult.TROUBLE,
-        ProbeResult.FAILURE,
-        ProbeResult.NOTHING,
-        ProbeResult.TROUBLE,
+        ProbeResult.PAUSING_FAILURE,
+        ProbeResult.OTHER_FAILURE,
+        ProbeResult.INCONCLUSIVE,
+        ProbeResult.PAUSING_FAILURE,
     )
     assert not breaker.paused
-    run(breaker, ProbeResult.TROUBLE)
+    run(breaker, ProbeResult.PAUSING_FAILURE)
     assert breaker.paused
 
 
 def test_when_the_pause_is_over_one_probe_runs_and_nobody_else(breaker: Breaker, clock: Clock) -> None:
     pause(breaker)
     clock.now += 29.5
-    assert breaker.ask() == timedelta(seconds=0.5)
+    assert breaker.request_permit() == timedelta(seconds=0.5)
     clock.now += 0.5
-    assert passage(breaker).probe
-    assert breaker.ask() is None
+    assert permit(breaker).probe
+    assert breaker.request_permit() is None
 
 
 def test_the_probe_s_success_resumes(breaker: Breaker, clock: Clock) -> None:
@@ -100,39 +100,39 @@ def test_the_probe_s_success_resumes(breaker: Breaker, clock: Clock) -> None:
     clock.now += 30
     run(breaker, ProbeResult.SUCCESS)
     assert not breaker.paused
-    assert not passage(breaker).probe
-    run(breaker, ProbeResult.TROUBLE, ProbeResult.TROUBLE)
+    assert not permit(breaker).probe
+    run(breaker, ProbeResult.PAUSING_FAILURE, ProbeResult.PAUSING_FAILURE)
     assert not breaker.paused
 
 
-@pytest.mark.parametrize("sign", [ProbeResult.TROUBLE, ProbeResult.FAILURE])
-def test_the_probe_s_failure_pauses_again(breaker: Breaker, clock: Clock, sign: ProbeResult) -> None:
+@pytest.mark.parametrize("result", [ProbeResult.PAUSING_FAILURE, ProbeResult.OTHER_FAILURE])
+def test_the_probe_s_failure_pauses_again(breaker: Breaker, clock: Clock, result: ProbeResult) -> None:
     pause(breaker)
     clock.now += 31
-    run(breaker, sign)
-    assert breaker.ask() == PAUSE
+    run(breaker, result)
+    assert breaker.request_permit() == PAUSE
 
 
 def test_a_probe_that_tells_nothing_is_followed_by_another_at_once(breaker: Breaker, clock: Clock) -> None:
     pause(breaker)
     clock.now += 30
-    run(breaker, ProbeResult.NOTHING)
+    run(breaker, ProbeResult.INCONCLUSIVE)
     assert breaker.paused
-    assert passage(breaker).probe
+    assert permit(breaker).probe
 
 
 def test_what_had_begun_before_the_pause_changes_nothing_after_it(breaker: Breaker, clock: Clock) -> None:
-    late = [passage(breaker) for _ in range(9)]
+    late = [permit(breaker) for _ in range(9)]
     pause(breaker)
-    breaker.ended(late[0], ProbeResult.SUCCESS)
-    assert breaker.ask() == PAUSE
+    breaker.record(late[0], ProbeResult.SUCCESS)
+    assert breaker.request_permit() == PAUSE
     clock.now += 10
-    breaker.ended(late[1], ProbeResult.TROUBLE)
-    assert breaker.ask() == timedelta(seconds=20)
+    breaker.record(late[1], ProbeResult.PAUSING_FAILURE)
+    assert breaker.request_permit() == timedelta(seconds=20)
     clock.now += 20
     run(breaker, ProbeResult.SUCCESS)
     for old in late[2:]:
-        breaker.ended(old, ProbeResult.TROUBLE)
+        breaker.record(old, ProbeResult.PAUSING_FAILURE)
     assert not breaker.paused
 
 
@@ -202,7 +202,7 @@ async def test_stopping_waits_for_no_pause() -> None:
 
 
 async def test_a_message_that_waits_for_too_long_goes_to_the_end_of_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(circuit, "PATIENCE", timedelta(milliseconds=50))
+    monkeypatch.setattr(circuit, "LONGEST_WAIT", timedelta(milliseconds=50))
     service, broker = Service(), await loaded(4)
     async with working(broker, service.consumer(pause_for="59s", pause_after=1), prefetch_count=1) as worker:
         # One opened the circuit and is dead; the others come and go, and nobody handles them.

@@ -16,7 +16,7 @@ from outbox.core.failures import FailedAttempt
 from outbox.core.outcome import DONE, Cause, Dead, DeliveryOutcome, Done, Failure, Retry
 from outbox.engine import ordered as keyed
 from outbox.engine.lifecycle import Stopping, run_until_stopped
-from outbox.engine.worker import Work, WorkSettings
+from outbox.engine.worker import WorkerRunner, WorkSettings
 from outbox.errors import BrokerUnavailableError, MarkHeldError, StaleDeliveryError
 from outbox.ports import Delivery, Intake, Marks, NotSent, Receive, SendResult, Subscription, Unit
 from outbox.retry import constant
@@ -404,7 +404,7 @@ async def test_what_is_being_handled_elsewhere_is_waited_for_in_place(monkeypatc
 
     consumer = Consumer("#", handle, "mail", ordered=True, inbox=True)
     settings = WorkSettings(exchange_name="shop", retry_delays=(), prefetch_count=10)
-    work = Work(broker, [consumer], BusyElsewhere(3), recorder, settings)
+    work = WorkerRunner(broker, [consumer], BusyElsewhere(3), recorder, settings)
     task = asyncio.create_task(run_until_stopped(work.run, stopping, handle_signals=False))
     await eventually(lambda: broker.is_idle("mail"), timeout=SOON)
     stopping.request()

@@ -233,7 +233,7 @@ def test_an_ordered_consumer_takes_no_batches() -> None:
 
 
 def test_times_are_durations_seconds_or_timedeltas() -> None:
-    limits = [Consumer("#", handle, timeout=value).terms.timeout for value in ("1m30s", 90, 90.0, timedelta(seconds=90))]
+    limits = [Consumer("#", handle, timeout=value).options.timeout for value in ("1m30s", 90, 90.0, timedelta(seconds=90))]
     assert set(limits) == {timedelta(seconds=90)}
     with pytest.raises(DurationError):
         Consumer("#", handle, timeout="90 seconds")

@@ -100,7 +100,7 @@ async def test_what_the_handler_does_after_its_time_does_not_count() -> None:
 
 
 async def test_a_handler_that_swallows_its_cancellation_is_cancelled_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limiting, "AGAIN", timedelta(milliseconds=20))
+    monkeypatch.setattr(limiting, "CANCEL_INTERVAL", timedelta(milliseconds=20))
     cancellations = 0
 
     async def handle(body: bytes) -> None:
