@@ -316,11 +316,11 @@ class OpenGate:
 
     closed = False
 
-    async def opened(self) -> None:
-        """See `outbox.ports.Gate.opened`."""
+    async def wait_until_open(self) -> None:
+        """See `outbox.ports.Gate.wait_until_open`."""
 
-    async def closing(self) -> None:
-        """See `outbox.ports.Gate.closing`. Never returns."""
+    async def wait_until_closed(self) -> None:
+        """See `outbox.ports.Gate.wait_until_closed`. Never returns."""
         await asyncio.get_running_loop().create_future()
 
 
@@ -332,15 +332,15 @@ def never_closed(_queue: str) -> Gate:
     return OPEN
 
 
-async def until_opened(gate: Gate, stopping: Stopping) -> None:
+async def until_open(gate: Gate, stopping: Stopping) -> None:
     """Waits until the gate is open or `stopping` is requested."""
     if gate.closed:
-        await _unless_stopping(gate.opened(), stopping)
+        await _unless_stopping(gate.wait_until_open(), stopping)
 
 
-async def until_closing(gate: Gate, stopping: Stopping) -> None:
+async def until_closed(gate: Gate, stopping: Stopping) -> None:
     """Waits until the gate is closed or `stopping` is requested."""
-    await _unless_stopping(gate.closing(), stopping)
+    await _unless_stopping(gate.wait_until_closed(), stopping)
 
 
 async def _unless_stopping(waiting: Coroutine[Any, Any, None], stopping: Stopping) -> None:

@@ -21,7 +21,7 @@ from outbox.core.events import (
     RouteResumed,
 )
 from outbox.core.message import Way
-from outbox.engine.lifecycle import OPEN, Outage, Pauses, Stopping, until_closing, until_opened
+from outbox.engine.lifecycle import OPEN, Outage, Pauses, Stopping, until_closed, until_open
 from outbox.engine.rounds import Round, RoundReport, Rounds
 from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError, OutboxError
 from outbox.ports import Doorbell, Gate, Observer, Store
@@ -111,14 +111,14 @@ class Relay:
         """Reports when a pause begins and ends. A pause has begun when no lane is claiming any more."""
         exchange_name = self._settings.exchange_name
         while not self._stopping.requested:
-            await until_closing(self._gate, self._stopping)
+            await until_closed(self._gate, self._stopping)
             # Wakes a sleeping lane, which holds the lock; whoever gets it after that lane sees the closed gate.
             self._doorbell.ring()
             async with self._claim_lock:
                 pass
             if self._gate.closed and not self._stopping.requested:
                 self._observer.notify(Paused(exchange_name=exchange_name))
-                await until_opened(self._gate, self._stopping)
+                await until_open(self._gate, self._stopping)
                 self._observer.notify(Resumed(exchange_name=exchange_name))
 
     # --- lanes ---------------------------------------------------------------------------------------------------------
@@ -126,7 +126,7 @@ class Relay:
     async def _lane(self) -> None:
         """Claims a round, finishes it, and claims the next."""
         while not self._stopping.requested:
-            await until_opened(self._gate, self._stopping)
+            await until_open(self._gate, self._stopping)
             try:
                 # One lane at a time claims or sleeps: more would compete for the same rows and double the polling.
                 async with self._claim_lock:
@@ -141,7 +141,7 @@ class Relay:
     async def _probe_stalled(self) -> None:
         """Probes stalled routes. A task apart from the lanes, because probes of a stalled route wait for their timeout."""
         while True:
-            await until_opened(self._gate, self._stopping)
+            await until_open(self._gate, self._stopping)
             try:
                 round_ = await self._rounds.start_probe()
                 if round_ is not None:

@@ -70,7 +70,7 @@ class Transactions:
         """Begins a transaction. The messages stay in flight while the database is unavailable."""
         marks = None
         if self._inbox is not None:
-            marks = Marks(queue=self._inbox, message_ids=message_ids, patience=self._inbox_wait)
+            marks = Marks(queue=self._inbox, message_ids=message_ids, max_wait=self._inbox_wait)
         patience_ends = perf_counter() + DATABASE_PATIENCE.total_seconds()
         while True:
             try:

@@ -19,7 +19,7 @@ from outbox.core.outcome import Failure
 from outbox.engine.attempt import WorkerContext
 from outbox.engine.consumer import Consumer, queue_of
 from outbox.engine.delivery import DeliveryHandler
-from outbox.engine.lifecycle import Outage, Stopping, never_closed, until_closing, until_opened
+from outbox.engine.lifecycle import Outage, Stopping, never_closed, until_closed, until_open
 from outbox.engine.ordered import OrderedDeliveryHandler
 from outbox.engine.quarantine import Quarantine
 from outbox.engine.tasks import TaskSet
@@ -143,7 +143,7 @@ class WorkerRunner:
                 try:
                     if gate.closed:
                         self._observer.notify(Paused(queue=consumer.queue, exchange_name=subscription.exchange_name))
-                        await until_opened(gate, stopping)
+                        await until_open(gate, stopping)
                         self._observer.notify(Resumed(queue=consumer.queue, exchange_name=subscription.exchange_name))
                     else:
                         await self._take(subscription, consumer, handler, gate, stopping)
@@ -172,7 +172,7 @@ class WorkerRunner:
                     try:
                         self._task_sets.add(task_set)
                         async with task_set:
-                            await until_closing(gate, leaving)
+                            await until_closed(gate, leaving)
                             leaving.request()
                             await intake.stop()
                     finally:

@@ -83,7 +83,7 @@ async def test_a_limit_that_ends_what_a_worker_does_before_a_handler_is_told_as_
     database = await connection.fetchval("select quote_ident(current_database())")
     await connection.execute(f"alter database {database} set statement_timeout = '1s'")
     inbox = Inbox(TableName("outbox_inbox"))
-    marks = Marks(queue="mail", message_ids=("1",), patience=timedelta(seconds=5))
+    marks = Marks(queue="mail", message_ids=("1",), max_wait=timedelta(seconds=5))
     async with (
         open_units(url=url, pool=None, sessions=1, connections=1, bind=lambda _: nullcontext(), inbox=inbox) as units,
         connection.transaction(),

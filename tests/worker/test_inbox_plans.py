@@ -81,7 +81,7 @@ async def test_neither_marking_nor_pruning_reads_more_than_a_batch(inbox: Connec
     statements = Inbox(INBOX)
     known = [f"id{number}" for number in range(1, 50)]
     for ids in (["id7"], ["unknown"], [*known, "unknown"]):
-        marking = statements.marking(Marks(queue="big", message_ids=ids, patience=timedelta(seconds=1)))
+        marking = statements.marking(Marks(queue="big", message_ids=ids, max_wait=timedelta(seconds=1)))
         _assert_frugal(await explained(inbox, marking.sql))
     _assert_frugal(await explained(inbox, statements.pruning, RETENTION, 100))
 

@@ -79,15 +79,15 @@ async def test_a_handler_that_does_not_end_keeps_its_neighbours_only_for_so_long
     monkeypatch.setattr(quarantine, "_UNTIL_FORCED", SHORT)
     async with ward.alone() as pause:
         assert pause is None
-        await asyncio.wait_for(ward.opened(), SOON)
+        await asyncio.wait_for(ward.wait_until_open(), SOON)
         assert not ward.closed
 
 
 async def test_the_marked_copy_of_a_message_takes_over_before_a_neighbour_begins(ward: Quarantine) -> None:
     async with ward.alone():
-        neighbour = asyncio.create_task(ward.opened())
+        neighbour = asyncio.create_task(ward.wait_until_open())
         copy = asyncio.create_task(_pause(ward))
-        await asyncio.wait_for(ward.followed(), SOON)
+        await asyncio.wait_for(ward.wait_for_copy(), SOON)
     assert await asyncio.wait_for(copy, SOON) is None
     await asyncio.wait_for(neighbour, SOON)
 

@@ -178,10 +178,10 @@ class HandGate:
     def closed(self) -> bool:
         return self._closed.is_set()
 
-    async def opened(self) -> None:
+    async def wait_until_open(self) -> None:
         await self._opened.wait()
 
-    async def closing(self) -> None:
+    async def wait_until_closed(self) -> None:
         await self._closed.wait()
 
     def close(self) -> None:
