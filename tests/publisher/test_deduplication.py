@@ -410,7 +410,7 @@ async def test_without_a_transaction_the_warning_names_the_locks(
 
     warned_of_publishing, warned_of_cancelling = (record.getMessage() for record in caplog.records)
     assert warned_of_publishing.startswith("publishing ")
-    assert warned_of_publishing.endswith("the locks of its keys end at once, too, and keep nobody away")
+    assert warned_of_publishing.endswith("the locks of its keys are released at once, too, and protect nothing")
     assert warned_of_cancelling.startswith(
         "cancelling 'document' through asyncpg.connection.Connection without an open transaction"
     )

@@ -22,8 +22,8 @@ SCRIPTED = "tests.relay.support.ScriptedTransport, exchange outbox"
 
 @pytest.fixture(autouse=True)
 def saying_so_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(relays, "SAY_SO_EVERY", timedelta(milliseconds=100))
-    monkeypatch.setattr(relays, "LOOK_AGAIN", timedelta(milliseconds=20))
+    monkeypatch.setattr(relays, "RENEW_EVERY", timedelta(milliseconds=100))
+    monkeypatch.setattr(relays, "CHECK_AGAIN", timedelta(milliseconds=20))
 
 
 def made(url: str, broker: Any = None, **options: Any) -> MessageRelay:

@@ -251,7 +251,7 @@ def test_a_callable_that_gives_no_delay_kills_the_message_and_the_failure_says_s
     assert isinstance(decision, Dead)
     assert decision.cause is Cause.EXHAUSTED
     assert decision.failure.type == "ValueError"
-    assert decision.failure.message.startswith("boom (not tried again: its retry strategy failed with ")
+    assert decision.failure.message.startswith("boom (not retried: its retry strategy failed with ")
     assert says in decision.failure.message
 
 

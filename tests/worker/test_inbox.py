@@ -445,7 +445,7 @@ def test_an_inbox_needs_a_database() -> None:
     async def handle(body: bytes) -> None: ...
 
     consumer = Consumer("order.*", handle, queue=QUEUE, inbox=True)
-    with pytest.raises(ConfigurationError, match="mail take inbox, which needs a database"):
+    with pytest.raises(ConfigurationError, match="mail use inbox, which needs a database"):
         Worker(broker=MemoryBroker(), consumers=[consumer])
 
 

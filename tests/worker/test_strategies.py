@@ -90,8 +90,7 @@ async def test_a_callable_that_raises_ends_the_message_and_not_the_consumer() ->
     [outcome] = await outcomes(Consumer("#", raising(AwayError("no route")), "mail", retry=choose), 1)
     assert isinstance(outcome, Dead)
     assert (
-        outcome.failure.message
-        == "no route (not tried again: its retry strategy failed with LookupError: no such table of delays)"
+        outcome.failure.message == "no route (not retried: its retry strategy failed with LookupError: no such table of delays)"
     )
 
 
@@ -199,7 +198,7 @@ async def handle_list(bodies: list[bytes]) -> None: ...
     ("options", "says"),
     [
         ({"retry": delays("1s"), "retry_delays": ("1s",)}, "retry or retry_delays, not both"),
-        ({"retry": ("1s", "10s")}, "retry is one of outbox.retry's"),
+        ({"retry": ("1s", "10s")}, "retry must be one of outbox.retry's"),
         ({"retry": lambda attempt: 1}, "called with attempt and error"),
         ({"dead_on": ("ValueError",)}, "dead_on must be exception types"),
         ({"dead_on": Reject}, "dead_on must not contain Reject"),
@@ -328,11 +327,11 @@ async def test_what_a_broken_strategy_says_is_redacted_too() -> None:
 
     consumer = Consumer("#", raising(AwayError("away")), "mail", retry=choose)
     dead = await buried(consumer, redact=lambda text: text.replace(SECRET, "[card]"))
-    assert dead.failure.message == "away (not tried again: its retry strategy failed with LookupError: [card])"
+    assert dead.failure.message == "away (not retried: its retry strategy failed with LookupError: [card])"
 
 
 def test_a_redaction_that_cannot_be_called_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="redact is a callable"):
+    with pytest.raises(ConfigurationError, match="redact must be a callable"):
         Worker(broker=MemoryBroker(), redact="secrets")  # type: ignore[arg-type]
 
 

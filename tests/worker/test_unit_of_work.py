@@ -153,7 +153,7 @@ async def test_the_publisher_of_a_handler_ends_with_it_and_says_so(shop: str, db
 
     handlers = {"session": with_session, "connection": with_connection, "publisher": with_publisher}
     await Shop(shop).handle(handlers[wanted])
-    with pytest.raises(TransactionRequiredError, match="has ended, with its request or its handler"):
+    with pytest.raises(TransactionRequiredError, match="has ended with its request or its handler"):
         await kept[0].publish("order.paid", {})
     with pytest.raises(TransactionRequiredError):
         await begun[0]

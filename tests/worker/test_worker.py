@@ -66,10 +66,10 @@ async def stock(body: bytes, connection: object, publisher: object) -> None: ...
         ({"broker": AMQP, "consumers": [mail, Consumer("#", mail, "mail")]}, "two different consumers name the queue mail"),
         (
             {"broker": AMQP, "consumers": [books]},
-            "consumers of books take session, which needs a database: give the worker db_",
+            "consumers of books use session, which needs a database: give the worker db_",
         ),
-        ({"broker": POSTGRES, "consumers": [stock]}, "consumers of stock take connection, publisher, which needs a database"),
-        ({"broker": AMQP, "consumers": [books], "db_pool": object()}, "a session cannot be made of db_pool"),
+        ({"broker": POSTGRES, "consumers": [stock]}, "consumers of stock use connection, publisher, which needs a database"),
+        ({"broker": AMQP, "consumers": [books], "db_pool": object()}, "a session cannot use db_pool"),
         ({"broker": AMQP, "db_pool": object(), "db_engine_url": POSTGRES}, "exactly one of db_engine_url, db_pool"),
         ({"broker": AMQP, "prefetch_count": 0}, "prefetch_count must be a whole number from 1"),
         (
