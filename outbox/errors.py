@@ -104,7 +104,7 @@ class MarkHeldError(OutboxError):
 
 
 class StaleStatementError(OutboxError):
-    """A table changed after a handler's statement was prepared. The transaction was rolled back; the next one prepares again."""
+    """A table changed after a handler's statement was prepared. The transaction was rolled back; the next prepares again."""
 
 
 class CommitFailedError(OutboxError):

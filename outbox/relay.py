@@ -340,11 +340,9 @@ class MessageRelay:
                 doorbell = PostgresDoorbell(connect, bell_of(self._table), observer=observer, poll_interval=poll_interval)
                 rounds = await stack.enter_async_context(self._source.open(pool, store, facts, observer, stopping))
                 destination = self._source.destination(rounds)
-                keep_renewing = await stack.enter_async_context(
-                    self._reserve_destination(destination, pool, observer, stopping)
-                )
+                renew = await stack.enter_async_context(self._reserve_destination(destination, pool, observer, stopping))
                 companions = await stack.enter_async_context(asyncio.TaskGroup())
-                duties = [companions.create_task(doorbell.run()), companions.create_task(keep_renewing())]
+                duties = [companions.create_task(doorbell.run()), companions.create_task(renew())]
                 gate = OPEN if reporter is None else reporter.gate()
                 await Relay(rounds, store, doorbell, observer, self._settings, gate).run(stopping)
                 for duty in duties:
@@ -379,7 +377,7 @@ class MessageRelay:
                 if await stopping.wait(CHECK_AGAIN):
                     return
 
-        async def keep_renewing() -> NoReturn:
+        async def renew() -> NoReturn:
             while True:
                 await asyncio.sleep(RENEW_EVERY.total_seconds())
                 with suppress(DatabaseUnavailableError):  # the relay's lanes report the outage
@@ -397,7 +395,7 @@ class MessageRelay:
 
         await wait_until_available(agree, stopping, observer)
         try:
-            yield keep_renewing
+            yield renew
         finally:
             await ours.release()
 
