@@ -240,9 +240,9 @@ def leaving(attempt: int, error: BaseException) -> float:
         (failing, "ZeroDivisionError: nothing to divide by"),
         (leaving, "SystemExit: 1"),
         (lambda attempt, error: "1h", "'1h' is not a duration"),
-        (lambda attempt, error: -1, "a delay cannot be negative: -1"),
+        (lambda attempt, error: -1, "a delay must not be negative: -1"),
         (lambda attempt, error: True, "not True"),
-        (lambda attempt, error: object(), "a delay is a duration"),
+        (lambda attempt, error: object(), "a delay must be a duration"),
         (lambda attempt, error: float("nan"), "nan seconds is not a delay"),
     ],
 )

@@ -117,5 +117,5 @@ async def test_without_a_clock_nothing_is_stamped(database_url: str) -> None:
 
 
 def test_what_is_no_clock_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match='clock is "hlc"'):
+    with pytest.raises(ConfigurationError, match='clock must be "hlc"'):
         Worker(broker=MemoryBroker(), clock="atomic")  # type: ignore[arg-type]

@@ -213,7 +213,7 @@ async def handle_list(bodies: list[bytes]) -> None: ...
         ({"pause_after": 2}, "need pause_on"),
         ({"timeout": 0}, "timeout must be longer than zero"),
         ({"timeout": "5"}, "timeout: '5' is not a duration"),
-        ({"timeout": True}, "timeout: a delay is a duration"),
+        ({"timeout": True}, "timeout: a delay must be a duration"),
     ],
 )
 def test_options_that_make_no_sense_are_refused_when_the_consumer_is_built(options: dict[str, Any], says: str) -> None:
