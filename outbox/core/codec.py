@@ -58,9 +58,7 @@ def encode_headers(headers: Mapping[str, Any] | None, *, routing_key: str) -> st
     if not headers:
         return None
     if not isinstance(headers, Mapping):
-        raise EncodingError(
-            f"the headers of {routing_key!r} must be a mapping of names to values, not {type(headers).__name__}"
-        )
+        raise EncodingError(f"the headers of {routing_key!r} must be a mapping, not {type(headers).__name__}")
     for key in headers:
         if not isinstance(key, str):
             raise EncodingError(f"a header of {routing_key!r} has the name {key!r}: header names must be strings")
