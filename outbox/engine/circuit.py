@@ -44,7 +44,7 @@ def probe_result(outcome: DeliveryOutcome) -> ProbeResult:
 
 @dataclass(frozen=True, slots=True)
 class Permit:
-    """Permission to run one handler. `round` tells results from before a pause apart from results after it."""
+    """Permission to run one handler. `round` distinguishes results from before a pause from those after it."""
 
     round: int
     probe: bool

@@ -136,7 +136,7 @@ class Quarantine:
             else:
                 self._wait = FIRST_WAIT
                 return None
-        # Of several poison messages that waited together, only the first to give up doubles the wait.
+        # Several poison messages may time out together: only the first one doubles the wait.
         if (pause := self._remaining_pause()) is None:
             pause = self._wait * OTHERS_SHARE
             self._others_until = self._clock() + pause.total_seconds()

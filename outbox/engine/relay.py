@@ -112,7 +112,7 @@ class Relay:
         exchange_name = self._settings.exchange_name
         while not self._stopping.requested:
             await until_closed(self._gate, self._stopping)
-            # Wakes a sleeping lane, which holds the lock; whoever gets it after that lane sees the closed gate.
+            # Wakes a sleeping lane, which holds the lock. A lane that gets the lock later sees the closed gate.
             self._doorbell.ring()
             async with self._claim_lock:
                 pass
