@@ -344,9 +344,8 @@ class Delivery(Protocol):
         """Makes `outcome` durable, and only then releases the message.
 
         Done: removed. Retry: redelivered to this queue only, after the delay, with `attempt + 1` and unchanged id, properties
-        and headers. Dead: moved to the dead letters of the queue, with the failure. Returned: redelivered unchanged, using no
-        attempt.
-        Postponed: redelivered to this queue only, after the delay, unchanged.
+        and headers. Dead: moved to the queue's dead letters, with the failure. Returned: redelivered unchanged, with the same
+        attempt. Postponed: redelivered to this queue only, after the delay, unchanged.
 
         Raises `StaleDeliveryError` if the delivery is lost; then nothing was changed. Raises `BrokerUnavailableError` if the
         broker cannot record the outcome now; then the delivery is still in flight and can be settled again.
@@ -372,7 +371,6 @@ class Broker(Transport, Protocol):
         """Calls `receive` for each delivery within the block, with at most `prefetch_count` in flight.
 
         Needs no `open` before. `close` is called after the end of the last block.
-
         Entering creates the queue, its binding, delays and dead letter queue if they are missing, and returns when messages can
         arrive. It raises `BrokerUnavailableError` while the broker is unavailable, and `TopologyError` if something is missing
         that may not be created. Within the block, lost connections are restored. The end of the block returns unsettled

@@ -367,11 +367,7 @@ class MessageRelay:
                 # A record that is renewed belongs to a running relay; that of a crashed one expires.
                 if first is None:
                     first = other
-                    _log.warning(
-                        "the relay %s sends to another destination, %s; checking whether it still runs",
-                        other.name,
-                        other.destination,
-                    )
+                    _log.warning("the relay %s sends elsewhere, to %s: checking whether it runs", other.name, other.destination)
                 elif other.held_until > first.held_until:
                     await refuse(other)
                 if await stopping.wait(CHECK_AGAIN):

@@ -14,8 +14,6 @@ LONGEST_TIME = timedelta(days=36_500)
 LARGEST_NUMBER = 2**31 - 1
 EXCHANGE_NAME_LIMIT = 200
 """In bytes of UTF-8; AMQP allows 255, and delay exchanges append to the name."""
-
-
 MOST_LANES = 64
 LARGEST_BATCH_SIZE = 100_000
 SHORTEST_INTERVAL = timedelta(milliseconds=10)

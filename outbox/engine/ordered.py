@@ -210,7 +210,6 @@ class _FailureMemory:
         self._remembered: OrderedDict[tuple[str, int], _FailedAttempts] = OrderedDict()
 
     def add(self, message: Message, failed: FailedAttempt, *, due: float) -> None:
-        """Adds a failed attempt."""
         key = message.id, message.requeue_count
         remembered = self._remembered.setdefault(key, _FailedAttempts([], due))
         remembered.failed.append(failed)
@@ -220,9 +219,7 @@ class _FailureMemory:
             self._remembered.popitem(last=False)
 
     def get(self, message: Message) -> _FailedAttempts | None:
-        """Returns the failed attempts of a message, None if there are none."""
         return self._remembered.get((message.id, message.requeue_count))
 
     def forget(self, message: Message) -> None:
-        """Forgets a message that is settled."""
         self._remembered.pop((message.id, message.requeue_count), None)

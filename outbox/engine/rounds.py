@@ -293,10 +293,9 @@ class SendingRound:
                 case Confirmed():
                     age = max(now - message.created_at, _ZERO)  # the clocks of two hosts may differ
                     sent.append(SentMessage(message.id, message.routing_key, age, message.tracking_ids))
-                    if (pending.held or self._holds.probing) and self._holds.record_routed(
-                        _way(message), was_held=pending.held
-                    ):
-                        released[_way(message)] = None
+                    held, way = pending.held, _way(message)
+                    if (held or self._holds.probing) and self._holds.record_routed(way, was_held=held):
+                        released[way] = None
                 case Unroutable():
                     failed.append(self._failed(pending, SendFailureType.UNROUTABLE, NO_QUEUE, outcome))
                 case Refused(failure):

@@ -118,18 +118,13 @@ class WorkerRunner:
 
     async def _consume(self, consumer: Consumer, context: WorkerContext) -> None:
         """Consumes from the consumer's queue, except while its gate is closed, until the worker stops."""
-        stopping, gate, strategy = (
-            context.stopping,
-            self._gate_of(consumer.queue),
-            consumer.strategy(self._settings.retry_delays),
-        )
+        stopping, gate = context.stopping, self._gate_of(consumer.queue)
+        strategy, pausing = consumer.strategy(self._settings.retry_delays), consumer.options.pausing
         threads = Threads(min(self._settings.prefetch_count, THREAD_LIMIT), consumer.queue)
         handler_of = OrderedDeliveryHandler if consumer.ordered else DeliveryHandler
         handler = handler_of(consumer, RetryPolicy(strategy, describe=self._describe), context, threads, gate)
         # The broker may need a queue for each delay: announce all that are known in advance.
-        delays = (
-            strategy.announced if consumer.options.pausing is None else (*strategy.announced, consumer.options.pausing.pause)
-        )
+        delays = strategy.announced if pausing is None else (*strategy.announced, pausing.pause)
         subscription = Subscription(
             queue=consumer.queue,
             binding_key=consumer.binding_key,

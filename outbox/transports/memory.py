@@ -164,12 +164,6 @@ class Entry:
         """Returns the entry for the next attempt."""
         return replace(self, attempt=self.attempt + 1, trail=tuple(extended_failures(self.trail, failed)))
 
-    @property
-    def expired(self) -> bool:
-        """Whether its deadline has passed."""
-        expires_at = self.message.expires_at
-        return expires_at is not None and expires_at <= datetime.now(UTC)
-
 
 class Queue:
     """One queue: its ready and delayed messages, its dead letters and its subscribers.
@@ -242,7 +236,8 @@ class Queue:
         try:
             while (entry := self._next_entry()) is not None and (member := self._next_member()) is not None:
                 del self.ready[next(index for index, other in enumerate(self.ready) if other is entry)]
-                if entry.expired:
+                expires_at = entry.message.expires_at
+                if expires_at is not None and expires_at <= datetime.now(UTC):
                     self.dead_letter(entry, Cause.EXPIRED, _EXPIRED)
                 else:
                     member.deliver(entry)
@@ -262,7 +257,7 @@ class Queue:
     def _next_member(self) -> "Member | None":
         for _ in range(len(self.members)):
             self.members.rotate(-1)
-            if self.members[-1].has_room:
+            if len(self.members[-1].in_flight) < self.members[-1].prefetch_count:
                 return self.members[-1]
         return None
 
@@ -273,14 +268,9 @@ class Member:
     def __init__(self, queue: Queue, receive: Receive, prefetch_count: int) -> None:
         self._queue = queue
         self._receive = receive
-        self._prefetch_count = prefetch_count
+        self.prefetch_count = prefetch_count
         self.in_flight: dict[int, Delivery] = {}
         self._numbers = itertools.count()
-
-    @property
-    def has_room(self) -> bool:
-        """Whether it may have another delivery in flight."""
-        return len(self.in_flight) < self._prefetch_count
 
     async def stop(self) -> None:
         """Stops deliveries. Those in flight can still be settled."""

@@ -45,7 +45,7 @@ async def test_a_relay_with_another_broker_refuses_to_start_and_takes_nothing(ur
             async with asyncio.timeout(30):
                 await made(url, name="second").run(handle_signals=False)
         await eventually(lambda: transport.sent)
-    for named in (OWN, SCRIPTED, "first", "OUTBOX_BROKER_URL", "stop the others"):
+    for named in (OWN, SCRIPTED, "first", "OUTBOX_BROKER_URL", "stop the other relays"):
         assert named in str(refused.value)
     assert await connection.fetchval("select count(*) from outbox_delivery") == 0
 

@@ -63,7 +63,7 @@ async def stock(body: bytes, connection: object, publisher: object) -> None: ...
         ({"rmq_connection": object()}, "rmq_connection takes a connection of aio-pika"),
         ({"broker": object()}, "broker takes an amqp:// URL"),
         ({"broker": AMQP, "consumers": [lambda body: None]}, "is not a consumer: decorate it with @consume"),
-        ({"broker": AMQP, "consumers": [mail, Consumer("#", mail, "mail")]}, "two different consumers name the queue mail"),
+        ({"broker": AMQP, "consumers": [mail, Consumer("#", mail, "mail")]}, "two different consumers have the queue mail"),
         (
             {"broker": AMQP, "consumers": [books]},
             "consumers of books use session, which needs a database: give the worker db_",
