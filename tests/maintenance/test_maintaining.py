@@ -58,7 +58,7 @@ async def test_a_lease_is_held_by_one_until_it_is_released(pool: asyncpg.Pool) -
     assert not await one.hold()
 
 
-async def test_a_lease_that_nobody_renews_is_taken_over(pool: asyncpg.Pool) -> None:
+async def test_a_lease_that_is_not_renewed_is_taken_over(pool: asyncpg.Pool) -> None:
     one, other = lease(pool, "one", SHORT), lease(pool, "other")
     assert await one.hold()
     await eventually(other.hold)
@@ -66,7 +66,7 @@ async def test_a_lease_that_nobody_renews_is_taken_over(pool: asyncpg.Pool) -> N
     assert await pool.fetchval("select holder from outbox_lease") == "other"
 
 
-async def test_whoever_stands_by_takes_over_when_the_holder_ends(pool: asyncpg.Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_standby_takes_over_when_the_holder_ends(pool: asyncpg.Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("outbox.engine.maintenance.STANDBY", timedelta(milliseconds=20))
     one, other = Noting(), Noting()
     async with asyncio.TaskGroup() as tasks:
@@ -80,7 +80,7 @@ async def test_whoever_stands_by_takes_over_when_the_holder_ends(pool: asyncpg.P
     assert await pool.fetchval("select count(*) from outbox_lease") == 0
 
 
-async def test_whoever_loses_the_lease_stops_its_duties(pool: asyncpg.Pool) -> None:
+async def test_a_process_that_loses_the_lease_stops_its_duties(pool: asyncpg.Pool) -> None:
     noting = Noting()
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(MaintenanceRunner(lease(pool, "one", SHORT), [], noting, lasts=SHORT).run(noting.stopping))

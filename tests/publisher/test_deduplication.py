@@ -297,7 +297,7 @@ async def test_what_met_a_pending_message_keeps_it_from_being_sent_before_the_co
 # --- in flight ---------------------------------------------------------------------------------------------------------
 
 
-async def test_what_is_in_flight_is_gone_already_and_nobody_waits_for_it(way: Way, outbox_url: str, onlooker: Onlooker) -> None:
+async def test_a_message_in_flight_is_not_pending_and_is_not_waited_for(way: Way, outbox_url: str, onlooker: Onlooker) -> None:
     flying = await _committed(asyncpg_connection, outbox_url, "saved", {}, dedup_key="document")
     async with in_flight(outbox_url):
         assert await _cancelled(way, outbox_url, "document") is False

@@ -103,7 +103,7 @@ async def _in_flight(connection: Any) -> Sequence[str]:
     return [json.loads(row["body"]) for row in rows]
 
 
-async def test_nobody_waits_for_a_relay_whose_broker_does_not_answer(
+async def test_publishers_do_not_wait_for_a_relay_whose_broker_does_not_answer(
     database_url: str, connection: Any, broker_url: str, proxied: Callable[[str], Proxy]
 ) -> None:
     arrived: list[str] = []

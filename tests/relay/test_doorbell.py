@@ -83,7 +83,7 @@ async def test_a_commit_wakes_a_sleeper(bell: PostgresDoorbell, connection: asyn
             await nap.wait(LONG)
 
 
-async def test_writers_notify_only_while_somebody_sleeps(
+async def test_writers_notify_only_while_a_relay_sleeps(
     bell: PostgresDoorbell, connection: asyncpg.Connection, heard: list[object]
 ) -> None:
     await connection.execute(INSERT)
@@ -95,7 +95,7 @@ async def test_writers_notify_only_while_somebody_sleeps(
     assert await everything_delivered(connection, heard) == []
 
 
-async def test_a_rolled_back_insert_wakes_nobody(
+async def test_a_rolled_back_insert_wakes_no_sleeper(
     bell: PostgresDoorbell, connection: asyncpg.Connection, heard: list[object]
 ) -> None:
     async with bell.asleep():
@@ -106,7 +106,7 @@ async def test_a_rolled_back_insert_wakes_nobody(
         assert await everything_delivered(connection, heard) == []
 
 
-async def test_who_falls_asleep_beside_an_open_writer_is_woken_by_its_commit(
+async def test_a_sleeper_is_woken_by_the_commit_of_a_writer_that_was_already_open(
     bell: PostgresDoorbell, connection: asyncpg.Connection
 ) -> None:
     transaction = connection.transaction()
@@ -169,7 +169,7 @@ async def test_a_lost_connection_is_rebuilt_and_rings_once_for_what_was_missed(
             await nap.wait(LONG)
 
 
-async def test_a_sleeper_hears_of_commits_after_its_connection_was_rebuilt_under_it(
+async def test_a_sleeper_is_woken_by_commits_after_its_connection_was_reopened(
     bell: PostgresDoorbell, connection: asyncpg.Connection, recorder: Recorder
 ) -> None:
     async with bell.asleep() as nap:
@@ -300,7 +300,7 @@ async def test_sleepers_cancelled_at_any_moment_leave_no_lock(bell: PostgresDoor
         await eventually(lambda: connection.fetchval(f"select not exists({LOCKS})"))
 
 
-async def test_connections_that_fall_silent_hold_nobody_up_and_are_opened_anew(
+async def test_connections_that_fall_silent_block_no_other_and_are_reopened(
     url: str, connection: asyncpg.Connection, recorder: Recorder, proxied: Callable[[str], Proxy]
 ) -> None:
     """As when a router forgets an idle connection: nothing is closed, and nothing arrives any more."""

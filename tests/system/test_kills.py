@@ -83,7 +83,7 @@ async def test_a_relay_killed_between_publishing_and_settling_has_lost_nothing(
 
 
 @pytest.mark.parametrize("max_deliveries", [2, 10])
-async def test_a_message_that_kills_its_worker_dies_alone(system: System, max_deliveries: int) -> None:
+async def test_a_message_that_crashes_its_worker_becomes_a_dead_letter_alone(system: System, max_deliveries: int) -> None:
     """Every worker that takes number 13 dies of it, with its neighbours in hand; a supervisor starts the next."""
     handler = Handler(queue="mail", seconds=0.05, fatal=frozenset({13}), max_deliveries=max_deliveries)
     system.relay()

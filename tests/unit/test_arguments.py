@@ -83,7 +83,7 @@ DAY = 86_400
         *_within(canary, "count", 0, True),
     ],
 )
-def test_what_can_only_hurt_is_refused_by_its_name(make: Callable[..., object], name: str, value: Any) -> None:
+def test_harmful_values_are_refused_by_name(make: Callable[..., object], name: str, value: Any) -> None:
     with pytest.raises(ConfigurationError, match=name if name != "count" else "count of a canary"):
         make(**{name: value})
 
@@ -101,7 +101,7 @@ def test_what_can_only_hurt_is_refused_by_its_name(make: Callable[..., object], 
         (canary, {"wait": timedelta.max}, "at most 7 days"),
     ],
 )
-def test_the_reason_is_told(make: Callable[..., object], arguments: dict[str, Any], reason: str) -> None:
+def test_the_error_names_the_reason(make: Callable[..., object], arguments: dict[str, Any], reason: str) -> None:
     with pytest.raises(ConfigurationError, match=reason):
         make(**arguments)
 

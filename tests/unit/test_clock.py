@@ -159,7 +159,7 @@ def test_hlc_is_the_one_clock_of_the_process() -> None:
 
 
 @pytest.mark.parametrize("clock", ["HLC", True, 0])
-def test_what_is_no_clock_is_refused(clock: object) -> None:
+def test_an_invalid_clock_is_refused(clock: object) -> None:
     with pytest.raises(ConfigurationError, match="clock is"):
         as_clock(clock)  # type: ignore[arg-type]
 

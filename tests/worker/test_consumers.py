@@ -225,7 +225,7 @@ async def test_a_sync_callback_runs_in_a_thread_of_the_worker_with_the_chain_of_
     assert tenant.get() == "nobody"
 
 
-async def test_sync_callbacks_run_side_by_side_up_to_the_prefetch_count() -> None:
+async def test_sync_callbacks_run_in_parallel_up_to_the_prefetch_count() -> None:
     together = threading.Barrier(4, timeout=60)
 
     def handle(body: bytes) -> None:
@@ -312,7 +312,7 @@ def test_a_body_that_does_not_fit_is_refused(annotation: Any, body: bytes) -> No
         Consumer("#", handle).plan.decode(body)
 
 
-def test_arguments_may_come_by_position_as_the_predecessor_took_them() -> None:
+def test_arguments_may_be_positional_as_in_the_predecessor() -> None:
     def handle(body: bytes) -> None: ...
 
     made, decorated = Consumer("order.*", "mail", handle), consume("order.*", "mail", ("1s",))(handle)  # type: ignore[arg-type]
@@ -320,7 +320,7 @@ def test_arguments_may_come_by_position_as_the_predecessor_took_them() -> None:
     assert (decorated.queue, decorated.retry_delays) == ("mail", (timedelta(seconds=1),))
 
 
-def test_a_class_that_pydantic_knows_nothing_about_is_refused_when_the_consumer_is_built() -> None:
+def test_a_class_that_pydantic_does_not_support_is_refused_when_the_consumer_is_created() -> None:
     async def handle(body: Stranger) -> None: ...
 
     with pytest.raises(SignatureError, match=r"Stranger.*which a body cannot be decoded to"):
@@ -356,7 +356,7 @@ class Unspeakable(Exception):
         *(StopAsyncIteration(), pytest.fail.Exception("no"), Unspeakable()),
     ],
 )
-async def test_whatever_a_handler_raises_is_a_failure_of_its_message_and_nobody_elses(error: BaseException) -> None:
+async def test_any_error_of_a_handler_fails_its_message_only(error: BaseException) -> None:
     calls: list[int] = []
 
     async def handle(body: bytes, attempt_count: int) -> None:
@@ -369,7 +369,7 @@ async def test_whatever_a_handler_raises_is_a_failure_of_its_message_and_nobody_
 
 
 @pytest.mark.parametrize("error", [SystemExit(3), GeneratorExit(), KeyboardInterrupt(), StopIteration(), ValueError()])
-async def test_whatever_a_sync_handler_raises_is_a_failure_of_its_message(error: BaseException) -> None:
+async def test_any_error_of_a_sync_handler_fails_its_message(error: BaseException) -> None:
     calls: list[int] = []
 
     def handle(body: bytes, attempt_count: int) -> None:

@@ -56,7 +56,7 @@ async def test_what_is_too_old_is_pruned_oldest_first_in_batches(database_url: s
     assert await inbox.fetchval("select string_agg(message_id, ',') from outbox_inbox") == "new1"
 
 
-async def test_pruning_waits_for_nobody(database_url: str, inbox: Connection) -> None:
+async def test_pruning_waits_for_no_lock(database_url: str, inbox: Connection) -> None:
     async with inbox.transaction():
         await inbox.execute("select from outbox_inbox where queue = 'stock' for update")
         assert await PostgresInbox(connect_to(database_url, application_name="test"), INBOX).prune(RETENTION, 100) == 5

@@ -71,7 +71,7 @@ async def test_a_strategy_spaces_the_attempts_and_ends_them() -> None:
     assert last.cause is Cause.EXHAUSTED
 
 
-async def test_a_callable_sees_what_the_handler_raised() -> None:
+async def test_a_callable_gets_the_handler_s_exception() -> None:
     seen: list[tuple[int, BaseException]] = []
     error = AwayError("no route")
 
@@ -83,7 +83,7 @@ async def test_a_callable_sees_what_the_handler_raised() -> None:
     assert seen == [(1, error), (2, error)]
 
 
-async def test_a_callable_that_raises_ends_the_message_and_not_the_consumer() -> None:
+async def test_a_callable_that_raises_fails_the_message_and_not_the_consumer() -> None:
     def choose(attempt: int, raised: BaseException) -> float:
         raise LookupError("no such table of delays")
 
@@ -120,7 +120,7 @@ class Listening(MemoryBroker):
         return super().subscribe(subscription, receive)
 
 
-async def test_a_broker_is_told_of_the_delays_that_are_known_beforehand() -> None:
+async def test_delays_known_in_advance_are_announced_to_the_broker() -> None:
     broker = Listening()
     consumers = [
         Consumer("#", raising(AwayError()), "given", retry_delays=("1s", "2s")),
@@ -161,12 +161,12 @@ async def test_a_permanent_error_makes_a_dead_letter_at_once(error: Exception) -
     assert processed.outcome.failure == Failure.of(error)
 
 
-async def test_other_errors_are_tried_again_all_the_same() -> None:
+async def test_other_errors_are_retried() -> None:
     consumer = Consumer("#", raising(AwayError()), "mail", dead_on=ValueError, retry_delays=("0", "0"))
     assert [type(outcome) for outcome in await outcomes(consumer, 3)] == [Retry, Retry, Dead]
 
 
-async def test_a_handler_s_own_choice_comes_before_permanent_errors() -> None:
+async def test_the_handler_s_choice_takes_precedence_over_permanent_errors() -> None:
     consumer = Consumer("#", raising(RetryAfter(timedelta(0))), "mail", dead_on=Exception)
     outcome, *_ = await outcomes(consumer, 1)
     assert isinstance(outcome, Retry)
@@ -216,7 +216,7 @@ async def handle_list(bodies: list[bytes]) -> None: ...
         ({"timeout": True}, "timeout: a delay must be a duration"),
     ],
 )
-def test_options_that_make_no_sense_are_refused_when_the_consumer_is_built(options: dict[str, Any], says: str) -> None:
+def test_invalid_options_are_refused_when_the_consumer_is_created(options: dict[str, Any], says: str) -> None:
     with pytest.raises(ConfigurationError, match=says):
         consume("order.*", queue="mail", **options)(handle)
 
@@ -257,7 +257,7 @@ async def test_a_failure_names_its_worker() -> None:
     assert dead.failure.worker == f"{platform.node()}:{os.getpid()}"
 
 
-async def test_every_failure_goes_with_the_message() -> None:
+async def test_the_message_carries_all_its_failures() -> None:
     numbers = iter(range(1, 9))
 
     async def handle(body: bytes) -> None:
@@ -274,7 +274,7 @@ async def test_every_failure_goes_with_the_message() -> None:
 SECRET = "4111111111111111"
 
 
-async def test_exception_texts_are_redacted_before_anybody_sees_them(caplog: pytest.LogCaptureFixture) -> None:
+async def test_exception_texts_are_redacted_before_they_are_stored_or_shown(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, logger="outbox")
 
     async def handle(body: bytes) -> None:
@@ -313,7 +313,7 @@ def broken(text: str) -> str:
 
 
 @pytest.mark.parametrize("redact", [broken, lambda text: None, lambda text: text.encode()])
-async def test_what_cannot_be_redacted_is_left_out(redact: Any, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_text_that_cannot_be_redacted_is_left_out(redact: Any, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, logger="outbox")
     dead = await buried(Consumer("#", raising(AwayError(SECRET)), "mail", retry_delays=()), redact=redact)
     assert (dead.failure.message, dead.failure.traceback) == (NOT_REDACTED, NOT_REDACTED)
@@ -321,7 +321,7 @@ async def test_what_cannot_be_redacted_is_left_out(redact: Any, caplog: pytest.L
     assert SECRET not in f"{dead} {caplog.text}"
 
 
-async def test_what_a_broken_strategy_says_is_redacted_too() -> None:
+async def test_the_error_of_a_faulty_strategy_is_redacted_too() -> None:
     def choose(attempt: int, error: BaseException) -> float:
         raise LookupError(SECRET)
 
