@@ -163,13 +163,17 @@ class Maintenance:
             Duty(name="results of operations found", every=_RESULTS_EVERY, work=runner.refresh_results),
             Duty(name="requeue policies applied", every=_OFTEN, work=policies.apply),
             Duty(name="inbox marks pruned", every=_OFTEN, work=partial(inbox.prune, self._inbox_retention, BATCH)),
-            Duty(name="partitions of the history made", every=_SELDOM, work=self._on(pool, ensure_partitions, schema=schema)),
+            Duty(
+                name="partitions of the history made",
+                every=_SELDOM,
+                work=self._on_pool(pool, ensure_partitions, schema=schema),
+            ),
             Duty(
                 name="old history dropped",
                 every=_SELDOM,
-                work=self._on(pool, drop_partitions, self._history_retention, schema=schema),
+                work=self._on_pool(pool, drop_partitions, self._history_retention, schema=schema),
             ),
-            Duty(name="statistics thinned", every=_SELDOM, work=self._on(pool, thin_stats, schema=schema)),
+            Duty(name="statistics thinned", every=_SELDOM, work=self._on_pool(pool, thin_stats, schema=schema)),
             Duty(name="lost components forgotten", every=_SELDOM, work=partial(pruning.components, LOST_AFTER, BATCH)),
             Duty(name="ended pauses forgotten", every=_SELDOM, work=partial(pruning.pauses, LOST_AFTER, BATCH)),
             # Expired data of the admin.
@@ -190,7 +194,7 @@ class Maintenance:
             ]
         return duties
 
-    def _on(
+    def _on_pool(
         self, pool: "Pool", work: Callable[..., Awaitable[int]], *arguments: object, schema: str | None
     ) -> Callable[[], Awaitable[int]]:
         """Runs `work` on a connection of the pool. Returns 0 if its table does not exist."""

@@ -256,7 +256,7 @@ class MessageRelay:
             history=history,
             heartbeat_interval=heartbeat_interval,
         )
-        keep_sent, retention = _clean_up(clean_up_after)
+        keep_sent, retention = _parse_clean_up(clean_up_after)
         self._source = RoundsSource(
             broker=chosen,
             table=self._table,
@@ -358,12 +358,12 @@ class MessageRelay:
         """
         from outbox.postgres.relays import RelayDestination
 
-        ours = RelayDestination(pool, self._table, destination=destination, name=self._name)
+        own = RelayDestination(pool, self._table, destination=destination, name=self._name)
         first: OtherRelay | None = None
 
-        async def agree() -> None:
+        async def acquire() -> None:
             nonlocal first
-            while (other := await ours.hold()) is not None:
+            while (other := await own.hold()) is not None:
                 # A record that is renewed belongs to a running relay; that of a crashed one expires.
                 if first is None:
                     first = other
@@ -377,11 +377,11 @@ class MessageRelay:
             while True:
                 await asyncio.sleep(RENEW_EVERY.total_seconds())
                 with suppress(DatabaseUnavailableError):  # the relay's lanes report the outage
-                    if (other := await ours.hold()) is not None:
+                    if (other := await own.hold()) is not None:
                         await refuse(other)
 
         async def refuse(other: "OtherRelay") -> NoReturn:
-            await ours.refuse()
+            await own.refuse()
             raise ConfigurationError(
                 f"this relay sends to {destination}, but the relay {other.name} sends the messages of {self._table} to "
                 f"{other.destination}. All relays of a table must have the same destination. If the other is right, give this "
@@ -389,14 +389,14 @@ class MessageRelay:
                 "other relays, then start it: the record of a stopped relay expires within 20 s"
             )
 
-        await wait_until_available(agree, stopping, observer)
+        await wait_until_available(acquire, stopping, observer)
         try:
             yield renew
         finally:
-            await ours.release()
+            await own.release()
 
 
-def _clean_up(value: CleanUp | str | timedelta) -> tuple[bool, timedelta | None]:
+def _parse_clean_up(value: CleanUp | str | timedelta) -> tuple[bool, timedelta | None]:
     """Returns whether sent rows are kept, and for how long (None: forever). A time of zero means that they are not kept."""
     if isinstance(value, timedelta):
         return (True, seconds("clean_up_after", value)) if value else (False, None)

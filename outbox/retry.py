@@ -90,7 +90,7 @@ def exponential(first: Delay, *, factor: float = 2, cap: Delay = "5m", attempts:
 
 def as_strategy(value: object) -> Strategy:
     """Converts a consumer's `retry` to a strategy. Raises `ConfigurationError` unless it is a strategy or a callable."""
-    if isinstance(value, Delays | _Computed | _Chosen):
+    if isinstance(value, Delays | _Computed | _FromCallable):
         return value
     if isinstance(value, type) or not callable(value):
         raise ConfigurationError(
@@ -105,7 +105,7 @@ def as_strategy(value: object) -> Strategy:
         pass
     except TypeError as error:
         raise ConfigurationError(f"a retry strategy is called with attempt and error: {error}") from error
-    return _Chosen(value)
+    return _FromCallable(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,7 +209,7 @@ class _Computed:
 
 
 @dataclass(frozen=True, slots=True)
-class _Chosen:
+class _FromCallable:
     """Delays returned by a callable."""
 
     choose: Choose

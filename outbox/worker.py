@@ -106,7 +106,7 @@ class Worker:
         self._broker = require_one_consumable_broker(
             rmq_connection=rmq_connection, rmq_connection_url=rmq_connection_url, broker=broker
         )
-        self._consumers = _one_for_each_queue(consumers)
+        self._consumers = _unique_consumers(consumers)
         own_keys = IndexKeys.of(index_keys)
         self._index_keys = {
             each.queue: own_keys if each.index_keys is None else IndexKeys.of(each.index_keys) for each in self._consumers
@@ -116,10 +116,10 @@ class Worker:
         if db_engine_url is not None or db_pool is not None:
             exactly_one(db_engine_url=db_engine_url, db_pool=db_pool)
         if self._url is None and self._given_pool is None:
-            self._refuse(self._wanting(*_OF_A_DATABASE), "give the worker db_engine_url or db_pool")
+            self._refuse(self._consumers_with(*_NEEDS_DATABASE), "give the worker db_engine_url or db_pool")
         elif self._url is None:
-            self._refuse(self._wanting("session"), "give the worker db_engine_url, since a session cannot use db_pool")
-        elif self._wanting("session") and find_spec("sqlalchemy") is None:
+            self._refuse(self._consumers_with("session"), "give the worker db_engine_url, since a session cannot use db_pool")
+        elif self._consumers_with("session") and find_spec("sqlalchemy") is None:
             raise MissingExtraError(purpose="A consumer's session", extra="sqlalchemy")
         self._table = TableName.parse(table_name)
         self._masking = masking
@@ -247,7 +247,7 @@ class Worker:
         from outbox.postgres.unit_of_work import open_units
         from outbox.publisher import BoundPublisher, Publisher
 
-        wanting, with_session = self._wanting(*_OF_A_DATABASE), self._wanting("session")
+        wanting, with_session = self._consumers_with(*_NEEDS_DATABASE), self._consumers_with("session")
         if not wanting:
             yield None
             return
@@ -274,31 +274,31 @@ class Worker:
             connect = connect_to(self._url or "", application_name="outbox worker")
         with unavailable_errors("starting the worker"):
             async with connect() as connection:
-                if self._wanting("publisher"):
+                if self._consumers_with("publisher"):
                     await check_outbox_table(connection, self._table)
-                if self._wanting("inbox"):
+                if self._consumers_with("inbox"):
                     await check_inbox(connection, self._table)
 
-    def _wanting(self, *names: str) -> list[Consumer]:
-        return [consumer for consumer in self._consumers if _wants(consumer).intersection(names)]
+    def _consumers_with(self, *names: str) -> list[Consumer]:
+        return [consumer for consumer in self._consumers if _needs(consumer).intersection(names)]
 
     @staticmethod
     def _refuse(consumers: Sequence[Consumer], advice: str) -> None:
         if consumers:
             queues = ", ".join(consumer.queue for consumer in consumers)
-            wanted = ", ".join(sorted({name for consumer in consumers for name in _wants(consumer)}))
+            wanted = ", ".join(sorted({name for consumer in consumers for name in _needs(consumer)}))
             raise ConfigurationError(f"the consumers of {queues} use {wanted}, which needs a database: {advice}")
 
 
-_OF_A_DATABASE = ("session", "connection", "publisher", "inbox")
+_NEEDS_DATABASE = ("session", "connection", "publisher", "inbox")
 
 
-def _wants(consumer: Consumer) -> frozenset[str]:
+def _needs(consumer: Consumer) -> frozenset[str]:
     """Returns what a consumer needs a database for."""
     return consumer.plan.resources | {"inbox"} if consumer.inbox else consumer.plan.resources
 
 
-def _one_for_each_queue(consumers: Iterable[Consumer]) -> tuple[Consumer, ...]:
+def _unique_consumers(consumers: Iterable[Consumer]) -> tuple[Consumer, ...]:
     """Removes repeated consumers. Raises for two different consumers of one queue."""
     by_queue: dict[str, Consumer] = {}
     for consumer in (consumers,) if isinstance(consumers, Consumer) else consumers:

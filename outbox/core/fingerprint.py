@@ -20,8 +20,8 @@ LONGEST_TITLE = 300
 def fingerprint(failure: Failure, *, queue: str) -> str:
     """Returns sixteen hexadecimal digits that are equal for similar failures."""
     # Two handlers may fail alike and still need different fixes: the queue stands for the handler.
-    frame = _innermost(list(_tracebacks(failure.traceback)), failure.type)
-    parts = (queue, failure.type, _gist(failure), "" if frame is None else _located(frame))
+    frame = _find_frame(list(_tracebacks(failure.traceback)), failure.type)
+    parts = (queue, failure.type, _summary(failure), "" if frame is None else _format_frame(frame))
     return sha256("\0".join(parts).encode(errors="replace")).hexdigest()[:16]
 
 
@@ -31,12 +31,12 @@ def group_title(failure: Failure) -> str:
     For example `ValueError: no stock of # in orders/payment.py:charge`, or for pydantic
     `ValidationError: Order, items.#.size (int_parsing)`.
     """
-    gist = _gist(failure)
-    title = f"{failure.type}: {gist}" if gist else failure.type
-    frame = _innermost(list(_tracebacks(failure.traceback)), failure.type)
+    summary = _summary(failure)
+    title = f"{failure.type}: {summary}" if summary else failure.type
+    frame = _find_frame(list(_tracebacks(failure.traceback)), failure.type)
     if frame is None:
         return title[:LONGEST_TITLE]
-    place = f" in {_located(frame)}"
+    place = f" in {_format_frame(frame)}"
     return title[: max(0, LONGEST_TITLE - len(place))] + place[:LONGEST_TITLE]
 
 
@@ -48,7 +48,7 @@ def without_values(text: str) -> str:
     return " ".join(text.split())
 
 
-def _gist(failure: Failure) -> str:
+def _summary(failure: Failure) -> str:
     """Returns the first line of the message without values; for pydantic, the model, its invalid fields and error types."""
     validation = _VALIDATION.match(failure.message)
     if validation is None:
@@ -92,21 +92,21 @@ _FIRST_OF_GROUP = re.compile(r"^[ |]*\+-\+-+ 1 -+$", re.MULTILINE)
 _FROZEN = re.compile(r"^<frozen")
 _STANDARD_LIBRARY = re.compile(r"/lib/python\d+(?:\.\d+)?t?/|/python\d*/lib/", re.IGNORECASE)
 _INSTALLED = re.compile(r"/(?:site|dist)-packages/(?P<package>[^/]+)", re.IGNORECASE)
-_OURS = re.compile(
+_OUTBOX = re.compile(
     r"(?:^|/)outbox/(?:(?:engine|transports|postgres|observers|fastapi|cli|admin|embedded|testing)/|(?:worker|relay|archiver)\.py$)"
 )
-_CALLED_BY_US = frozenset({"pydantic", "pydantic_core", "sqlalchemy", "asyncpg"})
+_CALLED_LIBRARIES = frozenset({"pydantic", "pydantic_core", "sqlalchemy", "asyncpg"})
 """Libraries that Outbox calls before and after a handler: their failures have no frame of the application."""
 _ANY_RELEASE = re.compile(r"[v\d][\d._-]*|[0-9a-f]{7,}", re.IGNORECASE)
 
 
-def _innermost(tracebacks: Sequence[Sequence[_Frame]], type_: str) -> _Frame | None:
+def _find_frame(tracebacks: Sequence[Sequence[_Frame]], type_: str) -> _Frame | None:
     """Returns the deepest frame of the application, in the exception itself, or else in the exceptions that caused it."""
     for frames in tracebacks:
         own = [
             frame
             for frame in frames
-            if not any(pattern.search(frame.path) for pattern in (_FROZEN, _OURS, _STANDARD_LIBRARY, _INSTALLED))
+            if not any(pattern.search(frame.path) for pattern in (_FROZEN, _OUTBOX, _STANDARD_LIBRARY, _INSTALLED))
         ]
         if own and not type_.endswith("RecursionError"):
             return own[-1]
@@ -116,9 +116,9 @@ def _innermost(tracebacks: Sequence[Sequence[_Frame]], type_: str) -> _Frame | N
             return min(frame for frame in own if counts[frame] > 1 or len(counts) == len(own))
     # The handlers may be installed as a package: take the deepest frame of the package that Outbox called.
     for frames in tracebacks:
-        after_ours = next((index for index in range(len(frames), 0, -1) if _OURS.search(frames[index - 1].path)), 0)
-        called = frames[after_ours:]
-        if called and (package := _package(called[0].path)) and package not in _CALLED_BY_US:
+        after_outbox = next((index for index in range(len(frames), 0, -1) if _OUTBOX.search(frames[index - 1].path)), 0)
+        called = frames[after_outbox:]
+        if called and (package := _package(called[0].path)) and package not in _CALLED_LIBRARIES:
             return next(frame for frame in reversed(called) if _package(frame.path) == package)
     return None
 
@@ -146,7 +146,7 @@ def _package(path: str) -> str | None:
     return match["package"] if match else None
 
 
-def _located(frame: _Frame) -> str:
+def _format_frame(frame: _Frame) -> str:
     """Formats a frame as folder, file and function."""
     # A folder named after a release would change the fingerprint with each deployment.
     *folders, file = frame.path.split("/")[-2:]

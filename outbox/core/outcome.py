@@ -40,10 +40,10 @@ class Failure:
 
         If `redact` raises or does not return text, a placeholder replaces the text.
         """
-        message, lines = _message_of(error), "".join(traceback.format_exception(error))
+        message, lines = _read_message(error), "".join(traceback.format_exception(error))
         # Redact before cutting, which might leave half of a secret that `redact` would not recognize.
         if redact is not None:
-            message, lines = _redacted(message, redact), _redacted(lines, redact)
+            message, lines = _redact(message, redact), _redact(lines, redact)
         return cls(
             type=qualified_name(type(error)),
             message=message[:MESSAGE_LIMIT],
@@ -130,7 +130,7 @@ RETURNED = Returned()
 STALLED = Stalled()
 
 
-def _message_of(error: BaseException) -> str:
+def _read_message(error: BaseException) -> str:
     try:
         return str(error)
     except KeyboardInterrupt:
@@ -139,7 +139,7 @@ def _message_of(error: BaseException) -> str:
         return f"its message cannot be read: {type(failure).__name__}"
 
 
-def _redacted(text: str, redact: Redact) -> str:
+def _redact(text: str, redact: Redact) -> str:
     try:
         redacted = redact(text)
     except KeyboardInterrupt:

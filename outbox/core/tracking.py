@@ -32,7 +32,7 @@ def tracking(tracking_ids: Sequence[str] | None = None) -> Iterator[tuple[str, .
     # A single string is also a sequence of strings, its letters.
     if isinstance(given, str) or not all(isinstance(id_, str) for id_ in given):
         raise ConfigurationError(f"tracking ids must be a sequence of strings, root first, not {tracking_ids!r}")
-    chain = bounded(tuple(given))
+    chain = shorten(tuple(given))
     token = _current.set(chain)
     try:
         yield chain
@@ -45,12 +45,12 @@ def follow(chain: tuple[str, ...]) -> None:
 
     For a task with no other purpose, such as the task of a delivery. Otherwise use `tracking`.
     """
-    _current.set(bounded(chain))
+    _current.set(shorten(chain))
 
 
-def extended_chain(message_id: str | None = None) -> tuple[str, ...]:
+def extend_chain(message_id: str | None = None) -> tuple[str, ...]:
     """Returns the current chain plus one id: the tracking ids of a message that is published now."""
-    return bounded((*_current.get(), message_id or new_id()))
+    return shorten((*_current.get(), message_id or new_id()))
 
 
 def new_id() -> str:
@@ -71,7 +71,7 @@ def new_ids(count: int) -> list[str]:
     ]
 
 
-def bounded(chain: tuple[str, ...]) -> tuple[str, ...]:
+def shorten(chain: tuple[str, ...]) -> tuple[str, ...]:
     """Shortens `chain` to `CHAIN_LIMIT` ids, by removing ids from its middle."""
     if len(chain) <= CHAIN_LIMIT:
         return chain

@@ -70,12 +70,12 @@ def server_address(url: str) -> str:
     if kind is ServerKind.POSTGRES:
         named = parse_qs(parts.query)
         hosts = hosts or ",".join(named.get("host", ["localhost"]))
-        return f"PostgreSQL at {_with_ports(hosts, 5432)}, database {path or ','.join(named.get('dbname', ['']))}"
+        return f"PostgreSQL at {_add_ports(hosts, 5432)}, database {path or ','.join(named.get('dbname', ['']))}"
     port = 5671 if parts.scheme.lower() == "amqps" else 5672
-    return f"RabbitMQ at {_with_ports(hosts or 'localhost', port)}, virtual host {path or '/'}"
+    return f"RabbitMQ at {_add_ports(hosts or 'localhost', port)}, virtual host {path or '/'}"
 
 
-def _with_ports(hosts: str, port: int) -> str:
+def _add_ports(hosts: str, port: int) -> str:
     """Adds the default port to each host without a port."""
     # A path is a socket and has no port.
     return ",".join(
@@ -98,14 +98,14 @@ def without_passwords(text: str) -> str:
     for word in re.finditer(r"\S+", text):
         if word.start() < rest or "://" not in word[0]:
             continue
-        start, end = _password_in(text, word.start(), word.end())
+        start, end = _find_password(text, word.start(), word.end())
         if start < end:
             parts.append(f"{text[rest:start]}***")
             rest = end
     return "".join(parts) + text[rest:]
 
 
-def _password_in(text: str, word_start: int, word_end: int) -> tuple[int, int]:
+def _find_password(text: str, word_start: int, word_end: int) -> tuple[int, int]:
     """Returns the start and end of the password of the URL in a word; equal positions if there is none."""
     # The password may contain @, so it ends at the last @ of the word. If the word has none, the password may contain spaces,
     # and ends at the last @ of the line; but a number that looks like a port is a port.

@@ -116,7 +116,7 @@ async def run_until_stopped(
         if handle_signals:
             stack.enter_context(_signals_to(_SignalListener(drain, abort)))
         task = asyncio.create_task(work(drain))
-        interruption = await _until_done_or_over(task, drain, abort, grace_period)
+        interruption = await _wait_until_done_or_due(task, drain, abort, grace_period)
         interruption = await _cancel_and_wait(task) or interruption
     if interruption is not None:
         raise interruption from (task.exception() if task.done() and not task.cancelled() else None)
@@ -124,7 +124,7 @@ async def run_until_stopped(
         task.result()
 
 
-async def _until_done_or_over(
+async def _wait_until_done_or_due(
     task: asyncio.Task[None], drain: Stopping, abort: Stopping, grace_period: timedelta
 ) -> asyncio.CancelledError | None:
     """Waits until `task` is done or has to be cancelled. Returns the cancellation to re-raise, if there was one."""

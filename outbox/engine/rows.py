@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from outbox.core import codec
 from outbox.core.message import OutboxMessage
-from outbox.core.tracking import extended_chain, new_ids
+from outbox.core.tracking import extend_chain, new_ids
 from outbox.errors import ConfigurationError
 
 LONGEST = timedelta(days=36_525)
@@ -62,7 +62,7 @@ def rows_of(
     """
     batch = list(messages)
     # The inside of a JSON array, encoded once for the batch: the ids that come before a message's own.
-    chain = extended_chain("")[:-1]
+    chain = extend_chain("")[:-1]
     ancestors = codec.encode_jsonb(chain, what="the chain of tracking ids")[1:-1] + ", " if chain else ""
     rows: list[Row] = []
     for message, id_ in zip(batch, new_ids(len(batch)), strict=True):

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, assert_never
 
 from outbox.core import codec
-from outbox.core.failures import FailedAttempt, extended_failures
+from outbox.core.failures import FailedAttempt, append_failure
 from outbox.core.message import Message
 from outbox.core.outcome import Cause, Dead, DeliveryOutcome, Done, Failure, Postponed, Retry, Returned
 from outbox.core.topics import matches
@@ -162,7 +162,7 @@ class Entry:
 
     def after_failure(self, failed: FailedAttempt) -> "Entry":
         """Returns the entry for the next attempt."""
-        return replace(self, attempt=self.attempt + 1, trail=tuple(extended_failures(self.trail, failed)))
+        return replace(self, attempt=self.attempt + 1, trail=tuple(append_failure(self.trail, failed)))
 
 
 class Queue:
@@ -223,7 +223,7 @@ class Queue:
                 attempt=entry.attempt,
                 cause=cause,
                 failure=failure,
-                trail=tuple(extended_failures(entry.trail, failed)),
+                trail=tuple(append_failure(entry.trail, failed)),
             )
         )
 

@@ -160,7 +160,7 @@ def test_hlc_is_the_one_clock_of_the_process() -> None:
 
 @pytest.mark.parametrize("clock", ["HLC", True, 0])
 def test_an_invalid_clock_is_refused(clock: object) -> None:
-    with pytest.raises(ConfigurationError, match="clock is"):
+    with pytest.raises(ConfigurationError, match="clock must be"):
         as_clock(clock)  # type: ignore[arg-type]
 
 
