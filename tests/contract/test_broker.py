@@ -180,7 +180,7 @@ async def test_a_dead_message_is_kept_with_its_failure(broker: Broker, harness: 
         assert (dead.exception_type, dead.exception_message) == ("shop.PaymentError", "the card was declined")
         assert "pay.py" in dead.exception_traceback
         assert dict(dead.headers) == {"tenant": "acme"}
-        # Whoever looks at a dead letter of RabbitMQ has it in hand for a moment.
+        # Reading a dead letter of RabbitMQ takes it out of the queue for a moment.
         await eventually(lambda: _counts(broker, "mail", 1))
         await taken.nothing_more()
 
@@ -237,7 +237,7 @@ async def test_a_message_that_expires_in_the_queue_becomes_a_dead_letter(broker:
     await existing(broker, "mail", "order.placed")
     sent = message("order.placed", expiration=timedelta(milliseconds=200))
     await send(broker, sent)
-    await asyncio.sleep(0.4)  # nothing to wait for: nobody looks at the queue meanwhile
+    await asyncio.sleep(0.4)  # no event to wait for: no consumer uses the queue meanwhile
     async with taking(broker, "mail", "order.placed") as taken:
         [dead] = await _dead(harness, "mail", 1)
         assert (dead.message_id, dead.cause) == (sent.id, "expired")

@@ -1,4 +1,4 @@
-"""One process at a time does the duties, whoever else stands by."""
+"""One process at a time does the duties; the others stand by."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -21,7 +21,7 @@ LONG = timedelta(hours=1)
 
 
 class Noting:
-    """An observer that keeps what it is told, and a process that can be told to stop."""
+    """An observer that keeps its events, and a process that can be stopped."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []

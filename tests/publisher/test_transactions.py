@@ -1,4 +1,4 @@
-"""An event shares the fate of the transaction it was published in, through every kind of handle."""
+"""An event is committed or rolled back with its transaction, through every kind of handle."""
 
 import asyncio
 

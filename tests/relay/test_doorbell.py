@@ -1,4 +1,4 @@
-"""The doorbell's promises: no wake-up is lost, nobody waits, and writers notify only for sleepers."""
+"""The doorbell's guarantees: no wake-up is lost, writers do not wait, and notify only if there are sleepers."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -22,7 +22,7 @@ LOCKS = """
     where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())
 """
 LONG = timedelta(hours=1)
-"""Longer than any test: whoever wakes was rung for."""
+"""Longer than any test: a sleeper that wakes was rung for."""
 
 
 class Recorder:
@@ -184,7 +184,7 @@ async def test_a_sleeper_is_woken_by_commits_after_its_connection_was_reopened(
 async def test_idle_sleepers_cost_less_than_a_transaction_a_second_each_and_wait_for_no_lock(
     url: str, connection: asyncpg.Connection, recorder: Recorder
 ) -> None:
-    """Each stays asleep after a commit that woke them all, whoever got the row."""
+    """All go back to sleep after a commit that woke them, whichever got the row."""
     sleepers, seconds = 14, 3
     looks = asyncio.Semaphore(0)
 

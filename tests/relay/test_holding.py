@@ -1,4 +1,4 @@
-"""Held routing keys beyond count: memory is bounded, and so is how often they probe."""
+"""Very many held routing keys: memory and the rate of probes are limited."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -38,7 +38,7 @@ def test_once_there_are_too_many_keys_new_messages_of_them_wait_for_the_probe_th
 
 
 class Unroutable:
-    """A hand-over that finds no queue for anything, and keeps how long it was told to wait."""
+    """A hand-over that finds no queue, and records the requested waits."""
 
     def __init__(self) -> None:
         self.keys: list[str] = []

@@ -1,4 +1,4 @@
-"""The relay's promises, on a real database, with a transport that answers as told."""
+"""The relay's guarantees, on a real database, with a scripted transport."""
 
 import asyncio
 from collections import Counter

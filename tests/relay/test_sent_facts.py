@@ -1,4 +1,4 @@
-"""The history is told of every message that was sent, in the transaction that settles it, and stops nothing if it cannot be."""
+"""Sent messages are recorded in the history in the transaction that settles them. A failing history stops nothing."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""Messages that the broker can never accept hurt nobody else, and messages that nobody wants yet wait for somebody."""
+"""Messages that the broker never accepts affect no others; messages without a bound queue wait for one."""
 
 from datetime import datetime
 

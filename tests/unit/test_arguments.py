@@ -1,4 +1,4 @@
-"""Numbers and times that can only hurt are refused when something is constructed, and the error says why."""
+"""Harmful numbers and times are refused by the constructors, with the reason."""
 
 import math
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Durations as people write them: what is accepted, what is refused, and nothing in between."""
+"""Durations: accepted and refused texts."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""A process exempts what it keeps from garbage collection, once, after its start."""
+"""A process exempts its startup objects from garbage collection, once."""
 
 import asyncio
 import gc

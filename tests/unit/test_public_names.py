@@ -1,4 +1,4 @@
-"""What users import, by name, parameter and default; and what importing it brings along."""
+"""The public names with their parameters and defaults; and the modules that importing loads."""
 
 import inspect
 import os

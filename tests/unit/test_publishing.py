@@ -1,4 +1,4 @@
-"""From what a caller publishes to rows: checked and encoded, or refused."""
+"""Published messages become rows: checked and encoded, or refused."""
 
 import time
 from datetime import UTC, date, datetime, timedelta, timezone

@@ -1,4 +1,4 @@
-"""The policy between another attempt and the end, and the strategies that it asks."""
+"""The policy that chooses between another attempt and a dead letter, and the retry strategies."""
 
 import random
 from collections.abc import Callable
@@ -125,11 +125,11 @@ def test_a_delay_beyond_the_end_of_time_outlasts_every_deadline() -> None:
 
 
 class Flaky(Exception):
-    """What handlers fail with here."""
+    """Errors of handlers."""
 
 
 def waits(strategy: Strategy, limit: int = 30) -> list[float]:
-    """The delays in seconds until it gives up."""
+    """The delays in seconds until the last attempt."""
     seconds = []
     for attempt in range(1, limit + 1):
         delay = strategy.delay_after(attempt, Flaky())

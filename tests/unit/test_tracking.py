@@ -1,4 +1,4 @@
-"""The chain of ids: who caused what."""
+"""The causation chain of ids."""
 
 import asyncio
 import uuid

@@ -1,4 +1,4 @@
-"""URLs: which server they name, and never their passwords."""
+"""URLs: the server that they name, without passwords."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""Consumers of batches: what has arrived is handled by one call and committed by one transaction."""
+"""Batch consumers: messages that have arrived are handled by one call and committed by one transaction."""
 
 import asyncio
 import json
@@ -36,7 +36,7 @@ class Order(BaseModel):
 
 @pytest.fixture
 async def shop(database_url: str) -> str:
-    """A database with every table and one of the business; the same id cannot be sold twice."""
+    """A database with all tables and one business table, where an id cannot be sold twice."""
     await ensure_outbox_schema_async(database_url)
     connection = await asyncpg.connect(database_url)
     await connection.execute("create table sale (id int primary key)")
@@ -46,7 +46,7 @@ async def shop(database_url: str) -> str:
 
 @pytest.fixture
 async def db(shop: str) -> AsyncIterator[Connection]:
-    """A connection that sees what is committed."""
+    """A connection that sees committed data."""
     connection = await asyncpg.connect(shop)
     yield connection
     await connection.close()
@@ -61,7 +61,7 @@ def broker() -> MemoryBroker:
 async def consuming(
     broker: MemoryBroker, callback: Any, *, inbox: bool = False, retry_delays: tuple[str, ...] = (), **options: Any
 ) -> AsyncIterator[Worker]:
-    """A worker with one consumer of batches runs."""
+    """Runs a worker with one batch consumer."""
     consumer = Consumer("order.*", callback, queue=QUEUE, retry_delays=retry_delays, inbox=inbox, batch=True)
     given: dict[str, Any] = {"enable_metrics": False, "exchange_name": "shop"} | options
     await existing(broker, QUEUE, "order.*")
@@ -71,7 +71,7 @@ async def consuming(
 
 
 async def handled(broker: MemoryBroker, *messages: Message) -> None:
-    """Sends these, and waits until nothing of them is left."""
+    """Sends messages and waits until all are handled."""
     await broker.send(messages, timeout=TIMEOUT)
     await eventually(lambda: broker.is_idle(QUEUE), timeout=SOON)
 
@@ -430,7 +430,7 @@ async def test_a_batch_that_exceeds_the_grace_period_is_cancelled_and_redelivere
 
 @pytest.fixture
 def duplicates(caplog: pytest.LogCaptureFixture) -> Callable[[], int]:
-    """How many messages were left out so far."""
+    """The number of messages skipped so far."""
     caplog.set_level("DEBUG", logger="outbox")
     return lambda: sum(line.startswith("left out") for line in caplog.messages)
 

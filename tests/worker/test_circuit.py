@@ -1,4 +1,4 @@
-"""Consumers that pause: after repeated failures of a named kind nothing is handled, and a probe decides how it goes on."""
+"""Consumers that pause: after repeated failures of a given kind nothing is handled until a probe succeeds."""
 
 import asyncio
 from datetime import timedelta
@@ -45,14 +45,14 @@ def breaker(clock: Clock) -> Breaker:
 
 
 def permit(breaker: Breaker) -> Permit:
-    """The leave to run, which there must be."""
+    """Requests a permit, which must be granted."""
     answer = breaker.request_permit()
     assert isinstance(answer, Permit)
     return answer
 
 
 def run(breaker: Breaker, *results: ProbeResult) -> None:
-    """Runs one after another."""
+    """Records these results one after another."""
     for result in results:
         breaker.record(permit(breaker), result)
 
@@ -140,7 +140,7 @@ def test_results_from_before_the_pause_are_ignored_after_it(breaker: Breaker, cl
 
 
 class Service:
-    """What a handler needs, and which may be away."""
+    """A dependency of a handler, which may be unavailable."""
 
     def __init__(self) -> None:
         self.away: BaseException | None = ConnectionError("no route")
@@ -157,7 +157,7 @@ class Service:
 
 
 async def loaded(count: int, **options: Any) -> MemoryBroker:
-    """A broker whose queue has so many messages."""
+    """A broker with `count` messages in its queue."""
     broker = MemoryBroker(exchange_name="shop")
     await existing(broker, "mail", "#")
     await broker.send([message("order.placed", str(n).encode(), **options) for n in range(count)], timeout=TIMEOUT)
@@ -205,7 +205,7 @@ async def test_a_message_that_waits_for_too_long_goes_to_the_end_of_the_queue(mo
     monkeypatch.setattr(circuit, "LONGEST_WAIT", timedelta(milliseconds=50))
     service, broker = Service(), await loaded(4)
     async with working(broker, service.consumer(pause_for="59s", pause_after=1), prefetch_count=1) as worker:
-        # One opened the circuit and is dead; the others come and go, and nobody handles them.
+        # One opened the circuit and is dead; the others are redelivered again and again, and no handler runs.
         await eventually(lambda: broker.depth("mail") == 3, timeout=SOON)
         assert service.calls == [b"0"]
         assert len(worker.recorder.of(Processed)) == 1

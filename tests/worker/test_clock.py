@@ -1,4 +1,4 @@
-"""A worker's clock: what a handler publishes is stamped after what it received, whichever machines the two are of."""
+"""A worker's clock: a handler's messages get later timestamps than the one it handles, on whatever machine."""
 
 import asyncio
 import time

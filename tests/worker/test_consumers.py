@@ -1,4 +1,4 @@
-"""What a consumer can be made of, what its callback is given, and how a wrong one fails."""
+"""Consumers: valid callbacks, their arguments, and the errors for invalid ones."""
 
 import asyncio
 import dataclasses
@@ -238,7 +238,7 @@ async def test_sync_callbacks_run_in_parallel_up_to_the_prefetch_count() -> None
 
 
 class Stranger:
-    """A class that pydantic knows nothing about."""
+    """A class that pydantic does not support."""
 
 
 NOT_JSON = b"\xff\x00"
@@ -339,11 +339,11 @@ async def test_annotations_may_be_postponed_and_name_what_is_local() -> None:
 
 
 class Odd(BaseException):
-    """Of the kind that libraries derive from `BaseException`, so that handlers do not catch it by accident."""
+    """An error that a library derives from `BaseException`, so that handlers do not catch it by accident."""
 
 
 class Unspeakable(Exception):
-    """Such as one that was copied from another process without its attributes."""
+    """An error without its attributes, such as one copied from another process."""
 
     def __str__(self) -> str:
         raise AttributeError("reason")

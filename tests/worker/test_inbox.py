@@ -1,4 +1,4 @@
-"""Consumers with an inbox: each message once in effect, however often it is delivered."""
+"""Consumers with an inbox: each message takes effect once, however often it is delivered."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -36,7 +36,7 @@ QUEUE = "mail"
 
 @pytest.fixture
 async def shop(database_url: str) -> str:
-    """A database with every table and one of the business."""
+    """A database with all tables and one business table."""
     await ensure_outbox_schema_async(database_url)
     connection = await asyncpg.connect(database_url)
     await connection.execute("create table sale (id int)")
@@ -46,7 +46,7 @@ async def shop(database_url: str) -> str:
 
 @pytest.fixture
 async def db(shop: str) -> AsyncIterator[Connection]:
-    """A connection that sees what is committed."""
+    """A connection that sees committed data."""
     connection = await asyncpg.connect(shop)
     yield connection
     await connection.close()
@@ -59,7 +59,7 @@ def broker() -> MemoryBroker:
 
 @pytest.fixture
 def duplicates(caplog: pytest.LogCaptureFixture) -> Callable[[], int]:
-    """How many messages were left out so far."""
+    """The number of messages skipped so far."""
     caplog.set_level("DEBUG", logger="outbox")
     return lambda: sum(line.startswith("left out") for line in caplog.messages)
 
@@ -68,7 +68,7 @@ def duplicates(caplog: pytest.LogCaptureFixture) -> Callable[[], int]:
 async def consuming(
     broker: MemoryBroker, url: str, callback: Any, *, inbox: bool = True, retry_delays: tuple[str, ...] = (), **options: Any
 ) -> AsyncIterator[None]:
-    """A worker with one consumer runs."""
+    """Runs a worker with one consumer."""
     consumer = Consumer("order.*", callback, queue=QUEUE, retry_delays=retry_delays, inbox=inbox)
     given: dict[str, Any] = {"enable_metrics": False, "exchange_name": "shop", "db_engine_url": url} | options
     await existing(broker, QUEUE, "order.*")
@@ -77,7 +77,7 @@ async def consuming(
 
 
 async def handled(broker: MemoryBroker, *messages: Message) -> None:
-    """Sends these, and waits until nothing of them is left."""
+    """Sends messages and waits until all are handled."""
     await broker.send(messages, timeout=TIMEOUT)
     await eventually(lambda: broker.is_idle(QUEUE), timeout=SOON)
 
@@ -123,7 +123,7 @@ async def test_a_redelivered_message_is_done_without_running_its_handler(
 async def test_a_redelivered_message_is_skipped_until_its_mark_is_pruned_and_then_handled_again(
     shop: str, db: Connection, broker: MemoryBroker, duplicates: Callable[[], int]
 ) -> None:
-    """The mark's age counts from when the message was handled; what comes again does not renew it."""
+    """The mark's age counts from the first handling; a redelivery does not renew it."""
     sent = message("order.placed")
     async with asyncpg.create_pool(shop, min_size=1, max_size=1) as pool, consuming(broker, shop, in_connection):
         inbox = PostgresInbox(borrow_from(pool), inbox_beside(TableName("outbox_table")))
@@ -262,7 +262,7 @@ async def _somebody_waits(db: Connection) -> None:
 
 @pytest.fixture
 def put_off(broker: MemoryBroker, monkeypatch: pytest.MonkeyPatch) -> list[timedelta]:
-    """The pauses of the messages that were put off so far. Each is short."""
+    """The pauses of postponed messages so far. Each is short."""
     monkeypatch.setattr("outbox.engine.transactions.HELD_PAUSE", timedelta(milliseconds=100))
     pauses: list[timedelta] = []
     put_after = type(broker._queue(QUEUE)).put_after
@@ -333,7 +333,7 @@ async def test_a_handler_may_not_commit_the_session_that_marks(shop: str, db: Co
 async def test_a_session_that_its_handler_rolled_back_still_marks(
     shop: str, db: Connection, broker: MemoryBroker, duplicates: Callable[[], int]
 ) -> None:
-    """As after a statement that failed because the work was done before."""
+    """As after a statement that failed because the work had been done before."""
 
     async def handle(body: bytes, session: AsyncSession, publisher: BoundPublisher[Any]) -> None:
         try:
@@ -355,7 +355,7 @@ async def test_a_session_that_its_handler_rolled_back_still_marks(
 async def test_a_message_taken_over_after_its_handler_rolled_back_is_postponed_and_not_dead(
     shop: str, db: Connection, broker: MemoryBroker, duplicates: Callable[[], int], put_off: list[timedelta], at_once: bool
 ) -> None:
-    """Between the rollback and the new mark somebody else can mark the message: what this one wrote since is undone."""
+    """Between the rollback and the new mark another transaction may mark the message. Writes since then are rolled back."""
     calls = 0
 
     async def handle(body: bytes, session: AsyncSession) -> None:
@@ -555,7 +555,7 @@ async def test_a_commit_whose_answer_was_lost_counts_as_committed(
 async def test_a_lost_commit_is_repeated(
     shop: str, db: Connection, broker: MemoryBroker, proxied: Callable[[str], Proxy], callback: Any
 ) -> None:
-    """The server dies of the commit: nothing was committed, and the next attempt handles the message."""
+    """The server crashes during the commit: nothing was committed, and the next attempt handles the message."""
     await db.execute(
         "create function die() returns trigger language plpgsql as"
         " $$ begin perform pg_advisory_xact_lock_shared(7); return null; end $$;"

@@ -20,7 +20,7 @@ SOON = 30.0
 
 
 class Work:
-    """Works until asked to stop, then needs `let_go` before it has drained."""
+    """Works until asked to stop, then waits for `let_go` before it has drained."""
 
     def __init__(self) -> None:
         self.began = asyncio.Event()

@@ -1,4 +1,4 @@
-"""Ordered consumers when deliveries are lost, cannot be settled, or kill their workers: nothing is overtaken."""
+"""Ordered consumers when deliveries are lost, cannot be settled, or crash their workers: no message is overtaken."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -32,7 +32,7 @@ from tests.worker.support import SOON, TIMEOUT
 
 
 class Streaming(MemoryBroker):
-    """Delivers as RabbitMQ does: in order, with the successors of a message in hand beside it.
+    """Delivers like RabbitMQ: in order, and the next messages while one is in flight.
 
     `settling` is called before each settlement, and may raise.
     """
@@ -381,7 +381,7 @@ async def test_expired_and_unreadable_messages_do_not_block_the_next_one() -> No
 
 
 class BusyElsewhere:
-    """Transactions, whose first ones find the mark held by another."""
+    """Transactions. The first ones find the mark held by another transaction."""
 
     def __init__(self, times: int) -> None:
         self.left = times
@@ -434,11 +434,11 @@ async def test_the_running_message_is_finished_and_those_behind_it_are_returned(
     assert [event.outcome for event in worker.recorder.of(Processed)] == [DONE]
 
 
-# --- suspects ----------------------------------------------------------------------------------------------------------
+# --- poison messages ---------------------------------------------------------------------------------------------------
 
 
 def crashed(broker: Streaming, times: int) -> None:
-    """What waits in the queue has been in the hands of that many workers that died."""
+    """Waiting messages have crashed that many workers."""
     queue = broker._queue("mail")
     entries = [replace(entry, crashes=times) for entry in queue.ready]
     queue.ready.clear()

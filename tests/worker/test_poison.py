@@ -1,4 +1,4 @@
-"""Poison messages: how they come to run alone, and how long others wait for that."""
+"""Poison messages: they run alone, and other handlers wait for a limited time."""
 
 import asyncio
 from datetime import timedelta
@@ -65,7 +65,7 @@ async def test_a_poison_message_runs_at_once_when_no_handler_runs(ward: Quaranti
 async def test_poison_messages_together_block_other_handlers_no_longer_than_the_longest_wait(
     ward: Quarantine, clock: Clock
 ) -> None:
-    """Each of them runs for a while; the one whose turn comes too late goes away."""
+    """Each runs for a while; one whose turn comes too late is postponed."""
     async with ward.alone() as first:
         second = asyncio.create_task(_pause(ward))
         await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""How consumers fail: retry strategies, permanent errors, and what a failure tells and does not tell."""
+"""Failures of consumers: retry strategies, permanent errors, and the texts of failures."""
 
 import logging
 import os
@@ -24,7 +24,7 @@ from tests.worker.support import SOON, TIMEOUT, running
 
 
 class AwayError(ConnectionError):
-    """Something is away."""
+    """A dependency is unavailable."""
 
 
 class Order(BaseModel):
@@ -32,7 +32,7 @@ class Order(BaseModel):
 
 
 async def outcomes(consumer: Consumer, count: int, body: bytes = b"{}", **options: Any) -> list[DeliveryOutcome]:
-    """What became of the first `count` attempts at one message."""
+    """The outcomes of the first `count` attempts with one message."""
     broker = MemoryBroker(exchange_name="shop")
     async with working(broker, consumer) as worker:
         await broker.send([message("order.placed", body, **options)], timeout=TIMEOUT)
@@ -109,7 +109,7 @@ async def test_a_strategy_keeps_within_the_expiration() -> None:
 
 
 class Listening(MemoryBroker):
-    """Notes what it is asked to deliver."""
+    """Records the subscriptions."""
 
     def __init__(self) -> None:
         super().__init__(exchange_name="shop")
@@ -336,7 +336,7 @@ def test_a_redaction_that_cannot_be_called_is_refused() -> None:
 
 
 async def test_attempts_of_many_messages_do_not_mix() -> None:
-    """Each message has its own attempts, also when they fail side by side."""
+    """Each message has its own attempts, even when several fail at the same time."""
     consumer = Consumer("#", raising(AwayError()), "mail", retry=exponential("1ms", attempts=3))
     broker = MemoryBroker(exchange_name="shop")
     async with working(broker, consumer) as worker:

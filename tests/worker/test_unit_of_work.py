@@ -324,7 +324,7 @@ async def test_a_check_that_no_commit_followed_is_not_that_of_the_next_transacti
 async def test_a_migration_between_two_messages_spends_no_attempt(
     shop: str, db: Connection, monkeypatch: pytest.MonkeyPatch, with_session: bool, inbox: bool
 ) -> None:
-    """The second one meets a statement that was prepared for a table that has changed since; it is prepared anew."""
+    """The second one uses a statement that was prepared before its table changed; it is prepared again."""
     monkeypatch.setattr(transactions, "HELD_PAUSE", timedelta(0))
     columns: list[int] = []
 

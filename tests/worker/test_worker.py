@@ -132,7 +132,7 @@ def test_a_broker_that_cannot_be_consumed_from_is_refused() -> None:
 
 
 class Flaky(MemoryBroker):
-    """Refuses subscriptions, and settlements, as it is told; remembers whether it was closed."""
+    """Refuses subscriptions and settlements as configured, and records whether it was closed."""
 
     def __init__(self, *errors: Exception) -> None:
         super().__init__(exchange_name="shop")
