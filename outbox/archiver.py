@@ -30,8 +30,7 @@ class Archiver:
 
     Give exactly one of `db_engine_url` and `db_pool` (asyncpg, with room for three connections), and exactly one of
     `rmq_connection` (aio-pika), `rmq_connection_url` and `broker`. `broker` is an `amqp(s)://` URL or an object that implements
-    `outbox.ports.DeadLetterQueues`. Connections and pools that you pass are not closed. The PostgreSQL transport needs no
-    archiver.
+    `outbox.ports.DeadLetterQueues`. Connections and pools that you pass stay open. The PostgreSQL transport needs no archiver.
 
     Empties `{queue}.dlq` for each queue in `queues`, each queue that a worker reports, and each queue that is bound in the
     database. Looks for new queues every `discover_every` seconds, and sooner for a queue that is about to be created. `masking`

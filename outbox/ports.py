@@ -172,7 +172,6 @@ class UnitsOfWork(Protocol):
 
         A normal end of the block commits, an exception rolls back. A failed commit raises, with marks always
         `CommitFailedError`. With marks, only this commit is allowed: a handler that commits by itself is refused.
-
         Entering raises `DatabaseUnavailableError` while the database is unavailable, and `MarkHeldError` if another transaction
         holds one of the marks for too long. The end raises `MarkHeldError`, after a rollback, if the handler rolled back and
         another transaction took the marks before they were made again. It raises `StaleStatementError` if a table has changed
@@ -346,7 +345,6 @@ class Delivery(Protocol):
         Done: removed. Retry: redelivered to this queue only, after the delay, with `attempt + 1` and unchanged id, properties
         and headers. Dead: moved to the queue's dead letters, with the failure. Returned: redelivered unchanged, with the same
         attempt. Postponed: redelivered to this queue only, after the delay, unchanged.
-
         Raises `StaleDeliveryError` if the delivery is lost; then nothing was changed. Raises `BrokerUnavailableError` if the
         broker cannot record the outcome now; then the delivery is still in flight and can be settled again.
         """
@@ -463,7 +461,6 @@ class DeadLetterQueues(Protocol):
         """Calls `receive` for each dead letter of `queue` within the block, with at most `prefetch_count` in flight.
 
         Their bodies have at most about `max_bytes` together, unless a single one has more.
-
         Entering raises `BrokerUnavailableError` while the broker is unavailable, and `TopologyError` if `queue` has no dead
         letter queue or it may not be read. Declares nothing. The event is set when no more will arrive: leave the block and
         enter a new one. The end of the block returns unacknowledged dead letters, in order.

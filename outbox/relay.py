@@ -194,7 +194,6 @@ class MessageRelay:
     `reporting` it writes its status to the database every `heartbeat_interval` seconds, and follows pauses requested there.
     With `history` it records sent messages, and the values at the JSON paths `index_keys` in their bodies, unless the queues
     are in the database. Both need their tables, and are off without them.
-
     `max_batch_bytes` limits the bytes that each lane claims at once; a single message may be larger, up to `max_body_bytes`
     for its body, headers and routing key together. A message above that is parked without being fetched.
 

@@ -60,11 +60,9 @@ class Worker:
 
     `clock`, a `HybridClock` or "hlc" for the clock of this process, is advanced to the timestamp of each message before its
     handler runs, and stamps the messages that handlers publish through `publisher`.
-
     `redact` removes secrets from a text. The message and the traceback of each exception pass through it before they reach a
-    log, a header or a table. If it raises, a placeholder replaces the text.
-
-    `masking` sets what is hidden when dead letters recorded in the database are shown or searched.
+    log, a header or a table. If it raises, a placeholder replaces the text. `masking` sets what is hidden when dead letters
+    recorded in the database are shown or searched.
 
     With PostgreSQL as the broker, `max_batch_bytes` limits the bytes of each consumer's messages in flight, in addition to
     `prefetch_count`; a single message may be larger. A message above `max_body_bytes` is dead-lettered without being fetched.

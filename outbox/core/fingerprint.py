@@ -28,8 +28,7 @@ def fingerprint(failure: Failure, *, queue: str) -> str:
 def group_title(failure: Failure) -> str:
     """Returns a readable title for a group of similar failures.
 
-    For example `ValueError: no stock of # in orders/payment.py:charge`, or for pydantic
-    `ValidationError: Order, items.#.size (int_parsing)`.
+    `ValueError: no stock of # in orders/payment.py:charge`; of pydantic `ValidationError: Order, items.#.size (int_parsing)`.
     """
     summary = _summary(failure)
     title = f"{failure.type}: {summary}" if summary else failure.type

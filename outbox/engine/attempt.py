@@ -100,8 +100,7 @@ class Run:
     """The state of one delivery while it is handled.
 
     `verdict` is set if the message failed before its handler was called. `seconds` is the duration of the attempt. `permit` is
-    the circuit's permission to run, None without a circuit. `result` is what to report to the circuit; None: derive it from
-    the outcome.
+    the circuit's permission, None without a circuit. `result` is the report to the circuit; None: it follows from the outcome.
     """
 
     delivery: Delivery

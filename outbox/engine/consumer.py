@@ -30,7 +30,7 @@ Time = str | float | timedelta
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pausing:
-    """Pauses a consumer for `pause` after `failures` of these `kinds` in a row."""
+    """Pauses a consumer for `pause` after `failures` of these `kinds` without a success in between."""
 
     kinds: tuple[type[BaseException], ...]
     failures: int
