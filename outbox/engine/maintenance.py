@@ -15,7 +15,7 @@ from outbox.errors import DatabaseUnavailableError
 from outbox.ports import Observer
 
 LEASE = timedelta(seconds=30)
-"""How long the lease of a process that crashed keeps others from taking over. It is renewed three times as often."""
+"""How long the lease of a process that crashed keeps others from taking over. It is renewed every third of that time."""
 LONGEST_PAUSE = timedelta(minutes=1)
 """Longest pause before a failed duty is retried, unless its interval is longer."""
 STANDBY = timedelta(seconds=5)

@@ -33,7 +33,7 @@ CLEAN_UP_BATCH = 1_000
 CLEAN_UP_EVERY = timedelta(seconds=10)
 PROBES_EVERY = timedelta(seconds=15)
 RESTORES_PER_LOOKUP = 4
-"""Stalled routes are looked up once for this many times that probes are restored: each relay knows those it found itself."""
+"""Stalled routes are looked up once in this many restorations of probes: a relay already knows the routes it found itself."""
 MEASURE_EVERY = timedelta(seconds=15)
 FIRST_RETRY = timedelta(milliseconds=5)
 """First pause before looking again for a due row that could not be claimed. It doubles up to `poll_interval`."""
