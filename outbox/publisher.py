@@ -124,7 +124,7 @@ class Publisher:
         writer = async_writer(handle, self._table)
         rows = self._rows(messages)
         if rows and not await writer.in_transaction():
-            self._report_missing_transaction(handle, _describe(rows), locks=self._serialize or _have_dedup_keys(rows))
+            self._object_to_no_transaction(handle, _publishing(rows), locks=self._serialize or _have_dedup_keys(rows))
         return await execute_async(writer, publishing(rows, self._statements, serialize=self._serialize))
 
     def bulk_publish_sync(self, handle: SyncHandle, messages: Iterable[OutboxMessage]) -> list[str | None]:
@@ -132,7 +132,7 @@ class Publisher:
         writer = sync_writer(handle, self._table)
         rows = self._rows(messages)
         if rows and not writer.in_transaction():
-            self._report_missing_transaction(handle, _describe(rows), locks=self._serialize or _have_dedup_keys(rows))
+            self._object_to_no_transaction(handle, _publishing(rows), locks=self._serialize or _have_dedup_keys(rows))
         return execute_sync(writer, publishing(rows, self._statements, serialize=self._serialize))
 
     @overload
@@ -156,7 +156,7 @@ class Publisher:
         writer = async_writer(handle, self._table)
         key = validate_dedup_key(dedup_key)
         if not await writer.in_transaction():
-            self._report_missing_transaction(handle, f"cancelling {key!r}", locks=True)
+            self._object_to_no_transaction(handle, f"cancelling {key!r}", locks=True)
         return await execute_async(writer, cancelling(key, self._statements))
 
     def cancel_sync(self, handle: SyncHandle, dedup_key: str) -> bool:
@@ -164,14 +164,14 @@ class Publisher:
         writer = sync_writer(handle, self._table)
         key = validate_dedup_key(dedup_key)
         if not writer.in_transaction():
-            self._report_missing_transaction(handle, f"cancelling {key!r}", locks=True)
+            self._object_to_no_transaction(handle, f"cancelling {key!r}", locks=True)
         return execute_sync(writer, cancelling(key, self._statements))
 
     def _rows(self, messages: Iterable[OutboxMessage]) -> list[Row]:
         stamp = None if self._clock is None else self._clock.next
         return rows_of(messages, default_expiration=self._expiration, stamp=stamp)
 
-    def _report_missing_transaction(self, handle: object, what: str, *, locks: bool) -> None:
+    def _object_to_no_transaction(self, handle: object, what: str, *, locks: bool) -> None:
         handle_type = qualified_name(type(handle))
         if self._require_transaction:
             raise TransactionRequiredError(
@@ -184,7 +184,7 @@ class Publisher:
         )
 
 
-def _describe(rows: Sequence[Row]) -> str:
+def _publishing(rows: Sequence[Row]) -> str:
     first = f"{rows[0].id} with the routing key {rows[0].routing_key!r}"
     return f"publishing {first}" if len(rows) == 1 else f"publishing {len(rows)} messages, the first {first},"
 

@@ -383,7 +383,7 @@ class MessageRelay:
             await own.refuse()
             raise ConfigurationError(
                 f"this relay sends to {destination}, but the relay {other.name} sends the messages of {self._table} to "
-                f"{other.destination}. All relays of a table must have the same destination. If the other is right, give this "
+                f"{other.destination}: all relays of a table send to one place. If the other is right, give this "
                 "relay the same broker and exchange (OUTBOX_BROKER_URL, OUTBOX_EXCHANGE_NAME). If this one is right, stop the "
                 "other relays, then start it: the record of a stopped relay expires within 20 s"
             )

@@ -16,7 +16,7 @@ from outbox.cli.client import ApiError, Client, InProcessClient, with_client
 from outbox.cli.command import CliError, Command
 from outbox.cli.options import SECONDS, json_output, setting
 from outbox.cli.output import age, echo, echo_json, echo_table, one_line, parse_time, styled
-from outbox.core.findings import Finding, Severity, ok, warning
+from outbox.core.findings import Finding, Severity, warning, well
 from outbox.doctor import Installation, Report, examine
 from outbox.errors import ConfigurationError, MissingExtraError, OutboxError
 from outbox.runtime.consumers import load_consumers
@@ -118,7 +118,7 @@ async def _examine(installation: Installation, thresholds: Mapping[str, Any]) ->
             verdict = await client.get("/health/verdict")
     except MissingExtraError:
         needed = MissingExtraError(purpose="judging the health", extra="cli")
-        return Report((*report.findings, ok("health", f"not judged: {needed}")))
+        return Report((*report.findings, well("health", f"not judged: {needed}")))
     except (OutboxError, ApiError) as failure:
         unknown = warning("health", f"it could not be judged: {failure}", "fix the findings above first")
         return Report((*report.findings, unknown))
@@ -132,7 +132,7 @@ def _of_verdict(verdict: Mapping[str, Any]) -> Sequence[Finding]:
         when = "" if since is None else f" (since {since.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC)"
         severity = Severity(each["severity"])
         found.append(Finding(check="health", severity=severity, summary=f"{each['summary']}{when}", advice=each["hint"]))
-    return found or [ok("health", "messages are on their way in time, and nothing needs attention")]
+    return found or [well("health", "messages are on their way in time, and nothing needs attention")]
 
 
 def _print(report: Report) -> None:

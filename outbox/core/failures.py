@@ -27,7 +27,7 @@ class FailedAttempt:
     failure: Failure
 
 
-def append_failure(failures: Sequence[FailedAttempt], latest: FailedAttempt) -> list[FailedAttempt]:
+def extended_failures(failures: Sequence[FailedAttempt], latest: FailedAttempt) -> list[FailedAttempt]:
     """Appends `latest` to `failures`. Above the limit, keeps the first one and drops the oldest of the others."""
     extended = [*failures, latest]
     return extended if len(extended) <= MOST_FAILURES else [extended[0], *extended[len(extended) - MOST_FAILURES + 1 :]]

@@ -26,7 +26,7 @@ class Finding:
     sql: tuple[str, ...] = ()
 
 
-def ok(check: str, summary: str) -> Finding:
+def well(check: str, summary: str) -> Finding:
     """Creates a finding without a problem."""
     return Finding(check=check, severity=Severity.OK, summary=summary)
 

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import asyncpg
 
-from outbox.core.findings import Finding, Severity, error, ok, warning
+from outbox.core.findings import Finding, Severity, error, warning, well
 from outbox.postgres.audit import read_chain
 from outbox.postgres.pool import DRIVER_ERRORS, Connect, Connection, reason_of, roll_back_quietly
 from outbox.postgres.queries import TableName, queries, quoted
@@ -45,7 +45,7 @@ async def examine_schema(connection: Connection, table: TableName, schema: str) 
     try:
         wanted = await _wanted(connection, here)
     except asyncpg.InsufficientPrivilegeError:  # of a role that may not make tables to compare with
-        found.append(ok(CHECK, "compared by name only: a role that may create a schema sees the definitions, too"))
+        found.append(well(CHECK, "compared by name only: a role that may create a schema sees the definitions, too"))
         for query in (outbox_differences(here), *satellite_differences(here.schema)):
             for lack in [Difference(*row) for row in await connection.fetch(query)]:
                 found.append((error if lack.kind in _VITAL else warning)(CHECK, str(lack), _MIGRATE))
@@ -60,7 +60,7 @@ async def examine_schema(connection: Connection, table: TableName, schema: str) 
         for part, definition in wanted.items()
         if part.table not in missing and actual.get(part) != definition
     ]
-    return found + (differences or [ok(CHECK, f"{len(wanted)} columns, constraints, indexes, triggers and parameters")])
+    return found + (differences or [well(CHECK, f"{len(wanted)} columns, constraints, indexes, triggers and parameters")])
 
 
 async def _recorded_version(connection: Connection, schema: str) -> list[Finding]:
@@ -156,7 +156,7 @@ class Examination:
         asked = time.time()
         row = await self._connection.fetchrow(self._sql["server"])
         assert row is not None  # noqa: S101 — the query has no where
-        findings = [ok("server", f"PostgreSQL {row['version']}, database {row['database']}, as {row['role']}")]
+        findings = [well("server", f"PostgreSQL {row['version']}, database {row['database']}, as {row['role']}")]
         if row["version_number"] < OLDEST_SERVER:
             findings.append(error("server", f"PostgreSQL {row['version']} is too old", "PostgreSQL 15 or newer is needed"))
         if row["encoding"] != "UTF8":
@@ -194,7 +194,7 @@ class Examination:
             for name in _LIMITS[:2]
             if 0 < int(found.get(name, 0)) < _SHORT_LIMIT
         ]
-        return findings or [ok("settings", "autovacuum and durability are on, no limit is in the way")]
+        return findings or [well("settings", "autovacuum and durability are on, no limit is in the way")]
 
     async def dead_rows(self) -> list[Finding]:
         """Tables whose dead rows outnumber the live ones, and who keeps them from being removed."""
@@ -230,7 +230,7 @@ class Examination:
             for row in await self._connection.fetch(self._sql["slots"])
         ]
         minutes = PINNED_FOR // timedelta(minutes=1)
-        return findings + (pinned or [ok("pinned rows", f"no transaction has been open for more than {minutes} minutes")])
+        return findings + (pinned or [well("pinned rows", f"no transaction has been open for more than {minutes} minutes")])
 
     async def rights(self, *, worker: bool) -> list[Finding]:
         """What this role may not do, and must for a relay; for a worker as well."""
@@ -251,7 +251,7 @@ class Examination:
                 f"grant {', '.join(sorted(rights))} on {self._table.beside(name)} to {role}",
             )
             for name, rights in lacking.items()
-        ] or [ok("rights", "this role may do what relay and worker do")]
+        ] or [well("rights", "this role may do what relay and worker do")]
 
     async def connections(self, *, needed: int) -> list[Finding]:
         """Whether the server has room for so many connections more."""
@@ -267,7 +267,7 @@ class Examination:
         if free < needed:
             advice = "raise max_connections, use fewer lanes or a smaller prefetch, or a pooler in transaction mode"
             return [*findings, warning("connections", summary, advice)]
-        return findings or [ok("connections", summary)]
+        return findings or [well("connections", summary)]
 
     async def leftovers(self) -> list[Finding]:
         """What waits for a person."""
@@ -308,7 +308,7 @@ class Examination:
             return [
                 warning("relays", text, "examine with the relay's OUTBOX_BROKER_URL and OUTBOX_EXCHANGE_NAME, or correct one")
             ]
-        return [ok("relays", f"those that run ({len(relays)}) send to {relays[0].destination}")] if relays else []
+        return [well("relays", f"those that run ({len(relays)}) send to {relays[0].destination}")] if relays else []
 
 
 _SHORT_LIMIT = 15_000
@@ -347,7 +347,7 @@ async def examine_listening(connect: Connect) -> Finding:
         )
     except DRIVER_ERRORS as failure:
         return warning(_CHECK, f"listening failed: {reason_of(failure)}", "relays poll until it works")
-    return ok(_CHECK, "notifications arrive")
+    return well(_CHECK, "notifications arrive")
 
 
 _BACKUP = "compare with a backup; whoever can write to the table has done it, so look at who may"
@@ -366,5 +366,5 @@ async def examine_audit(connection: Connection, table: TableName) -> list[Findin
         findings.append(warning("audit", f"entry {chain.unchained} was written without a hash, perhaps others, too", advice))
     if not findings:
         last = f", the last is {chain.last_id} with the hash {chain.last_hash}" if chain.entries else ""
-        findings.append(ok("audit", f"{chain.entries:,} entries are chained and as they were written{last}"))
+        findings.append(well("audit", f"{chain.entries:,} entries are chained and as they were written{last}"))
     return findings

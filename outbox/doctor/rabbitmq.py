@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from outbox.core.findings import Finding, error, ok, warning
+from outbox.core.findings import Finding, error, warning, well
 from outbox.core.urls import amqp_url
 from outbox.transports.rabbitmq.connection import CONNECT_TIMEOUT, OwnedConnection, broker_version
 from outbox.transports.rabbitmq.limits import losing_dead_letters, losing_messages, losing_retries, settings_in_force
@@ -57,13 +57,13 @@ async def examine_rabbitmq(
         await link.close()
     text = "RabbitMQ " + ".".join(map(str, version))
     is_new = version >= OLDEST_BROKER
-    findings = [ok("broker", text) if is_new else error("broker", f"{text} is too old", "3.10 or newer is needed")]
+    findings = [well("broker", text) if is_new else error("broker", f"{text} is too old", "3.10 or newer is needed")]
     wrong = [finding for finding in looked_at if finding is not None]
-    findings += wrong or [ok(_CHECK, f"{len(resources)} exchanges and queues are there, as they are declared")]
+    findings += wrong or [well(_CHECK, f"{len(resources)} exchanges and queues are there, as they are declared")]
     for consumer in consumers:
         # An ordered consumer keeps a message unsettled while it waits for its retries, too.
         delays = consumer.strategy(DEFAULT_DELAYS).announced if consumer.ordered else ()
-        longest = (consumer.options.timeout or timedelta(0)) * (len(delays) + 1) + sum(delays, timedelta(0))
+        longest = (consumer.terms.timeout or timedelta(0)) * (len(delays) + 1) + sum(delays, timedelta(0))
         # The broker closes the channel of a message that is not settled in time, with all the others in flight on it.
         if longest >= consumer_timeout:
             summary = f"the consumer of {consumer.queue!r} may hold a message for {longest}"
@@ -73,7 +73,7 @@ async def examine_rabbitmq(
         return findings + await _examine_policies(management, consumers, exchange_name)
     if consumers:
         note = "policies and old bindings were not looked at: give the address of the management API"
-        findings.append(ok(_CHECK, note))
+        findings.append(well(_CHECK, note))
     return findings
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from outbox.core.failures import FailedAttempt, append_failure, encode_failures
+from outbox.core.failures import FailedAttempt, encode_failures, extended_failures
 from outbox.core.fingerprint import fingerprint
 from outbox.core.outcome import Failure
 from outbox.masking import Masking, preview, searchable
@@ -108,7 +108,7 @@ class DeadLetterWriter:
         trail = list(dead.trail)
         failure = dead.failure
         if not trail and dead.died_at is not None:
-            trail = append_failure((), FailedAttempt(at=dead.died_at, attempt=dead.attempt, failure=failure))
+            trail = extended_failures((), FailedAttempt(at=dead.died_at, attempt=dead.attempt, failure=failure))
         payload = Payload(dead.body, dead.content_type, dead.headers)
         masking = self.masking.of_message(dead.body, dead.headers, dead.properties)
         message_id = None if dead.message_id is None else text(dead.message_id)

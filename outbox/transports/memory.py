@@ -1,4 +1,4 @@
-"""A broker in memory with the behaviour of RabbitMQ, for tests and single-process programs."""
+"""A broker in memory: what tests and single-process programs use instead of RabbitMQ, with the same behaviour."""
 
 import asyncio
 import itertools
@@ -11,19 +11,19 @@ from types import MappingProxyType
 from typing import Any, assert_never
 
 from outbox.core import codec
-from outbox.core.failures import FailedAttempt, append_failure
+from outbox.core.failures import FailedAttempt, extended_failures
 from outbox.core.message import Message
 from outbox.core.outcome import Cause, Dead, DeliveryOutcome, Done, Failure, Postponed, Retry, Returned
 from outbox.core.topics import matches
 from outbox.errors import MalformedMessageError, StaleDeliveryError
 from outbox.ports import CONFIRMED, UNROUTABLE, Intake, QueueDepth, Receive, SendResult, Subscription
 
-_EXPIRED = Failure("Expired", "the message expired before it was handled")
+_EXPIRED = Failure("Expired", "its time ran out before it was handled")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetter:
-    """A message that failed for good. `trail` are its failures, oldest first; `failure` is the last."""
+    """A message that failed for good; `trail` are all its failures, oldest first, the last of them being `failure`."""
 
     queue: str
     message: Message
@@ -35,7 +35,7 @@ class DeadLetter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncomingMessage:
-    """The value of a handler's `message` parameter, with aio-pika's read attributes."""
+    """What a handler's `message` parameter receives: aio-pika's read attributes."""
 
     body: bytes
     message_id: str
@@ -48,9 +48,9 @@ class IncomingMessage:
 
 
 class MemoryBroker:
-    """Keeps messages in the memory of one process, for any number of relays and workers on one event loop.
+    """Keeps everything in the memory of one process, for any number of relays and workers on one event loop.
 
-    Delays use the event loop's clock. Queues exist as long as the object; closing it keeps them.
+    Delays run on the event loop's clock. Queues live as long as the broker; closing it forgets nothing.
     """
 
     def __init__(self, *, exchange_name: str = "outbox") -> None:
@@ -58,13 +58,13 @@ class MemoryBroker:
         self._queues: dict[str, Queue] = {}
 
     async def open(self) -> None:
-        """Does nothing."""
+        """Nothing needs opening."""
 
     async def close(self) -> None:
-        """Does nothing: queued messages stay queued."""
+        """Nothing needs closing; what is queued stays queued."""
 
     async def send(self, messages: Sequence[Message], *, timeout: timedelta) -> Sequence[SendResult]:  # noqa: ARG002
-        """Puts each message into every queue that is bound for it. Never times out."""
+        """Puts each message into every queue that is bound for it; nothing can be slow here."""
         results: list[SendResult] = []
         for message in messages:
             if message.target_queue is None:
@@ -81,7 +81,7 @@ class MemoryBroker:
 
     @asynccontextmanager
     async def subscribe(self, subscription: Subscription, receive: Receive) -> AsyncIterator[Intake]:
-        """Calls `receive` for deliveries of the queue within the block, in turn with the queue's other subscribers."""
+        """Within the block, deliveries of the queue go to `receive`, in turn with the queue's other subscribers."""
         queue = self._queue(subscription.queue)
         queue.bindings.add((subscription.exchange_name, subscription.binding_key))
         queue.ordered = queue.ordered or subscription.ordered
@@ -94,19 +94,19 @@ class MemoryBroker:
         finally:
             await member.stop()
             queue.takers.remove(member)
-            member.return_unsettled()
+            member.give_back()
 
     async def count_dead_letters(self, queue: str) -> int:
         """How many dead letters `queue` has."""
         return len(self.dead_letters(queue))
 
     async def queue_depth(self, queue: str) -> QueueDepth | None:
-        """How many messages wait in `queue`; None if it does not exist. Does not record ages."""
+        """How many messages of `queue` wait; None: it is not there. Ages are not kept."""
         known = self._queues.get(queue)
         return None if known is None else QueueDepth(len(known.ready))
 
     async def has_queue(self, queue: str) -> bool:
-        """Whether `queue` exists."""
+        """Whether `queue` is there."""
         return queue in self._queues
 
     def dead_letters(self, queue: str) -> Sequence[DeadLetter]:
@@ -114,26 +114,26 @@ class MemoryBroker:
         return tuple(self._queue(queue).dead)
 
     def depth(self, queue: str) -> int:
-        """How many messages wait in `queue`, including delayed ones, but not those in flight."""
+        """How many messages wait in `queue`, delayed ones included, those in flight not."""
         waiting = self._queue(queue)
         return len(waiting.ready) + len(waiting.delayed)
 
     def is_idle(self, queue: str) -> bool:
-        """Whether no message of `queue` waits or is in flight."""
-        return self.depth(queue) == 0 and not any(member.in_flight for member in self._queue(queue).members)
+        """Whether nothing waits in `queue` and nothing of it is in flight."""
+        return self.depth(queue) == 0 and not any(member.in_hand for member in self._queue(queue).members)
 
     def has_consumer(self, queue: str) -> bool:
-        """Whether `queue` has a consumer."""
+        """Whether a consumer takes from `queue`."""
         return bool(self._queue(queue).members)
 
     def put_malformed(self, queue: str, message: Message, *, reason: str) -> None:
-        """Puts a message with unreadable headers into `queue`, as another program might."""
+        """Puts a message into `queue` that another program wrote, whose headers cannot be read."""
         self._queue(queue).put(Entry(message=message, malformed=reason))
 
     def crash(self, queue: str) -> None:
-        """Requeues the messages of `queue` in flight, as if their workers had crashed."""
+        """Takes back what is in flight of `queue`, as if the worker had died with it."""
         for member in self._queue(queue).members:
-            member.return_unsettled(crashed=True)
+            member.give_back(crashed=True)
 
     def _queue(self, name: str) -> "Queue":
         if name not in self._queues:
@@ -143,7 +143,7 @@ class MemoryBroker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A message in one queue, with the state for its next delivery."""
+    """A message in one queue, with all that its next delivery must know."""
 
     message: Message
     attempt: int = 1
@@ -154,22 +154,28 @@ class Entry:
     malformed: str = ""
     redelivered: bool = False
 
-    def after_return(self, *, crashed: bool = False) -> "Entry":
-        """Returns the entry for the delivery after a return or a crash."""
+    def given_back(self, *, crashed: bool = False) -> "Entry":
+        """The entry for its next delivery."""
         if not crashed:
             return replace(self, redelivered=True)
         return replace(self, redelivered=True, crashes=self.crashes + 1, blamed=self.isolated)
 
-    def after_failure(self, failed: FailedAttempt) -> "Entry":
-        """Returns the entry for the next attempt."""
-        return replace(self, attempt=self.attempt + 1, trail=tuple(append_failure(self.trail, failed)))
+    def failed(self, failed: FailedAttempt) -> "Entry":
+        """The entry for its next attempt."""
+        return replace(self, attempt=self.attempt + 1, trail=tuple(extended_failures(self.trail, failed)))
+
+    @property
+    def expired(self) -> bool:
+        """Whether its deadline has passed."""
+        expires_at = self.message.expires_at
+        return expires_at is not None and expires_at <= datetime.now(UTC)
 
 
 class Queue:
-    """One queue: its ready and delayed messages, its dead letters and its subscribers.
+    """One queue: what is ready, what is delayed, what died, and who takes from it.
 
-    An `ordered` queue delivers only the first message of each ordering key, and the next one after that is done or dead: a
-    delayed message keeps its position.
+    In an `ordered` one only the first message of each ordering key is handed out, and the next one when that is settled for
+    good: one that is delayed keeps its place.
     """
 
     def __init__(self, name: str) -> None:
@@ -181,26 +187,25 @@ class Queue:
         self.dead: list[DeadLetter] = []
         self.members: deque[Member] = deque()
         self.takers: list[Member] = []
-        """The members, and former ones that still have deliveries in flight."""
+        """The members, and those who take no more but have something in flight."""
         self._pumping = False
 
     def wants(self, exchange_name: str, routing_key: str) -> bool:
-        """Whether it is bound for this exchange and routing key."""
+        """Whether it is bound for such messages."""
         return any(exchange == exchange_name and matches(key, routing_key) for exchange, key in self.bindings)
 
     def put(self, entry: Entry) -> None:
-        """Appends an entry."""
+        """At the end."""
         self.ready.append(entry)
         self.pump()
 
     def put_in_front(self, entries: Sequence[Entry]) -> None:
-        """Inserts entries at the front, in this order."""
+        """At the beginning, in this order."""
         self.ready.extendleft(reversed(entries))
         self.pump()
 
     def put_after(self, delay: timedelta, entry: Entry) -> None:
-        """Puts the entry back after `delay`."""
-        # Through the loop even without a delay, so that an instant retry does not block other messages.
+        """Always by way of the loop, so that an instant retry, too, lets others go first."""
         loop = asyncio.get_running_loop()
 
         def due() -> None:
@@ -214,7 +219,7 @@ class Queue:
         self.delayed[handle] = entry
 
     def dead_letter(self, entry: Entry, cause: Cause, failure: Failure) -> None:
-        """Adds the entry to the dead letters."""
+        """Among the dead letters."""
         failed = FailedAttempt(at=datetime.now(UTC), attempt=entry.attempt, failure=failure)
         self.dead.append(
             DeadLetter(
@@ -223,87 +228,90 @@ class Queue:
                 attempt=entry.attempt,
                 cause=cause,
                 failure=failure,
-                trail=tuple(append_failure(entry.trail, failed)),
+                trail=tuple(extended_failures(entry.trail, failed)),
             )
         )
 
     def pump(self) -> None:
-        """Delivers ready entries, each to the next member with room."""
-        # `receive` may settle at once, which calls `pump` again: the outer call goes on then.
+        """Hands out what is ready, each to the next member that has room. `receive` may call back into the queue."""
         if self._pumping:
             return
         self._pumping = True
         try:
-            while (entry := self._next_entry()) is not None and (member := self._next_member()) is not None:
+            while (entry := self._next_entry()) is not None and (member := self._next_with_room()) is not None:
                 del self.ready[next(index for index, other in enumerate(self.ready) if other is entry)]
-                expires_at = entry.message.expires_at
-                if expires_at is not None and expires_at <= datetime.now(UTC):
+                if entry.expired:
                     self.dead_letter(entry, Cause.EXPIRED, _EXPIRED)
                 else:
-                    member.deliver(entry)
+                    member.hand_over(entry)
         finally:
             self._pumping = False
 
     def _next_entry(self) -> Entry | None:
         if not self.ready or not self.ordered:
             return self.ready[0] if self.ready else None
-        in_flight = (delivery.entry for member in self.takers for delivery in member.in_flight.values())
-        busy = {self._key(entry) for entry in itertools.chain(in_flight, self.delayed.values())} - {None}
+        in_hand = (delivery.entry for member in self.takers for delivery in member.in_hand.values())
+        busy = {self._key(entry) for entry in itertools.chain(in_hand, self.delayed.values())} - {None}
         return next((entry for entry in self.ready if self._key(entry) not in busy), None)
 
     def _key(self, entry: Entry) -> str | None:
         return entry.message.ordering_key if self.ordered else None
 
-    def _next_member(self) -> "Member | None":
+    def _next_with_room(self) -> "Member | None":
         for _ in range(len(self.members)):
             self.members.rotate(-1)
-            if len(self.members[-1].in_flight) < self.members[-1].prefetch_count:
+            if self.members[-1].has_room:
                 return self.members[-1]
         return None
 
 
 class Member:
-    """One subscription: its callback and its deliveries in flight."""
+    """One subscription: who receives, and what is in flight."""
 
     def __init__(self, queue: Queue, receive: Receive, prefetch_count: int) -> None:
         self._queue = queue
         self._receive = receive
-        self.prefetch_count = prefetch_count
-        self.in_flight: dict[int, Delivery] = {}
+        self._prefetch_count = prefetch_count
+        self.in_hand: dict[int, Delivery] = {}
         self._numbers = itertools.count()
 
+    @property
+    def has_room(self) -> bool:
+        """Whether it may have another one in flight."""
+        return len(self.in_hand) < self._prefetch_count
+
     async def stop(self) -> None:
-        """Stops deliveries. Those in flight can still be settled."""
+        """No delivery is handed over any more; what is in flight can still be settled."""
         if self in self._queue.members:
             self._queue.members.remove(self)
 
-    def deliver(self, entry: Entry) -> None:
-        """Delivers an entry."""
+    def hand_over(self, entry: Entry) -> None:
+        """Gives it an entry to handle."""
         number = next(self._numbers)
         delivery = Delivery(
             entry,
             self._queue,
-            is_in_flight=lambda: number in self.in_flight,
-            release=lambda: self.in_flight.pop(number, None) is not None,
+            is_ours=lambda: number in self.in_hand,
+            let_go=lambda: self.in_hand.pop(number, None) is not None,
         )
-        self.in_flight[number] = delivery
+        self.in_hand[number] = delivery
         self._receive(delivery)
 
-    def return_unsettled(self, *, crashed: bool = False) -> None:
-        """Puts its deliveries in flight back into the queue, in order. `crashed`: as after a crash of the worker."""
-        unsettled = [delivery.entry.after_return(crashed=crashed) for delivery in self.in_flight.values()]
-        self.in_flight.clear()
+    def give_back(self, *, crashed: bool = False) -> None:
+        """Takes back what it has in flight, in order, as if it had died (`crashed`) or not."""
+        unsettled = [delivery.entry.given_back(crashed=crashed) for delivery in self.in_hand.values()]
+        self.in_hand.clear()
         self._queue.put_in_front(unsettled)
 
 
 @dataclass(slots=True)
 class Delivery:
-    """One entry in flight while `is_in_flight` returns True. `release` ends that, and returns whether it was in flight."""
+    """One entry in flight, for as long as `is_ours` says so; `let_go` says whether it still was."""
 
     entry: Entry
     queue: Queue
-    is_in_flight: Callable[[], bool]
-    release: Callable[[], bool]
+    is_ours: Callable[[], bool]
+    let_go: Callable[[], bool]
     incoming: IncomingMessage = field(init=False)
 
     def __post_init__(self) -> None:
@@ -345,30 +353,30 @@ class Delivery:
 
     @property
     def gone(self) -> bool:
-        return not self.is_in_flight()
+        return not self.is_ours()
 
     async def note_failed(self, failed: FailedAttempt) -> None:
-        self.entry = self.entry.after_failure(failed)
+        self.entry = self.entry.failed(failed)
 
     async def isolate(self) -> bool:
         self.entry = replace(self.entry, isolated=True)
         return True
 
     async def settle(self, outcome: DeliveryOutcome) -> None:
-        if not self.release():
-            raise StaleDeliveryError(f"{self.entry.message.id} has already been returned to {self.queue.name}")
+        if not self.let_go():
+            raise StaleDeliveryError(f"{self.entry.message.id} was given back to {self.queue.name} already")
         match outcome:
             case Done():
                 pass
             case Retry(delay, failure):
                 failed = FailedAttempt(at=datetime.now(UTC), attempt=self.entry.attempt, failure=failure)
-                self.queue.put_after(delay, replace(self.entry.after_failure(failed), redelivered=False))
+                self.queue.put_after(delay, replace(self.entry.failed(failed), redelivered=False))
             case Postponed(delay):
                 self.queue.put_after(delay, replace(self.entry, redelivered=False))
             case Dead(cause, failure):
                 self.queue.dead_letter(self.entry, cause, failure)
             case Returned():
-                self.queue.put_in_front([self.entry.after_return()])
+                self.queue.put_in_front([self.entry.given_back()])
             case _:
                 assert_never(outcome)
         self.queue.pump()

@@ -91,7 +91,7 @@ async def test_a_pause_and_its_end_are_notified_and_acknowledged_without_any_pol
 async def test_a_pause_ends_by_itself_though_nothing_is_looked_at(connection: asyncpg.Connection, database_url: str) -> None:
     async with reporter_of(database_url) as reporter:
         gate = reporter.gate()
-        for later, passed in ((NEVER, gate.closing), (timedelta(seconds=1), gate.opened)):
+        for later, passed in ((NEVER, gate.wait_until_closed), (timedelta(seconds=1), gate.wait_until_open)):
             await pause(connection, Pause(scope=PauseScope.RELAY, until=datetime.now(UTC) + later))
             async with asyncio.timeout(30):
                 await passed()

@@ -40,7 +40,7 @@ UNKNOWN = "unknown"
 
 _EXCEPTION = (codec.EXCEPTION_TYPE, codec.EXCEPTION_MESSAGE, codec.EXCEPTION_TRACEBACK)
 _BROKERS_REASONS = {
-    "expired": Failure("Expired", "the message expired before it was handled"),
+    "expired": Failure("Expired", "its time ran out before it was handled"),
     "rejected": Failure("Rejected", "it was rejected, without a word why"),
     "maxlen": Failure("QueueTooLong", "its queue was full"),
     "delivery_limit": Failure("DeliveryLimit", "the broker had delivered it as often as it does"),

@@ -13,7 +13,7 @@ from pamqp.commands import Basic
 from pamqp.header import ContentHeader
 
 from outbox.core.codec import ATTEMPT, EXCEPTION_MESSAGE, EXCEPTION_TRACEBACK, EXCEPTION_TYPE, FAILURES
-from outbox.core.failures import FailedAttempt, append_failure, decode_failures, encode_failures
+from outbox.core.failures import FailedAttempt, decode_failures, encode_failures, extended_failures
 from outbox.core.message import NO_HEADERS, Message
 from outbox.core.outcome import Cause, Dead, DeliveryOutcome, Done, Failure, Postponed, Retry, Returned
 from outbox.errors import MalformedMessageError, StaleDeliveryError
@@ -42,7 +42,7 @@ _BAREST_MESSAGE = 100
 
 def failures_after(headers: Mapping[str, Any], latest: FailedAttempt) -> list[FailedAttempt]:
     """What failed of a message so far, by the headers that it came with, and now."""
-    return append_failure(decode_failures(headers.get(FAILURES)), latest)
+    return extended_failures(decode_failures(headers.get(FAILURES)), latest)
 
 
 def retry_headers(failures: Sequence[FailedAttempt]) -> Iterator[dict[str, str | None]]:
