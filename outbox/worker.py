@@ -266,10 +266,8 @@ class Worker:
         from outbox.postgres.pool import borrow_from, connect_to, unavailable_errors
         from outbox.postgres.schema import check_inbox, check_outbox_table
 
-        if self._given_pool is not None:
-            connect = borrow_from(self._given_pool)
-        else:
-            connect = connect_to(self._url or "", application_name="outbox worker")
+        pool = self._given_pool
+        connect = connect_to(self._url or "", application_name="outbox worker") if pool is None else borrow_from(pool)
         with unavailable_errors("starting the worker"):
             async with connect() as connection:
                 if self._consumers_with("publisher"):

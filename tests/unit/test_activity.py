@@ -7,7 +7,7 @@ from outbox.reporting.components import Activity
 from tests.observers.events import MESSAGE
 
 
-def test_the_time_of_the_last_sending_is_reported() -> None:
+def test_it_is_told_when_a_relay_last_sent_something() -> None:
     activity = Activity(Stopping(), clock=lambda: 0.0, now=lambda: datetime(2026, 11, 20, 17, 26, 19, 478_000, UTC))
     assert "last_sent_at" not in json.loads(activity.as_json())
     activity.take_note(BatchSent(exchange_name="outbox", messages=[]))

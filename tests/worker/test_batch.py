@@ -430,7 +430,7 @@ async def test_a_batch_that_exceeds_the_grace_period_is_cancelled_and_redelivere
 
 @pytest.fixture
 def duplicates(caplog: pytest.LogCaptureFixture) -> Callable[[], int]:
-    """The number of messages skipped so far."""
+    """How many messages were left out so far."""
     caplog.set_level("DEBUG", logger="outbox")
     return lambda: sum(line.startswith("left out") for line in caplog.messages)
 

@@ -59,7 +59,7 @@ def broker() -> MemoryBroker:
 
 @pytest.fixture
 def duplicates(caplog: pytest.LogCaptureFixture) -> Callable[[], int]:
-    """The number of messages skipped so far."""
+    """How many messages were left out so far."""
     caplog.set_level("DEBUG", logger="outbox")
     return lambda: sum(line.startswith("left out") for line in caplog.messages)
 
