@@ -8,7 +8,7 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-# At once, unlike the others: whoever imports the module `outbox.core.tracking` first would put it in the function's place.
+# Not lazily: importing the module `outbox.core.tracking` first would set the attribute `tracking` to the module.
 from outbox.core.tracking import get_tracking_ids, tracking
 
 if TYPE_CHECKING:
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 
 def _refuse_another_distribution() -> None:
-    """Raises `ImportError` if a distribution is installed whose package has the name of ours: some of its files are among them.
+    """Raises `ImportError` if the distribution `outbox` is installed, which installs files into the same package.
 
-    Reads folders only: `importlib.metadata` takes ten times as long.
     See docs/decisions/0166-the-distribution-is-fastapi-outbox.md.
     """
+    # Lists folders, because `importlib.metadata` takes ten times as long.
     for folder in sys.path:
         try:
             with os.scandir(folder or ".") as entries:
@@ -44,7 +44,7 @@ def _refuse_another_distribution() -> None:
             continue
         if found:
             raise ImportError(
-                f"another distribution named 'outbox' is installed ({found[0]}), whose files lie among ours: "
+                f"another distribution named 'outbox' is installed ({found[0]}), whose files are mixed with those of Outbox: "
                 "run `pip uninstall outbox`, then `pip install --force-reinstall --no-deps fastapi-outbox`"
             )
 

@@ -1,4 +1,4 @@
-"""Archiver: takes dead letters from the broker into the database. Turns URLs and objects into adapters."""
+"""Archiver: moves dead letters from the broker into the database. Creates the adapters for the engine's archiver."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -7,8 +7,8 @@ from outbox.core import arguments
 from outbox.core.arguments import at_least_one, exactly_one, interval
 from outbox.core.byte_limits import MAX_BATCH_BYTES
 from outbox.core.urls import postgres_url
-from outbox.engine.archive import Archiving, ArchivingSettings
-from outbox.engine.lifecycle import GRACE_PERIOD, Stopping, run_until_stopped, until_it_answers
+from outbox.engine.archive import ArchiveRunner, ArchiveSettings
+from outbox.engine.lifecycle import GRACE_PERIOD, Stopping, run_until_stopped, wait_until_available
 from outbox.engine.tasks import ungrouped
 from outbox.errors import ConfigurationError
 from outbox.masking import Masking
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
     from outbox.postgres.pool import Pool
 
 POOL_SIZE = 3
-"""Recording, looking for queues, and counting, each without waiting for the others."""
+"""Connections for recording, looking for queues, and counting, so that none waits for another."""
 
 
 class Archiver:
-    """Moves dead letters from the broker's queues into the database, where they can be listed, searched and sent again.
+    """Moves dead letters from the broker's queues into the database, where they can be listed, searched and requeued.
 
     Give exactly one of `db_engine_url` and `db_pool` (asyncpg, with room for three connections), and exactly one of
-    `rmq_connection` (aio-pika), `rmq_connection_url` and `broker`; `broker` is an `amqp(s)://` URL or an object that implements
-    `outbox.ports.DeadLetterQueues`. What is given open is left open. With the Postgres transport there is nothing to archive.
+    `rmq_connection` (aio-pika), `rmq_connection_url` and `broker`. `broker` is an `amqp(s)://` URL or an object that implements
+    `outbox.ports.DeadLetterQueues`. Connections and pools that you pass stay open. The PostgreSQL transport needs no archiver.
 
-    It empties `{queue}.dlq` of every queue in `queues`, of those that workers report, and of those that are bound in the
-    database; it looks for new ones every `discover_every` seconds, and sooner for one that is about to be made. `masking` says
-    what is hidden from previews and searches; `grace_period` is in seconds. `service_version` is the release of your service.
-    Any number of archivers may share the queues. `max_batch_bytes` is how many bytes of dead letters are in memory at once, or
-    one dead letter of each queue.
+    Empties `{queue}.dlq` for each queue in `queues`, each queue that a worker reports, and each queue that is bound in the
+    database. Looks for new queues every `discover_every` seconds, and sooner for a queue that is about to be created. `masking`
+    sets what is hidden from previews and searches. `grace_period` is in seconds. `service_version` is the release of your
+    service. Any number of archivers may share the queues. `max_batch_bytes` limits the bytes of dead letters in memory, or one
+    dead letter of each queue.
     """
 
     def __init__(
@@ -74,8 +74,8 @@ class Archiver:
         names = frozenset([queues] if isinstance(queues, str) else queues)
         for queue in names:
             if not isinstance(queue, str) or not queue:
-                raise ConfigurationError(f"queues are named by text that is not empty, not {queue!r}")
-        self._settings = ArchivingSettings(
+                raise ConfigurationError(f"queues must be non-empty names, not {queue!r}")
+        self._settings = ArchiveSettings(
             queues=names,
             discover_every=interval("discover_every", discover_every),
             max_batch_bytes=at_least_one("max_batch_bytes", max_batch_bytes),
@@ -94,18 +94,18 @@ class Archiver:
         self._stopping = Stopping()
 
     async def run(self, *, handle_signals: bool = True) -> None:
-        """Archives until `stop()`, or SIGINT or SIGTERM; then finishes what is being recorded, gives back the rest, returns.
+        """Archives until `stop()`, SIGINT or SIGTERM; then finishes the batches being recorded and returns the rest.
 
-        Outages of database and broker are waited out. Raises `SchemaError` if at the start a table or a right is missing,
-        `MissingExtraError` for a missing dependency. Cancelled, it drains within the grace period and re-raises; cancelled
-        twice, it ends at once.
+        Waits during outages of the database and the broker. Raises `SchemaError` if at the start a table or a permission is
+        missing, and `MissingExtraError` for a missing dependency. Cancelled, it drains within the grace period and re-raises;
+        cancelled twice, it ends at once.
         """
         await run_until_stopped(self._work, self._stopping, grace_period=self._grace_period, handle_signals=handle_signals)
 
     def stop(self) -> None:
-        """Asks `run` to drain and return. May be called from anywhere, signal handlers included, and more than once.
+        """Asks `run` to drain and return. May be called from any thread or signal handler, and more than once.
 
-        The wish lasts: a later `run` returns at once.
+        A later `run` returns at once.
         """
         self._stopping.request()
 
@@ -116,12 +116,12 @@ class Archiver:
         observer = build_observer(enable_metrics=self._enable_metrics)
         async with given_or_open(self._pool, self._url, size=POOL_SIZE, application_name="outbox archiver") as pool:
             archive = PostgresArchive(pool, self._table, masking=self._masking)
-            if not await until_it_answers(archive.check, stopping, observer):
+            if not await wait_until_available(archive.check, stopping, observer):
                 return
             queues = open_dead_letter_queues(self._broker)
             try:
                 async with self._reports.open(observer, stopping) as reporter:
                     with ungrouped():
-                        await Archiving(queues, archive, observed_by(observer, reporter), self._settings).run(stopping)
+                        await ArchiveRunner(queues, archive, observed_by(observer, reporter), self._settings).run(stopping)
             finally:
                 await queues.close()

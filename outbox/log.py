@@ -1,3 +1,3 @@
-"""Where the predecessor had its logger: importing it says where that is now."""
+"""The module of the logger in the predecessor. Importing it raises an error that names the new place."""
 
-raise ImportError('outbox.log was the predecessor\'s: the logger is logging.getLogger("outbox")', name=__name__)
+raise ImportError('outbox.log no longer exists: the logger is logging.getLogger("outbox")', name=__name__)

@@ -1,4 +1,4 @@
-"""Maintenance: keeps the tables next to the outbox small and true, and does operators' operations; one process for all."""
+"""Maintenance: prunes the tables next to the outbox and runs operators' operations, in one process for the whole system."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
@@ -15,8 +15,8 @@ from outbox.core.urls import ServerKind, postgres_url, server_kind
 from outbox.dead_letters.changes import subscribed_queues
 from outbox.dead_letters.policies import RequeuePolicies
 from outbox.dead_letters.runner import OperationsRunner
-from outbox.engine.lifecycle import GRACE_PERIOD, Outage, Stopping, run_until_stopped, until_it_answers
-from outbox.engine.maintenance import LEASE, Duty, Maintaining
+from outbox.engine.lifecycle import GRACE_PERIOD, Outage, Stopping, run_until_stopped, wait_until_available
+from outbox.engine.maintenance import LEASE, Duty, MaintenanceRunner
 from outbox.engine.tasks import ungrouped
 from outbox.errors import BrokerUnavailableError, ConfigurationError
 from outbox.postgres.history import drop_partitions, ensure_partitions
@@ -38,29 +38,29 @@ HISTORY_RETENTION = timedelta(days=14)
 DEAD_LETTER_RETENTION = timedelta(days=90)
 AUDIT_RETENTION = timedelta(days=365)
 KEY_RETENTION = timedelta(days=1)
-"""How long the answer to a request with an `Idempotency-Key` is remembered."""
+"""How long the response to a request with an `Idempotency-Key` is kept."""
 LOST_AFTER = timedelta(days=1)
-"""How long a component without a sign of life is listed."""
+"""How long a component without a heartbeat is listed."""
 BATCH = 1_000
-"""Rows that are deleted in one statement."""
+"""Most rows deleted in one statement."""
 CONNECTIONS = 6
-"""For the lease, for operations, and for each duty that may take a while."""
+"""For the lease, for operations, and for each duty that may take long."""
 _OFTEN, _SELDOM = timedelta(minutes=1), timedelta(minutes=10)
 _OPERATIONS_EVERY = timedelta(milliseconds=250)
 _RESULTS_EVERY = timedelta(seconds=1)
 
 
 class Maintenance:
-    """Prunes, makes and drops partitions of the history, thins statistics, and does operations, until it is stopped.
+    """Prunes old rows, creates and drops partitions of the history, thins statistics, and runs operations, until it is stopped.
 
     Any number may run: one holds the lease and works, the others stand by. Give exactly one of `db_engine_url` and `db_pool`
-    (asyncpg, with room for seven connections). `broker` is where events go, as for `MessageRelay`, so that a requeue to a queue
-    that is not there is noticed; without it, or with a `postgresql://` URL, the queues are those of the database.
+    (asyncpg, with room for seven connections). `broker` is the broker of `MessageRelay`, to detect a requeue to a queue that
+    does not exist. Without it, or with a `postgresql://` URL, the queues are those of the database.
 
-    `inbox_retention` is how long a message is known to have been handled, `history_retention` how many days of facts are kept,
-    `dead_letter_retention` how long letters stay that were requeued or discarded, `audit_retention` how long it is known who
-    did what in the admin, None for ever; each at least a minute. `service_version` is the release of your service.
-    Raises `ConfigurationError` for arguments that make no sense.
+    `inbox_retention` is how long an inbox recognizes duplicates, `history_retention` how many days of history are kept,
+    `dead_letter_retention` how long dead letters stay after they were requeued or discarded, and `audit_retention` how long the
+    audit log of the admin is kept. Each is at least a minute; for the last two, None means forever. `service_version` is the
+    release of your service. Raises `ConfigurationError` for invalid arguments.
     """
 
     def __init__(
@@ -106,41 +106,41 @@ class Maintenance:
         self._stopping = Stopping()
 
     async def run(self, *, handle_signals: bool = True) -> None:
-        """Works until `stop()`, or SIGINT or SIGTERM; the batch in flight is finished, and the lease released.
+        """Works until `stop()`, SIGINT or SIGTERM; then finishes the running batch and releases the lease.
 
-        Outages are waited out. Raises `SchemaError` if at the start the outbox table is missing or of another release.
+        Waits during outages. Raises `SchemaError` if at the start the outbox table is missing or belongs to another release.
         """
         await run_until_stopped(self._work, self._stopping, grace_period=self._grace_period, handle_signals=handle_signals)
 
     def stop(self) -> None:
-        """Asks `run` to finish and return. May be called from anywhere, signal handlers included, and more than once."""
+        """Asks `run` to finish and return. May be called from any thread or signal handler, and more than once."""
         self._stopping.request()
 
     async def _work(self, stopping: Stopping) -> None:
         if self._pool is not None and self._pool.get_max_size() <= CONNECTIONS:
             raise ConfigurationError(
-                f"db_pool has room for {self._pool.get_max_size()} connections, and {CONNECTIONS + 1} are needed"
+                f"db_pool has room for {self._pool.get_max_size()} connections, but {CONNECTIONS + 1} are needed"
             )
         observer = build_observer(enable_metrics=self._enable_metrics)
         with ungrouped():
             async with AsyncExitStack() as stack:
                 opening = given_or_open(self._pool, self._url, size=CONNECTIONS, application_name="outbox maintenance")
                 pool = await stack.enter_async_context(opening)
-                if not await until_it_answers(partial(self._check, pool), stopping, observer):
+                if not await wait_until_available(partial(self._check, pool), stopping, observer):
                     return
-                # Whether a queue is there is asked of RabbitMQ if that is where events go, otherwise of the database.
+                # RabbitMQ knows which queues exist if events go there, otherwise the database does.
                 has_queue = subscribed_queues(pool, self._table)
                 if self._broker is not None and server_kind(self._broker) is not ServerKind.POSTGRES:
                     silent = build_observer(enable_metrics=False)
                     broker = open_broker(self._broker, exchange_name=self._exchange_name, table=self._table, observer=silent)
                     stack.push_async_callback(broker.close)
-                    has_queue = _observed(broker.has_queue, Outage(Dependency.BROKER, observer))
+                    has_queue = _observe_outages(broker.has_queue, Outage(Dependency.BROKER, observer))
                 reporter = await stack.enter_async_context(self._reports.open(observer, stopping))
                 lease = PostgresLease(pool, self._table, duty="maintenance", holder=self._name, lasts=LEASE)
-                await Maintaining(lease, self._duties(pool, has_queue), observed_by(observer, reporter)).run(stopping)
+                await MaintenanceRunner(lease, self._duties(pool, has_queue), observed_by(observer, reporter)).run(stopping)
 
     async def _check(self, pool: "Pool") -> None:
-        with unavailable_errors("looking at the tables"):
+        with unavailable_errors("checking the tables"):
             async with taken_from(pool) as connection:
                 await check_outbox_table(connection, self._table)
 
@@ -155,7 +155,7 @@ class Maintenance:
         async def do_operations() -> int:
             try:
                 return await runner.run_once()
-            except BrokerUnavailableError:  # an operation whose broker is away waits by itself, and observers know of it
+            except BrokerUnavailableError:  # the operation waits for its broker, and `_observe_outages` reports the outage
                 return 0
 
         duties = [
@@ -163,16 +163,20 @@ class Maintenance:
             Duty(name="results of operations found", every=_RESULTS_EVERY, work=runner.refresh_results),
             Duty(name="requeue policies applied", every=_OFTEN, work=policies.apply),
             Duty(name="inbox marks pruned", every=_OFTEN, work=partial(inbox.prune, self._inbox_retention, BATCH)),
-            Duty(name="partitions of the history made", every=_SELDOM, work=self._on(pool, ensure_partitions, schema=schema)),
+            Duty(
+                name="partitions of the history made",
+                every=_SELDOM,
+                work=self._on_pool(pool, ensure_partitions, schema=schema),
+            ),
             Duty(
                 name="old history dropped",
                 every=_SELDOM,
-                work=self._on(pool, drop_partitions, self._history_retention, schema=schema),
+                work=self._on_pool(pool, drop_partitions, self._history_retention, schema=schema),
             ),
-            Duty(name="statistics thinned", every=_SELDOM, work=self._on(pool, thin_stats, schema=schema)),
+            Duty(name="statistics thinned", every=_SELDOM, work=self._on_pool(pool, thin_stats, schema=schema)),
             Duty(name="lost components forgotten", every=_SELDOM, work=partial(pruning.components, LOST_AFTER, BATCH)),
             Duty(name="ended pauses forgotten", every=_SELDOM, work=partial(pruning.pauses, LOST_AFTER, BATCH)),
-            # What is of no use any more to those who use the admin.
+            # Expired data of the admin.
             Duty(name="ended sessions forgotten", every=_SELDOM, work=partial(pruning.sessions, at_once, BATCH)),
             Duty(name="failed logins forgotten", every=_SELDOM, work=partial(pruning.login_failures, at_once, BATCH)),
             Duty(name="expired dry runs forgotten", every=_SELDOM, work=partial(pruning.confirmations, at_once, BATCH)),
@@ -190,10 +194,10 @@ class Maintenance:
             ]
         return duties
 
-    def _on(
+    def _on_pool(
         self, pool: "Pool", work: Callable[..., Awaitable[int]], *arguments: object, schema: str | None
     ) -> Callable[[], Awaitable[int]]:
-        """`work` on a connection of the pool. A table that is not there needs nothing."""
+        """Runs `work` on a connection of the pool. Returns 0 if its table does not exist."""
 
         async def with_connection() -> int:
             with unavailable_errors("maintaining history and statistics"):
@@ -206,16 +210,16 @@ class Maintenance:
         return with_connection
 
 
-def _observed(has_queue: "HasQueue", outage: Outage) -> "HasQueue":
-    """Asks, and notifies observers when the broker is lost and when it answers again."""
+def _observe_outages(has_queue: "HasQueue", outage: Outage) -> "HasQueue":
+    """Wraps `has_queue` to report when the broker is lost and when it is available again."""
 
-    async def asked(queue: str) -> bool:
+    async def observed_has_queue(queue: str) -> bool:
         try:
-            there = await has_queue(queue)
+            exists = await has_queue(queue)
         except BrokerUnavailableError as error:
             outage.lost(error)
             raise
         outage.answers()
-        return there
+        return exists
 
-    return asked
+    return observed_has_queue

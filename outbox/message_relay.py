@@ -1,3 +1,3 @@
-"""Where the predecessor had `MessageRelay`: importing it says where that is now."""
+"""The module of `MessageRelay` in the predecessor. Importing it raises an error that names the new place."""
 
-raise ImportError("outbox.message_relay was the predecessor's: write `from outbox import MessageRelay`", name=__name__)
+raise ImportError("outbox.message_relay no longer exists: write `from outbox import MessageRelay`", name=__name__)

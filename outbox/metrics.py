@@ -1,7 +1,7 @@
-"""Where the predecessor had its metrics: importing it says where they are now."""
+"""The module of the metrics in the predecessor. Importing it raises an error that names the new place."""
 
 raise ImportError(
-    "outbox.metrics was the predecessor's: metrics of the same names are in prometheus_client.REGISTRY, "
+    "outbox.metrics no longer exists: metrics with the same names are in prometheus_client.REGISTRY, "
     "and enable_metrics=False turns them off",
     name=__name__,
 )

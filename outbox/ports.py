@@ -1,6 +1,6 @@
-"""What the engine asks of the world: a Store to claim from, a Transport to send through, a Broker to consume from.
+"""The interfaces of the engine: a Store to claim from, a Transport to send through, a Broker to consume from.
 
-Each comment is a promise that the contract tests hold every adapter to.
+The docstrings specify what each adapter must do. The contract tests verify it.
 """
 
 import asyncio
@@ -54,89 +54,89 @@ __all__ = [
 
 
 class Claim(AbstractAsyncContextManager["Claim"], Protocol):
-    """Messages that are ours until the block ends: left normally it commits, left by an exception it rolls back."""
+    """Claimed messages. The claim lasts until its block ends: a normal end commits, an exception rolls back."""
 
     @property
     def messages(self) -> Sequence[PendingMessage]:
-        """What was claimed, in the order in which it is due; never empty."""
+        """The claimed messages, earliest due first; never empty."""
         ...
 
     async def settle(self, outcomes: Sequence[RelayOutcome]) -> None:
-        """Records one outcome for each message, in order, in few statements. Durable once the block is left."""
+        """Records one outcome for each message, in order, in few statements. Durable after the end of the block."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """How many rows are unsent, and how long the oldest due one has been due (None: none is due)."""
+    """The number of unsent rows, and how long the oldest due row has been due (None: no row is due)."""
 
     unsent: int
     oldest_due: timedelta | None
 
 
 class Store(Protocol):
-    """The outbox table, as the relay sees it. Every method raises `DatabaseUnavailableError` while it is away."""
+    """The outbox table, as used by the relay. Each method raises `DatabaseUnavailableError` while it is unavailable."""
 
     async def claim(self, limit: int) -> Claim | None:
-        """Up to `limit` due messages that no other relay has claimed; None if there are none."""
+        """Claims up to `limit` due messages that no other relay has claimed. Returns None if there are none."""
         ...
 
     async def next_due(self) -> timedelta | None:
-        """The time until the earliest unsent row is due, zero or less if it already is; None without any."""
+        """Returns the time until the earliest unsent row is due, zero or less if it is due; None if there is no unsent row."""
         ...
 
     async def release_held(self, routing_key: str, queue: str | None, limit: int) -> int:
-        """Makes up to `limit` held rows of `routing_key` due at once, those for `queue` alone; how many there were."""
+        """Makes up to `limit` held rows of `routing_key` due at once, only those for `queue`. Returns the number of rows."""
         ...
 
     async def claim_stalled(self, wanted: Sequence[tuple[Way, int]]) -> Claim | None:
-        """Of each route up to so many messages that wait because it is stalled, those first that were refused least often.
+        """Claims up to the wanted number of messages waiting for each stalled route, those with the fewest refusals first.
 
-        Each claimed message is one that nothing of its ordering key goes before. None if there are none to be had.
+        Claims only the first message of each ordering key. Returns None if there is nothing to claim.
         """
         ...
 
     async def release_stalled(self, way: Way, limit: int) -> int:
-        """Makes up to `limit` messages that wait for the stalled route `way` due at once; how many there were."""
+        """Makes up to `limit` messages waiting for the stalled route `way` due at once. Returns the number of messages."""
         ...
 
     async def stalled_ways(self, limit: int) -> Sequence[Way]:
-        """Up to `limit` routes that messages wait for because they are stalled."""
+        """Returns up to `limit` stalled routes that messages are waiting for."""
         ...
 
     async def ensure_probes(self) -> int:
-        """Sees to it that for each held routing key one row is due in finite time; how many were missing."""
+        """Makes one row of each held routing key due in finite time. Returns how many keys had none."""
         ...
 
     async def repair_lanes(self) -> int:
-        """Makes messages due that wait for an earlier one of their ordering key which is not there any more; how many."""
+        """Makes messages due that wait for an earlier message of their ordering key that no longer exists. Returns how many."""
         ...
 
     async def delete_sent(self, older_than: timedelta, limit: int) -> int:
-        """Deletes up to `limit` rows sent longer ago than `older_than`; how many there were."""
+        """Deletes up to `limit` rows that were sent longer ago than `older_than`. Returns the number of rows."""
         ...
 
     async def backlog(self) -> Backlog:
-        """Counts what is unsent; an estimate will do for a large number, for this is asked often."""
+        """Counts the unsent rows. Called often: a large number may be an estimate."""
         ...
 
 
 class Nap(Protocol):
-    """One sleeper's rest."""
+    """One sleeper's wait for new rows."""
 
     async def wait(self, timeout: timedelta) -> None:
-        """Returns when it rang since the nap began, after `timeout` at the latest; where LISTEN does not deliver, sooner.
+        """Waits until the bell has rung since the nap began, at most for `timeout`; less where LISTEN does not deliver.
 
-        May be called again after another look for rows: it still rings for every commit in between.
+        May be called again after looking for rows: a commit in between still rings.
         """
         ...
 
 
 class Doorbell(Protocol):
-    """Tells sleepers that rows may have come. Any number may sleep at once."""
+    """Wakes sleepers when there may be new rows. Any number may sleep at once."""
 
     def asleep(self) -> AbstractAsyncContextManager[Nap]:
-        """Inside the block every commit of new rows rings. Look for rows once more after entering, then wait."""
+        """Within the block, every commit of new rows rings. Look for rows once more after entering, then wait."""
         ...
 
     def ring(self) -> None:
@@ -146,19 +146,19 @@ class Doorbell(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marks:
-    """Messages of one queue that a transaction marks as processed before anything else is done in it.
+    """Messages of one queue that a transaction marks as processed before it does anything else.
 
-    Another transaction that marked one of them, and has not ended, is waited for, up to `patience`.
+    If another open transaction has marked one of them, marking waits for its end, up to `max_wait`.
     """
 
     queue: str
     message_ids: Sequence[str]
-    patience: timedelta
+    max_wait: timedelta
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """A transaction that has begun: what of it was wanted, by name, and which messages it marked that had no mark before."""
+    """A transaction that has begun: the resources that were wanted, by name, and the messages that it newly marked."""
 
     resources: Mapping[str, object]
     marked: frozenset[str] = frozenset()
@@ -192,42 +192,43 @@ class UnitsOfWork(Protocol):
     def begin(
         self, wanted: frozenset[str], marks: Marks | None = None, ending: Ending | None = None
     ) -> AbstractAsyncContextManager[Unit]:
-        """A transaction, and those of `session`, `connection` and `publisher` that are wanted, all of them in it.
+        """Begins a transaction, with those of `session`, `connection` and `publisher` that are wanted.
 
-        Left normally it commits, left by an exception it rolls back; a commit that fails raises, with marks always
-        `CommitFailedError`. With marks it commits only together with them: a handler that committed by itself is refused.
-        Entering raises `DatabaseUnavailableError` while the database is away, and `MarkHeldError` when another transaction
-        holds one of the marks for too long. An `ending` in the same database is committed with the rest if the commit is ours:
-        not if the handler has committed by itself. If the delivery is no longer ours, everything is rolled back, and
-        `StaleDeliveryError` raised. `MarkHeldError` is also raised at the end, and everything rolled back, if the handler
-        had rolled back and another transaction took the marks before they were made again. `StaleStatementError` is raised at
-        the end, too: a table changed since a statement of the handler's was prepared.
+        A normal end of the block commits, an exception rolls back. A failed commit raises, with marks always
+        `CommitFailedError`. With marks, only this commit is allowed: a handler that commits by itself is refused.
+        Entering raises `DatabaseUnavailableError` while the database is unavailable, and `MarkHeldError` if another transaction
+        holds one of the marks for too long. The end raises `MarkHeldError`, after a rollback, if the handler rolled back and
+        another transaction took the marks before they were made again. It raises `StaleStatementError` if a table has changed
+        since a statement of the handler was prepared.
+
+        An `ending` in the same database is committed with the rest, unless the handler committed by itself. If the delivery is
+        lost by then, the end rolls back and raises `StaleDeliveryError`.
         """
         ...
 
 
 class Gate(Protocol):
-    """Whether an operator asked a part of the system to pause. What is in flight is finished; nothing new is taken."""
+    """Closed while an operator pauses a relay, a worker or a queue: work in flight is finished, and nothing new is taken."""
 
     @property
     def closed(self) -> bool:
-        """Whether a pause is wanted now."""
+        """Whether the pause is requested."""
         ...
 
-    async def opened(self) -> None:
-        """Returns once no pause is wanted."""
+    async def wait_until_open(self) -> None:
+        """Waits until no pause is requested."""
         ...
 
-    async def closing(self) -> None:
-        """Returns once a pause is wanted."""
+    async def wait_until_closed(self) -> None:
+        """Waits until a pause is requested."""
         ...
 
 
 class Observer(Protocol):
-    """Is notified of every event."""
+    """Receives every event."""
 
     def notify(self, event: Event) -> None:
-        """Takes note of `event`, at once and without waiting. What it raises is logged and stops nothing."""
+        """Handles `event` without blocking. Its errors are logged and otherwise ignored."""
         ...
 
 
@@ -236,19 +237,19 @@ class Observer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Confirmed:
-    """The broker has the message safely in every queue that wants it."""
+    """The broker has stored the message in every queue that is bound for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unroutable:
-    """The broker knows no queue for the message, and says so."""
+    """The broker returned the message: no queue is bound for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """This message cannot be sent as it is: nacked, too large, malformed. Its neighbours are not concerned.
+    """This message cannot be sent as it is: nacked, too large or malformed. Says nothing about other messages.
 
-    `by_queue`: it was a queue that refused it, which may be full, so that others on the same route may be refused, too.
+    `by_queue`: a queue refused it. The queue may be full and refuse other messages of the route, too.
     """
 
     failure: Failure
@@ -257,14 +258,14 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class NotSent:
-    """The broker was away, blocked or too slow; whether it has the message is unknown. The message is not to blame."""
+    """The broker was unavailable, blocked or too slow. The message is not at fault; the broker may have received it."""
 
     failure: Failure
 
 
 @dataclass(frozen=True, slots=True)
 class Unconfirmed:
-    """The broker answers, and has not confirmed this message: a queue on its route takes none. It may have arrived."""
+    """The broker is available but did not confirm this message: a queue on its route accepts none. It may have arrived."""
 
     failure: Failure
 
@@ -276,12 +277,12 @@ UNROUTABLE = Unroutable()
 
 
 class Transport(Protocol):
-    """Takes messages to where consumers find them."""
+    """Sends messages to a broker."""
 
     async def open(self) -> None:
-        """Afterwards messages can be sent; returns at once if that is so already.
+        """Makes sending possible. Returns at once if it is already.
 
-        Raises `BrokerUnavailableError` while the broker is away (call again later), and `TopologyError` when a resource is
+        Raises `BrokerUnavailableError` while the broker is unavailable (call again later), and `TopologyError` if a resource is
         missing that may not be declared.
         """
         ...
@@ -289,23 +290,23 @@ class Transport(Protocol):
     async def send(self, messages: Sequence[Message], *, timeout: timedelta) -> Sequence[SendResult]:
         """Sends all `messages` in a pipeline and returns one result for each, in order, within `timeout`.
 
-        Never raises for what a message or the broker did; that is in the results. A message whose result is `NotSent` may
-        have arrived. After a timeout or a cancellation no late answer can be taken for another message's.
+        Reports problems of messages and of the broker as results, never as errors. A message with the result `NotSent` may have
+        arrived. After a timeout or a cancellation, a late answer is never attributed to another message.
         """
         ...
 
     async def close(self) -> None:
-        """Gives back everything that `open` took; what was handed in from outside stays open. Idempotent."""
+        """Releases everything that `open` acquired. Leaves connections open that the caller provided. Idempotent."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subscription:
-    """One queue, the binding key that fills it, and how its messages are to be delivered.
+    """One queue, its binding key, and how its messages are to be delivered.
 
-    `prefetch_count` bounds the deliveries in flight, handlers running and not. `retry_delays` are the delays that the consumer
-    may ask for, so that a broker can prepare them. `ordered`: deliveries with one ordering key arrive in the order in which
-    they were sent, all at one worker or each only after the one before it is settled; the worker handles them so.
+    `prefetch_count` limits the deliveries in flight, whether their handlers run or not. `retry_delays` are the delays that the
+    consumer may ask for, so that a broker can prepare them. `ordered`: deliveries with the same ordering key arrive in sending
+    order, either all at one worker, or each after the previous one is settled.
     """
 
     queue: str
@@ -326,66 +327,67 @@ class Delivery(Protocol):
 
     @property
     def incoming(self) -> object:
-        """What a handler's `message` parameter receives: the transport's own object, with aio-pika's read attributes."""
+        """The value of a handler's `message` parameter: the transport's own object, with aio-pika's read attributes."""
         ...
 
     @property
     def attempt(self) -> int:
-        """Which attempt this is, from 1. Raises `MalformedMessageError` if that cannot be read."""
+        """The number of this attempt, from 1. Raises `MalformedMessageError` if it cannot be read."""
         ...
 
     @property
     def crashes(self) -> int:
-        """How many earlier deliveries of it ended with the death of the worker that held it, guilty or not."""
+        """How many earlier deliveries of the message ended because their worker crashed, for whatever reason."""
         ...
 
     @property
     def blamed(self) -> bool:
-        """Whether a worker died while this message ran alone (after `isolate`)."""
+        """Whether a worker crashed while this message ran alone (after `isolate`)."""
         ...
 
     @property
     def gone(self) -> bool:
-        """Whether it is known to be no longer ours. What had arrived after it by the same road is gone with it, then."""
+        """Whether the delivery is known to be lost. Deliveries that arrived after it on the same channel are lost, too."""
         ...
 
     @property
     def ending(self) -> Ending | None:
-        """How a handler's transaction can end it; None if only `settle` can."""
+        """How a handler's transaction can end the delivery. None if only `settle` can."""
         ...
 
     async def note_failed(self, failed: FailedAttempt) -> None:
-        """An attempt failed, and the next one follows with the message in flight: `attempt` is one more from now on.
+        """Records a failed attempt that is followed by another one while the message stays in flight. Increments `attempt`.
 
-        The failure goes with the message when it is settled. Whether it outlives this worker is the broker's business. Raises
-        `StaleDeliveryError` if the delivery is no longer ours.
+        The failure is stored with the message when it is settled. If the worker crashes before that, the broker may lose it.
+        Raises `StaleDeliveryError` if the delivery is lost.
         """
         ...
 
     async def isolate(self) -> bool:
         """Records durably that the message now runs alone.
 
-        True: run it. False: a marked copy was queued in its place and this delivery is settled; the copy comes by itself.
+        Returns True if the caller is to run it now. Returns False if a marked copy was queued in its place: this delivery is
+        then settled, and the copy arrives as another delivery.
         """
         ...
 
     async def settle(self, outcome: DeliveryOutcome) -> None:
-        """Makes `outcome` durable, and only then lets go of the message.
+        """Makes `outcome` durable, and only then releases the message.
 
-        Done: gone. Retry: comes back to this queue only, after the delay, with `attempt + 1`, id, properties and headers
-        kept. Dead: in the queue's dead letters, with the failure. Returned: delivered again as it was, nothing spent.
-        Postponed: comes back to this queue only, after the delay, as it was. Raises
-        `StaleDeliveryError` if the delivery is no longer ours; then nothing was changed. Raises `BrokerUnavailableError` if the
-        broker cannot record it now; then the delivery is still in flight, to be settled again.
+        Done: removed. Retry: redelivered to this queue only, after the delay, with `attempt + 1` and unchanged id, properties
+        and headers. Dead: moved to the queue's dead letters, with the failure. Returned: redelivered unchanged, with the same
+        attempt. Postponed: redelivered to this queue only, after the delay, unchanged.
+        Raises `StaleDeliveryError` if the delivery is lost; then nothing was changed. Raises `BrokerUnavailableError` if the
+        broker cannot record the outcome now; then the delivery is still in flight and can be settled again.
         """
         ...
 
 
 class Intake(Protocol):
-    """A subscription that is running."""
+    """A running subscription."""
 
     async def stop(self) -> None:
-        """No `receive` call follows. What is in flight can still be settled until the subscription's block is left."""
+        """Stops calling `receive`. Deliveries in flight can be settled until the end of the subscription's block."""
         ...
 
 
@@ -396,27 +398,28 @@ class Broker(Transport, Protocol):
     """A Transport that can also be consumed from."""
 
     def subscribe(self, subscription: Subscription, receive: Receive) -> AbstractAsyncContextManager[Intake]:
-        """Within the block, `receive` is called for each delivery, never with more in flight than `prefetch_count`.
+        """Calls `receive` for each delivery within the block, with at most `prefetch_count` in flight.
 
-        Needs no `open` before; `close` is called after the last block was left.
-        Entering creates what is missing (queue, binding, delays, dead letters) and returns when messages can arrive; it raises
-        `BrokerUnavailableError` while the broker is away and `TopologyError` when something is missing that may not be created.
-        Inside, lost connections are repaired without anyone's help. Leaving it gives unsettled deliveries back.
+        Needs no `open` before. `close` is called after the end of the last block.
+        Entering creates the queue, its binding, delays and dead letter queue if they are missing, and returns when messages can
+        arrive. It raises `BrokerUnavailableError` while the broker is unavailable, and `TopologyError` if something is missing
+        that may not be created. Within the block, lost connections are restored. The end of the block returns unsettled
+        deliveries to the queue.
         """
         ...
 
     async def count_dead_letters(self, queue: str) -> int:
-        """How many dead letters `queue` has. Raises `BrokerUnavailableError` if that cannot be found out now."""
+        """Returns the number of dead letters of `queue`. Raises `BrokerUnavailableError` if it cannot be read now."""
         ...
 
     async def has_queue(self, queue: str) -> bool:
-        """Whether a message with that `target_queue` has somewhere to go. Raises `BrokerUnavailableError` likewise."""
+        """Whether a message with this `target_queue` can be routed. Raises `BrokerUnavailableError` if that is unknown now."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class QueueDepth:
-    """How many messages wait in a queue for a worker, and how long the first has been due; None: the broker does not say."""
+    """How many messages wait in a queue, and how long the first one has been due (None: the broker does not report it)."""
 
     ready: int
     oldest_due: timedelta | None = None
@@ -424,10 +427,10 @@ class QueueDepth:
 
 @runtime_checkable
 class MeasuresQueues(Protocol):
-    """A Broker that knows how full its queues are. Not all do."""
+    """A Broker that can measure its queues. Optional for a broker."""
 
     async def queue_depth(self, queue: str) -> QueueDepth | None:
-        """How full `queue` is; None: it is not there. Raises `BrokerUnavailableError` if that cannot be found out now."""
+        """Returns the depth of `queue`, None if it does not exist. Raises `BrokerUnavailableError` if it cannot be read now."""
         ...
 
 
@@ -436,11 +439,11 @@ class MeasuresQueues(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadMessage:
-    """A message that died at a broker, as far as what the broker keeps of it can be read.
+    """A dead letter at a broker, as far as it can be read.
 
-    `queue` is where it died, and `message_id` None if it never had one. `headers` are the application's own, as JSON, and
-    `header_types` what JSON cannot say of them; `properties` is everything else that came with it, for readers who want to
-    know. `by_broker`: no worker of ours gave it up. `trail` are its failures, oldest first, of which `failure` is the last.
+    `queue` is the queue that it failed in. `message_id` is None if it never had one. `headers` are the application's own, as
+    JSON; `header_types` are the types that JSON cannot express. `properties` are all other properties, for display only.
+    `by_broker`: the broker dead-lettered it, not a worker. `trail` are its failures, oldest first; `failure` is the last.
     """
 
     queue: str
@@ -466,15 +469,15 @@ class DeadMessage:
 
 
 class DeadDelivery(Protocol):
-    """A dead message in flight, to be let go of once it is recorded elsewhere."""
+    """A dead letter in flight, to be acknowledged once it is recorded elsewhere."""
 
     @property
     def dead(self) -> DeadMessage:
-        """What can be read of it. Never raises: what cannot be read is left out."""
+        """The dead letter. Never raises: leaves out the parts that cannot be read."""
         ...
 
     def ack(self) -> None:
-        """The broker may forget it. Raises `StaleDeliveryError` if it is no longer ours; then it comes again."""
+        """Removes it from the broker. Raises `StaleDeliveryError` if the delivery is lost; then it is redelivered."""
         ...
 
 
@@ -482,41 +485,40 @@ ReceiveDead = Callable[[DeadDelivery], None]
 
 
 class DeadLetterQueues(Protocol):
-    """Where a broker keeps dead messages until an archiver takes them away."""
+    """The queues in which a broker keeps dead letters for an archiver."""
 
     def collect(
         self, queue: str, receive: ReceiveDead, *, prefetch_count: int, max_bytes: int
     ) -> AbstractAsyncContextManager[asyncio.Event]:
-        """Within the block `receive` is called for each dead message of `queue`, at most `prefetch_count` in flight.
+        """Calls `receive` for each dead letter of `queue` within the block, with at most `prefetch_count` in flight.
 
         Their bodies have at most about `max_bytes` together, unless a single one has more.
-
-        Entering raises `BrokerUnavailableError` while the broker is away, and `TopologyError` if `queue` has no queue of dead
-        letters or it may not be read; nothing is declared. The event is set when nothing more will come: leave the block, and
-        enter another. Leaving it gives back, in order, what was not acknowledged.
+        Entering raises `BrokerUnavailableError` while the broker is unavailable, and `TopologyError` if `queue` has no dead
+        letter queue or it may not be read. Declares nothing. The event is set when no more will arrive: leave the block and
+        enter a new one. The end of the block returns unacknowledged dead letters, in order.
         """
         ...
 
     async def count(self, queue: str) -> int:
-        """How many dead letters of `queue` the broker has. Raises `BrokerUnavailableError` if that cannot be found out now."""
+        """Returns the number of dead letters of `queue` at the broker. Raises `BrokerUnavailableError` if it cannot be read."""
         ...
 
     async def close(self) -> None:
-        """Gives back everything that was taken. Idempotent."""
+        """Releases all connections. Idempotent."""
         ...
 
 
 class Archive(Protocol):
-    """Where dead letters are kept. Every method raises `DatabaseUnavailableError` while it is away."""
+    """The database's dead letters. Each method raises `DatabaseUnavailableError` while the database is unavailable."""
 
     async def record(self, dead: Sequence[DeadMessage]) -> None:
-        """Records all of them, durably, or none. What was recorded before is not recorded again."""
+        """Records all of them durably, or none. Skips those that were recorded before."""
         ...
 
     async def known_queues(self) -> Set[str]:
-        """The queues that have consumers, as far as the database knows."""
+        """Returns the queues that have consumers, as far as the database knows."""
         ...
 
     async def count_open(self, queue: str) -> int:
-        """How many dead letters of `queue` are neither requeued nor discarded."""
+        """Returns the number of dead letters of `queue` that are neither requeued nor discarded."""
         ...

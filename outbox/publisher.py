@@ -1,4 +1,4 @@
-"""The Publisher: writes messages into the outbox table, within the caller's own transaction."""
+"""The Publisher: writes messages into the outbox table, within the caller's transaction."""
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -10,7 +10,7 @@ from typing_extensions import TypeVar
 from outbox.core.clock import HybridClock, as_clock
 from outbox.core.message import OutboxMessage, PublishOptions
 from outbox.core.outcome import qualified_name
-from outbox.engine.rows import Row, as_expiration, checked_dedup_key, rows_of
+from outbox.engine.rows import Row, as_expiration, rows_of, validate_dedup_key
 from outbox.errors import TransactionRequiredError
 from outbox.postgres.handles import async_writer, is_async, sync_writer
 from outbox.postgres.handles.insert import Statements, cancelling, execute_async, execute_sync, publishing
@@ -24,20 +24,20 @@ HandleT_co = TypeVar("HandleT_co", covariant=True, default=AsyncHandle)
 
 
 class Publisher:
-    """Publishes events through a handle of the caller's: they are sent if its transaction commits, and never otherwise.
+    """Publishes events through the caller's database handle. They are sent if its transaction commits, and never otherwise.
 
-    A handle is a SQLAlchemy session or connection, an asyncpg connection, or a psycopg or psycopg2 connection or cursor; the
-    Publisher executes one `insert` through it, and neither commits nor rolls back. With an async handle `publish`,
-    `bulk_publish` and `cancel` have to be awaited, with a sync one they have done it when they return. One Publisher serves any
-    number of threads, tasks and handles.
+    A handle is a SQLAlchemy session or connection, an asyncpg connection, or a psycopg or psycopg2 connection or cursor. The
+    Publisher executes one `insert` through it, and neither commits nor rolls back. With an async handle, await `publish`,
+    `bulk_publish` and `cancel`; with a sync one they are done when they return. A Publisher may be shared by any number of
+    threads, tasks and handles.
 
-    `expiration` (seconds or a timedelta) is for messages that name none: how long after its first sending a message is of use,
-    retries included. A handle without an open transaction publishes with a WARNING, or, with `require_transaction`, raises
-    `TransactionRequiredError`: its event would be committed by itself, whatever becomes of the work that it speaks of.
+    `expiration` (seconds or a timedelta) is the default for messages without one: how long after its first sending a message
+    may still be handled, including retries. Without an open transaction the event is committed by itself, even if the
+    caller's work fails: that logs a WARNING, or with `require_transaction` raises `TransactionRequiredError`.
 
-    `serialize`: before messages with an ordering key are written their keys are locked until the transaction ends, so that
-    publishers of one key wait for each other, and its order is that of their commits. `clock` stamps messages with a hybrid
-    logical clock: a `HybridClock`, or "hlc" for the one of this process.
+    `serialize` locks the ordering keys of messages until the transaction ends, before the messages are written. Publishers of
+    one key then wait for each other, and its messages are in the order of their commits. `clock` stamps messages with a hybrid
+    logical clock: a `HybridClock`, or "hlc" for the clock of this process.
     """
 
     def __init__(
@@ -70,20 +70,20 @@ class Publisher:
     def publish(
         self, handle: Any, routing_key: str, body: object, **options: Unpack[PublishOptions]
     ) -> Awaitable[str | None] | str | None:
-        """Writes one message and returns its id; to be awaited if `handle` is async.
+        """Writes one message and returns its id. Await the result if `handle` is async.
 
-        `body`: a pydantic model becomes its JSON, bytes stay as they are, anything else goes through `json.dumps`.
+        `body`: a pydantic model is stored as its JSON, bytes unchanged, anything else as the result of `json.dumps`.
 
-        Options, all of them keywords: `expiration`: seconds or a timedelta. `eta`: when to send it, as a datetime (naive means
-        local time), or as a timedelta or milliseconds from now. `headers`: JSON values, which travel with it.
-        `ordering_key`: messages of one key leave one after another, in the order of their row ids. `priority`: 0 to 9, higher
-        first, and only without an ordering key. `dedup_key`: the name of one logical event or timer, of at most 1,000 bytes.
-        While a message with it is pending, `on_conflict="ignore"` (the default) writes nothing and returns None;
-        `on_conflict="replace"` withdraws the pending one and writes this one, with an id of its own. Callers of one dedup key
-        wait until each other's transactions end, and never for a relay: what it is just sending is not pending any more.
+        All options are keywords. `expiration`: seconds or a timedelta. `eta`: when to send it, as a datetime (naive means
+        local time), or as a timedelta or milliseconds from now. `headers`: JSON values, sent with the message.
+        `ordering_key`: messages with the same key are sent one after another, in the order of their row ids. `priority`: 0 to
+        9, higher first, and only without an ordering key. `dedup_key`: identifies one logical event or timer, at most 1,000
+        bytes. While a message with the same key is pending, `on_conflict="ignore"` (the default) writes nothing and returns
+        None; `on_conflict="replace"` replaces the pending message by this one, with a new id. Transactions with the same dedup
+        key wait for each other. They never wait for a relay: a message that is being sent is no longer pending.
 
-        Raises `UnsupportedHandleError`, `ConfigurationError` or `EncodingError` before anything is written, with the
-        transaction as it was, and the driver's own errors.
+        Raises `UnsupportedHandleError`, `ConfigurationError` or `EncodingError` before anything is written, which leaves the
+        transaction unchanged. Also raises the driver's errors.
         """
         if is_async(handle):
             return self.publish_async(handle, routing_key, body, **options)
@@ -108,12 +108,12 @@ class Publisher:
     def bulk_publish(self, handle: SyncHandle, messages: Iterable[OutboxMessage]) -> list[str | None]: ...
 
     def bulk_publish(self, handle: Any, messages: Iterable[OutboxMessage]) -> Awaitable[list[str | None]] | list[str | None]:
-        """Writes all `messages` in one statement and returns their ids, in order; to be awaited if `handle` is async.
+        """Writes all `messages` in one statement and returns their ids, in order. Await the result if `handle` is async.
 
-        The answer is that of publishing one after another: None for what met a pending message, be it in the table or earlier
-        in `messages`. All are checked and encoded before anything is written; raises what `publish` raises. More than 64 MiB of
-        messages are split over several statements, still in the one transaction; dedup keys, and ordering keys with
-        `serialize`, take one statement more.
+        Returns the same as publishing them one by one: None for a message whose dedup key is pending, in the table or earlier
+        in `messages`. Checks and encodes all of them before anything is written, and raises the errors of `publish`. More than
+        64 MiB of messages take several statements in the same transaction. Dedup keys, and ordering keys with `serialize`, take
+        one more statement.
         """
         if is_async(handle):
             return self.bulk_publish_async(handle, messages)
@@ -142,10 +142,10 @@ class Publisher:
     def cancel(self, handle: SyncHandle, dedup_key: str) -> bool: ...
 
     def cancel(self, handle: Any, dedup_key: str) -> Awaitable[bool] | bool:
-        """Withdraws the pending message with `dedup_key`, within the caller's transaction; to be awaited if `handle` is async.
+        """Deletes the pending message with `dedup_key`, within the caller's transaction. Await the result if `handle` is async.
 
-        False: there is none, or a relay is just sending it, which is not waited for; what was sent or parked stays as it is.
-        Raises what `publish` raises.
+        Returns False if there is none, or if a relay is sending it; does not wait for the relay. Sent and parked messages are
+        not changed. Raises the errors of `publish`.
         """
         if is_async(handle):
             return self.cancel_async(handle, dedup_key)
@@ -154,7 +154,7 @@ class Publisher:
     async def cancel_async(self, handle: AsyncHandle, dedup_key: str) -> bool:
         """`cancel` for async handles only."""
         writer = async_writer(handle, self._table)
-        key = checked_dedup_key(dedup_key)
+        key = validate_dedup_key(dedup_key)
         if not await writer.in_transaction():
             self._object_to_no_transaction(handle, f"cancelling {key!r}", locks=True)
         return await execute_async(writer, cancelling(key, self._statements))
@@ -162,7 +162,7 @@ class Publisher:
     def cancel_sync(self, handle: SyncHandle, dedup_key: str) -> bool:
         """`cancel` for sync handles only."""
         writer = sync_writer(handle, self._table)
-        key = checked_dedup_key(dedup_key)
+        key = validate_dedup_key(dedup_key)
         if not writer.in_transaction():
             self._object_to_no_transaction(handle, f"cancelling {key!r}", locks=True)
         return execute_sync(writer, cancelling(key, self._statements))
@@ -175,10 +175,10 @@ class Publisher:
         handle_type = qualified_name(type(handle))
         if self._require_transaction:
             raise TransactionRequiredError(
-                f"{handle_type} has no open transaction (autocommit): nothing was written. Begin one, so that the event "
-                f"and the work that it speaks of are committed together"
+                f"{handle_type} has no open transaction (autocommit): nothing was written. Begin a transaction, so that the "
+                f"event is committed together with your changes"
             )
-        consequence = "; the locks of its keys end at once, too, and keep nobody away" if locks else ""
+        consequence = "; the locks of its keys are released at once, too, and protect nothing" if locks else ""
         _log.warning(
             "%s through %s without an open transaction: it is committed at once, by itself%s", what, handle_type, consequence
         )
@@ -194,9 +194,9 @@ def _have_dedup_keys(rows: Sequence[Row]) -> bool:
 
 
 class BoundPublisher(Generic[HandleT_co]):
-    """A Publisher together with the handle that it publishes through: a request's session, or a message handler's.
+    """A Publisher bound to a handle: the session of a request, or the session or connection of a message handler.
 
-    It lasts as long as the transaction that it was made for. After `close`, its methods raise `TransactionRequiredError`.
+    It is valid until the end of its transaction. After `close`, its methods raise `TransactionRequiredError`.
     """
 
     def __init__(self, publisher: Publisher, handle: HandleT_co) -> None:
@@ -208,11 +208,9 @@ class BoundPublisher(Generic[HandleT_co]):
         return f"BoundPublisher({self._publisher!r}, {qualified_name(type(self._handle))})"
 
     def close(self) -> None:
-        """Ends the publisher; its maker calls this when the transaction is about to end. Idempotent.
-
-        A session may begin another transaction by itself when it is used again. What a background task wrote there would
-        never be committed, and its connection would stay open in that transaction.
-        """
+        """Closes the publisher; called when its transaction is about to end. Idempotent."""
+        # A session begins another transaction when it is used again. A background task's messages would never be committed
+        # in it, and the connection would stay open in that transaction.
         self._closed = True
 
     @overload
@@ -228,8 +226,8 @@ class BoundPublisher(Generic[HandleT_co]):
     def publish(
         self: "BoundPublisher[Any]", routing_key: str, body: object, **options: Unpack[PublishOptions]
     ) -> Awaitable[str | None] | str | None:
-        """`Publisher.publish` through the handle; to be awaited if that is async."""
-        answer: Awaitable[str | None] | str | None = self._while_open(
+        """`Publisher.publish` through the handle. Await the result if the handle is async."""
+        answer: Awaitable[str | None] | str | None = self._call(
             lambda: self._publisher.publish(self._handle, routing_key, body, **options)
         )
         return answer
@@ -243,8 +241,8 @@ class BoundPublisher(Generic[HandleT_co]):
     def bulk_publish(
         self: "BoundPublisher[Any]", messages: Iterable[OutboxMessage]
     ) -> Awaitable[list[str | None]] | list[str | None]:
-        """`Publisher.bulk_publish` through the handle; to be awaited if that is async."""
-        answer: Awaitable[list[str | None]] | list[str | None] = self._while_open(
+        """`Publisher.bulk_publish` through the handle. Await the result if the handle is async."""
+        answer: Awaitable[list[str | None]] | list[str | None] = self._call(
             lambda: self._publisher.bulk_publish(self._handle, messages)
         )
         return answer
@@ -256,15 +254,15 @@ class BoundPublisher(Generic[HandleT_co]):
     def cancel(self: "BoundPublisher[SyncHandle]", dedup_key: str) -> bool: ...
 
     def cancel(self: "BoundPublisher[Any]", dedup_key: str) -> Awaitable[bool] | bool:
-        """`Publisher.cancel` through the handle; to be awaited if that is async."""
-        answer: Awaitable[bool] | bool = self._while_open(lambda: self._publisher.cancel(self._handle, dedup_key))
+        """`Publisher.cancel` through the handle. Await the result if the handle is async."""
+        answer: Awaitable[bool] | bool = self._call(lambda: self._publisher.cancel(self._handle, dedup_key))
         return answer
 
-    def _while_open(self, work: Callable[[], Any]) -> Any:
+    def _call(self, work: Callable[[], Any]) -> Any:
         self._require_open()
 
         async def later() -> Any:
-            self._require_open()  # again: a task that was made before the end of the transaction may begin to run after it
+            self._require_open()  # again: a task created before the end of the transaction may start after it
             return await work()
 
         return later() if is_async(self._handle) else work()
@@ -272,7 +270,7 @@ class BoundPublisher(Generic[HandleT_co]):
     def _require_open(self) -> None:
         if self._closed:
             raise TransactionRequiredError(
-                "the transaction of this publisher has ended, with its request or its handler: nothing was written. What runs "
-                "later, such as a background task, publishes through a session of its own: "
+                "the transaction of this publisher has ended with its request or its handler: nothing was written. Code that "
+                "runs later, such as a background task, needs a new session: "
                 "`async with sessions.begin() as session: await Publisher().publish(session, …)`"
             )

@@ -1,4 +1,4 @@
-"""MessageRelay: moves committed events from the outbox table to the broker. Turns URLs and objects into adapters."""
+"""MessageRelay: moves committed events from the outbox table to the broker. Creates the adapters for the engine's relay."""
 
 import asyncio
 import logging
@@ -17,7 +17,7 @@ from outbox.core.byte_limits import MAX_BATCH_BYTES, MAX_BODY_BYTES
 from outbox.core.outcome import Cause
 from outbox.core.urls import ServerKind, postgres_url, server_kind
 from outbox.engine.index_keys import IndexKeys
-from outbox.engine.lifecycle import GRACE_PERIOD, OPEN, Stopping, run_until_stopped, until_it_answers
+from outbox.engine.lifecycle import GRACE_PERIOD, OPEN, Stopping, run_until_stopped, wait_until_available
 from outbox.engine.ordering import OrderingRules
 from outbox.engine.relay import Relay, RelaySettings
 from outbox.engine.rounds import SendingPolicy, SendingRounds
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundsSource:
-    """The outbox table and the broker that its messages go to. `component` is whom the history names, None if there is none."""
+    """The outbox table and the broker that its messages go to. `component` is the name in the history; None: no history."""
 
     broker: "BrokerSource"
     table: "TableName"
@@ -56,13 +56,13 @@ class RoundsSource:
     index_keys: IndexKeys
 
     def facts(self, observer: "Observer") -> "SentFacts | None":
-        """Writes sent messages to the history; None if there is none."""
+        """Returns the writer of sent messages to the history; None without a history."""
         from outbox.postgres.history import SentFacts
 
         return None if self.component is None else SentFacts(self.table, self.component, observer, self.index_keys)
 
     def store(self, pool: "Pool", facts: "SentFacts | None") -> "PostgresStore":
-        """The outbox table."""
+        """Returns the store for the outbox table."""
         from outbox.postgres.store import PostgresStore
 
         return PostgresStore(
@@ -76,7 +76,7 @@ class RoundsSource:
         )
 
     def destination(self, rounds: "Rounds") -> str:
-        """Where `rounds`, which `open` gave, send to; it holds no secret."""
+        """Returns the destination of `rounds` (from `open`) as text, without secrets."""
         from outbox.transports.postgres.handover import HandoverRounds
 
         if isinstance(rounds, HandoverRounds):
@@ -92,7 +92,7 @@ class RoundsSource:
         observer: "Observer",
         stopping: Stopping,
     ) -> AsyncIterator["Rounds"]:
-        """Rounds within the database if the queues are in it, otherwise by way of a transport."""
+        """Opens rounds within the database if the queues are in it, otherwise through a transport."""
         if isinstance(self.broker, str) and server_kind(self.broker) is ServerKind.POSTGRES:
             handover = await self._handover(pool, self.broker, facts, store.scan_start, observer, stopping)
             if handover is not None:
@@ -114,7 +114,7 @@ class RoundsSource:
         observer: "Observer",
         stopping: Stopping,
     ) -> "Rounds | None":
-        """Rounds by hand-over; None if the queues are in another database."""
+        """Returns rounds by hand-over, or None if the queues are in another database."""
         from outbox.postgres.pool import open_pool
         from outbox.transports.postgres.handover import HandoverRounds, PostgresHandover, same_database
 
@@ -144,25 +144,25 @@ class RoundsSource:
             if here:
                 await handover.check()
 
-        await until_it_answers(look, stopping, observer)
+        await wait_until_available(look, stopping, observer)
         return HandoverRounds(handover, exchange_name=name) if here else None
 
 
 FIRST_BACKOFF = timedelta(seconds=1)
 LONGEST_BACKOFF = timedelta(minutes=5)
-"""A refused message waits so long at first and at most, ± 25 %, doubling in between."""
+"""First and longest pause of a refused message, ± 25 %. It doubles in between."""
 BELL_CONNECTIONS = 2
 SPARE_CONNECTIONS = 4
-"""For the three duties of housekeeping, so that a lane never waits for one of them, and for probes of stalled routes."""
+"""For the three housekeeping duties and for probes of stalled routes, so that lanes never wait for a connection."""
 
-SAY_SO_EVERY = timedelta(seconds=5)
-"""How often a relay says where it sends, which counts four times as long (`outbox.postgres.relays.HELD_FOR`)."""
-LOOK_AGAIN = timedelta(seconds=1)
+RENEW_EVERY = timedelta(seconds=5)
+"""How often a relay renews the record of its destination, which is valid four times as long (`postgres.relays.HELD_FOR`)."""
+CHECK_AGAIN = timedelta(seconds=1)
 _log = logging.getLogger("outbox")
 
 
 class CleanUp(StrEnum):
-    """What becomes of sent rows, if they are not kept for a time."""
+    """When sent rows are deleted, if not after a given time."""
 
     IMMEDIATELY = "IMMEDIATELY"
     NEVER = "NEVER"
@@ -176,30 +176,28 @@ class MessageRelay:
     """Moves committed events from the outbox table to the broker, until it is stopped.
 
     Give exactly one of `db_engine_url` and `db_pool` (asyncpg), and exactly one of `rmq_connection` (aio-pika),
-    `rmq_connection_url` and `broker`; `broker` is an `amqp(s)://` URL, a `postgresql://` URL, or an object that implements
-    `outbox.ports.Transport`. What is given open is left open. A given pool needs room for the lanes and six
-    connections more, or four with a `listen_url`.
+    `rmq_connection_url` and `broker`. `broker` is an `amqp(s)://` URL, a `postgresql://` URL, or an object that implements
+    `outbox.ports.Transport`. Connections and pools that you pass are not closed. A pool needs one connection per lane and six
+    more, or four with a `listen_url`.
 
-    Times are in seconds: `notification_timeout` (the longest sleep) and `poll_interval` (where LISTEN does not deliver) from
-    0.01 to a day, `publish_timeout` from 0.01 to an hour, `grace_period` up to a day; `expiration`, for messages without one of
-    their own, in seconds or a timedelta. `clean_up_after` says what becomes of sent rows: IMMEDIATELY deleted, NEVER, or
-    deleted after a timedelta. `batch_size` None adapts between 50 and 500, a number (up to 100,000) is fixed; 1 sends strictly
-    one after another. `lanes`, up to 64, is how many batches are in flight at once. A message that the broker refuses
-    `max_attempts` times is parked. `on_unroutable` "hold"s messages that no queue is bound for until one is, or "drop"s them.
-    `ordering_policy` says what becomes of the later messages of an ordering key while an earlier one cannot be sent: "block",
-    "park" or "skip", or such by prefix of the key (a mapping, or "skip,orders:=block"), where the longest prefix wins and ""
-    stands for the other keys. `listen_url` names the database directly where `db_engine_url` goes through a transaction
-    pooler.
+    Times are in seconds: `notification_timeout` (the longest sleep) and `poll_interval` (used if LISTEN does not deliver) from
+    0.01 to a day, `publish_timeout` from 0.01 to an hour, `grace_period` up to a day. `expiration` is for messages without one,
+    in seconds or as a timedelta. `clean_up_after` sets when sent rows are deleted: IMMEDIATELY, NEVER, or after a timedelta.
+    `batch_size` None adapts between 50 and 500; a number (up to 100,000) is fixed, and 1 sends one message after another.
+    `lanes`, up to 64, is how many batches are in flight at once. A message that the broker refuses `max_attempts` times is
+    parked. Messages that no queue is bound for are held until one is bound, or with `on_unroutable="drop"` dropped.
+    `ordering_policy` sets how later messages of an ordering key are treated while an earlier one cannot be sent: "block",
+    "park" or "skip", or one of these for each prefix of the key (a mapping, or "skip,orders:=block"), where the longest prefix
+    wins and "" is for the other keys. If `db_engine_url` goes through a transaction pooler, `listen_url` is the database's own.
 
-    `name` is how operators know it, by default "host:pid", and `service_version` the release of your service. With `reporting`
-    it writes to the database what it does, every `heartbeat_interval` seconds, and respects pauses that are asked for there;
-    with `history` it writes down what was sent, and the values at the JSON paths `index_keys` in its body, unless queues are in
-    the database. All of that if the tables for it are there.
+    `name` identifies the relay to operators, by default "host:pid", and `service_version` is the release of your service. With
+    `reporting` it writes its status to the database every `heartbeat_interval` seconds, and follows pauses requested there.
+    With `history` it records sent messages, and the values at the JSON paths `index_keys` in their bodies, unless the queues
+    are in the database. Both need their tables, and are off without them.
+    `max_batch_bytes` limits the bytes that each lane claims at once; a single message may be larger, up to `max_body_bytes`
+    for its body, headers and routing key together. A message above that is parked without being fetched.
 
-    `max_batch_bytes` bounds how much each lane takes at once; a single message may be larger, up to `max_body_bytes`. A larger
-    one is parked without being fetched: its body, headers and routing key together, in bytes.
-
-    Raises `ConfigurationError` for arguments that make no sense, `MissingExtraError` for a broker whose library is missing.
+    Raises `ConfigurationError` for invalid arguments, and `MissingExtraError` if the broker's library is not installed.
     """
 
     def __init__(
@@ -257,7 +255,7 @@ class MessageRelay:
             history=history,
             heartbeat_interval=heartbeat_interval,
         )
-        keep_sent, retention = _clean_up(clean_up_after)
+        keep_sent, retention = _parse_clean_up(clean_up_after)
         self._source = RoundsSource(
             broker=chosen,
             table=self._table,
@@ -268,7 +266,7 @@ class MessageRelay:
                         first=FIRST_BACKOFF,
                         longest=LONGEST_BACKOFF,
                         max_attempts=at_least_one("max_attempts", max_attempts),
-                        random=random.Random(),  # noqa: S311  spreads load, hides nothing
+                        random=random.Random(),  # noqa: S311  spreads load; not a secret
                     ),
                     exhausted=Cause.REFUSED,
                 ),
@@ -294,19 +292,19 @@ class MessageRelay:
         )
 
     async def run(self, *, handle_signals: bool = True) -> None:
-        """Relays until `stop()`, or SIGINT or SIGTERM; then finishes what is in flight and returns.
+        """Relays until `stop()`, SIGINT or SIGTERM; then finishes the rounds in flight and returns.
 
-        Outages of database and broker are waited out. Raises `SchemaError` if at the start the table is missing, of another
-        release, or closed to the user, `TopologyError` if the broker lacks something that may not be declared,
-        `ConfigurationError` if the given pool is too small. Cancelled, it drains within the grace period and re-raises;
+        Waits during outages of the database and the broker. Raises `SchemaError` if at the start the table is missing, belongs
+        to another release, or is not accessible to the user, `TopologyError` if a broker resource is missing that may not be
+        declared, and `ConfigurationError` if the pool is too small. Cancelled, it drains within the grace period and re-raises;
         cancelled twice, it ends at once.
         """
         await run_until_stopped(self._work, self._stopping, grace_period=self._grace_period, handle_signals=handle_signals)
 
     def stop(self) -> None:
-        """Asks `run` to drain and return. May be called from anywhere, signal handlers included, and more than once.
+        """Asks `run` to drain and return. May be called from any thread or signal handler, and more than once.
 
-        The wish lasts: a later `run` returns at once.
+        A later `run` returns at once.
         """
         self._stopping.request()
 
@@ -318,7 +316,7 @@ class MessageRelay:
             needed = self._settings.lanes + SPARE_CONNECTIONS + (0 if self._listen_url else BELL_CONNECTIONS)
             if self._pool.get_max_size() < needed:
                 raise ConfigurationError(
-                    f"db_pool has room for {self._pool.get_max_size()} connections, and {self._settings.lanes} lanes need "
+                    f"db_pool has room for {self._pool.get_max_size()} connections, but {self._settings.lanes} lanes need "
                     f"{needed}: make it larger (max_size={needed}), or use fewer lanes"
                 )
         size = self._settings.lanes + SPARE_CONNECTIONS
@@ -331,7 +329,7 @@ class MessageRelay:
                 pool = await stack.enter_async_context(opening)
                 facts = self._source.facts(observer)
                 store = self._source.store(pool, facts)
-                if not await until_it_answers(store.check, stopping, observer):
+                if not await wait_until_available(store.check, stopping, observer):
                     return
                 reporter = await stack.enter_async_context(self._reports.open(observer, stopping))
                 observer = observed_by(observer, reporter)
@@ -341,63 +339,64 @@ class MessageRelay:
                 doorbell = PostgresDoorbell(connect, bell_of(self._table), observer=observer, poll_interval=poll_interval)
                 rounds = await stack.enter_async_context(self._source.open(pool, store, facts, observer, stopping))
                 destination = self._source.destination(rounds)
-                keep_saying = await stack.enter_async_context(self._sending_to(destination, pool, observer, stopping))
+                renew = await stack.enter_async_context(self._reserve_destination(destination, pool, observer, stopping))
                 companions = await stack.enter_async_context(asyncio.TaskGroup())
-                duties = [companions.create_task(doorbell.run()), companions.create_task(keep_saying())]
+                duties = [companions.create_task(doorbell.run()), companions.create_task(renew())]
                 gate = OPEN if reporter is None else reporter.gate()
                 await Relay(rounds, store, doorbell, observer, self._settings, gate).run(stopping)
                 for duty in duties:
                     duty.cancel()
 
     @asynccontextmanager
-    async def _sending_to(
+    async def _reserve_destination(
         self, destination: str, pool: "Pool", observer: "Observer", stopping: Stopping
     ) -> AsyncIterator[Callable[[], Coroutine[Any, Any, NoReturn]]]:
-        """Within the block no other relay of the table begins to send elsewhere, as long as the function that is given runs.
+        """Prevents other relays of the table from sending elsewhere, within the block and while the yielded function runs.
 
-        Raises `ConfigurationError` if another one that runs does so already. One that ended without saying so is waited for.
+        Raises `ConfigurationError` if another running relay sends elsewhere. Waits for the record of a crashed one to expire.
         """
         from outbox.postgres.relays import RelayDestination
 
-        ours = RelayDestination(pool, self._table, destination=destination, name=self._name)
+        own = RelayDestination(pool, self._table, destination=destination, name=self._name)
         first: OtherRelay | None = None
 
-        async def agree() -> None:
+        async def acquire() -> None:
             nonlocal first
-            while (other := await ours.hold()) is not None:
+            while (other := await own.hold()) is not None:
+                # A record that is renewed belongs to a running relay; that of a crashed one expires.
                 if first is None:
                     first = other
-                    _log.warning("the relay %s sends elsewhere, to %s: does it still run?", other.name, other.destination)
+                    _log.warning("the relay %s sends elsewhere, to %s: checking whether it runs", other.name, other.destination)
                 elif other.held_until > first.held_until:
                     await refuse(other)
-                if await stopping.wait(LOOK_AGAIN):
+                if await stopping.wait(CHECK_AGAIN):
                     return
 
-        async def keep_saying() -> NoReturn:
+        async def renew() -> NoReturn:
             while True:
-                await asyncio.sleep(SAY_SO_EVERY.total_seconds())
-                with suppress(DatabaseUnavailableError):  # the others that use it report that it is away
-                    if (other := await ours.hold()) is not None:
+                await asyncio.sleep(RENEW_EVERY.total_seconds())
+                with suppress(DatabaseUnavailableError):  # the relay's lanes report the outage
+                    if (other := await own.hold()) is not None:
                         await refuse(other)
 
         async def refuse(other: "OtherRelay") -> NoReturn:
-            await ours.refuse()
+            await own.refuse()
             raise ConfigurationError(
                 f"this relay sends to {destination}, but the relay {other.name} sends the messages of {self._table} to "
-                f"{other.destination}: all relays of a table send to one place. If that one is right, give this relay the same "
-                "broker and exchange (OUTBOX_BROKER_URL, OUTBOX_EXCHANGE_NAME). If this one is right, stop the others, and "
-                "start it then: a relay that is gone counts for 20 s at most"
+                f"{other.destination}: all relays of a table send to one place. If the other is right, give this "
+                "relay the same broker and exchange (OUTBOX_BROKER_URL, OUTBOX_EXCHANGE_NAME). If this one is right, stop the "
+                "other relays, then start it: the record of a stopped relay expires within 20 s"
             )
 
-        await until_it_answers(agree, stopping, observer)
+        await wait_until_available(acquire, stopping, observer)
         try:
-            yield keep_saying
+            yield renew
         finally:
-            await ours.release()
+            await own.release()
 
 
-def _clean_up(value: CleanUp | str | timedelta) -> tuple[bool, timedelta | None]:
-    """Whether sent rows are kept, and for how long if not for ever. Keeping for no time at all is not keeping."""
+def _parse_clean_up(value: CleanUp | str | timedelta) -> tuple[bool, timedelta | None]:
+    """Returns whether sent rows are kept, and for how long (None: forever). A time of zero means that they are not kept."""
     if isinstance(value, timedelta):
         return (True, seconds("clean_up_after", value)) if value else (False, None)
     if value not in tuple(CleanUp):

@@ -1,7 +1,7 @@
-"""The one policy that decides between another attempt and the end, and the strategies that it asks for delays.
+"""The policy that chooses between another attempt and a dead letter, and the strategies that compute the delays.
 
-A consumer takes one with `retry=`: `delays`, `constant`, `linear`, `exponential`, or a callable of its own. `attempts` counts
-the first attempt, too; None means that there is no last one.
+A consumer's `retry=` is one of `delays`, `constant`, `linear` and `exponential`, or a callable. `attempts` includes the first
+attempt; None means unlimited.
 """
 
 import inspect
@@ -17,24 +17,24 @@ from outbox.core.outcome import MESSAGE_LIMIT, Cause, Dead, Failure, Retry
 from outbox.errors import ConfigurationError, DurationError
 
 MOST_ANNOUNCED = 16
-"""Delays of a computed strategy that are announced; one with more announces none."""
+"""Most delays that a computed strategy announces. A strategy with more announces none."""
 
 Delay = str | float | timedelta
 """A duration such as `"1m30s"`, seconds, or a timedelta."""
 Choose = Callable[[int, BaseException], Delay | None]
-"""The delay after attempt number so and so (from 1) failed with this error; None when it was the last."""
+"""Returns the delay after the given attempt (from 1) failed with the given error; None to stop retrying."""
 
 
 class Attempts(Protocol):
-    """How long to wait after a failed attempt, or that there is no other."""
+    """Computes the delay after a failed attempt."""
 
     def delay_after(self, attempt: int, error: BaseException | None = None) -> timedelta | None:
-        """The delay after attempt number `attempt` (from 1) failed with `error`; None when it was the last."""
+        """Returns the delay after attempt number `attempt` (from 1) failed with `error`; None if it was the last."""
         ...
 
 
 class Strategy(Attempts, Protocol):
-    """What a consumer's `retry` is: `announced` are delays that it is known to ask for, so that a broker can prepare them."""
+    """The type of a consumer's `retry`. `announced` are the delays known in advance, which a broker can prepare."""
 
     @property
     def announced(self) -> tuple[timedelta, ...]: ...
@@ -42,7 +42,7 @@ class Strategy(Attempts, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Delays:
-    """One delay after another, in the order given, then no more: what `retry_delays` means."""
+    """Uses the given delays in order, then stops: the strategy for `retry_delays`."""
 
     delays: Sequence[timedelta]
 
@@ -55,30 +55,30 @@ class Delays:
 
 
 def delays(*delays: Delay) -> Strategy:
-    """One delay after another, then no more: `delays("1s", "10s", "1m")` makes four attempts."""
+    """Uses the given delays in order, then stops: `delays("1s", "10s", "1m")` makes four attempts."""
     return Delays(as_delays(delays))
 
 
 def constant(delay: Delay, *, attempts: int | None, jitter: float = 0.0) -> Strategy:
-    """Always the same delay."""
+    """Uses the same delay each time."""
     return _Computed(first=as_delay(delay), cap=timedelta.max, attempts=_attempts(attempts), jitter=_jitter(jitter))
 
 
 def linear(first: Delay, *, step: Delay, cap: Delay = "5m", attempts: int | None, jitter: float = 0.0) -> Strategy:
-    """`first`, and `step` longer each time, up to `cap`."""
+    """Starts with `first` and adds `step` each time, up to `cap`."""
     return _Computed(
         first=as_delay(first), step=as_delay(step), cap=_cap(cap, first), attempts=_attempts(attempts), jitter=_jitter(jitter)
     )
 
 
 def exponential(first: Delay, *, factor: float = 2, cap: Delay = "5m", attempts: int | None, jitter: float = 0.0) -> Strategy:
-    """`first`, and `factor` times as long each time, up to `cap`.
+    """Starts with `first` and multiplies by `factor` each time, up to `cap`.
 
-    `jitter` moves each delay at random by up to that part of itself, never beyond `cap`: 0.1 by a tenth at most. On RabbitMQ
-    each distinct delay is a queue, so that 0, which is the default, is best unless many messages fail in the same moment.
+    `jitter` changes each delay at random by up to that fraction, never beyond `cap`: 0.1 by at most a tenth. On RabbitMQ each
+    distinct delay needs a queue, so keep the default of 0 unless many messages fail at the same moment.
     """
     if isinstance(factor, bool) or not isinstance(factor, int | float) or not (1 <= factor < math.inf):
-        raise ConfigurationError(f"factor is a number from 1, such as 2, not {factor!r}")
+        raise ConfigurationError(f"factor must be a number from 1, such as 2, not {factor!r}")
     return _Computed(
         first=as_delay(first),
         factor=float(factor),
@@ -89,28 +89,28 @@ def exponential(first: Delay, *, factor: float = 2, cap: Delay = "5m", attempts:
 
 
 def as_strategy(value: object) -> Strategy:
-    """What a consumer was given as `retry`. Raises `ConfigurationError` for what is neither a strategy nor a callable."""
-    if isinstance(value, Delays | _Computed | _Chosen):
+    """Converts a consumer's `retry` to a strategy. Raises `ConfigurationError` unless it is a strategy or a callable."""
+    if isinstance(value, Delays | _Computed | _FromCallable):
         return value
     if isinstance(value, type) or not callable(value):
         raise ConfigurationError(
-            f"retry is one of outbox.retry's delays, constant, linear and exponential, such as delays('1s', '1m'), "
-            f"or a callable of attempt and error, not {value!r}"
+            f"retry must be one of outbox.retry's delays, constant, linear and exponential, such as delays('1s', '1m'), "
+            f"or a callable that takes attempt and error, not {value!r}"
         )
     if inspect.iscoroutinefunction(value) or inspect.iscoroutinefunction(getattr(value, "__call__", None)):  # noqa: B004
-        raise ConfigurationError("a retry strategy is asked, not awaited: write def, not async def")
+        raise ConfigurationError("a retry strategy must not be async: write def instead of async def")
     try:
         inspect.signature(value).bind(1, ValueError())
-    except ValueError:  # its parameters are not known
+    except ValueError:  # a built-in without a readable signature
         pass
     except TypeError as error:
         raise ConfigurationError(f"a retry strategy is called with attempt and error: {error}") from error
-    return _Chosen(value)
+    return _FromCallable(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backoff:
-    """`first`, doubling up to `longest`, each moved by up to `jitter` of itself, at most `max_attempts` in all."""
+    """Starts with `first` and doubles up to `longest`, ± the fraction `jitter`, for at most `max_attempts` attempts."""
 
     first: timedelta
     longest: timedelta
@@ -130,7 +130,7 @@ class Backoff:
 class RetryPolicy:
     """Chooses between `Retry` and `Dead` after a failure, within the message's deadline.
 
-    `describe` makes a failure of what a strategy raises.
+    `describe` turns an exception of a strategy into a failure.
     """
 
     attempts: Attempts
@@ -147,18 +147,18 @@ class RetryPolicy:
         delay: timedelta | None = None,
         error: BaseException | None = None,
     ) -> Retry | Dead:
-        """What follows a failed attempt number `attempt`.
+        """Returns what follows the failed attempt number `attempt`.
 
-        A `delay` that the handler asked for (`RetryAfter`) replaces the policy's, also after its last one. A retry that
-        would be due after `expires_at` dies as expired instead. So does, as exhausted, a message whose strategy raises or
-        answers what is no delay: the failure says so.
+        A `delay` that the handler requested (`RetryAfter`) replaces the strategy's, even after the last attempt. If the retry
+        would be due after `expires_at`, the message is dead as expired. If the strategy raises, or returns an invalid delay,
+        the message is dead as exhausted, and the failure says so.
         """
         try:
             chosen = self.attempts.delay_after(attempt, error) if delay is None else delay
         except KeyboardInterrupt:
             raise
-        except BaseException as broken:  # noqa: BLE001  a strategy may be anybody's code, and the message must not stall for it
-            note = f" (not tried again: its retry strategy failed with {self.describe(broken)})"[:MESSAGE_LIMIT]
+        except BaseException as broken:  # noqa: BLE001  a faulty strategy must not keep its message in flight
+            note = f" (not retried: its retry strategy failed with {self.describe(broken)})"[:MESSAGE_LIMIT]
             return Dead(self.exhausted, replace(failure, message=failure.message[: MESSAGE_LIMIT - len(note)] + note))
         if chosen is None:
             return Dead(self.exhausted, failure)
@@ -169,7 +169,7 @@ class RetryPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Computed:
-    """`first`, with each attempt `step` longer or `factor` times as long, up to `cap`; then moved by `jitter`."""
+    """Starts with `first`, then adds `step` or multiplies by `factor` each time, up to `cap`, and applies `jitter`."""
 
     first: timedelta
     step: timedelta = timedelta(0)
@@ -181,7 +181,7 @@ class _Computed:
 
     @property
     def announced(self) -> tuple[timedelta, ...]:
-        """All of them, if they are few and not left to chance."""
+        """The distinct delays, if there are few and no jitter."""
         if self.jitter:
             return ()
         distinct: dict[timedelta, None] = {}
@@ -199,9 +199,9 @@ class _Computed:
         return min(delay * (1 + self.random.uniform(-self.jitter, self.jitter)), self.cap)
 
     def plain(self, attempt: int) -> timedelta:
-        """Without jitter; what is beyond the largest number, or the longest time, is beyond the cap."""
+        """Returns the delay without jitter."""
         try:
-            grown = self.first * self.factor ** (attempt - 1) if self.first else self.first  # nothing stays nothing
+            grown = self.first * self.factor ** (attempt - 1) if self.first else self.first  # 0 * inf would be an error
             delay = grown + self.step * (attempt - 1)
         except OverflowError:
             return self.cap
@@ -209,8 +209,8 @@ class _Computed:
 
 
 @dataclass(frozen=True, slots=True)
-class _Chosen:
-    """Delays that a callable chooses."""
+class _FromCallable:
+    """Delays returned by a callable."""
 
     choose: Choose
 
@@ -232,18 +232,18 @@ def _attempts(value: int | None) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ConfigurationError(f"attempts must be a whole number from 1, the first attempt included, or None, not {value!r}")
+        raise ConfigurationError(f"attempts must be a whole number from 1, including the first attempt, or None, not {value!r}")
     return value
 
 
 def _jitter(value: float) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise ConfigurationError(f"jitter is a part of the delay from 0 to 1, such as 0.1, not {value!r}")
+        raise ConfigurationError(f"jitter must be a fraction from 0 to 1, such as 0.1, not {value!r}")
     return float(value)
 
 
 def _cap(value: Delay, first: Delay) -> timedelta:
     cap = as_delay(value)
     if cap < as_delay(first):
-        raise DurationError(f"the first delay, {first!r}, is longer than the cap, {value!r}: give a longer cap")
+        raise DurationError(f"the first delay, {first!r}, is longer than the cap, {value!r}: set a longer cap")
     return cap

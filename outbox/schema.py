@@ -1,7 +1,7 @@
-"""Making the tables: one call at deployment or at start, safe to repeat and safe from several processes at once.
+"""Creates and upgrades the tables, in one call at deployment or at start. Safe to repeat, and in several processes at once.
 
-`ensure_outbox_schema_*`, `migrate`, `alembic upgrade head` in this repository, `upgrade` in a revision of a host's own, and the
-text of `schema_sql` are ways to the same tables and the same recorded version (docs/decisions/0020-one-schema.md).
+`ensure_outbox_schema_*`, `migrate`, `alembic upgrade head` in this repository, `upgrade` in the host's own revision, and the
+text of `schema_sql` all create the same tables and record the same version (docs/decisions/0020-one-schema.md).
 """
 
 import asyncio
@@ -33,53 +33,54 @@ __all__ = [
 ]
 
 STATEMENT_TIMEOUT = timedelta(hours=1)
-"""Longest wait for one statement over a connection of our own; rewriting a large table takes its time."""
+"""Time limit of one statement on a connection opened here. Rewriting a large table takes long."""
 
 
 async def ensure_outbox_table_async(db: object, table_name: str = OUTBOX_TABLE) -> None:
-    """Afterwards the outbox table is there, with indexes and doorbell, and of the shape that this release works with.
+    """Creates or upgrades the outbox table, with its indexes and triggers, for this release.
 
     `db` is a `postgresql://` URL, an asyncpg connection or pool, a psycopg `AsyncConnection`, or SQLAlchemy's `AsyncEngine` or
-    `AsyncConnection`. Inside a transaction of the caller's it becomes part of that; otherwise it is committed. `table_name`
-    may be `schema.table`; without a schema the table is where `create table` would make it.
+    `AsyncConnection`. If the caller's transaction is open, the changes become part of it; otherwise they are committed.
+    `table_name` may be `schema.table`; without a schema, the table is where `create table` would create it.
 
-    A table that is complete is only looked at, which needs no rights and takes no locks. One that the predecessor made is
-    upgraded in place, under an `access exclusive` lock for as long as that takes: some seconds for each million rows, some ten
-    where an `integer` id or a JSON column makes a rewrite necessary. No program waits for a lock on it longer than ten seconds:
-    then all is undone, and `SchemaError` says so, as it does for missing rights and for a table that is none of ours.
+    A table that is up to date is only read, which needs no permissions and takes no locks. A table of the predecessor is
+    upgraded in place, under an `access exclusive` lock: a few seconds for each million rows, or about ten if an `integer` id or
+    a JSON column requires a rewrite. If a lock takes longer than ten seconds, everything is rolled back and `SchemaError` is
+    raised. It is also raised for missing permissions, and for a table that is not an outbox table.
     """
     await _run(ensure_table(outbox_table(table_name)), db)
 
 
 def ensure_outbox_table_sync(db: object, table_name: str = OUTBOX_TABLE) -> None:
-    """As `ensure_outbox_table_async`, for a URL, a psycopg or psycopg2 connection, or SQLAlchemy's `Engine` or `Connection`.
+    """Sync version of `ensure_outbox_table_async`.
 
-    A URL needs no driver beyond asyncpg, and may be used where an event loop is running.
+    `db` is a URL, a psycopg or psycopg2 connection, or SQLAlchemy's `Engine` or `Connection`. A URL needs no other driver than
+    asyncpg, and works while an event loop is running.
     """
     _run_sync(ensure_table(outbox_table(table_name)), db)
 
 
 async def ensure_outbox_schema_async(db: object, *, schema: str | None = None) -> None:
-    """Afterwards every table of Outbox is there, as after `alembic upgrade head`: the same objects, the same version recorded.
+    """Creates or upgrades all tables of Outbox, with the same result as `alembic upgrade head`, including the recorded version.
 
-    `db` as in `ensure_outbox_table_async`, promises too. `schema` is where the tables belong; without it they are where
-    `create table` would make them. A schema that a newer release has changed is left as it is.
+    `db` and guarantees are those of `ensure_outbox_table_async`. `schema` is the schema of the tables; without it, they are
+    where `create table` would create them. A schema that was upgraded by a newer release is left unchanged.
     """
     await _run(ensure_schema(TableName(OUTBOX_TABLE, schema)), db)
 
 
 def ensure_outbox_schema_sync(db: object, *, schema: str | None = None) -> None:
-    """As `ensure_outbox_schema_async`, for what `ensure_outbox_table_sync` takes."""
+    """Sync version of `ensure_outbox_schema_async`; `db` is that of `ensure_outbox_table_sync`."""
     _run_sync(ensure_schema(TableName(OUTBOX_TABLE, schema)), db)
 
 
 async def migrate(url: str, table_name: str = OUTBOX_TABLE) -> None:
-    """Afterwards the outbox table `table_name`, and every other table next to it, are as this release needs them."""
+    """Creates or upgrades the outbox table `table_name` and all other tables next to it."""
     await _run(ensure_schema(outbox_table(table_name)), url)
 
 
 def schema_sql(table_name: str = OUTBOX_TABLE) -> str:
-    """What `migrate` does, as SQL to be read and run by hand (`psql --set ON_ERROR_STOP=1`); it may be run more than once."""
+    """Returns the SQL of `migrate`, to review and run by hand (`psql --set ON_ERROR_STOP=1`). It may be run more than once."""
     return script(outbox_table(table_name))
 
 
@@ -105,6 +106,6 @@ def _run_sync(plan: Plan, db: object) -> None:
     if not isinstance(db, str):
         run_sync(plan, db)
         return
-    # A thread of its own: this one may have an event loop running, and would lose the one that it has set.
+    # In a new thread: an event loop may be running in this one, and `asyncio.run` would reset the loop that is set.
     with ThreadPoolExecutor(1, thread_name_prefix="outbox-schema") as thread:
         thread.submit(asyncio.run, _run(plan, db)).result()

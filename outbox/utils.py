@@ -1,4 +1,4 @@
-"""Names that programs written for the predecessor import from here; each lives elsewhere."""
+"""Names that programs written for the predecessor import from here."""
 
 from outbox.core.duration import parse_duration
 from outbox.core.tracking import get_tracking_ids, tracking
@@ -24,10 +24,10 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     moved = {
-        "get_rmq_connection": "aio_pika.connect_robust does the same",
+        "get_rmq_connection": "use aio_pika.connect_robust",
         "tracking_ids_contextvar": "write `from outbox import get_tracking_ids, tracking`",
-        "truncate_body": "bodies are not logged any more",
+        "truncate_body": "bodies are no longer logged",
     }
     if name in moved:
-        raise ImportError(f"outbox.utils.{name} was the predecessor's: {moved[name]}", name=__name__)
+        raise ImportError(f"outbox.utils.{name} no longer exists: {moved[name]}", name=__name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

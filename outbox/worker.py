@@ -1,4 +1,4 @@
-"""Worker: runs consumers. Turns URLs and objects into adapters."""
+"""Worker: runs consumers. Creates the adapters for the engine's worker."""
 
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing
@@ -15,12 +15,12 @@ from outbox.core.clock import HybridClock, as_clock
 from outbox.core.duration import as_delays
 from outbox.core.outcome import Failure, Redact
 from outbox.core.urls import ServerKind, postgres_url, server_kind
-from outbox.engine.consumer import Consumer, described
+from outbox.engine.consumer import Consumer, describe_consumers
 from outbox.engine.index_keys import IndexKeys
-from outbox.engine.lifecycle import GRACE_PERIOD, Stopping, never_closed, run_until_stopped, until_it_answers
+from outbox.engine.lifecycle import GRACE_PERIOD, Stopping, never_closed, run_until_stopped, wait_until_available
 from outbox.engine.observers import ClockFollower, Observers
 from outbox.engine.tasks import ungrouped
-from outbox.engine.worker import INBOX_WAIT, Work, WorkSettings
+from outbox.engine.worker import INBOX_WAIT, WorkerRunner, WorkSettings
 from outbox.errors import ConfigurationError, MissingExtraError
 from outbox.runtime.brokers import CountingArchived, keeps_dead_letters, open_broker, require_one_consumable_broker
 from outbox.runtime.observing import HEARTBEAT_INTERVAL, Reports, component_name, observed_by
@@ -33,44 +33,42 @@ if TYPE_CHECKING:
     from outbox.postgres.pool import Pool
 
 PREFETCH_LIMIT = 65_535
-"""What AMQP can express."""
+"""The limit of AMQP."""
 LONGEST_INBOX_WAIT = timedelta(seconds=30)
-"""Below the limit of any statement, which would be taken for an outage of the database."""
+"""Below the time limit of statements: exceeding that would be reported as an outage of the database."""
 
 
 class Worker:
-    """Runs consumers on what their queues deliver, until it is stopped.
+    """Runs consumers on the messages of their queues, until it is stopped.
 
-    Give exactly one of `rmq_connection` (aio-pika), `rmq_connection_url` and `broker`; `broker` is an `amqp(s)://` URL, a
-    `postgresql://` URL, or an object that implements `outbox.ports.Broker`. `db_engine_url` or `db_pool` (asyncpg) is for
-    consumers with an inbox, and for those that take a `session`, `connection` or `publisher`; without such consumers none is
-    needed. A session needs the URL. What is given open is left open.
+    Give exactly one of `rmq_connection` (aio-pika), `rmq_connection_url` and `broker`. `broker` is an `amqp(s)://` URL, a
+    `postgresql://` URL, or an object that implements `outbox.ports.Broker`. Consumers with an inbox, and those that take a
+    `session`, `connection` or `publisher`, need `db_engine_url` or `db_pool` (asyncpg); a `session` needs `db_engine_url`.
+    Connections and pools that you pass are not closed.
 
-    `retry_delays` are for consumers without their own: durations (`"1m30s"`) or seconds, `()` for no retry. `prefetch_count` is
-    how many of a consumer's messages are in flight at once, up to 65,535. `grace_period` is in seconds, up to a day: how long
-    handlers may take to finish after the worker was asked to stop. `table_name` is where `publisher` publishes to; the inbox
-    lies next to it. `inbox_wait` is in seconds, up to 30: how long a message waits for another transaction that is handling it,
-    before it is put off.
+    `retry_delays` are for consumers without their own: durations (`"1m30s"`) or seconds; `()` disables retries.
+    `prefetch_count`, up to 65,535, is how many messages of each consumer are in flight at once. `grace_period`, in seconds up
+    to a day, is how long handlers may take to finish after the worker is asked to stop. `table_name` is the outbox table that
+    `publisher` writes to; the inbox table is next to it. `inbox_wait`, in seconds up to 30, is how long a message waits for
+    another transaction that is handling it, before it is postponed.
 
-    `name` is how operators know it, by default "host:pid", and `service_version` the release of your service, such as a commit:
-    it is reported, and kept with each failure. With `reporting` it writes what it does to a database, every
-    `heartbeat_interval` seconds, and respects pauses that are asked for there; with `history` it also writes the outcome of
-    each message, and the values at the JSON paths `index_keys` in its body, which find it later. The database is that of
-    `db_engine_url` or `db_pool`, else of the broker if that is a `postgresql://` URL.
+    `name` identifies the worker to operators, by default "host:pid". `service_version` is the release of your service, such as
+    a commit; it is reported, and stored with each failure. With `reporting` the worker writes its status to the database every
+    `heartbeat_interval` seconds, and follows pauses requested there. With `history` it also records the outcome of each
+    message, and the values at the JSON paths `index_keys` in its body, for searches. The database is that of `db_engine_url`
+    or `db_pool`, otherwise that of the broker if it is a `postgresql://` URL.
 
-    `clock`, a `HybridClock` or "hlc" for the one of this process, is shown the stamp of each message before its handler runs,
-    and stamps what handlers publish through `publisher`.
+    `clock`, a `HybridClock` or "hlc" for the clock of this process, is advanced to the timestamp of each message before its
+    handler runs, and stamps the messages that handlers publish through `publisher`.
+    `redact` removes secrets from a text. The message and the traceback of each exception pass through it before they reach a
+    log, a header or a table. If it raises, a placeholder replaces the text. `masking` sets what is hidden when dead letters
+    recorded in the database are shown or searched.
 
-    `redact` takes out of a text what must not be stored or shown: the message and the traceback of each exception pass through
-    it, before they reach a log, a header or a table. Where it raises, a placeholder takes the text's place.
+    With PostgreSQL as the broker, `max_batch_bytes` limits the bytes of each consumer's messages in flight, in addition to
+    `prefetch_count`; a single message may be larger. A message above `max_body_bytes` is dead-lettered without being fetched.
 
-    `masking` says what is hidden when the dead letters are shown or searched that are recorded in the database.
-
-    Where PostgreSQL is the broker, a consumer's messages in flight have up to `max_batch_bytes` together, even if that is less
-    than `prefetch_count`; a single one may have more. One above `max_body_bytes` is a dead letter, and never fetched.
-
-    A callback that is not async runs in threads of its consumer's own, up to `prefetch_count` and at most 64. A handler that
-    raises has failed, `SystemExit` included. Raises `ConfigurationError` for arguments that make no sense.
+    A callback that is not async runs in its consumer's threads, up to `prefetch_count` and at most 64. A handler that raises
+    any exception has failed, including `SystemExit`. Raises `ConfigurationError` for invalid arguments.
     """
 
     def __init__(
@@ -106,7 +104,7 @@ class Worker:
         self._broker = require_one_consumable_broker(
             rmq_connection=rmq_connection, rmq_connection_url=rmq_connection_url, broker=broker
         )
-        self._consumers = _one_for_each_queue(consumers)
+        self._consumers = _unique_consumers(consumers)
         own_keys = IndexKeys.of(index_keys)
         self._index_keys = {
             each.queue: own_keys if each.index_keys is None else IndexKeys.of(each.index_keys) for each in self._consumers
@@ -116,10 +114,10 @@ class Worker:
         if db_engine_url is not None or db_pool is not None:
             exactly_one(db_engine_url=db_engine_url, db_pool=db_pool)
         if self._url is None and self._given_pool is None:
-            self._refuse(self._wanting(*_OF_A_DATABASE), "give the worker db_engine_url or db_pool")
+            self._refuse(self._consumers_with(*_NEEDS_DATABASE), "give the worker db_engine_url or db_pool")
         elif self._url is None:
-            self._refuse(self._wanting("session"), "give the worker db_engine_url, a session cannot be made of db_pool")
-        elif self._wanting("session") and find_spec("sqlalchemy") is None:
+            self._refuse(self._consumers_with("session"), "give the worker db_engine_url, since a session cannot use db_pool")
+        elif self._consumers_with("session") and find_spec("sqlalchemy") is None:
             raise MissingExtraError(purpose="A consumer's session", extra="sqlalchemy")
         self._table = TableName.parse(table_name)
         self._masking = masking
@@ -128,18 +126,18 @@ class Worker:
         self._grace_period = arguments.grace_period(grace_period)
         self._clock = as_clock(clock)
         if redact is not None and not callable(redact):
-            raise ConfigurationError(f"redact is a callable that takes a text and returns one, not {redact!r}")
+            raise ConfigurationError(f"redact must be a callable that takes a text and returns one, not {redact!r}")
         self._redact = redact
         self._name = name
         self._settings = WorkSettings(
             exchange_name=checked_exchange_name(exchange_name),
             retry_delays=as_delays(retry_delays),
-            prefetch_count=at_least_one("prefetch_count", prefetch_count, most=PREFETCH_LIMIT, because="AMQP has no more"),
+            prefetch_count=at_least_one("prefetch_count", prefetch_count, most=PREFETCH_LIMIT, because="the limit of AMQP"),
             inbox_wait=seconds(
                 "inbox_wait",
                 inbox_wait,
                 most=LONGEST_INBOX_WAIT,
-                because="a longer wait is taken for an outage of the database",
+                because="a longer wait would be reported as an outage of the database",
             ),
         )
         self._stopping = Stopping()
@@ -160,24 +158,25 @@ class Worker:
 
     @property
     def consumers(self) -> tuple[Consumer, ...]:
-        """The consumers that it runs."""
+        """The consumers of this worker."""
         return self._consumers
 
     async def run(self, *, handle_signals: bool = True) -> None:
-        """Works until `stop()`, or SIGINT or SIGTERM; then lets running handlers finish, gives back the rest, and returns.
+        """Works until `stop()`, SIGINT or SIGTERM; then waits for running handlers, returns other messages, and ends.
 
-        Outages of broker and database are waited out. Raises `TopologyError` if the broker lacks something that may not be
-        declared, `SchemaError` if a table is missing or of another release, `MissingExtraError` for a missing dependency.
-        Cancelled, it drains within the grace period and re-raises; cancelled twice, it ends at once. Handlers that still run at
-        the end of the grace period are cancelled; it raises `HandlersAbandonedError` for those that do not end within 4 s, and
-        for those in threads. Their messages are delivered again, and `asyncio.run` does not wait for them.
+        Waits during outages of the broker and the database. Raises `TopologyError` if a broker resource is missing that may not
+        be declared, `SchemaError` if a table is missing or belongs to another release, and `MissingExtraError` for a missing
+        dependency. Cancelled, it drains within the grace period and re-raises; cancelled twice, it ends at once.
+
+        Handlers that still run at the end of the grace period are cancelled. Raises `HandlersAbandonedError` if some do not end
+        within 4 s, or run in threads. Their messages are redelivered, and `asyncio.run` does not wait for them.
         """
         await run_until_stopped(self._work, self._stopping, grace_period=self._grace_period, handle_signals=handle_signals)
 
     def stop(self) -> None:
-        """Asks `run` to drain and return. May be called from anywhere, signal handlers included, and more than once.
+        """Asks `run` to drain and return. May be called from any thread or signal handler, and more than once.
 
-        The wish lasts: a later `run` returns at once.
+        A later `run` returns at once.
         """
         self._stopping.request()
 
@@ -189,10 +188,12 @@ class Worker:
         observer = build_observer(enable_metrics=self._enable_metrics, masking=self._masking)
         async with AsyncExitStack() as stack:
             units = await stack.enter_async_context(self._open_units())
-            if units is not None and not await until_it_answers(self._check_database, stopping, observer):
+            if units is not None and not await wait_until_available(self._check_database, stopping, observer):
                 return
             settings = self._settings
-            consumers = described(self._consumers, retry_delays=settings.retry_delays, prefetch_count=settings.prefetch_count)
+            consumers = describe_consumers(
+                self._consumers, retry_delays=settings.retry_delays, prefetch_count=settings.prefetch_count
+            )
             reporter = await stack.enter_async_context(
                 self._reports.open(observer, stopping, consumers=consumers, index_keys=self._index_keys)
             )
@@ -209,7 +210,7 @@ class Worker:
             )
             stack.push_async_callback(broker.close)
             if keeps_dead_letters(self._broker) and (self._url is not None or self._given_pool is not None):
-                # Its dead letters are counted together with those that an archiver took from it into our database.
+                # A queue's dead letters are those at the broker and those that an archiver has moved to the database.
                 counting = given_or_open(self._given_pool, self._url, size=1, application_name="outbox worker counts")
                 archive = PostgresArchive(await stack.enter_async_context(counting), self._table)
                 broker = CountingArchived(broker, archive)
@@ -220,7 +221,7 @@ class Worker:
                 version=self._reports.service_version or "",
                 redact=self._redact,
             )
-            work = Work(
+            work = WorkerRunner(
                 broker,
                 self._consumers,
                 units,
@@ -239,12 +240,12 @@ class Worker:
 
     @asynccontextmanager
     async def _open_units(self) -> AsyncIterator["UnitsOfWork | None"]:
-        """Room for as many handlers as may run at once; None without a consumer that wants a transaction."""
+        """Opens connections for all handlers that may run at once. Yields None if no consumer needs a transaction."""
         from outbox.postgres.inbox import Inbox, inbox_beside
         from outbox.postgres.unit_of_work import open_units
         from outbox.publisher import BoundPublisher, Publisher
 
-        wanting, with_session = self._wanting(*_OF_A_DATABASE), self._wanting("session")
+        wanting, with_session = self._consumers_with(*_NEEDS_DATABASE), self._consumers_with("session")
         if not wanting:
             yield None
             return
@@ -261,56 +262,54 @@ class Worker:
             yield units
 
     async def _check_database(self) -> None:
-        """Raises `DatabaseUnavailableError`, or `SchemaError` if there is no table to publish to, or to mark messages in."""
+        """Raises `DatabaseUnavailableError`, or `SchemaError` if the outbox or inbox table is needed and missing."""
         from outbox.postgres.pool import borrow_from, connect_to, unavailable_errors
         from outbox.postgres.schema import check_inbox, check_outbox_table
 
-        if self._given_pool is not None:
-            connect = borrow_from(self._given_pool)
-        else:
-            connect = connect_to(self._url or "", application_name="outbox worker")
-        with unavailable_errors("beginning to work"):
+        pool = self._given_pool
+        connect = connect_to(self._url or "", application_name="outbox worker") if pool is None else borrow_from(pool)
+        with unavailable_errors("starting the worker"):
             async with connect() as connection:
-                if self._wanting("publisher"):
+                if self._consumers_with("publisher"):
                     await check_outbox_table(connection, self._table)
-                if self._wanting("inbox"):
+                if self._consumers_with("inbox"):
                     await check_inbox(connection, self._table)
 
-    def _wanting(self, *names: str) -> list[Consumer]:
-        return [consumer for consumer in self._consumers if _wants(consumer).intersection(names)]
+    def _consumers_with(self, *names: str) -> list[Consumer]:
+        return [consumer for consumer in self._consumers if _needs(consumer).intersection(names)]
 
     @staticmethod
     def _refuse(consumers: Sequence[Consumer], advice: str) -> None:
         if consumers:
             queues = ", ".join(consumer.queue for consumer in consumers)
-            wanted = ", ".join(sorted({name for consumer in consumers for name in _wants(consumer)}))
-            raise ConfigurationError(f"the consumers of {queues} take {wanted}, which needs a database: {advice}")
+            wanted = ", ".join(sorted({name for consumer in consumers for name in _needs(consumer)}))
+            raise ConfigurationError(f"the consumers of {queues} use {wanted}, which needs a database: {advice}")
 
 
-_OF_A_DATABASE = ("session", "connection", "publisher", "inbox")
+_NEEDS_DATABASE = ("session", "connection", "publisher", "inbox")
 
 
-def _wants(consumer: Consumer) -> frozenset[str]:
-    """What a consumer needs a database for."""
+def _needs(consumer: Consumer) -> frozenset[str]:
+    """Returns what a consumer needs a database for."""
     return consumer.plan.resources | {"inbox"} if consumer.inbox else consumer.plan.resources
 
 
-def _one_for_each_queue(consumers: Iterable[Consumer]) -> tuple[Consumer, ...]:
-    """The consumers without repetitions. Raises for two different ones that would take each other's messages."""
+def _unique_consumers(consumers: Iterable[Consumer]) -> tuple[Consumer, ...]:
+    """Removes repeated consumers. Raises for two different consumers of one queue."""
     by_queue: dict[str, Consumer] = {}
     for consumer in (consumers,) if isinstance(consumers, Consumer) else consumers:
         if not isinstance(consumer, Consumer):
-            raise ConfigurationError(f"{consumer!r} is not a consumer: decorate it with @consume, or make a Consumer of it")
+            raise ConfigurationError(f"{consumer!r} is not a consumer: decorate it with @consume, or create a Consumer")
         if by_queue.setdefault(consumer.queue, consumer) != consumer:
             raise ConfigurationError(
-                f"two different consumers name the queue {consumer.queue}, and would take each other's messages: "
-                f"give each a queue of its own"
+                f"two different consumers have the queue {consumer.queue}, and would receive each other's messages: "
+                f"give each its own queue"
             )
     return tuple(by_queue.values())
 
 
 def __getattr__(name: str) -> object:
-    """Says where the predecessor's other names of this module are."""
+    """Raises an error that names the new place of a name of the predecessor's module."""
     if name in ("Reject", "consume"):
-        raise ImportError(f"outbox.worker.{name} was the predecessor's: write `from outbox import {name}`", name=__name__)
+        raise ImportError(f"outbox.worker.{name} no longer exists: write `from outbox import {name}`", name=__name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

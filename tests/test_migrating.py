@@ -75,7 +75,7 @@ def test_what_moved_is_an_import_error_that_names_the_new_place(statement: str, 
     with pytest.raises(ImportError) as caught:
         exec(statement, {})
     told = str(caught.value)
-    assert "was the predecessor's" in told
+    assert "no longer exists" in told
     names = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]*)`", now)))) - {"from", "import", "outbox", "ids"}
     assert any(name in told for name in names), (told, names)
 

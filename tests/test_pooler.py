@@ -122,5 +122,5 @@ async def test_through_a_pooler_pauses_are_polled(database_url: str, pooled_url:
         await eventually(lambda: "pauses are polled: notifications do not arrive" in caplog.text)
         await pause(connection, Pause(scope=PauseScope.RELAY))
         async with asyncio.timeout(30):
-            await gate.closing()
+            await gate.wait_until_closed()
     await connection.close()

@@ -1,4 +1,4 @@
-"""Checks of constructor arguments: each returns the value in the form used inside, or raises, naming the argument."""
+"""Checks of constructor arguments. Each returns the parsed value, or raises `ConfigurationError` naming the argument."""
 
 import math
 from collections.abc import Collection
@@ -10,12 +10,10 @@ from outbox.errors import ConfigurationError
 
 T = TypeVar("T")
 LONGEST_TIME = timedelta(days=36_500)
-"""A hundred years: what is added to a date must be a date."""
+"""A hundred years: adding it to a date must give a valid date."""
 LARGEST_NUMBER = 2**31 - 1
 EXCHANGE_NAME_LIMIT = 200
 """In bytes of UTF-8; AMQP allows 255, and delay exchanges append to the name."""
-
-
 MOST_LANES = 64
 LARGEST_BATCH_SIZE = 100_000
 SHORTEST_INTERVAL = timedelta(milliseconds=10)
@@ -28,11 +26,11 @@ SHORTEST_RETENTION = timedelta(minutes=1)
 def seconds(
     name: str, value: float | timedelta, *, least: timedelta | None = None, most: timedelta = LONGEST_TIME, because: str = ""
 ) -> timedelta:
-    """A positive time from `least` to `most`, given in seconds or as a timedelta; `because` is why no other time will do."""
+    """Parses a positive time from `least` to `most`, in seconds or as a timedelta. `because` is the reason for the limits."""
     if isinstance(value, timedelta):
         time = value
     elif isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ConfigurationError(f"{name} is a time in seconds, not {value!r}")
+        raise ConfigurationError(f"{name} must be a time in seconds, not {value!r}")
     else:
         try:
             time = timedelta(seconds=value)
@@ -44,66 +42,66 @@ def seconds(
         limit = "a hundred years" if most == LONGEST_TIME else f"{most.total_seconds():,.0f} seconds"
         raise ConfigurationError(f"{name} is too long: {value!r}; the limit is {limit}{_reason(because)}")
     if least is not None and time < least:
-        raise ConfigurationError(f"{name} is at least {least.total_seconds():g} seconds, not {value!r}{_reason(because)}")
+        raise ConfigurationError(f"{name} must be at least {least.total_seconds():g} seconds, not {value!r}{_reason(because)}")
     return time
 
 
 def interval(name: str, value: float | timedelta) -> timedelta:
-    """How often something is done: every 10 milliseconds at most, once a day at least."""
-    because = "a shorter one keeps the database busy with nothing else, and a longer one is as good as never"
+    """Parses an interval from 10 milliseconds to a day."""
+    because = "a shorter interval would overload the database, and a longer one is as good as never"
     return seconds(name, value, least=SHORTEST_INTERVAL, most=LONGEST_INTERVAL, because=because)
 
 
 def send_timeout(name: str, value: float | timedelta) -> timedelta:
-    """How long a batch may take to be sent, from 10 milliseconds to an hour."""
-    because = "a batch's rows are locked meanwhile, and a shorter time confirms nothing"
+    """Parses the time limit for sending a batch, from 10 milliseconds to an hour."""
+    because = "a batch's rows are locked meanwhile, and in less time nothing would be confirmed"
     return seconds(name, value, least=SHORTEST_INTERVAL, most=LONGEST_SEND, because=because)
 
 
 def grace_period(value: float | timedelta) -> timedelta:
-    """How long a process may take to end, up to a day."""
-    return seconds("grace_period", value, most=LONGEST_GRACE_PERIOD, because="a process that is told to end has to")
+    """Parses the time that a process may take to end, up to a day."""
+    return seconds("grace_period", value, most=LONGEST_GRACE_PERIOD, because="a process that is asked to stop must stop")
 
 
 def retention(name: str, value: float | timedelta) -> timedelta:
-    """How long something is kept, from a minute to a hundred years."""
-    return seconds(name, value, least=SHORTEST_RETENTION, because="what is kept for less is gone before it is of use")
+    """Parses a retention time from a minute to a hundred years."""
+    return seconds(name, value, least=SHORTEST_RETENTION, because="data kept for less would be deleted before it is of use")
 
 
 def lanes(value: int) -> int:
-    """How many batches a relay has in flight at once."""
+    """Checks the number of batches that a relay has in flight at once."""
     return at_least_one("lanes", value, most=MOST_LANES, because="each holds a connection, a transaction and a batch in memory")
 
 
 def batch_size(value: int) -> int:
-    """How many messages a relay claims at once."""
-    because = "a batch is one transaction, and is in memory as a whole"
+    """Checks the number of messages that a relay claims at once."""
+    because = "a batch is one transaction, and is held in memory"
     return at_least_one("batch_size", value, most=LARGEST_BATCH_SIZE, because=because)
 
 
 def at_least_one(name: str, value: int, *, most: int = LARGEST_NUMBER, because: str = "") -> int:
-    """A whole number from 1 to `most`, by default what four bytes hold; `because` is why there may be no more."""
+    """Checks a whole number from 1 to `most`, by default the largest 4-byte integer. `because` is the reason for the limit."""
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
         raise ConfigurationError(f"{name} must be a whole number from 1 to {most}, not {value!r}{_reason(because)}")
     return value
 
 
 def byte_limits(*, max_batch_bytes: int, max_body_bytes: int) -> ByteLimits:
-    """Two numbers of bytes, of at least one."""
+    """Checks two sizes in bytes, each at least one."""
     return ByteLimits(
         batch=at_least_one("max_batch_bytes", max_batch_bytes), body=at_least_one("max_body_bytes", max_body_bytes)
     )
 
 
 def one_of(name: str, value: T, choices: Collection[T]) -> T:
-    """One of a few values."""
+    """Checks that the value is one of `choices`."""
     if value not in choices:
         raise ConfigurationError(f"{name} must be one of {', '.join(map(repr, choices))}, not {value!r}")
     return value
 
 
 def exactly_one(**alternatives: object) -> None:
-    """Exactly one of the arguments is given, that is, is not None."""
+    """Checks that exactly one of the arguments is given, that is, not None."""
     given = [name for name, value in alternatives.items() if value is not None]
     if len(given) != 1:
         names = ", ".join(alternatives)
@@ -111,7 +109,7 @@ def exactly_one(**alternatives: object) -> None:
 
 
 def exchange_name(value: str) -> str:
-    """A name that an exchange can have."""
+    """Checks the name of an exchange."""
     try:
         is_short = isinstance(value, str) and 0 < len(value.encode()) <= EXCHANGE_NAME_LIMIT
     except UnicodeEncodeError:  # half of a surrogate pair
@@ -122,10 +120,10 @@ def exchange_name(value: str) -> str:
 
 
 def pool(value: T, *, size: int) -> T:
-    """A pool of asyncpg with room for `size` connections, or None."""
+    """Checks an asyncpg pool with room for `size` connections, or None."""
     room = getattr(value, "get_max_size", None)
     if value is not None and not callable(room):
-        raise ConfigurationError(f"db_pool must be a pool of asyncpg, not {type(value).__name__}")
+        raise ConfigurationError(f"db_pool must be an asyncpg pool, not {type(value).__name__}")
     if room is not None and room() < size:
         raise ConfigurationError(f"db_pool must have room for {size} connections, not {room()}")
     return value

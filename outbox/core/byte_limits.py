@@ -1,4 +1,4 @@
-"""How many bytes a process takes at once: the limits of batches and of single messages."""
+"""Limits of the bytes that a process holds at once: for batches, and for single messages."""
 
 from dataclasses import dataclass
 
@@ -10,9 +10,9 @@ MAX_BODY_BYTES = 128 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class ByteLimits:
-    """`batch` bounds what is claimed together, unless a single message is larger; `body` bounds a single message.
+    """`batch` limits the messages claimed together, unless a single one is larger. `body` limits a single message.
 
-    A message above `body` is never fetched: the database judges it by its length, and it ends with an error that says so.
+    A message above `body` is never fetched: the database compares its length, and the message fails with an error.
     """
 
     batch: int = MAX_BATCH_BYTES

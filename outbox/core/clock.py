@@ -1,7 +1,7 @@
-"""Clocks: the database's time of day, and hybrid logical clocks.
+"""Clocks: the database's time, and hybrid logical clocks.
 
-The stamps of a hybrid clock follow the wall clock as long as it follows causes and effects, and these always. After S. Kulkarni
-et al., "Logical Physical Clocks" (2014), with the logical part in the lowest digits of one number.
+A hybrid clock's timestamps always follow cause and effect, and the wall clock where it agrees with that. See S. Kulkarni et
+al., "Logical Physical Clocks" (2014); here the logical part is in the lowest digits of one number.
 """
 
 import logging
@@ -14,12 +14,12 @@ from typing import Literal
 from outbox.errors import ConfigurationError
 
 TOLERANCE = timedelta(seconds=5)
-"""How far ahead of the wall clock a stamp of another process may be and still be followed."""
+"""How far another process's timestamp may be ahead of the wall clock and still be followed."""
 WARN_EVERY = timedelta(minutes=1)
 SKEW_TOLERANCE = 1.0
 """Seconds by which this machine's clock may differ from the database's without a warning."""
 AGEING = 0.01
-"""Seconds by which an answer of the database is worth less, each second."""
+"""Seconds by which a measurement of the database's clock becomes less certain, per second."""
 
 _MICROSECOND = timedelta(microseconds=1)
 _log = logging.getLogger("outbox")
@@ -30,18 +30,17 @@ def _wall_clock() -> int:
 
 
 class HybridClock:
-    """Makes stamps in microseconds since 1970, each above all that it has made or seen before. For any number of threads.
+    """Makes timestamps in microseconds since 1970, each greater than all that it has made or observed. Thread-safe.
 
-    `next` answers with the greatest of the wall clock's time, the last stamp and the greatest seen one, these two plus one. So
-    stamps never run backwards, also when the wall clock does, and an effect's is above its cause's, whichever machines they
-    are of. Stamps that are further ahead than `tolerance` are not followed, because one machine whose clock is years ahead
-    would else take everybody along; they are counted in `ignored` and warned of, at most once a minute. `wall_clock` answers in
-    microseconds since 1970.
+    `next` returns the greatest of the wall clock's time, its last timestamp plus one, and the greatest observed timestamp plus
+    one. So timestamps never decrease, even if the wall clock does, and an effect's is greater than its cause's, on whatever
+    machine. Timestamps further ahead than `tolerance` are not followed; they are counted in `ignored`, with a warning at most
+    once a minute. `wall_clock` returns microseconds since 1970.
     """
 
     def __init__(self, *, tolerance: timedelta = TOLERANCE, wall_clock: Callable[[], int] = _wall_clock) -> None:
         if not isinstance(tolerance, timedelta) or tolerance < timedelta(0):
-            raise ConfigurationError(f"tolerance is a timedelta that is not negative, not {tolerance!r}")
+            raise ConfigurationError(f"tolerance must be a timedelta that is not negative, not {tolerance!r}")
         self._tolerance = tolerance // _MICROSECOND
         self._wall_clock = wall_clock
         self._lock = threading.Lock()
@@ -51,21 +50,22 @@ class HybridClock:
 
     @property
     def ignored(self) -> int:
-        """How many stamps were too far ahead to be followed."""
+        """How many timestamps were too far ahead to be followed."""
         return self._ignored
 
     def next(self) -> int:
-        """A stamp for something that happens now, above every earlier one."""
+        """Returns a timestamp for the present, greater than all earlier ones."""
         with self._lock:
             self._last = max(self._last + 1, self._wall_clock())
             return self._last
 
     def observe(self, stamp: int) -> None:
-        """Something with `stamp` is known here now: what is stamped from now on comes after it."""
+        """Advances the clock: later timestamps are greater than `stamp`."""
         with self._lock:
             if stamp <= self._last:
                 return
             now = self._wall_clock()
+            # Without a tolerance, one machine whose clock is years ahead would advance the clocks of all others.
             if stamp - now <= self._tolerance:
                 self._last = stamp
                 return
@@ -75,8 +75,8 @@ class HybridClock:
                 self._warned_at = now
         if warn:
             _log.warning(
-                "a stamp is %.3f s ahead of this machine's clock, more than the tolerance of %g s, and is not followed (%d so "
-                "far): what follows from its message may sort before it; compare the clocks of the machines",
+                "a timestamp is %.3f s ahead of this machine's clock, more than the tolerance of %g s, and is ignored (%d so "
+                "far): effects of its message may sort before it. Compare the clocks of the machines",
                 (stamp - now) / 1e6,
                 self._tolerance / 1e6,
                 self._ignored,
@@ -84,10 +84,10 @@ class HybridClock:
 
 
 class DatabaseClock:
-    """The database's time of day, by its last answer; this machine's `wall_clock` until there is one.
+    """The database's time, from its last measurement; this machine's `wall_clock` until there is one.
 
-    In between it runs by the machine's `steady_clock`: setting the machine's clock right changes nothing here. Warns when the
-    two clocks differ by more than a second, once, and again when the difference has changed by as much. Both say seconds.
+    Between measurements it uses the machine's `steady_clock`, which setting the machine's time does not change. Warns once when
+    the two clocks differ by more than a second, and again when the difference changes by as much. Both return seconds.
     """
 
     def __init__(
@@ -104,17 +104,15 @@ class DatabaseClock:
         return self.wall_clock() if self._zero is None else self._zero + self.steady_clock()
 
     def now(self) -> datetime:
-        """The moment, in UTC."""
+        """Returns the current time, in UTC."""
         return datetime.fromtimestamp(self.seconds(), UTC)
 
     def measured(self, seconds: float, *, asked: float) -> None:
-        """The database said `seconds` in its answer to what was asked at `asked`, by the steady clock.
-
-        It is not known when within that time it said so. An answer that is less certain than an earlier one counts only once
-        that has aged: by then the steady clock may be off by more.
-        """
+        """Records that the database returned `seconds` for a query sent at `asked`, by the steady clock."""
+        # The database read its clock at an unknown moment of the query's duration.
         answered = self.steady_clock()
         uncertain = (answered - asked) / 2
+        # Keep a more certain measurement, until it is so old that the steady clock may have drifted by more.
         if self._zero is not None and uncertain > self._uncertain + (answered - self._answered) * AGEING:
             return
         self._zero, self._answered, self._uncertain = seconds - (asked + uncertain), answered, uncertain
@@ -123,7 +121,7 @@ class DatabaseClock:
             if self._warned_of is None or abs(ahead - self._warned_of) - uncertain > SKEW_TOLERANCE:
                 self._warned_of = ahead
                 _log.warning(
-                    "this machine's clock is %.1f s %s the database's, which decides what has expired: set both by NTP",
+                    "this machine's clock is %.1f s %s the database's, which decides what has expired: synchronize both by NTP",
                     abs(ahead),
                     "ahead of" if ahead > 0 else "behind",
                 )
@@ -136,9 +134,9 @@ _PROCESS_CLOCK = HybridClock()
 
 
 def as_clock(clock: Literal["hlc"] | HybridClock | None) -> HybridClock | None:
-    """The clock that a parameter names: "hlc" is the one of this process. Raises `ConfigurationError` for anything else."""
+    """Converts a `clock` argument: "hlc" is the clock of this process. Raises `ConfigurationError` if it is invalid."""
     if clock is None or isinstance(clock, HybridClock):
         return clock
     if clock == "hlc":
         return _PROCESS_CLOCK
-    raise ConfigurationError(f'clock is "hlc", a HybridClock or None, not {clock!r}')
+    raise ConfigurationError(f'clock must be "hlc", a HybridClock or None, not {clock!r}')

@@ -1,4 +1,4 @@
-"""Bodies and headers to bytes and back, the same for every transport."""
+"""Encodes and decodes bodies and headers, the same for every transport."""
 
 import json
 import re
@@ -25,7 +25,7 @@ EXCEPTION_TRACEBACK = "x-outbox-exception-traceback"
 REQUEUE_COUNT = "x-outbox-requeue-count"
 FAILURES = "x-outbox-failures"
 AMQP = "x-outbox-amqp"
-"""Of a requeued row only: the types of its headers and the properties that the message had in RabbitMQ."""
+"""Only on requeued rows: the types of the headers and the properties that the message had in RabbitMQ."""
 RESERVED_PREFIX = "x-outbox-"
 
 _ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
@@ -34,10 +34,10 @@ _quoted = json.JSONEncoder().encode
 
 
 def encode_body(body: object, *, routing_key: str) -> tuple[bytes, str]:
-    """The bytes of a body and their content type.
+    """Returns a body as bytes, and its content type.
 
-    A pydantic model becomes its JSON, bytes stay as they are, anything else goes through `json.dumps`. Raises
-    `EncodingError`, naming the routing key, for what is none of these.
+    A pydantic model becomes its JSON, bytes stay unchanged, anything else goes through `json.dumps`. Raises `EncodingError`,
+    naming the routing key, if that fails.
     """
     try:
         if isinstance(body, BaseModel):
@@ -50,47 +50,45 @@ def encode_body(body: object, *, routing_key: str) -> tuple[bytes, str]:
 
 
 def encode_headers(headers: Mapping[str, Any] | None, *, routing_key: str) -> str | None:
-    """Application headers as the JSON that the table keeps; None for none.
+    """Returns application headers as JSON for the table; None if there are none.
 
-    Raises `EncodingError` for keys that are not strings, keys that belong to us (`x-outbox-…`), and values that JSON or
-    PostgreSQL's jsonb cannot hold.
+    Raises `EncodingError` for keys that are not strings, reserved keys (`x-outbox-…`), and values that JSON or PostgreSQL's
+    jsonb cannot represent.
     """
     if not headers:
         return None
     if not isinstance(headers, Mapping):
-        raise EncodingError(f"the headers of {routing_key!r} are a mapping of names to values, not {type(headers).__name__}")
+        raise EncodingError(f"the headers of {routing_key!r} must be a mapping, not {type(headers).__name__}")
     for key in headers:
         if not isinstance(key, str):
-            raise EncodingError(f"a header of {routing_key!r} has the name {key!r}: header names are strings")
+            raise EncodingError(f"a header of {routing_key!r} has the name {key!r}: header names must be strings")
         if key.lower().startswith(RESERVED_PREFIX):
-            raise EncodingError(f"the header {key!r} of {routing_key!r} is reserved: {RESERVED_PREFIX}… belongs to Outbox")
+            raise EncodingError(f"the header {key!r} of {routing_key!r} is reserved: {RESERVED_PREFIX}… is for Outbox only")
     return encode_jsonb(dict(headers), what=f"the headers of {routing_key!r}")
 
 
 def encode_jsonb(value: object, *, what: str) -> str:
-    """JSON that a jsonb column accepts: without NUL, without half surrogate pairs. Raises `EncodingError`, naming `what`.
-
-    Found out here, because a refusal by the server would end the caller's transaction.
-    """
+    """Returns JSON that a jsonb column accepts, without NUL or half surrogate pairs. Raises `EncodingError`, naming `what`."""
+    # Checked here because an error from the server would abort the caller's transaction.
     try:
         text = json.dumps(value, allow_nan=False, ensure_ascii=False)
         text.encode()  # raises for half a surrogate pair
     except (TypeError, ValueError, RecursionError) as error:
         raise EncodingError(f"{what} cannot be serialised: {error}") from error
     if _ESCAPED_NUL.search(text):
-        raise EncodingError(f"{what} cannot be stored: PostgreSQL knows no text with the character NUL in it")
+        raise EncodingError(f"{what} cannot be stored: PostgreSQL does not allow the character NUL in text")
     return text
 
 
 def encode_tracking_ids(tracking_ids: tuple[str, ...]) -> str:
-    """A JSON array as text: the form of the header and of the column."""
-    return f"[{', '.join(map(_quoted, tracking_ids))}]"  # as `json.dumps` would, in a quarter of its time
+    """Returns the ids as a JSON array in text, the form of the header and the column."""
+    return f"[{', '.join(map(_quoted, tracking_ids))}]"  # the same as `json.dumps`, in a quarter of the time
 
 
 def decode_tracking_ids(text: object, *, source: str) -> tuple[str, ...]:
-    """The ids in a JSON array of strings. Raises `MalformedMessageError`, naming `source`, for anything else."""
+    """Parses a JSON array of strings. Raises `MalformedMessageError`, naming `source`, for anything else."""
     if isinstance(text, str) and (only := _ONE_PLAIN_ID.fullmatch(text)) is not None:
-        return (only[1],)  # as most are, in a third of the time
+        return (only[1],)  # the usual case, in a third of the time of `json.loads`
     try:
         ids = json.loads(text) if isinstance(text, str | bytes) else text
     except (ValueError, RecursionError) as error:
@@ -101,12 +99,12 @@ def decode_tracking_ids(text: object, *, source: str) -> tuple[str, ...]:
 
 
 def encode_instant(instant: datetime) -> str:
-    """RFC 3339 in UTC, the form of `x-outbox-expires-at`."""
+    """Formats a time as RFC 3339 in UTC, the form of `x-outbox-expires-at`."""
     return instant.astimezone(UTC).isoformat()
 
 
 def decode_instant(text: object, *, source: str) -> datetime:
-    """The instant that `encode_instant` wrote. Raises `MalformedMessageError`, naming `source`."""
+    """Parses the result of `encode_instant`. Raises `MalformedMessageError`, naming `source`."""
     if not isinstance(text, str):
         raise MalformedMessageError(f"{source} is not text")
     try:

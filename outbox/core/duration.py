@@ -1,4 +1,4 @@
-"""Durations as people write them: `1m30s`, `500ms`, or plain seconds."""
+"""Parses and formats durations such as `1m30s` and `500ms`."""
 
 import re
 from collections.abc import Iterable
@@ -12,13 +12,13 @@ _ZERO = frozenset({"0", "0m", "0s", "0ms"})
 
 
 def parse_duration(text: str) -> timedelta:
-    """The duration that `text` names, for example `1m30s`.
+    """Parses a duration such as `1m30s`.
 
-    Accepts `0 0m 0s 0ms` and minutes (1-59), seconds (1-59), milliseconds (1-999) in that order, each optional, none with a
-    leading zero. Raises `DurationError` for anything else.
+    Accepts `0 0m 0s 0ms` and minutes (1-59), seconds (1-59), milliseconds (1-999) in that order, each optional and without
+    leading zeros. Raises `DurationError` for anything else.
     """
     if not isinstance(text, str):
-        raise DurationError(f"a duration is a string such as '1m30s', not {text!r}")
+        raise DurationError(f"a duration must be a string such as '1m30s', not {text!r}")
     if text in _ZERO:
         return timedelta(0)
     match = _FORM.fullmatch(text)
@@ -32,29 +32,29 @@ def parse_duration(text: str) -> timedelta:
 
 
 def as_delay(value: str | float | timedelta) -> timedelta:
-    """A retry delay given as a duration string, as seconds, or as a timedelta. Raises `DurationError` if negative."""
+    """Parses a retry delay: a duration string, seconds, or a timedelta. Raises `DurationError` if it is negative or invalid."""
     if isinstance(value, str):
         return parse_duration(value)
     if isinstance(value, bool) or not isinstance(value, int | float | timedelta):
-        raise DurationError(f"a delay is a duration such as '1m30s' or a number of seconds, not {value!r}")
+        raise DurationError(f"a delay must be a duration such as '1m30s' or a number of seconds, not {value!r}")
     try:
         delay = value if isinstance(value, timedelta) else timedelta(seconds=value)
     except (OverflowError, ValueError) as error:
         raise DurationError(f"{value!r} seconds is not a delay") from error
     if delay < timedelta(0):
-        raise DurationError(f"a delay cannot be negative: {value!r}")
+        raise DurationError(f"a delay must not be negative: {value!r}")
     return delay
 
 
 def as_delays(values: Iterable[str | float | timedelta]) -> tuple[timedelta, ...]:
-    """Retry delays, in order. A single string is refused: `retry_delays="1s"` would mean its letters."""
+    """Parses retry delays, in order. Refuses a single string, whose letters would be the delays."""
     if isinstance(values, str | bytes):
-        raise DurationError(f"retry_delays is a sequence of durations: write ({values!r},) instead of {values!r}")
+        raise DurationError(f"retry_delays must be a sequence of durations: write ({values!r},) instead of {values!r}")
     return tuple(as_delay(value) for value in values)
 
 
 def as_retention(value: str | float | timedelta) -> timedelta:
-    """How long something is kept: `30d`, `12h`, or what `as_delay` takes. Raises `DurationError`."""
+    """Parses a retention time: `30d`, `12h`, or a value that `as_delay` accepts. Raises `DurationError`."""
     match = _DAYS_OR_HOURS.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         return as_delay(value)
@@ -63,6 +63,6 @@ def as_retention(value: str | float | timedelta) -> timedelta:
 
 
 def format_duration(delay: timedelta) -> str:
-    """Whole seconds as `60s`, anything finer as `1500ms`: the name that a delay has in a topology."""
+    """Formats a delay for the name of a queue: whole seconds as `60s`, others as `1500ms`."""
     milliseconds = round(delay / timedelta(milliseconds=1))
     return f"{milliseconds // 1000}s" if milliseconds % 1000 == 0 else f"{milliseconds}ms"

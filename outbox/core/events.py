@@ -1,4 +1,4 @@
-"""What the engine reports to its observers. Each event is a fact; what becomes of it (a counter, a span, a line) is theirs."""
+"""Events that the engine reports to its observers, which turn them into metrics, spans and log lines."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from outbox.core.outcome import DeliveryOutcome, Failure, RelayOutcome
 
 @light_value()
 class SentMessage:
-    """One message that left the outbox: its id, its routing key, how long it was in the table, and its chain, where known."""
+    """One sent message: its id, routing key, time in the table, and tracking ids where known."""
 
     id: str
     routing_key: str
@@ -21,7 +21,7 @@ class SentMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchSent:
-    """Messages were confirmed by the broker (or handed over in the database) and settled; the commit is done."""
+    """Messages were confirmed by the broker (or handed over in the database), settled and committed."""
 
     exchange_name: str
     messages: Sequence[SentMessage]
@@ -37,9 +37,9 @@ class SendFailureType(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendFailed:
-    """One message was not sent; `outcome` says what becomes of it (retry, parked as dead, held, returned).
+    """One message was not sent. `outcome` is the consequence (retried, parked as dead, held, returned).
 
-    `was_held`: it was unroutable before, and this is another probe. `tracking_ids` are its chain, where that is known.
+    `was_held`: it was unroutable before, and this is another probe. `tracking_ids` are its chain, where known.
     """
 
     exchange_name: str
@@ -54,7 +54,7 @@ class SendFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteStalled:
-    """A routing key, or a queue that is addressed directly, takes no messages, though the broker answers."""
+    """A routing key, or a queue that is addressed directly, accepts no messages, although the broker is available."""
 
     exchange_name: str
     routing_key: str
@@ -64,7 +64,7 @@ class RouteStalled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteResumed:
-    """A route that was stalled takes messages again, or nothing waits for it any more."""
+    """A stalled route accepts messages again, or no message waits for it any more."""
 
     exchange_name: str
     routing_key: str
@@ -82,7 +82,7 @@ class RoundFinished:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BacklogMeasured:
-    """How many messages are unsent, and how long the oldest that is due has been so (None: none is due)."""
+    """The number of unsent messages, and how long the oldest due message has been due (None: none is due)."""
 
     exchange_name: str
     unsent: int
@@ -91,7 +91,7 @@ class BacklogMeasured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelayStarted:
-    """A relay took up its work."""
+    """A relay has started."""
 
     exchange_name: str
     table: str
@@ -99,14 +99,14 @@ class RelayStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelayStopped:
-    """A relay has drained what it had in flight."""
+    """A relay has drained its rounds in flight and stopped."""
 
     exchange_name: str
     table: str
 
 
 class WakeMode(StrEnum):
-    """How a sleeper learns of new rows."""
+    """How a sleeper detects new rows."""
 
     LISTENING = "listening"
     POLLING = "polling"
@@ -114,7 +114,7 @@ class WakeMode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WakeModeChanged:
-    """LISTEN delivers, or it does not and the sleeper polls; `reason` says why."""
+    """A sleeper switched between listening and polling, which it does while LISTEN does not deliver. `reason` says why."""
 
     channel: str
     mode: WakeMode
@@ -122,7 +122,7 @@ class WakeModeChanged:
 
 
 class Dependency(StrEnum):
-    """The servers that come and go."""
+    """The servers that Outbox depends on."""
 
     BROKER = "broker"
     DATABASE = "database"
@@ -130,9 +130,9 @@ class Dependency(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DependencyLost:
-    """A server is away, or refuses, for a reason that is new; its user backs off and comes back by itself.
+    """A server is unavailable or refuses, for a new reason. The component backs off and retries.
 
-    `timed_out`: it is there, and a statement took longer than its limit, which the reason names.
+    `timed_out`: it is available, but a statement exceeded its time limit, which the reason names.
     """
 
     dependency: Dependency
@@ -142,7 +142,7 @@ class DependencyLost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DependencyRestored:
-    """A server that was away answers again."""
+    """A server is available again."""
 
     dependency: Dependency
 
@@ -157,17 +157,17 @@ class CleanedUp:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaintenanceStarted:
-    """This process does maintenance now."""
+    """This process has acquired the lease and does maintenance now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaintenanceStopped:
-    """This process does maintenance no longer: it ends, or another one has taken over."""
+    """This process no longer does maintenance: it stops, or another process has taken over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DutyDone:
-    """A duty of maintenance changed so many rows, or tables."""
+    """A maintenance duty changed `changed` rows or tables."""
 
     duty: str
     changed: int
@@ -175,7 +175,7 @@ class DutyDone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DutyFailed:
-    """A duty of maintenance could not be done; it is tried again at its next time, and the others go on."""
+    """A maintenance duty failed. It is retried at its next interval; other duties continue."""
 
     duty: str
     failure: Failure
@@ -183,7 +183,7 @@ class DutyFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerStarted:
-    """A consumer takes messages from its queue."""
+    """A consumer has subscribed to its queue."""
 
     queue: str
     exchange_name: str
@@ -192,7 +192,7 @@ class ConsumerStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerStopped:
-    """A consumer takes no more messages."""
+    """A consumer has unsubscribed from its queue."""
 
     queue: str
     exchange_name: str
@@ -209,7 +209,7 @@ class Received:
 
 
 class ProcessingStatus(StrEnum):
-    """How a delivery ended, as the metric `outbox_messages_processed_total` names it."""
+    """The status of a delivery in the metric `outbox_messages_processed_total`."""
 
     SUCCESS = "success"
     FAILED = "failed"
@@ -219,7 +219,7 @@ class ProcessingStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Processed:
-    """A delivery was settled: what came of it, and how long the handler ran."""
+    """A delivery was settled, with its outcome and the duration of its handler."""
 
     queue: str
     exchange_name: str
@@ -232,7 +232,7 @@ class Processed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Duplicate:
-    """A message had been handled before, as the inbox says: it is done without another call of the handler."""
+    """The inbox shows that a message was handled before. It is settled as done without calling the handler."""
 
     queue: str
     exchange_name: str
@@ -241,7 +241,7 @@ class Duplicate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchFailed:
-    """A handler failed with a batch of `messages`, which are now handled one by one; nothing is spent by that."""
+    """A handler failed with a batch of `messages`, which are now handled one by one. This uses no attempt."""
 
     queue: str
     exchange_name: str
@@ -251,7 +251,7 @@ class BatchFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettleFailed:
-    """An outcome could not be recorded: the lease ran out or the channel closed. The message will come again."""
+    """An outcome could not be recorded: the lease expired or the channel closed. The message will be redelivered."""
 
     queue: str
     exchange_name: str
@@ -260,21 +260,21 @@ class SettleFailed:
 
 
 class IsolationStep(StrEnum):
-    """Where a poison message is on its way to running alone."""
+    """The steps of running a poison message alone."""
 
     WAITING = "waiting"
-    """For handlers that run; no other one begins meanwhile, for `limit` at most."""
+    """It waits for running handlers, at most for `limit`. No other handler starts meanwhile."""
     RUNNING = "running"
-    """Alone, for `limit` at most."""
+    """It runs alone, at most for `limit`."""
     POSTPONED = "postponed"
-    """By `limit`, because other handlers did not end in time; they go on."""
+    """It is postponed by `limit`, because other handlers did not end in time. Other handlers start again."""
     ENDED = "ended"
-    """It runs no more; others go on."""
+    """It has ended. Other handlers start again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoisonIsolated:
-    """A message that workers died of too often takes a step towards running alone."""
+    """A message that crashed workers too often takes a step of running alone."""
 
     queue: str
     exchange_name: str
@@ -285,7 +285,7 @@ class PoisonIsolated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandlersAbandoned:
-    """A worker ends, and so many calls of a handler do not: cancelled, they went on, or they run in threads."""
+    """A worker ends while `count` calls of a handler still run: they ignored their cancellation, or run in threads."""
 
     queue: str
     exchange_name: str
@@ -295,7 +295,7 @@ class HandlersAbandoned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLettersMeasured:
-    """How many dead letters a queue has, at the broker and archived."""
+    """The number of dead letters of a queue, at the broker and archived."""
 
     queue: str
     count: int
@@ -303,7 +303,7 @@ class DeadLettersMeasured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueMeasured:
-    """How many messages wait in a queue for a worker, and how long the first has been due (None: not known)."""
+    """The number of messages that wait in a queue, and how long the first one has been due (None: unknown)."""
 
     queue: str
     depth: int
@@ -312,7 +312,7 @@ class QueueMeasured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paused:
-    """A relay (`queue` None), or a worker's consumer of `queue`, takes nothing new, because an operator asked for it."""
+    """A relay (`queue` None), or a worker's consumer of `queue`, takes nothing new, because an operator paused it."""
 
     exchange_name: str
     queue: str | None = None
@@ -320,7 +320,7 @@ class Paused:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resumed:
-    """The pause is over."""
+    """The pause has ended."""
 
     exchange_name: str
     queue: str | None = None
@@ -328,7 +328,7 @@ class Resumed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CircuitOpened:
-    """A consumer handles nothing for a while, because its handler failed too often in a way that it pauses on."""
+    """A consumer pauses, because its handler failed too often with errors in `pause_on`."""
 
     queue: str
     exchange_name: str
@@ -337,7 +337,7 @@ class CircuitOpened:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CircuitClosed:
-    """A message was handled after such a pause, and the consumer goes on."""
+    """A message was handled after such a pause, and the consumer resumes."""
 
     queue: str
     exchange_name: str
@@ -345,7 +345,7 @@ class CircuitClosed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryLost:
-    """So many facts were not written to the history, `reason` says why; the messages are not concerned."""
+    """`count` facts were not written to the history, for `reason`. The messages are not affected."""
 
     count: int
     reason: str
@@ -353,7 +353,7 @@ class HistoryLost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Archived:
-    """Dead letters of a queue were recorded in the database, and the broker may forget them."""
+    """Dead letters of a queue were recorded in the database and removed from the broker."""
 
     queue: str
     count: int
@@ -361,7 +361,7 @@ class Archived:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthJudged:
-    """The verdict on the installation: its status, `ok`, `warning` or `error`, and how many findings there are of each code."""
+    """The health of the installation: its status (`ok`, `warning` or `error`), and the number of findings of each code."""
 
     status: str
     findings: Mapping[str, int]
@@ -369,7 +369,7 @@ class HealthJudged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """Something works, but not as well as it could; `text` names it and the fix."""
+    """Something does not work as well as it could. `text` names it and the fix."""
 
     text: str
 

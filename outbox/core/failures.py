@@ -1,4 +1,4 @@
-"""The trail of a message's failures: what it carries from attempt to attempt, and what its dead letter keeps."""
+"""The failed attempts of a message, which it carries from attempt to attempt and into its dead letter."""
 
 import json
 from collections.abc import Sequence
@@ -11,32 +11,32 @@ from outbox.core.outcome import Failure
 from outbox.errors import MalformedMessageError
 
 MOST_FAILURES = 20
-"""Failures that are kept of one message: the first, and the latest."""
+"""Most failures kept for one message: the first one, and the latest."""
 MESSAGE_KEPT = 500
-"""Characters of each failure's message in the trail."""
+"""Characters kept of each failure's message."""
 TRACEBACK_KEPT = 1_000
-"""Characters of the latest failure's traceback in the trail, its end; earlier ones go without."""
+"""Characters kept of the end of the latest traceback. Earlier failures have none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedAttempt:
-    """One attempt that failed: when, which, why, and where."""
+    """A failed attempt: its time, number and failure."""
 
     at: datetime
     attempt: int
     failure: Failure
 
 
-def extended_failures(trail: Sequence[FailedAttempt], latest: FailedAttempt) -> list[FailedAttempt]:
-    """`trail` and `latest`, without what is too much: the first one stays, the oldest of the others go."""
-    extended = [*trail, latest]
+def extended_failures(failures: Sequence[FailedAttempt], latest: FailedAttempt) -> list[FailedAttempt]:
+    """Appends `latest` to `failures`. Above the limit, keeps the first one and drops the oldest of the others."""
+    extended = [*failures, latest]
     return extended if len(extended) <= MOST_FAILURES else [extended[0], *extended[len(extended) - MOST_FAILURES + 1 :]]
 
 
-def encode_failures(trail: Sequence[FailedAttempt]) -> str:
-    """A JSON array as text: the form of the header and of the column. Its size is bounded."""
+def encode_failures(failures: Sequence[FailedAttempt]) -> str:
+    """Returns the failures as a JSON array in text, the form of the header and the column. Its size is limited."""
     entries: list[dict[str, Any]] = []
-    for failed in trail:
+    for failed in failures:
         failure = failed.failure
         entry: dict[str, Any] = {
             "at": encode_instant(failed.at),
@@ -48,14 +48,15 @@ def encode_failures(trail: Sequence[FailedAttempt]) -> str:
             entry["worker"] = failure.worker[:250]
         if failure.version:
             entry["version"] = failure.version[:100]
-        if failure.traceback and failed is trail[-1]:
+        if failure.traceback and failed is failures[-1]:
             entry["traceback"] = failure.traceback[-TRACEBACK_KEPT:]
         entries.append(entry)
     return json.dumps(entries, ensure_ascii=False)
 
 
 def decode_failures(text: object) -> list[FailedAttempt]:
-    """What `encode_failures` wrote. A trail that cannot be read is empty: it must not stand in the way of its message."""
+    """Parses the result of `encode_failures`. Returns an empty list if it cannot be read."""
+    # An unreadable header must not make its message undeliverable.
     try:
         entries = json.loads(text) if isinstance(text, str | bytes) else text
         return [

@@ -1,11 +1,11 @@
-"""Findings of an examination: what is right, what is wrong, and a hint for each."""
+"""Findings of the diagnosis of an installation, each with advice."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """How bad it is. WARNING: it works, slower or less safely than it could. ERROR: something does not work."""
+    """How serious a finding is. WARNING: works, but slower or less safely than it could. ERROR: does not work."""
 
     OK = "ok"
     WARNING = "warning"
@@ -14,9 +14,9 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One fact about an installation; `advice` says how to fix it, and `sql` are statements that do.
+    """One fact about an installation. `advice` says how to fix it, and `sql` are statements that fix it.
 
-    Nothing of it was executed: a person reads the statements first.
+    The statements are never executed automatically: an operator reviews them first.
     """
 
     check: str
@@ -27,15 +27,15 @@ class Finding:
 
 
 def well(check: str, summary: str) -> Finding:
-    """A finding that all is well."""
+    """Creates a finding without a problem."""
     return Finding(check=check, severity=Severity.OK, summary=summary)
 
 
 def warning(check: str, summary: str, advice: str = "", *sql: str) -> Finding:
-    """A finding that something could be better."""
+    """Creates a finding that something could work better."""
     return Finding(check=check, severity=Severity.WARNING, summary=summary, advice=advice, sql=sql)
 
 
 def error(check: str, summary: str, advice: str = "", *sql: str) -> Finding:
-    """A finding that something does not work."""
+    """Creates a finding that something does not work."""
     return Finding(check=check, severity=Severity.ERROR, summary=summary, advice=advice, sql=sql)

@@ -1,7 +1,7 @@
-"""Which failures are alike: those of one queue with the same exception type, place in the handler's code, and message.
+"""Groups similar failures: those of one queue with the same exception type, location in the handler's code, and message.
 
-Of a message, numbers, ids, addresses and quoted values do not count; of a place, neither line numbers nor the folder that a
-program is installed in. A failure looks the same from every host, and after every release that did not touch it. See
+Ignores numbers, ids, addresses and quoted values in the message, and line numbers and installation folders in the location. So
+a failure has the same fingerprint on every host, and after every release that did not change its code. See
 docs/decisions/0157-what-makes-a-group.md.
 """
 
@@ -14,40 +14,41 @@ from typing import NamedTuple
 from outbox.core.outcome import Failure
 
 LONGEST_TITLE = 300
-"""Most characters of a title; what goes beyond it makes no difference."""
+"""Longest title, in characters. Longer ones are cut."""
 
 
 def fingerprint(failure: Failure, *, queue: str) -> str:
-    """Sixteen hexadecimal digits that failures of one kind share. The queue stands for its handler."""
-    frame = _innermost(list(_tracebacks(failure.traceback)), failure.type)
-    parts = (queue, failure.type, _gist(failure), "" if frame is None else _located(frame))
+    """Returns sixteen hexadecimal digits that are equal for similar failures."""
+    # Two handlers may fail alike and still need different fixes: the queue stands for the handler.
+    frame = _find_frame(list(_tracebacks(failure.traceback)), failure.type)
+    parts = (queue, failure.type, _summary(failure), "" if frame is None else _format_frame(frame))
     return sha256("\0".join(parts).encode(errors="replace")).hexdigest()[:16]
 
 
 def group_title(failure: Failure) -> str:
-    """What the failures of one kind have in common, for a person to read.
+    """Returns a readable title for a group of similar failures.
 
     `ValueError: no stock of # in orders/payment.py:charge`; of pydantic `ValidationError: Order, items.#.size (int_parsing)`.
     """
-    gist = _gist(failure)
-    title = f"{failure.type}: {gist}" if gist else failure.type
-    frame = _innermost(list(_tracebacks(failure.traceback)), failure.type)
+    summary = _summary(failure)
+    title = f"{failure.type}: {summary}" if summary else failure.type
+    frame = _find_frame(list(_tracebacks(failure.traceback)), failure.type)
     if frame is None:
         return title[:LONGEST_TITLE]
-    place = f" in {_located(frame)}"
+    place = f" in {_format_frame(frame)}"
     return title[: max(0, LONGEST_TITLE - len(place))] + place[:LONGEST_TITLE]
 
 
 def without_values(text: str) -> str:
-    """`text` with `#` for each number, id, address and quoted value in it."""
+    """Replaces each number, id, address and quoted value in `text` by `#`."""
     text = _ADDRESS.sub("#", text[:_LONGEST_MESSAGE])
     text = _QUOTED.sub("#", text)
     text = _VALUE.sub("#", text)
     return " ".join(text.split())
 
 
-def _gist(failure: Failure) -> str:
-    """The first line of the message without values; of pydantic, the model with the fields that it refused, and why."""
+def _summary(failure: Failure) -> str:
+    """Returns the first line of the message without values; for pydantic, the model, its invalid fields and error types."""
     validation = _VALIDATION.match(failure.message)
     if validation is None:
         lines = failure.message.strip().splitlines()
@@ -60,9 +61,9 @@ _LONGEST_MESSAGE = 2_000
 _VALIDATION = re.compile(r"\d+ validation errors? for (?P<model>.+)")
 _REFUSED = re.compile(r"^(?P<field>\S.*)\n  .*?\[type=(?P<kind>\w+)", re.MULTILINE)
 _INDEX = re.compile(r"(?<![^.])\d+(?![^.])")
-# Of mail, or of a page.
+# Email addresses and URLs.
 _ADDRESS = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+|\b[a-z][a-z0-9+.-]*://[^\s'\"<>]+")
-# An apostrophe within a word begins no quotation.
+# An apostrophe within a word does not begin a quotation.
 _QUOTED = re.compile(r"""(?<!\w)'[^']*'(?!\w)|"[^"]*"|`[^`]*`""")
 _VALUE = re.compile(
     r"""
@@ -81,7 +82,7 @@ class _Frame(NamedTuple):
     function: str
 
 
-# A group's traceback has a margin of bars.
+# The traceback of an exception group is indented with bars.
 _FRAME = re.compile(r'^[ |]*File "(?P<path>[^"\n]*)", line \d+(?:, in (?P<function>.*))?$', re.MULTILINE)
 _BEGINNING = re.compile(r"^[ |+]*(?:Exception Group )?Traceback \(most recent call last\):$", re.MULTILINE)
 _GROUP = re.compile(r"^[ |+]*Exception Group Traceback \(most recent call last\):$", re.MULTILINE)
@@ -90,41 +91,41 @@ _FIRST_OF_GROUP = re.compile(r"^[ |]*\+-\+-+ 1 -+$", re.MULTILINE)
 _FROZEN = re.compile(r"^<frozen")
 _STANDARD_LIBRARY = re.compile(r"/lib/python\d+(?:\.\d+)?t?/|/python\d*/lib/", re.IGNORECASE)
 _INSTALLED = re.compile(r"/(?:site|dist)-packages/(?P<package>[^/]+)", re.IGNORECASE)
-_OURS = re.compile(
+_OUTBOX = re.compile(
     r"(?:^|/)outbox/(?:(?:engine|transports|postgres|observers|fastapi|cli|admin|embedded|testing)/|(?:worker|relay|archiver)\.py$)"
 )
-_CALLED_BY_US = frozenset({"pydantic", "pydantic_core", "sqlalchemy", "asyncpg"})
-"""Libraries that we call around a handler: a failure there has no frame of the application."""
+_CALLED_LIBRARIES = frozenset({"pydantic", "pydantic_core", "sqlalchemy", "asyncpg"})
+"""Libraries that Outbox calls before and after a handler: their failures have no frame of the application."""
 _ANY_RELEASE = re.compile(r"[v\d][\d._-]*|[0-9a-f]{7,}", re.IGNORECASE)
 
 
-def _innermost(tracebacks: Sequence[Sequence[_Frame]], type_: str) -> _Frame | None:
-    """The deepest frame of the application, in the exception itself or else in those that led to it."""
+def _find_frame(tracebacks: Sequence[Sequence[_Frame]], type_: str) -> _Frame | None:
+    """Returns the deepest frame of the application, in the exception itself, or else in the exceptions that caused it."""
     for frames in tracebacks:
         own = [
             frame
             for frame in frames
-            if not any(pattern.search(frame.path) for pattern in (_FROZEN, _OURS, _STANDARD_LIBRARY, _INSTALLED))
+            if not any(pattern.search(frame.path) for pattern in (_FROZEN, _OUTBOX, _STANDARD_LIBRARY, _INSTALLED))
         ]
         if own and not type_.endswith("RecursionError"):
             return own[-1]
         if own:
-            # Where a recursion happens to end is chance, and so is which of its functions is called once more than the others.
+            # A recursion ends at an arbitrary function, so choose one of the repeated frames by name.
             counts = Counter(own)
             return min(frame for frame in own if counts[frame] > 1 or len(counts) == len(own))
-    # Where the handlers themselves are installed as a package: the deepest frame of the package that we called.
+    # The handlers may be installed as a package: take the deepest frame of the package that Outbox called.
     for frames in tracebacks:
-        after_ours = next((index for index in range(len(frames), 0, -1) if _OURS.search(frames[index - 1].path)), 0)
-        called = frames[after_ours:]
-        if called and (package := _package(called[0].path)) and package not in _CALLED_BY_US:
+        after_outbox = next((index for index in range(len(frames), 0, -1) if _OUTBOX.search(frames[index - 1].path)), 0)
+        called = frames[after_outbox:]
+        if called and (package := _package(called[0].path)) and package not in _CALLED_LIBRARIES:
             return next(frame for frame in reversed(called) if _package(frame.path) == package)
     return None
 
 
 def _tracebacks(text: str) -> Iterator[Sequence[_Frame]]:
-    """The frames of each exception in `text`, outermost first; the exceptions in the order in which they tell the most.
+    """Yields the frames of each exception in `text`, outermost first. The most informative exceptions come first.
 
-    That is from the last of a chain to the first; and of a group its members, from the first, before the group.
+    That is: the last of a chain first, and the members of an exception group before the group.
     """
     groups = list(_GROUP.finditer(text))
     if groups and (members := _FIRST_OF_GROUP.search(text, groups[-1].end())):
@@ -144,8 +145,9 @@ def _package(path: str) -> str | None:
     return match["package"] if match else None
 
 
-def _located(frame: _Frame) -> str:
-    """File, folder and function; a folder that is named for a release is any."""
+def _format_frame(frame: _Frame) -> str:
+    """Formats a frame as folder, file and function."""
+    # A folder named after a release would change the fingerprint with each deployment.
     *folders, file = frame.path.split("/")[-2:]
     path = "/".join(["#" if _ANY_RELEASE.fullmatch(folder) else folder for folder in folders] + [file])
     return f"{path}:{frame.function}"

@@ -1,4 +1,4 @@
-"""What travels: the message that a caller publishes, and the message that relays, brokers and workers carry."""
+"""Messages: as a caller publishes them, and as relays, brokers and workers process them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,10 +14,8 @@ _T = TypeVar("_T")
 
 @dataclass_transform(frozen_default=True)
 def light_value(*, kw_only: bool = False) -> Callable[[type[_T]], type[_T]]:
-    """A slotted dataclass that type checkers take for a frozen one.
-
-    A frozen one sets each field by a call: ten fields cost a microsecond, of the twenty that a relay has for a message.
-    """
+    """Decorator for a slotted dataclass that type checkers treat as frozen."""
+    # A frozen dataclass sets each field by a call. Ten fields cost a microsecond, of the twenty that a relay has per message.
     return dataclass(slots=True, unsafe_hash=True, kw_only=kw_only)
 
 
@@ -25,7 +23,7 @@ NO_HEADERS: Mapping[str, Any] = MappingProxyType({})
 
 
 class PublishOptions(TypedDict, total=False):
-    """What `Publisher.publish` takes besides routing key and body; meanings and defaults are those of `OutboxMessage`."""
+    """The optional arguments of `Publisher.publish`; see `OutboxMessage` for their meanings and defaults."""
 
     expiration: float | timedelta | None
     eta: datetime | timedelta | float | None
@@ -38,13 +36,13 @@ class PublishOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class OutboxMessage:
-    """One event to publish with `Publisher.bulk_publish`; the same fields as `Publisher.publish` takes.
+    """One event to publish with `Publisher.bulk_publish`. The fields are the arguments of `Publisher.publish`.
 
-    `expiration` is in seconds or a timedelta; `eta` a datetime (naive means local time), a timedelta from now, or
-    milliseconds from now. `headers` are JSON values, which travel with it. Messages of one `ordering_key` leave one after
-    another. `dedup_key`, of at most 1,000 bytes, names one logical event or timer: while a message with it is pending, another
-    one is ignored, or, with `on_conflict="replace"`, takes its place. `priority` is 0 to 9, higher first, and not for messages
-    with an ordering key.
+    `expiration` is in seconds or a timedelta. `eta` is a datetime (naive means local time), a timedelta from now, or
+    milliseconds from now. `headers` are JSON values, sent with the message. Messages with the same `ordering_key` are sent one
+    after another. `dedup_key`, at most 1,000 bytes, identifies one logical event or timer: while a message with the same key is
+    pending, another one is ignored, or with `on_conflict="replace"` replaces it. `priority` is 0 to 9, higher first, and not
+    for messages with an ordering key.
     """
 
     routing_key: str
@@ -60,13 +58,13 @@ class OutboxMessage:
 
 @light_value(kw_only=True)
 class Message:
-    """A message on its way: encoded, identified, independent of any transport.
+    """An encoded message, independent of any transport.
 
-    `id` is the last of `tracking_ids`, the root of the causation chain the first. `headers` are the application's own,
-    without the `x-outbox-…` ones. `expiration` is the time left at the first sending; `expires_at` is the deadline that
-    follows from it and limits all retries. `target_queue` addresses one queue directly instead of the exchange. `hlc` is the
-    stamp of its publisher's hybrid logical clock, in microseconds since 1970. `requeue_count` is how often it was requeued.
-    `anonymous`: its sender gave it no id, so that it has another one each time it is delivered.
+    `tracking_ids` is the causation chain, from its root to `id`. `headers` are the application's own, without `x-outbox-…`.
+    `expiration` is the time left at the first sending; `expires_at` is the resulting deadline, which limits all retries.
+    `target_queue` addresses one queue directly instead of the exchange. `hlc` is the timestamp of its publisher's hybrid
+    logical clock, in microseconds since 1970. `requeue_count` is how often it was requeued. `anonymous`: it was sent without an
+    id, and gets a new one for each delivery.
     """
 
     id: str
@@ -86,16 +84,16 @@ class Message:
 
 
 class Way(NamedTuple):
-    """Where messages go together: by routing key, or, if `queue` is given, to that queue alone, whatever is bound."""
+    """The route of messages: a routing key, or if `queue` is given, that queue alone, independent of bindings."""
 
     routing_key: str
     queue: str | None = None
 
 
 class OrderingPolicy(StrEnum):
-    """What becomes of the later messages of an ordering key while an earlier one cannot be sent.
+    """How later messages of an ordering key are treated while an earlier one cannot be sent.
 
-    BLOCK: they wait for it. PARK: they wait while it may still succeed, and are parked with it. SKIP: they go ahead.
+    BLOCK: they wait for it. PARK: they wait while it is retried, and are parked with it. SKIP: they are sent.
     """
 
     BLOCK = "block"
@@ -105,7 +103,7 @@ class OrderingPolicy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """What the messages of one ordering key are in, one behind the other."""
+    """The sequence of the messages of one ordering key."""
 
     number: int
     policy: OrderingPolicy
@@ -113,11 +111,10 @@ class Lane:
 
 @light_value(kw_only=True)
 class PendingMessage:
-    """A claimed row of the outbox table: the message, the row it is settled by, and how often sending it was refused.
+    """A claimed row of the outbox table: its message, the row id to settle it with, and how often sending was refused.
 
-    `held` says that it was unroutable when it was last sent; `malformed` that the row cannot be sent as it is, and why. `lane`
-    is that of its ordering key, if it has one. `deduplicated`: it has a dedup key. What is `too_large` was not fetched, and no
-    further attempt helps it.
+    `held`: it was unroutable when it was last sent. `malformed`: why the row cannot be sent. `lane` is that of its ordering
+    key, if it has one. `deduplicated`: it has a dedup key. `too_large`: it was not fetched, and retrying does not help.
     """
 
     row_id: int

@@ -1,6 +1,6 @@
-"""How a message ends, here and for now: done, again after a delay, or dead.
+"""Outcomes of an attempt: done, retried after a delay, or dead.
 
-The relay and the worker settle everything they take with one of these values. `RetryPolicy` chooses between the last two.
+The relay and the worker settle each message with one of these values. `RetryPolicy` chooses between `Retry` and `Dead`.
 """
 
 import traceback
@@ -12,20 +12,20 @@ from enum import StrEnum
 MESSAGE_LIMIT = 2_000
 """Longest exception message that is kept, in characters."""
 TRACEBACK_LIMIT = 8_000
-"""Longest traceback that is kept, in characters; its end is the part that matters."""
+"""Longest traceback that is kept, in characters. The front is cut."""
 NOT_REDACTED = "(left out, because redacting it failed)"
-"""What stands in the place of a text that could not be redacted."""
+"""Replaces a text that could not be redacted."""
 
 Redact = Callable[[str], str]
-"""Takes out of a text what must not be stored or shown."""
+"""Removes secrets from a text before it is stored or shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why something did not work, as text that can be stored: bounded, and independent of the exception object.
+    """The reason for a failure, as text of limited length that can be stored.
 
-    `worker` names the process in which a handler failed, and `version` the release of its service; they are empty for what
-    failed elsewhere.
+    `worker` is the process in which a handler failed, and `version` the release of its service. They are empty for other
+    failures.
     """
 
     type: str
@@ -36,14 +36,14 @@ class Failure:
 
     @classmethod
     def of(cls, error: BaseException, *, worker: str = "", version: str = "", redact: Redact | None = None) -> "Failure":
-        """The failure that `error` stands for, with its traceback cut at the front.
+        """Creates the failure for `error`, with its traceback cut at the front.
 
-        Its texts pass through `redact` before they are cut, so that no half of a secret is left over. What `redact` cannot
-        do, because it raises or returns no text, leaves a placeholder instead of the text.
+        If `redact` raises or does not return text, a placeholder replaces the text.
         """
-        message, lines = _message_of(error), "".join(traceback.format_exception(error))
+        message, lines = _read_message(error), "".join(traceback.format_exception(error))
+        # Redact before cutting, which might leave half of a secret that `redact` would not recognize.
         if redact is not None:
-            message, lines = _redacted(message, redact), _redacted(lines, redact)
+            message, lines = _redact(message, redact), _redact(lines, redact)
         return cls(
             type=qualified_name(type(error)),
             message=message[:MESSAGE_LIMIT],
@@ -57,7 +57,7 @@ class Failure:
 
 
 class Cause(StrEnum):
-    """Why a message died."""
+    """Why a message became a dead letter."""
 
     REJECTED = "rejected"
     EXHAUSTED = "exhausted"
@@ -69,14 +69,14 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The message was delivered, or handled. It can be forgotten. `dropped`: no queue wants it."""
+    """The message was sent, or handled. `dropped`: no queue is bound for it."""
 
     dropped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """It did not work; it is due again after `delay`, and has spent one attempt."""
+    """The attempt failed. The message is due again after `delay`, with one attempt used."""
 
     delay: timedelta
     failure: Failure
@@ -84,7 +84,7 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class Dead:
-    """It will not work; it ends where operators see it, with the failure."""
+    """The message failed for good, and becomes a dead letter with the failure."""
 
     cause: Cause
     failure: Failure
@@ -92,9 +92,9 @@ class Dead:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """No queue is bound for its routing key yet. It waits, without having spent an attempt.
+    """No queue is bound for the message's routing key yet. It waits without using an attempt.
 
-    `probe_after` is set on the one message of that key that is sent again to find out; the others wait for its success.
+    `probe_after` is set on the one message of that key that is sent again as a probe. The others wait for it to succeed.
     """
 
     probe_after: timedelta | None = None
@@ -102,20 +102,20 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Stalled:
-    """Its route takes no messages now, though the broker answers. It waits, without having spent an attempt.
+    """The message's route accepts no messages now, although the broker is available. It waits without using an attempt.
 
-    It is sent again when it is the first of its route, to find out, or when another one was confirmed.
+    It is sent again as a probe if it is the first of its route, or after another message was confirmed.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Returned:
-    """It was taken, and is given back as it was: nothing is spent, and it is taken again."""
+    """The message is returned unchanged, to be taken again at once. It uses no attempt."""
 
 
 @dataclass(frozen=True, slots=True)
 class Postponed:
-    """It cannot be handled now, for a reason that is not its own: it comes back after `delay`, and has spent nothing."""
+    """The message cannot be handled now, through no fault of its own. It is redelivered after `delay` and uses no attempt."""
 
     delay: timedelta
 
@@ -130,26 +130,25 @@ RETURNED = Returned()
 STALLED = Stalled()
 
 
-def _message_of(error: BaseException) -> str:
-    """What `error` says. Handlers raise what they like, and some exceptions cannot say anything."""
+def _read_message(error: BaseException) -> str:
     try:
         return str(error)
     except KeyboardInterrupt:
         raise
-    except BaseException as failure:  # noqa: BLE001  whatever it is, it must not hide the error that it is about
+    except BaseException as failure:  # noqa: BLE001  a faulty __str__ of an exception must not hide it
         return f"its message cannot be read: {type(failure).__name__}"
 
 
-def _redacted(text: str, redact: Redact) -> str:
+def _redact(text: str, redact: Redact) -> str:
     try:
         redacted = redact(text)
     except KeyboardInterrupt:
         raise
-    except BaseException:  # noqa: BLE001  whatever it is, it must not let the text through, nor hide the error
+    except BaseException:  # noqa: BLE001  a faulty `redact` must neither leak the text nor hide the error
         return NOT_REDACTED
     return redacted if isinstance(redacted, str) else NOT_REDACTED
 
 
 def qualified_name(type_: type) -> str:
-    """`module.QualName`, without the module for builtins."""
+    """Returns `module.QualName`, without the module for builtins."""
     return type_.__qualname__ if type_.__module__ == "builtins" else f"{type_.__module__}.{type_.__qualname__}"

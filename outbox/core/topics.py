@@ -1,6 +1,6 @@
-"""Topic matching as RabbitMQ does it: `*` stands for exactly one word, `#` for any number of words, none included.
+"""Topic matching as in RabbitMQ: `*` matches exactly one word, `#` any number of words, including none.
 
-Source: RabbitMQ's "Topic exchange" documentation. Words are what stands between dots; a word may be empty.
+Source: RabbitMQ's "Topic exchange" documentation. Words are separated by dots; a word may be empty.
 """
 
 from functools import lru_cache
@@ -10,7 +10,7 @@ def matches(binding_key: str, routing_key: str) -> bool:
     """Whether a queue bound with `binding_key` receives a message published with `routing_key`."""
     if "*" not in binding_key and "#" not in binding_key:
         return binding_key == routing_key
-    # Walks the words once, keeping the set of indexes in the pattern that the walk can be at.
+    # One pass over the words with the set of possible positions in the pattern: backtracking could take exponential time.
     pattern = _words(binding_key)
     indexes = _skip_any(pattern, {0})
     for word in _words(routing_key):
@@ -32,7 +32,7 @@ def _words(key: str) -> tuple[str, ...]:
 
 
 def _skip_any(pattern: tuple[str, ...], indexes: set[int]) -> set[int]:
-    """`#` also stands for no word at all, so an index in front of it is an index behind it."""
+    """Adds the positions behind each `#`, which also matches no word at all."""
     reached = set(indexes)
     for index in sorted(indexes):
         following = index

@@ -1,4 +1,4 @@
-"""URLs as users write them: which server they name, normalised for the driver, and without their secrets."""
+"""Parses database and broker URLs, normalises them for the drivers, and removes their secrets."""
 
 import re
 from enum import StrEnum
@@ -20,7 +20,7 @@ _AMQP_SCHEMES = frozenset({"amqp", "amqps"})
 _USER = re.compile(r"://[^:\s]*:")
 _PORT = re.compile(r"[0-9]{1,5}(?!\w)")
 _SECRET_PARAMETER = re.compile(
-    r"""(?P<name>(?:password|passwd|pwd)["']?\s*[=:]\s*|(?:secret|token)["']?\s*=\s*)       # of a URL, a DSN, a dict
+    r"""(?P<name>(?:password|passwd|pwd)["']?\s*[=:]\s*|(?:secret|token)["']?\s*=\s*)       # in a URL, a DSN, a dict
         (?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|['"][^\n]*|[^&\#\s'"]+)
     """,
     re.IGNORECASE | re.VERBOSE,
@@ -35,7 +35,7 @@ class ServerKind(StrEnum):
 
 
 def server_kind(url: str, *, argument: str = "url") -> ServerKind:
-    """Which kind of server `url` names. Raises `UrlError`, naming `argument` and not the URL's secrets."""
+    """Returns the kind of server of `url`. Raises `UrlError`, which names `argument` and contains no secrets of the URL."""
     scheme = _scheme(url, argument)
     if scheme in _POSTGRES_SCHEMES:
         return ServerKind.POSTGRES
@@ -48,21 +48,21 @@ def server_kind(url: str, *, argument: str = "url") -> ServerKind:
 
 
 def postgres_url(url: str, *, argument: str = "db_engine_url") -> str:
-    """`url` in the plain `postgresql://` spelling. Raises `UrlError` for any other kind of server."""
+    """Returns `url` with the plain scheme `postgresql://`. Raises `UrlError` for any other kind of server."""
     if server_kind(url, argument=argument) is not ServerKind.POSTGRES:
         raise UrlError(f"{argument} must be a postgresql:// URL, not {_scheme(url, argument)}://")
     return "postgresql" + url[url.index("://") :]
 
 
 def amqp_url(url: str, *, argument: str = "rmq_connection_url") -> str:
-    """`url` as it is, if it names a RabbitMQ. Raises `UrlError` for any other kind of server."""
+    """Returns `url` unchanged. Raises `UrlError` if it is not the URL of a RabbitMQ server."""
     if server_kind(url, argument=argument) is not ServerKind.AMQP:
         raise UrlError(f"{argument} must be an amqp:// or amqps:// URL, not {_scheme(url, argument)}://")
     return url
 
 
 def server_address(url: str) -> str:
-    """Which server, and which database or virtual host, `url` names: without user, password and options."""
+    """Describes the server and the database or virtual host of `url`, without user, password and options."""
     parts = urlsplit(url)
     kind = server_kind(url)
     hosts = parts.netloc.rpartition("@")[2].lower()
@@ -70,46 +70,45 @@ def server_address(url: str) -> str:
     if kind is ServerKind.POSTGRES:
         named = parse_qs(parts.query)
         hosts = hosts or ",".join(named.get("host", ["localhost"]))
-        return f"PostgreSQL at {_with_ports(hosts, 5432)}, database {path or ','.join(named.get('dbname', ['']))}"
+        return f"PostgreSQL at {_add_ports(hosts, 5432)}, database {path or ','.join(named.get('dbname', ['']))}"
     port = 5671 if parts.scheme.lower() == "amqps" else 5672
-    return f"RabbitMQ at {_with_ports(hosts or 'localhost', port)}, virtual host {path or '/'}"
+    return f"RabbitMQ at {_add_ports(hosts or 'localhost', port)}, virtual host {path or '/'}"
 
 
-def _with_ports(hosts: str, port: int) -> str:
-    """Each of several hosts with its port; a path is a socket."""
+def _add_ports(hosts: str, port: int) -> str:
+    """Adds the default port to each host without a port."""
+    # A path is a socket and has no port.
     return ",".join(
         host if re.search(r":[0-9]+$", host) or host.startswith("/") else f"{host}:{port}" for host in hosts.split(",")
     )
 
 
 def redacted(text: str) -> str:
-    """`text` with the passwords in it replaced by `***`, of URLs and of `password=…`; safe for logs and errors.
+    """Replaces the passwords in `text`, in URLs and in `password=…`, by `***`; the result is safe for logs and errors.
 
-    Whatever a password contains, encoded or not, none of it remains, short of both a space and an @ that are not encoded. For
-    that, what follows it may be cut as well.
+    Removes all of a password, encoded or not, unless it contains both an unencoded space and an unencoded @. To be safe, text
+    after a password may be removed, too.
     """
     return _SECRET_PARAMETER.sub(lambda match: f"{match['name']}***", without_passwords(text))
 
 
 def without_passwords(text: str) -> str:
-    """`text` with the passwords of the URLs in it replaced by `***`."""
+    """Replaces the passwords of URLs in `text` by `***`."""
     parts, rest = [], 0
     for word in re.finditer(r"\S+", text):
         if word.start() < rest or "://" not in word[0]:
             continue
-        start, end = _password_in(text, word.start(), word.end())
+        start, end = _find_password(text, word.start(), word.end())
         if start < end:
             parts.append(f"{text[rest:start]}***")
             rest = end
     return "".join(parts) + text[rest:]
 
 
-def _password_in(text: str, word_start: int, word_end: int) -> tuple[int, int]:
-    """Where the password of the URL in a word begins and ends; the same place twice if there is none.
-
-    It ends with the last @ of the word, since there may be others in it. It may have spaces in it, and then ends with the last
-    @ of the line; but what looks like a port is one.
-    """
+def _find_password(text: str, word_start: int, word_end: int) -> tuple[int, int]:
+    """Returns the start and end of the password of the URL in a word; equal positions if there is none."""
+    # The password may contain @, so it ends at the last @ of the word. If the word has none, the password may contain spaces,
+    # and ends at the last @ of the line; but a number that looks like a port is a port.
     line_end = text.find("\n", word_end)
     for user in _USER.finditer(text, word_start, word_end):
         start = user.end()
@@ -127,7 +126,7 @@ def _scheme(url: object, argument: str) -> str:
     try:
         scheme = urlsplit(url).scheme.lower()
     except ValueError:
-        # What the parser says would repeat a part of the URL, which may be the password.
+        # The parser's message repeats a part of the URL, which may be the password.
         raise UrlError(f"{argument} is not a URL: its host cannot be read") from None
     if "://" not in url or not scheme:
         raise UrlError(f"{argument} is not a URL: it has no scheme such as postgresql:// or amqp://")

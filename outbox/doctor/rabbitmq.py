@@ -63,7 +63,7 @@ async def examine_rabbitmq(
     for consumer in consumers:
         # An ordered consumer keeps a message unsettled while it waits for its retries, too.
         delays = consumer.strategy(DEFAULT_DELAYS).announced if consumer.ordered else ()
-        longest = (consumer.terms.timeout or timedelta(0)) * (len(delays) + 1) + sum(delays, timedelta(0))
+        longest = (consumer.options.timeout or timedelta(0)) * (len(delays) + 1) + sum(delays, timedelta(0))
         # The broker closes the channel of a message that is not settled in time, with all the others in flight on it.
         if longest >= consumer_timeout:
             summary = f"the consumer of {consumer.queue!r} may hold a message for {longest}"

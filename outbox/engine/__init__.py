@@ -1,1 +1,1 @@
-"""Take, do, settle: the engine that relays and works, whatever the adapters around it are."""
+"""The engine of relays and workers, independent of the adapters: takes messages, handles them, settles the outcomes."""

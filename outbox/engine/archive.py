@@ -1,4 +1,4 @@
-"""The archiver: takes dead letters from the queues in which a broker keeps them into the database, where they can be read."""
+"""The archiver: moves dead letters from the broker's queues into the database, where they can be listed and searched."""
 
 import asyncio
 from collections import deque
@@ -13,19 +13,18 @@ from outbox.engine.lifecycle import Outage, Pauses, Stopping
 from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError, StaleDeliveryError, TopologyError
 from outbox.ports import Archive, DeadDelivery, DeadLetterQueues, Observer
 
-FIRST_TRY_AGAIN = timedelta(seconds=1)
-"""How soon a queue that the broker does not have is tried again: a worker that has just started is about to make it."""
+FIRST_RETRY = timedelta(seconds=1)
+"""First pause before retrying a missing queue: a worker that has just started is about to create it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ArchivingSettings:
-    """`queues` are archived whether a worker is known to consume from them or not.
+class ArchiveSettings:
+    """Settings of an archiver. `queues` are archived even if no worker is known to consume from them.
 
-    `batch_size` dead letters of a queue are recorded at once, or fewer that have `batch_bytes` together. In all queues together
-    `max_batch_bytes` are in flight, or one dead letter of each. Queues are looked for
-    every `discover_every`; one that the broker does not have yet is tried sooner, and then less and less often. While the
-    database is away dead letters are held for `hold`, and then given back until it answers: brokers end consumers that settle
-    nothing for long.
+    A batch holds up to `batch_size` dead letters of one queue, or fewer with `batch_bytes` together. At most `max_batch_bytes`
+    are in flight over all queues, or one dead letter of each. New queues are looked up every `discover_every`; a queue that the
+    broker does not have yet is retried sooner, then less and less often. While the database is unavailable, dead letters stay
+    in flight for `hold`. Then they are returned until it is available, because brokers end consumers that settle nothing.
     """
 
     queues: frozenset[str]
@@ -37,10 +36,10 @@ class ArchivingSettings:
     hold: timedelta = timedelta(minutes=5)
 
 
-class Archiving:
-    """Empties the queues of dead letters into the archive: recorded and committed first, then let go of."""
+class ArchiveRunner:
+    """Moves dead letters into the archive. Acknowledges each one only after it is committed."""
 
-    def __init__(self, queues: DeadLetterQueues, archive: Archive, observer: Observer, settings: ArchivingSettings) -> None:
+    def __init__(self, queues: DeadLetterQueues, archive: Archive, observer: Observer, settings: ArchiveSettings) -> None:
         self._queues = queues
         self._archive = archive
         self._observer = observer
@@ -50,7 +49,7 @@ class Archiving:
         self._broker = Outage(Dependency.BROKER, observer)
 
     async def run(self, stopping: Stopping) -> None:
-        """Works until `stopping` is requested. Outages of broker and database are waited out; nothing is lost by them."""
+        """Works until `stopping` is requested. Waits during outages of the broker and the database; they lose nothing."""
         async with asyncio.TaskGroup() as tasks:
             measuring = tasks.create_task(self._measure())
             archived: dict[str, asyncio.Task[None]] = {}
@@ -70,18 +69,18 @@ class Archiving:
             measuring.cancel()
 
     async def _archive_queue(self, queue: str, stopping: Stopping) -> None:
-        missing = Pauses(first=FIRST_TRY_AGAIN, longest=self._settings.discover_every)
+        missing = Pauses(first=FIRST_RETRY, longest=self._settings.discover_every)
         while not stopping.requested:
             try:
                 await self._take(queue, stopping)
                 missing.reset()
             except TopologyError:
-                # No worker has consumed from it yet, so there is no queue of dead letters either.
+                # The first worker that consumes from the queue creates its dead letter queue.
                 await stopping.wait(missing.next())
             except BrokerUnavailableError as error:
                 await stopping.wait(self._broker.lost(error))
             except DatabaseUnavailableError as error:
-                # Nothing is taken until the database takes dead letters again.
+                # Take nothing until the database accepts dead letters: an empty batch finds out.
                 recording = False
                 while not recording and not await stopping.wait(self._database.lost(error)):
                     try:
@@ -91,7 +90,7 @@ class Archiving:
                         error = again
 
     async def _take(self, queue: str, stopping: Stopping) -> None:
-        """Archives what the queue delivers until it is time to stop, or its channel ends. Raises as the ports do."""
+        """Archives the queue's dead letters until `stopping` is requested or the channel ends. Raises as the ports do."""
         arrivals = _Arrivals()
         limits = {
             "prefetch_count": 2 * self._settings.batch_size,
@@ -104,7 +103,7 @@ class Archiving:
                 arrivals.wake()
 
             self._broker.answers()
-            with stopping.telling(arrivals.wake):
+            with stopping.listen(arrivals.wake):
                 ending = asyncio.create_task(wake_at_end())
                 try:
                     while not stopping.requested and not ended.is_set():
@@ -116,7 +115,7 @@ class Archiving:
                     ending.cancel()
 
     async def _record(self, queue: str, batch: Sequence[DeadDelivery], ended: asyncio.Event) -> None:
-        """Records a batch and lets go of it; while the database is away, tries again for as long as it may be held."""
+        """Records a batch, then acknowledges it. While the database is unavailable, retries for up to `hold`."""
         clock = asyncio.get_running_loop().time
         give_back_at = clock() + self._settings.hold.total_seconds()
         while not ended.is_set():
@@ -131,14 +130,14 @@ class Archiving:
             else:
                 self._database.answers()
                 for delivery in batch:
-                    # What is not ours any more comes again, and is known then.
+                    # A delivery that was lost is redelivered, and then recognized as recorded.
                     with suppress(StaleDeliveryError):
                         delivery.ack()
                 self._observer.notify(Archived(queue=queue, count=len(batch)))
                 return
 
     async def _measure(self) -> None:
-        """Again and again; what cannot be counted now is looked at the next time."""
+        """Reports the number of dead letters of each queue, every `measure_every`. Skips a queue that cannot be counted."""
         while True:
             for queue in sorted(self._known):
                 with suppress(BrokerUnavailableError, DatabaseUnavailableError):
@@ -148,7 +147,7 @@ class Archiving:
 
 
 class _Arrivals:
-    """Dead letters in flight that wait to be recorded, in their order."""
+    """Dead letters in flight that wait to be recorded, in order of arrival."""
 
     def __init__(self) -> None:
         self._waiting: deque[DeadDelivery] = deque()
@@ -160,24 +159,25 @@ class _Arrivals:
         self._changed.set()
 
     def wake(self) -> None:
-        """May be called from another thread, or a signal handler."""
-        with suppress(RuntimeError):  # the loop was closed meanwhile: nothing waits any more
+        """Wakes `wait`. May be called from another thread or a signal handler."""
+        with suppress(RuntimeError):  # the loop is closed: no task waits any more
             self._loop.call_soon_threadsafe(self._changed.set)
 
     async def wait(self) -> None:
-        """Returns when something arrived since, or when it was woken."""
+        """Waits for the next arrival, or for `wake`."""
         await self._changed.wait()
         self._changed.clear()
 
-    def batch(self, size: int, most_bytes: int) -> Sequence[DeadDelivery]:
-        """The first ones, taken out. Of one message none but the first: the next may be its later death."""
+    def batch(self, size: int, max_bytes: int) -> Sequence[DeadDelivery]:
+        """Removes and returns the first ones, at most one of each message."""
+        # A second dead letter of a message may be from a later failure: the archive must see them one after the other.
         batch: list[DeadDelivery] = []
         ids: set[str | None] = set()
         total = 0
         while self._waiting and len(batch) < size:
             dead = self._waiting[0].dead
             total += len(dead.body)
-            if batch and (total > most_bytes or (dead.message_id is not None and dead.message_id in ids)):
+            if batch and (total > max_bytes or (dead.message_id is not None and dead.message_id in ids)):
                 break
             ids.add(dead.message_id)
             batch.append(self._waiting.popleft())

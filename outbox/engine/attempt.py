@@ -1,4 +1,4 @@
-"""One attempt: calls the handler, in a thread or a transaction if it needs one, and turns the result into an outcome."""
+"""Runs one attempt: calls the handler, in a thread or a transaction if it needs one, and returns the outcome."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -22,16 +22,16 @@ from outbox.errors import CommitFailedError, ConfigurationError, HandlerTimeoutE
 from outbox.ports import Delivery, Observer, Unit, UnitsOfWork
 from outbox.retry import RetryPolicy
 
-AGAIN = timedelta(seconds=5)
+CANCEL_INTERVAL = timedelta(seconds=5)
 """How long a cancelled handler may take to clean up before it is cancelled once more."""
 
 
 @contextmanager
 def time_limit(limit: timedelta) -> Iterator[None]:
-    """What is awaited in the block is cancelled when `limit` is over, and then every `AGAIN` until the block ends.
+    """Cancels the block when `limit` is over, and again every `CANCEL_INTERVAL` until the block ends.
 
-    However it ends after that, normally or with any error, `HandlerTimeoutError` is raised; only a cancellation that another
-    task asked for passes through. Before that nothing is changed: a `TimeoutError` from within stays what it is.
+    Once the limit is over, `HandlerTimeoutError` is raised however the block ends. The exception is a cancellation that another
+    task requested, which passes through. Within the limit every result and error passes through, a `TimeoutError` too.
     """
     task = asyncio.current_task()
     if task is None:
@@ -40,11 +40,11 @@ def time_limit(limit: timedelta) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        if limiter.ended() and not (isinstance(error, asyncio.CancelledError) and task.cancelling()):
+        if limiter.stop() and not (isinstance(error, asyncio.CancelledError) and task.cancelling()):
             raise _timeout_error(limit) from error
         raise
     else:
-        if limiter.ended():
+        if limiter.stop():
             raise _timeout_error(limit)
 
 
@@ -57,9 +57,10 @@ class _Limiter:
         self._cancellations = 0
         self._next = self._loop.call_later(limit.total_seconds(), self._cancel)
 
-    def ended(self) -> bool:
-        """Cancels no more, and takes back the requests; whether the time was over."""
+    def stop(self) -> bool:
+        """Stops cancelling, withdraws the cancellations made so far, and returns whether the limit was over."""
         self._next.cancel()
+        # Each cancel() needs its uncancel(): asyncio.timeout and TaskGroup around this block look at the task's count.
         for _ in range(self._cancellations):
             self._task.uncancel()
         return self._cancellations > 0
@@ -67,21 +68,21 @@ class _Limiter:
     def _cancel(self) -> None:
         self._cancellations += 1
         self._task.cancel()
-        self._next = self._loop.call_later(AGAIN.total_seconds(), self._cancel)
+        self._next = self._loop.call_later(CANCEL_INTERVAL.total_seconds(), self._cancel)
 
 
 def _timeout_error(limit: timedelta) -> HandlerTimeoutError:
     return HandlerTimeoutError(f"the handler ran for longer than its timeout of {limit.total_seconds():g} s, and was cancelled")
 
 
-EXPIRED = Dead(Cause.EXPIRED, Failure("expired", "its time ran out before it was handled"))
+EXPIRED = Dead(Cause.EXPIRED, Failure("expired", "the message expired before it was handled"))
 _NO_UNIT = Unit(resources={})
-_ANONYMOUS = "the message has no id, so the inbox could not tell it from others: publish it with one (AMQP: message_id)"
+_NO_MESSAGE_ID = "the message has no id, which the inbox needs to recognize duplicates: publish it with one (AMQP: message_id)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerContext:
-    """What all consumers of a worker share. `describe` puts what was raised into words that can be stored and shown."""
+    """The dependencies that all consumers of a worker share. `describe` turns an exception into a failure to store and show."""
 
     exchange_name: str
     observer: Observer
@@ -96,10 +97,10 @@ class WorkerContext:
 
 @dataclass(slots=True)
 class Run:
-    """One delivery on its way through the steps.
+    """The state of one delivery while it is handled.
 
-    `verdict` is what reading it already decided; `seconds` its handler took. `permit` lets it run, where its consumer may
-    pause; `result` is what its attempt says about that which the consumer pauses for, if its outcome does not say it.
+    `verdict` is set if the message failed before its handler was called. `seconds` is the duration of the attempt. `permit` is
+    the circuit's permission, None without a circuit. `result` is the report to the circuit; None: it follows from the outcome.
     """
 
     delivery: Delivery
@@ -112,21 +113,21 @@ class Run:
 
 
 class AttemptRunner:
-    """Calls the callback of one consumer with a message. Raises for nothing that the callback did."""
+    """Calls the callback of one consumer with a message. Never raises for the callback's fault."""
 
     def __init__(self, consumer: Consumer, policy: RetryPolicy, context: WorkerContext, threads: Threads) -> None:
         self._plan = consumer.plan
-        self._options = consumer.terms
+        self._options = consumer.options
         self._policy = policy
         self._context = context
         self._threads = threads
         self._queue = consumer.queue
         self._with_inbox = consumer.inbox
         self.transactions: Transactions | None = None
-        """None for a consumer that takes part in none."""
+        """None for a consumer that uses no transaction."""
         if consumer.plan.resources or consumer.inbox:
             if context.units is None:
-                raise ConfigurationError(f"the consumer of {consumer.queue} needs a database, and there is none")
+                raise ConfigurationError(f"the consumer of {consumer.queue} needs a database, but none is configured")
             self.transactions = Transactions(
                 context.units,
                 consumer.plan.resources,
@@ -137,7 +138,7 @@ class AttemptRunner:
             )
 
     async def attempt(self, run: Run) -> DeliveryOutcome:
-        """Its outcome. The time that it took is noted in `run`."""
+        """Calls the handler and returns the outcome. Sets `run.seconds`."""
         began = perf_counter()
         task = asyncio.current_task()
         try:
@@ -154,38 +155,39 @@ class AttemptRunner:
         except NotBegunError as error:
             return error.outcome
         except CommitFailedError as error:
-            # Only the mark knows whether it was committed after all: the answer may have been lost with the connection.
+            # The commit may have succeeded and its answer been lost with the connection: only the inbox mark shows it.
             try:
                 if self.transactions is not None and await self.transactions.is_marked(run.message.id):
                     return DONE
             except NotBegunError as unknown:
                 return unknown.outcome
-            return self.failed(run, error.__cause__ or error)
+            return self.failure_outcome(run, error.__cause__ or error)
         except BaseException as error:
-            # A handler's own sys.exit() or GeneratorExit, or the cancellation of something that it awaited, is a failure of
-            # that message. What is meant for the process or for this task passes through.
+            # A handler's sys.exit() or GeneratorExit, or the cancellation of something that it awaited, fails this message
+            # only. An error meant for the process or for this task passes through.
             if is_for_us(error, task):
                 raise
-            return self.failed(run, error)
+            return self.failure_outcome(run, error)
         finally:
             run.seconds = perf_counter() - began
 
     def _inputs(self, run: Run, body: object, unit: Unit) -> Inputs | BatchInputs:
-        """Raises `NotBegunError` for what must not begin any more: it was handled before, or was lost or expired meanwhile."""
+        """Returns the handler's inputs. Raises `NotBegunError` if the message was handled before, was lost, or has expired."""
+        # Checked again here: entering the transaction may have waited for minutes.
         if self._with_inbox and not unit.marked:
-            raise NotBegunError(self.duplicate(run))
+            raise NotBegunError(self.report_duplicate(run))
         if run.delivery.gone:
             raise NotBegunError(RETURNED)
         if self.has_expired(run):
-            run.result = ProbeResult.NOTHING
+            run.result = ProbeResult.INCONCLUSIVE
             raise NotBegunError(EXPIRED)
         inputs = Inputs(run.delivery, run.message, body, unit.resources)
         return BatchInputs((inputs,), unit.resources) if self._plan.batch else inputs
 
-    def failed(self, run: Run, error: BaseException) -> Retry | Dead:
-        """What becomes of a message whose attempt ended with `error`."""
+    def failure_outcome(self, run: Run, error: BaseException) -> Retry | Dead:
+        """Returns the outcome of an attempt that ended with `error`."""
         if is_any_of(error, self._options.pause_on):
-            run.result = ProbeResult.TROUBLE
+            run.result = ProbeResult.PAUSING_FAILURE
         failure = self._context.describe(error)
         if isinstance(error, Reject) or (not isinstance(error, RetryAfter) and is_any_of(error, self._options.dead_on)):
             return Dead(Cause.REJECTED, failure)
@@ -198,61 +200,61 @@ class AttemptRunner:
             error=error,
         )
 
-    # --- the parts that a batch is made of, too ------------------------------------------------------------------------
+    # --- steps that batches use too ------------------------------------------------------------------------------------
 
     def read(self, run: Run) -> object:
-        """The body as the callback wants it; or `Dead`, if the message can not be handled any more."""
+        """Decodes the body for the callback. Returns `Dead` for a message that has expired or cannot be read."""
         if self.has_expired(run):
-            run.result = ProbeResult.NOTHING
+            run.result = ProbeResult.INCONCLUSIVE
             return EXPIRED
         if self._with_inbox and (run.message.anonymous or not run.message.id):
-            return Dead(Cause.UNDECODABLE, self._context.describe(MalformedMessageError(_ANONYMOUS)))
+            return Dead(Cause.UNDECODABLE, self._context.describe(MalformedMessageError(_NO_MESSAGE_ID)))
         try:
             return self._plan.decode(run.message.body)
         except ValueError as error:
             return Dead(Cause.UNDECODABLE, self._context.describe(error))
 
     def invoke(self, inputs: Inputs | BatchInputs) -> Awaitable[object]:
-        """Calls the callback, in a thread if it is not async. What it raises is raised here, or when this is awaited."""
+        """Calls the callback, in a thread if it is not async. Its errors are raised here, or when the result is awaited."""
         if not self._plan.is_async:
             return self._threads.call(partial(self._plan.call, inputs))
-        # Without a time limit, no coroutine of ours stands between the task and the callback, to be resumed at its every step.
+        # Without a limit the callback is awaited directly: a coroutine in between would be resumed at each of its awaits.
         call: Awaitable[object] = self._plan.call(inputs)
-        return call if self._options.timeout is None else _limited(call, self._options.timeout)
+        return call if self._options.timeout is None else _await_with_limit(call, self._options.timeout)
 
     def has_expired(self, run: Run) -> bool:
-        """Whether the time of the message is over."""
+        """Whether the message has expired."""
         expires_at = run.message.expires_at
         return expires_at is not None and expires_at <= self._context.now()
 
-    def duplicate(self, run: Run) -> DeliveryOutcome:
-        """The outcome of a message that was handled before."""
-        run.result = ProbeResult.NOTHING
+    def report_duplicate(self, run: Run) -> DeliveryOutcome:
+        """Reports a message that was handled before, and returns its outcome."""
+        run.result = ProbeResult.INCONCLUSIVE
         self._context.observer.notify(
             Duplicate(queue=self._queue, exchange_name=self._context.exchange_name, message=run.message)
         )
         return DONE
 
 
-async def _limited(call: Awaitable[object], limit: timedelta) -> None:
+async def _await_with_limit(call: Awaitable[object], limit: timedelta) -> None:
     with time_limit(limit):
         await call
 
 
 def is_any_of(error: BaseException, types: tuple[type[BaseException], ...]) -> bool:
-    """Whether `error` is of one of `types`, or is a group that holds one that is, at whatever depth."""
+    """Whether `error`, or any error nested in an exception group, is an instance of `types`."""
     return isinstance(error, types) or (
         isinstance(error, BaseExceptionGroup) and any(is_any_of(part, types) for part in error.exceptions)
     )
 
 
 def is_for_us(error: BaseException, task: "asyncio.Task[object] | None") -> bool:
-    """Whether `error` is meant for the process or for `task`, which called what raised it, and is not a failure of that."""
+    """Whether `error` is meant for the process or for `task`, rather than a failure of the handler that `task` called."""
     if isinstance(error, asyncio.CancelledError):
         return task is not None and task.cancelling() > 0
     if isinstance(error, GeneratorExit):
-        # Raised by the handler, it is a failure. Raised by closing a coroutine that nothing waits for any more, as the garbage
-        # collector does, it comes from outside the task, and nothing may be awaited after it.
+        # Raised by the handler, it is a failure. Raised by closing an abandoned coroutine, as the garbage collector does, it
+        # comes from outside the task, and nothing may be awaited after it.
         try:
             return asyncio.current_task() is not task
         except RuntimeError:  # no event loop runs

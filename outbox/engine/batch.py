@@ -1,4 +1,4 @@
-"""Batches: what has arrived while a handler was busy is handled by its next call, and committed together."""
+"""Batches: messages that arrive while a handler is busy are handled by its next call, and committed together."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -17,95 +17,97 @@ from outbox.errors import CommitFailedError, MarkHeldError
 
 @dataclass(slots=True, eq=False)
 class _Member:
-    """A message that waits for its batch, or is in it. `turn` ends with its outcome, or with None when it is to lead."""
+    """A message waiting for its batch, or in it. `future` resolves to its outcome, or to None when it must lead a batch."""
 
     run: Run
-    turn: "asyncio.Future[DeliveryOutcome | None]"
+    future: "asyncio.Future[DeliveryOutcome | None]"
     body: object = None
 
-    def end(self, outcome: DeliveryOutcome) -> None:
-        if not self.turn.done():
-            self.turn.set_result(outcome)
+    def resolve(self, outcome: DeliveryOutcome) -> None:
+        if not self.future.done():
+            self.future.set_result(outcome)
 
 
 class BatchCollector:
-    """Calls the callback of one consumer with all messages that wait for it, one batch after another.
+    """Calls the callback of one consumer with all waiting messages, one batch after another.
 
-    The message that comes while no batch runs leads: its task takes all that wait, handles them, gives each its outcome, and
-    lets one of those lead that came meanwhile. A batch that fails is handled again one by one, so that a message that cannot be
-    handled hurts only itself.
+    A message that arrives while no batch runs becomes the leader: its task takes all waiting messages, handles them, and
+    resolves their outcomes. Then the first message that arrived meanwhile leads the next batch. After a failed batch each
+    message is handled by itself, so that a bad message fails alone.
     """
 
     def __init__(self, consumer: Consumer, runner: AttemptRunner, context: WorkerContext) -> None:
         self._queue = consumer.queue
         self._with_inbox = consumer.inbox
-        self._one_by_one = runner
+        self._runner = runner
         self._context = context
         self._waiting: list[_Member] = []
         self._busy = False
 
     async def attempt(self, run: Run) -> DeliveryOutcome:
-        """Its outcome, in a batch with others. The time that this took is noted in `run`."""
+        """Handles the message in a batch and returns its outcome. Sets `run.seconds`."""
         loop = asyncio.get_running_loop()
         member = _Member(run, loop.create_future())
         self._waiting.append(member)
         if self._busy:
-            outcome = await member.turn
+            outcome = await member.future
             if outcome is not None:
                 return outcome
-            member.turn = loop.create_future()
+            member.future = loop.create_future()
         self._busy = True
         batch: list[_Member] = []
         try:
-            await asyncio.sleep(0)  # what arrived together is begun together
-            batch, self._waiting = [each for each in self._waiting if not each.turn.done()], []
+            # Messages that arrived in the same read have tasks that have not run yet: let them join this batch.
+            await asyncio.sleep(0)
+            batch, self._waiting = [each for each in self._waiting if not each.future.done()], []
             if not self._context.stopping.requested:
                 await self._attempt_batch(batch)
-            member.end(RETURNED)  # it was not begun, or not begun again, because it is time to stop
-            return member.turn.result() or RETURNED
+            member.resolve(RETURNED)  # not handled, or not handled again, because the worker stops
+            return member.future.result() or RETURNED
         finally:
-            for each in batch:  # without an outcome only if this task was cancelled
-                each.end(RETURNED)
-            # The first that waits leads next. Those that wait are cancelled only all together: none waits for a dead leader.
-            following = next((each for each in self._waiting if not each.turn.done()), None)
+            for each in batch:  # has no effect unless this task was cancelled
+                each.resolve(RETURNED)
+            # The first waiting message leads next. Waiting tasks are only ever cancelled all together, so none can wait for a
+            # leader that was cancelled.
+            following = next((each for each in self._waiting if not each.future.done()), None)
             self._busy = following is not None
             if following is not None:
-                following.turn.set_result(None)
+                following.future.set_result(None)
 
     async def _attempt_batch(self, batch: Sequence[_Member]) -> None:
-        """In one call those whose bodies can be read; then, one by one, those that have no outcome after it."""
+        """Handles the readable messages in one call, then each message without an outcome by itself."""
         began = perf_counter()
         readable = []
         for member in batch:
             try:
-                member.body = self._one_by_one.read(member.run)
-            except Exception:  # noqa: BLE001, S112  by itself it fails in the same way, and its policy decides
+                member.body = self._runner.read(member.run)
+            except Exception:  # noqa: BLE001, S112  handled by itself below, it fails the same way and is retried or dead
                 continue
             if isinstance(member.body, Dead):
-                member.end(member.body)
-            elif not member.turn.done():
+                member.resolve(member.body)
+            elif not member.future.done():
                 readable.append(member)
         if len(readable) > 1:
             await self._attempt_together(readable)
             for member in readable:
                 member.run.seconds = perf_counter() - began
         for member in batch:
-            if not member.turn.done() and not (self._context.stopping.requested and len(batch) > 1):
-                member.end(await self._one_by_one.attempt(member.run))
+            if not member.future.done() and not (self._context.stopping.requested and len(batch) > 1):
+                member.resolve(await self._runner.attempt(member.run))
 
     async def _attempt_together(self, members: Sequence[_Member]) -> None:
-        """Gives each of them its outcome, unless the callback failed, or one of them has to be looked at by itself."""
+        """Handles the members in one call. Leaves them without an outcome if each has to be handled by itself."""
         task = asyncio.current_task()
         try:
-            # What a batch publishes is an effect of none of its messages in particular, only of what caused all of them.
+            # A message published by a batch has no single cause among its messages. It joins their chain if they share one.
             roots = {member.run.message.tracking_ids[:1] for member in members}
             follow(roots.pop() if len(roots) == 1 else ())
             handled = set(await self._call(members))
         except NotBegunError as error:
-            # Which of them has expired, or is being handled by another transaction, shows one by one.
+            # Handling each by itself shows which one has expired or is being handled by another transaction.
             if error.outcome is not EXPIRED and not isinstance(error.__cause__, MarkHeldError):
                 for member in members:
-                    member.end(error.outcome)
+                    member.resolve(error.outcome)
         except BaseException as error:
             if is_for_us(error, task):
                 raise
@@ -120,24 +122,24 @@ class BatchCollector:
             )
         else:
             for member in members:
-                member.end(DONE if member in handled else self._one_by_one.duplicate(member.run))
+                member.resolve(DONE if member in handled else self._runner.report_duplicate(member.run))
 
     async def _call(self, members: Sequence[_Member]) -> Sequence[_Member]:
-        """Calls the callback with those of the members that were not handled before, and commits; returns those."""
-        if self._one_by_one.transactions is None:
-            await self._one_by_one.invoke(_inputs(members, {}))
+        """Calls the callback with the members that were not handled before, commits, and returns those members."""
+        if self._runner.transactions is None:
+            await self._runner.invoke(_inputs(members, {}))
             return members
-        async with self._one_by_one.transactions.begin(list({member.run.message.id for member in members})) as unit:
+        async with self._runner.transactions.begin(list({member.run.message.id for member in members})) as unit:
             if self._with_inbox:
                 first: dict[str, _Member] = {}
                 for member in members:
                     if member.run.message.id in unit.marked:
                         first.setdefault(member.run.message.id, member)
                 members = list(first.values())
-            if any(self._one_by_one.has_expired(member.run) for member in members):  # while they waited for the transaction
+            if any(self._runner.has_expired(member.run) for member in members):  # while they waited for the transaction
                 raise NotBegunError(EXPIRED)
             if members:
-                await self._one_by_one.invoke(_inputs(members, unit.resources))
+                await self._runner.invoke(_inputs(members, unit.resources))
         return members
 
 

@@ -1,4 +1,4 @@
-"""The circuit of a consumer: after repeated failures of named kinds it pauses, and probes before it goes on."""
+"""Circuit breaker of a consumer: pauses it after repeated failures of given kinds, and probes before it resumes."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -13,49 +13,49 @@ from outbox.core.outcome import Cause, Dead, DeliveryOutcome, Done, Postponed, R
 from outbox.engine.consumer import Pausing
 from outbox.engine.lifecycle import Stopping, until_set
 
-PATIENCE = timedelta(minutes=5)
-"""How long a message waits in flight for a paused consumer before it goes away for a while: brokers set limits to that."""
+LONGEST_WAIT = timedelta(minutes=5)
+"""How long a message waits in flight for a paused consumer before it is postponed. Brokers limit how long one may wait."""
 
 
 class ProbeResult(Enum):
-    """What the attempt of one message says about the thing that was away."""
+    """What an attempt shows about the dependency that the consumer pauses for."""
 
     SUCCESS = auto()
-    TROUBLE = auto()
-    """It failed with one of the named kinds."""
-    FAILURE = auto()
-    """It failed otherwise."""
-    NOTHING = auto()
-    """Its handler did not run, or chose the outcome itself."""
+    PAUSING_FAILURE = auto()
+    """The handler failed with an error in `pause_on`."""
+    OTHER_FAILURE = auto()
+    """The handler failed with another error."""
+    INCONCLUSIVE = auto()
+    """The handler did not run, or chose the outcome itself."""
 
 
 def probe_result(outcome: DeliveryOutcome) -> ProbeResult:
-    """What an attempt with this outcome says."""
+    """Returns what an attempt with this outcome shows."""
     match outcome:
         case Done():
             return ProbeResult.SUCCESS
         case Dead(Cause.REJECTED | Cause.UNDECODABLE) | Returned() | Postponed():
-            return ProbeResult.NOTHING
+            return ProbeResult.INCONCLUSIVE
         case Retry() | Dead():
-            return ProbeResult.FAILURE
+            return ProbeResult.OTHER_FAILURE
         case _:
             assert_never(outcome)
 
 
 @dataclass(frozen=True, slots=True)
 class Permit:
-    """Lets one handler run. `round` distinguishes results from before a pause from those after it."""
+    """Permission to run one handler. `round` distinguishes results from before a pause from those after it."""
 
     round: int
     probe: bool
 
 
 class Breaker:
-    """Decides who may run. Pure: it waits for nothing, and knows the time from `clock` (seconds).
+    """Decides which handlers may run. Never waits; reads the time from `clock` (seconds).
 
-    Counted are failures of the named kinds since the last success; other failures change nothing. While it is paused none
-    runs, until `rule.pause` is over; then one message does, as a probe. Its success ends the pause, and its failure, whatever
-    the kind, begins another; if it says nothing, the next one probes.
+    Counts the failures of `rule.kinds` since the last success; other failures are ignored. While paused, no handler runs until
+    `rule.pause` is over; then one message runs as a probe. A success ends the pause, a failure of any kind begins another, and
+    after an inconclusive probe the next message probes.
     """
 
     def __init__(self, rule: Pausing, clock: Callable[[], float]) -> None:
@@ -68,11 +68,11 @@ class Breaker:
 
     @property
     def paused(self) -> bool:
-        """Whether most have to wait."""
+        """Whether handlers have to wait, except for a probe."""
         return self._resumes_at is not None
 
-    def ask(self) -> Permit | timedelta | None:
-        """The permit to run; or how long until it makes sense to ask again, None for as long as nothing has changed."""
+    def request_permit(self) -> Permit | timedelta | None:
+        """Returns a permit, or how long to wait before asking again. None: ask again when the running probe has ended."""
         if self._resumes_at is None:
             return Permit(self._round, probe=False)
         if self._probing:
@@ -83,26 +83,27 @@ class Breaker:
         self._probing = True
         return Permit(self._round, probe=True)
 
-    def ended(self, permit: Permit, result: ProbeResult) -> bool:
-        """Takes note of the result of a run; whether a pause began or ended by that, or its probe is over."""
+    def record(self, permit: Permit, result: ProbeResult) -> bool:
+        """Records the result of a run. Returns whether a pause began or ended, or a probe ended."""
         if permit.probe:
             self._probing = False
             match result:
                 case ProbeResult.SUCCESS:
                     self._failures = 0
                     self._resumes_at = None
-                case ProbeResult.TROUBLE | ProbeResult.FAILURE:
+                case ProbeResult.PAUSING_FAILURE | ProbeResult.OTHER_FAILURE:
                     self._pause()
-                case ProbeResult.NOTHING:
+                case ProbeResult.INCONCLUSIVE:
                     pass
                 case _:
                     assert_never(result)
             return True
+        # Handlers that began before the pause say nothing about the time after it.
         if self.paused or permit.round != self._round:
             return False
         if result is ProbeResult.SUCCESS:
             self._failures = 0
-        elif result is ProbeResult.TROUBLE:
+        elif result is ProbeResult.PAUSING_FAILURE:
             self._failures += 1
             if self._failures >= self._rule.failures:
                 self._pause()
@@ -115,9 +116,9 @@ class Breaker:
 
 
 class Circuit:
-    """Holds the messages of one consumer back while it is paused. `paused` and `resumed` are called with each change.
+    """Makes the messages of one consumer wait while it is paused. Calls `paused` and `resumed` on each change.
 
-    Without a pause, passing costs no waiting and no task.
+    Creates no task and does not wait unless the consumer is paused.
     """
 
     def __init__(
@@ -135,44 +136,46 @@ class Circuit:
         self._changed = asyncio.Event()
 
     @asynccontextmanager
-    async def passing(self, leaving: Stopping, *, in_place: bool = False) -> AsyncIterator["PermitHandle | None"]:
-        """Enters the block when the message may run; with None on `leaving`, or when it has waited for as long as one may.
+    async def permit(self, leaving: Stopping, *, unlimited: bool = False) -> AsyncIterator["PermitHandle | None"]:
+        """Enters the block when the message may run. Yields None on `leaving`, or after waiting for `LONGEST_WAIT`.
 
-        `in_place`: it waits for as long as it takes, because it must not be overtaken.
+        `unlimited`: wait without a limit, because no later message may overtake this one.
         """
-        permit = self._breaker.ask()
-        patience_ends: float | None = None
+        permit = self._breaker.request_permit()
+        wait_ends: float | None = None
         while not isinstance(permit, Permit) and not leaving.requested:
             waits = [] if permit is None else [permit.total_seconds()]
-            if not in_place:
-                patience_ends = patience_ends or monotonic() + PATIENCE.total_seconds()
-                waits.append(patience_ends - monotonic())
+            if not unlimited:
+                wait_ends = wait_ends or monotonic() + LONGEST_WAIT.total_seconds()
+                waits.append(wait_ends - monotonic())
                 if waits[-1] <= 0:
                     break
             await until_set(self._changed, leaving, seconds=min(waits, default=None))
-            permit = None if leaving.requested else self._breaker.ask()
+            permit = None if leaving.requested else self._breaker.request_permit()
         if not isinstance(permit, Permit):
             yield None
             return
-        handle = PermitHandle(permit, self._ended)
+        handle = PermitHandle(permit, self._record)
         try:
             yield handle
         finally:
-            handle.report(ProbeResult.NOTHING)
+            # A probe that ended without a report, as by a cancellation, must not block the circuit.
+            handle.report(ProbeResult.INCONCLUSIVE)
 
-    def _ended(self, permit: Permit, result: ProbeResult) -> None:
-        if not self._breaker.ended(permit, result):
+    def _record(self, permit: Permit, result: ProbeResult) -> None:
+        if not self._breaker.record(permit, result):
             return
         if not self._breaker.paused:
             self._notify_resumed()
-        elif result is not ProbeResult.NOTHING:
+        elif result is not ProbeResult.INCONCLUSIVE:
             self._notify_paused(self.pause)
+        # A new event for each change: set and clear on one event could miss a task that has not started to wait.
         self._changed.set()
         self._changed = asyncio.Event()
 
 
 class PermitHandle:
-    """One message's permit to run. Its first result counts; the rest is ignored."""
+    """One message's permit. Reports its first result to the circuit and ignores later ones."""
 
     __slots__ = ("_ended", "_permit")
 
@@ -181,7 +184,7 @@ class PermitHandle:
         self._ended: Callable[[Permit, ProbeResult], None] | None = ended
 
     def report(self, result: ProbeResult) -> None:
-        """The result of its run."""
+        """Reports the result of the run."""
         if self._ended is not None:
             ended, self._ended = self._ended, None
             ended(self._permit, result)

@@ -21,7 +21,7 @@ PAUSE_AFTER = 5
 PAUSE_FOR = "30s"
 LONGEST_PAUSE = timedelta(days=1)
 _NEVER_FAILURES = (KeyboardInterrupt,)
-"""They end the process, and no attempt."""
+"""Exceptions that end the process and not just an attempt."""
 
 Errors = type[BaseException] | Sequence[type[BaseException]]
 Time = str | float | timedelta
@@ -30,7 +30,7 @@ Time = str | float | timedelta
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pausing:
-    """After `failures` of these `kinds` without a success between them, a consumer pauses for `pause`."""
+    """Pauses a consumer for `pause` after `failures` of these `kinds` without a success in between."""
 
     kinds: tuple[type[BaseException], ...]
     failures: int
@@ -39,9 +39,9 @@ class Pausing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerOptions:
-    """The terms on which a callback is called: all options that are about failures and time, in the form used inside.
+    """The parsed options of a consumer for failures and time.
 
-    `strategy` None is the worker's; `timeout` None is no limit; `pausing` None is no pause.
+    `strategy` None: use the worker's. `timeout` None: no limit. `pausing` None: never pause.
     """
 
     strategy: Strategy | None
@@ -51,11 +51,11 @@ class ConsumerOptions:
 
     @property
     def pause_on(self) -> tuple[type[BaseException], ...]:
-        """The exceptions that the consumer pauses on."""
+        """The exceptions that count towards a pause."""
         return () if self.pausing is None else self.pausing.kinds
 
 
-def terms(
+def parse_options(
     *,
     retry_delays: Sequence[Time] | None,
     retry: object,
@@ -65,20 +65,20 @@ def terms(
     pause_after: int,
     pause_for: Time,
 ) -> ConsumerOptions:
-    """What these options of a consumer mean together. Raises `ConfigurationError` if that makes no sense."""
+    """Parses the options. Raises `ConfigurationError` if one is invalid, or two contradict each other."""
     if retry is not None and retry_delays is not None:
-        raise ConfigurationError("give retry or retry_delays, not both: retry=delays('1s', '1m') is retry_delays=('1s', '1m')")
+        raise ConfigurationError("set retry or retry_delays, not both: retry=delays('1s', '1m') is retry_delays=('1s', '1m')")
     own_delays = None if retry_delays is None else Delays(as_delays(retry_delays))
     return ConsumerOptions(
         strategy=own_delays if retry is None else as_strategy(retry),
-        dead_on=dead_on_errors(dead_on),
-        timeout=None if timeout is None else positive_time("timeout", timeout),
-        pausing=pausing(pause_on_errors(pause_on), pause_after, pause_for),
+        dead_on=parse_dead_on(dead_on),
+        timeout=None if timeout is None else parse_duration("timeout", timeout),
+        pausing=parse_pausing(parse_pause_on(pause_on), pause_after, pause_for),
     )
 
 
-def positive_time(name: str, value: Time, *, most: timedelta = LONGEST_TIME, because: str = "") -> timedelta:
-    """A time that is longer than zero, and not absurd."""
+def parse_duration(name: str, value: Time, *, most: timedelta = LONGEST_TIME, because: str = "") -> timedelta:
+    """Parses a duration above zero and at most `most`. Raises `ConfigurationError` for any other value."""
     try:
         time = as_delay(value)
     except DurationError as error:
@@ -86,25 +86,25 @@ def positive_time(name: str, value: Time, *, most: timedelta = LONGEST_TIME, bec
     return seconds(name, time, most=most, because=because)
 
 
-def dead_on_errors(value: Errors) -> tuple[type[BaseException], ...]:
-    """The exceptions that are permanent. Those with which a handler chooses the outcome itself cannot be among them."""
+def parse_dead_on(value: Errors) -> tuple[type[BaseException], ...]:
+    """Checks the exceptions that dead-letter at once. Refuses `Reject` and `RetryAfter`, which set the outcome themselves."""
     return _error_types("dead_on", value, refused=(Reject, RetryAfter))
 
 
-def pause_on_errors(value: Errors) -> tuple[type[BaseException], ...]:
-    """The exceptions that say that something is away. `RetryAfter` may be one of them, `Reject` says nothing of the kind."""
+def parse_pause_on(value: Errors) -> tuple[type[BaseException], ...]:
+    """Checks the exceptions that mean that a dependency is unavailable. Allows `RetryAfter`, refuses `Reject`."""
     return _error_types("pause_on", value, refused=(Reject,))
 
 
-def pausing(kinds: tuple[type[BaseException], ...], failures: int, pause: Time) -> Pausing | None:
-    """The rule that three options make together; None without `pause_on`, and then the others must not be given."""
-    because = "nothing is handled meanwhile, and no success can end it sooner"
-    length = positive_time("pause_for", pause, most=LONGEST_PAUSE, because=because)
+def parse_pausing(kinds: tuple[type[BaseException], ...], failures: int, pause: Time) -> Pausing | None:
+    """Combines the three options for pausing. Returns None without `pause_on`; the others must then be left out."""
+    because = "no message is handled during a pause, and no success can end it early"
+    length = parse_duration("pause_for", pause, most=LONGEST_PAUSE, because=because)
     rule = Pausing(kinds=kinds, failures=at_least_one("pause_after", failures), pause=length)
     if kinds:
         return rule
     if (rule.failures, rule.pause) != (PAUSE_AFTER, as_delay(PAUSE_FOR)):
-        raise ConfigurationError("pause_after and pause_for say nothing without pause_on: name the exceptions to pause on")
+        raise ConfigurationError("pause_after and pause_for need pause_on: name the exceptions to pause on")
     return None
 
 
@@ -112,23 +112,24 @@ def _error_types(name: str, value: Errors, *, refused: tuple[type[BaseException]
     types = (value,) if isinstance(value, type) else tuple(value)
     for type_ in types:
         if not isinstance(type_, type) or not issubclass(type_, BaseException):
-            raise ConfigurationError(f"{name} takes types of exceptions, such as (ConnectionError,), not {type_!r}")
+            raise ConfigurationError(f"{name} must be exception types, such as (ConnectionError,), not {type_!r}")
         if issubclass(type_, _NEVER_FAILURES):
-            raise ConfigurationError(f"{name} cannot take {type_.__name__}, which ends more than an attempt")
+            raise ConfigurationError(f"{name} must not contain {type_.__name__}, which ends the process")
         if issubclass(type_, refused):
-            raise ConfigurationError(f"{name} cannot take {type_.__name__}, with which a handler chooses the outcome itself")
+            raise ConfigurationError(f"{name} must not contain {type_.__name__}: a handler raises it to choose the outcome")
     return types
 
 
 SHORT_STRING_LIMIT = 255
-"""Longest queue name and binding key, in bytes: what AMQP allows."""
+"""Longest queue name and binding key, in bytes: the limit of AMQP."""
 QUEUE_LIMIT = SHORT_STRING_LIMIT - len(".dlq")
 
 
 class _Wrapped:
-    """Leads introspection from a consumer to its callback; the class has none, so that its own signature is seen."""
+    """Lets `inspect` see the signature of a consumer's callback."""
 
     def __get__(self, consumer: "Consumer | None", _: type) -> Callable[..., Any]:
+        # The class itself wraps nothing: with the attribute, `inspect` would not find the signature of Consumer().
         if consumer is None:
             raise AttributeError("__wrapped__")
         return consumer.callback
@@ -136,29 +137,29 @@ class _Wrapped:
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
-    """A callback, and the messages that it wants. It can still be called as the callback itself, and workers may share it.
+    """A callback and the messages that it handles. Calling a consumer calls its callback. Workers may share a consumer.
 
-    `binding_key` is a topic pattern: `*` stands for one word, `#` for any number. `queue` "" names the queue after the
-    callback, `module.qualname`. `retry_delays` None takes the worker's; otherwise durations (`"1m30s"`) or seconds, `()` for
-    no retry. Instead of them, `retry` is one of the strategies of `outbox.retry`, or a callable of the attempt's number and the
-    exception that returns a delay, or None for no more. A message with which more than `max_deliveries` workers died runs alone
-    once more, and is a dead letter if a worker dies again.
+    `binding_key` is a topic pattern: `*` matches one word, `#` any number of words. If `queue` is "", the queue is named after
+    the callback, `module.qualname`. `retry_delays` are durations (`"1m30s"`) or seconds; `()` disables retries, and None uses
+    the worker's delays. `retry` replaces them: a strategy of `outbox.retry`, or a callable that takes the number of the attempt
+    and the exception and returns the delay, or None to stop retrying. After a message has crashed more than `max_deliveries`
+    workers, it runs once more, alone. If that crashes a worker again, the message becomes a dead letter.
 
-    An exception of a type in `dead_on` makes a dead letter at once, as `Reject` does. A callback that runs for longer than
-    `timeout` is cancelled and has failed; it must be async. After `pause_after` failures of types in `pause_on`, without a
-    success between them, nothing is handled for `pause_for`; then one message is, whose success ends the pause and whose
-    failure begins another. Subclasses count, and so does a group of exceptions that holds one.
+    An exception of a type in `dead_on` dead-letters the message at once, as `Reject` does. A callback that runs for longer than
+    `timeout` is cancelled, and its attempt has failed; the callback must be async. After `pause_after` failures of types in
+    `pause_on` without a success in between, the consumer handles nothing for `pause_for`. Then it handles one message: a
+    success ends the pause, a failure begins another. Subclasses match, and so do exception groups that contain a match.
 
-    With `ordered` messages of one ordering key are handled one after another, in the order in which they were sent; one that
-    fails waits for its next attempt in flight, and its successors with it. Messages of different keys, or without one, are
-    handled in parallel.
+    With `ordered`, messages with the same ordering key are handled one after another, in the order in which they were sent. A
+    message that fails stays in flight until its next attempt, and later messages of its key wait. Messages with different keys,
+    or without one, are handled in parallel.
 
-    With `inbox` each message is handled once in effect: a mark of it, what the callback writes through `session` or
-    `connection`, and what it publishes through `publisher`, are committed together, and a message whose mark is there already
-    is done without a call. With `batch` the callback takes lists: of the bodies that have arrived when it is free, up to the
-    prefetch count, and of their routing keys, tracking ids and so on; if it fails, they are handled one by one.
+    With `inbox`, each message takes effect once: a mark for the message, the callback's writes through `session` or
+    `connection`, and its messages published through `publisher` are committed together. A message that is already marked is
+    settled without a call. With `batch`, the callback takes lists: all bodies that have arrived when it is free, up to the
+    prefetch count, and their routing keys, tracking ids and so on. If a batch fails, its messages are handled one by one.
 
-    Raises `SignatureError` for a callback that cannot be called with a message, `ConfigurationError` for the rest.
+    Raises `SignatureError` if the callback cannot be called with a message, and `ConfigurationError` for other invalid options.
     """
 
     binding_key: str
@@ -177,13 +178,14 @@ class Consumer:
     batch: bool = field(default=False, kw_only=True)
     index_keys: Sequence[str] | None = field(default=None, kw_only=True)
     plan: CallPlan = field(init=False, repr=False, compare=False)
-    terms: ConsumerOptions = field(init=False, repr=False, compare=False)
+    options: ConsumerOptions = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if isinstance(self.callback, str) and callable(self.queue):  # the predecessor's order: binding key, queue, callback
+        # The predecessor's order of arguments: binding key, queue, callback.
+        if isinstance(self.callback, str) and callable(self.queue):
             self._set(callback=self.queue, queue=self.callback)
         callback = self.callback.callback if isinstance(self.callback, Consumer) else self.callback
-        on_terms = terms(
+        options = parse_options(
             retry_delays=self.retry_delays,
             retry=self.retry,
             dead_on=self.dead_on,
@@ -199,23 +201,23 @@ class Consumer:
             retry_delays=None if self.retry_delays is None else as_delays(self.retry_delays),
             max_deliveries=at_least_one("max_deliveries", self.max_deliveries),
             plan=plan_call(callback, batch=self.batch),
-            terms=on_terms,
+            options=options,
             index_keys=None if self.index_keys is None else IndexKeys.of(self.index_keys).paths,
-            dead_on=on_terms.dead_on,
-            timeout=on_terms.timeout,
-            pause_on=on_terms.pause_on,
+            dead_on=options.dead_on,
+            timeout=options.timeout,
+            pause_on=options.pause_on,
             pause_for=as_delay(self.pause_for),
         )
-        # Options that are right one by one and make no sense together.
-        if on_terms.timeout is not None and not self.plan.is_async:
+        # Options that are valid one by one, but not together.
+        if options.timeout is not None and not self.plan.is_async:
             raise ConfigurationError(
-                f"the callback of {self.queue} is not async: it runs in a thread, which no timeout can stop. "
-                f"Write async def, or leave timeout out"
+                f"the callback of {self.queue} is not async: it runs in a thread, which a timeout cannot stop. "
+                f"Write async def, or remove timeout"
             )
         if self.ordered and self.batch:
             raise ConfigurationError(
-                f"the consumer of {self.queue} is ordered, so that its messages are handled one after another: "
-                f"leave out batch, or ordered"
+                f"the consumer of {self.queue} cannot have both ordered and batch: ordered messages are handled one by one. "
+                f"Remove batch or ordered"
             )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -223,13 +225,13 @@ class Consumer:
         return self.callback(*args, **kwargs)
 
     def strategy(self, default: Sequence[timedelta]) -> Strategy:
-        """How its retries are spaced: its own strategy, or else the delays in `default`."""
-        return self.terms.strategy or Delays(tuple(default))
+        """Returns its own retry strategy, or else the delays in `default`."""
+        return self.options.strategy or Delays(tuple(default))
 
     __wrapped__ = _Wrapped()
 
     def _set(self, **values: object) -> None:
-        """The values as given take their final form here, once; for all others it is frozen."""
+        # The dataclass is frozen; only __post_init__ replaces values, by their parsed form.
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
@@ -251,7 +253,7 @@ def consume(
     batch: bool = False,
     index_keys: Sequence[str] | None = None,
 ) -> Callable[[Callable[..., Any]], Consumer]:
-    """Makes the decorated callback a `Consumer`; the arguments are those of `Consumer`."""
+    """Decorator that turns a callback into a `Consumer`, with the same arguments."""
 
     def decorate(callback: Callable[..., Any]) -> Consumer:
         return Consumer(
@@ -276,7 +278,7 @@ def consume(
 
 
 def queue_of(callback: Callable[..., Any]) -> str:
-    """The queue named after a callback: `module.qualname`, without the `<>` of `<locals>` and `<lambda>`."""
+    """Returns the default queue name of a callback: `module.qualname`, without the `<>` of `<locals>` and `<lambda>`."""
     named: Any = callback
     while isinstance(named, partial):
         named = named.func
@@ -292,23 +294,23 @@ def _short_string(name: str, value: object, limit: int) -> str:
 
 
 LARGEST_SCHEMA = 32_768
-"""Characters of a body's JSON schema that are reported; a larger one is left out."""
+"""Longest JSON schema of a body, in characters, that is reported. Larger ones are left out."""
 
 
-def described(
+def describe_consumers(
     consumers: Sequence[Consumer], *, retry_delays: Sequence[timedelta], prefetch_count: int
 ) -> list[Mapping[str, Any]]:
-    """Each consumer as it runs at a worker with these defaults."""
+    """Describes each consumer as it runs in a worker with these defaults, for the admin API."""
     descriptions: list[Mapping[str, Any]] = []
     for consumer in consumers:
         schema = body_schema(consumer.plan.body_type)
-        strategy, timeout = consumer.strategy(retry_delays), consumer.terms.timeout
+        strategy, timeout = consumer.strategy(retry_delays), consumer.options.timeout
         descriptions.append(
             {
                 "queue": consumer.queue,
                 "handler": queue_of(consumer.callback),
                 "binding_key": consumer.binding_key,
-                # The delays that are known beforehand, and whether there may be others.
+                # `computed`: a strategy may also return delays that are not known in advance.
                 "retry": {
                     "delays_seconds": [delay.total_seconds() for delay in strategy.announced],
                     "computed": not isinstance(strategy, Delays),
@@ -326,7 +328,7 @@ def described(
 
 
 def body_schema(body_type: Any) -> Mapping[str, Any] | None:
-    """The JSON schema of a pydantic model; None for what is not one, and for what is too large or has none."""
+    """Returns the JSON schema of a pydantic model. None for other types, and if there is no schema or it is too large."""
     if not (isinstance(body_type, type) and issubclass(body_type, BaseModel)):
         return None
     try:

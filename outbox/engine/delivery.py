@@ -1,4 +1,4 @@
-"""What happens to one delivery: it is read, run, judged, settled and reported."""
+"""Handles one delivery: reads it, runs its handler, settles the outcome and reports it."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -30,27 +30,27 @@ from outbox.errors import BrokerUnavailableError, HandlerTimeoutError, StaleDeli
 from outbox.ports import Delivery, Gate, Receive
 from outbox.retry import RetryPolicy
 
-CRASHED = Dead(Cause.CRASHED, Failure("crashed", "workers died while they handled it, the last one while nothing else ran"))
+CRASHED = Dead(Cause.CRASHED, Failure("crashed", "workers crashed while handling it, the last one while nothing else ran"))
 UNEXPECTED_PAUSE = timedelta(seconds=5)
-"""Between a settlement that failed as none should and giving the message back, so that it does not spin."""
+"""Pause between a settlement that failed unexpectedly and returning the message, to prevent a busy loop."""
 MOST_RETURNS = 12
-"""Attempts to give back what could not be settled; then its subscription is left, which gives it back, and taken again."""
+"""Attempts to return a message that could not be settled. After that the worker resubscribes, which returns it."""
 
 
 class Settled(Enum):
-    """What became of a settlement."""
+    """Result of a settlement."""
 
     RECORDED = auto()
     LOST = auto()
-    """The delivery was no longer ours."""
+    """The delivery no longer belonged to this worker."""
     UNRECORDED = auto()
-    """Not recorded when it was time to leave."""
+    """The broker was unavailable until the subscription ended."""
     BROKEN = auto()
-    """It failed as none should."""
+    """It failed with an unexpected error."""
 
 
 class DeliveryHandler:
-    """Takes the deliveries of one consumer from arrival to settlement. Raises for nothing that a handler or a message did."""
+    """Handles each delivery of one consumer, from arrival to settlement. Never raises for a handler's or a message's fault."""
 
     def __init__(
         self, consumer: Consumer, policy: RetryPolicy, context: WorkerContext, threads: Threads, gate: Gate = OPEN
@@ -67,30 +67,30 @@ class DeliveryHandler:
         self._gate = gate
         self._describe = context.describe
         self._circuit: Circuit | None = None
-        if consumer.terms.pausing is not None:
+        if consumer.options.pausing is not None:
             notify, names = self._observer.notify, {"queue": self._queue, "exchange_name": self._exchange_name}
             self._circuit = Circuit(
-                consumer.terms.pausing,
+                consumer.options.pausing,
                 paused=lambda pause: notify(CircuitOpened(**names, pause=pause)),
                 resumed=lambda: notify(CircuitClosed(**names)),
             )
 
     def receiving(self, task_set: TaskSet, leaving: Stopping) -> Receive:
-        """What is called with each delivery of one subscription; `leaving` is requested when it is to be left."""
+        """Returns the callback for the deliveries of one subscription. `leaving` is requested when the subscription ends."""
         return lambda delivery: task_set.spawn(self.handle(delivery, leaving))
 
     async def handle(self, delivery: Delivery, leaving: Stopping) -> None:
-        """Handles one delivery; afterwards it is settled, or no longer ours. Cancelled, it leaves it unsettled."""
-        run = self._received(delivery)
+        """Handles one delivery until it is settled, or no longer belongs to this worker. Cancelled, it leaves it unsettled."""
+        run = self._read_delivery(delivery)
         if run.verdict is not None:
             await self._settle(run, leaving, run.verdict)
         elif self._circuit is None:
             if delivery.crashes > self._max_deliveries:
                 await self._handle_poison(run, leaving)
             else:
-                await self._settle(run, leaving, await self._run_among_others(run))
+                await self._settle(run, leaving, await self._run_concurrently(run))
         else:
-            async with self._circuit.passing(leaving) as run.permit:
+            async with self._circuit.permit(leaving) as run.permit:
                 if run.permit is None:
                     await self._settle(run, leaving, RETURNED if leaving.requested else Postponed(self._circuit.pause))
                 elif self._runner.has_expired(run):
@@ -98,15 +98,15 @@ class DeliveryHandler:
                 elif delivery.crashes > self._max_deliveries:
                     await self._handle_poison(run, leaving)
                 else:
-                    await self._settle(run, leaving, await self._run_among_others(run))
+                    await self._settle(run, leaving, await self._run_concurrently(run))
 
     # --- read ----------------------------------------------------------------------------------------------------------
 
-    def _received(self, delivery: Delivery) -> Run:
+    def _read_delivery(self, delivery: Delivery) -> Run:
         try:
             run = Run(delivery, delivery.message, delivery.attempt)
-        except Exception as error:  # noqa: BLE001  whatever it is, it lies in what some program wrote
-            # Its headers cannot be read: observers see what can be.
+        except Exception as error:  # noqa: BLE001  the headers may hold anything that any program wrote
+            # Observers get the parts that can be read.
             incoming: Any = delivery.incoming
             message = Message(
                 id=str(getattr(incoming, "message_id", None) or ""),
@@ -125,9 +125,9 @@ class DeliveryHandler:
 
     # --- run -----------------------------------------------------------------------------------------------------------
 
-    async def _run_among_others(self, run: Run) -> DeliveryOutcome:
+    async def _run_concurrently(self, run: Run) -> DeliveryOutcome:
         if self._quarantine.closed:
-            await self._quarantine.opened()
+            await self._quarantine.wait_until_open()
         if self._stopping.requested or self._gate.closed:
             return RETURNED
         self._quarantine.enter()
@@ -158,42 +158,44 @@ class DeliveryHandler:
             except BrokerUnavailableError as error:
                 self._settle_failed(run, error)
                 await self._settle(run, leaving, RETURNED)
-            except Exception as error:  # noqa: BLE001  as with a settlement: it goes back, and the worker stays
+            except Exception as error:  # noqa: BLE001  as in `_record`: the message is returned, and the worker goes on
                 self._settle_failed(run, error)
                 await leaving.wait(UNEXPECTED_PAUSE)
                 await self._settle(run, leaving, RETURNED)
             if is_isolated:
                 await self._settle(run, leaving, await self._attempt_alone(run))
             else:
-                await self._quarantine.followed()
+                # A marked copy takes its place. It must start before other handlers do: one that killed the worker would
+                # make the copy a dead letter.
+                await self._quarantine.wait_for_copy()
 
     @asynccontextmanager
     async def _alone(self, run: Run) -> AsyncIterator[timedelta | None]:
-        """Enters the block when nothing else runs, and nothing begins before it is left; otherwise with a pause."""
+        """Runs the block while no other handler runs. Yields a pause instead if the other handlers do not end in time."""
         if self._quarantine.running:
-            self._isolation(run, IsolationStep.WAITING, self._quarantine.wait)
+            self._notify_isolation(run, IsolationStep.WAITING, self._quarantine.wait)
         async with self._quarantine.alone() as pause:
             if pause is not None:
-                self._isolation(run, IsolationStep.POSTPONED, pause)
+                self._notify_isolation(run, IsolationStep.POSTPONED, pause)
                 yield pause
                 return
             try:
                 yield None
             finally:
-                self._isolation(run, IsolationStep.ENDED)
+                self._notify_isolation(run, IsolationStep.ENDED)
 
     async def _attempt_alone(self, run: Run) -> DeliveryOutcome:
-        self._isolation(run, IsolationStep.RUNNING, ALONE_LIMIT)
+        self._notify_isolation(run, IsolationStep.RUNNING, ALONE_LIMIT)
         try:
             with time_limit(ALONE_LIMIT):
                 outcome = await self._runner.attempt(run)
         except HandlerTimeoutError as error:
-            outcome = self._runner.failed(run, error)
+            outcome = self._runner.failure_outcome(run, error)
         if run.permit is not None:
             run.permit.report(run.result or probe_result(outcome))
         return outcome
 
-    def _isolation(self, run: Run, step: IsolationStep, limit: timedelta | None = None) -> None:
+    def _notify_isolation(self, run: Run, step: IsolationStep, limit: timedelta | None = None) -> None:
         self._observer.notify(
             PoisonIsolated(queue=self._queue, exchange_name=self._exchange_name, message=run.message, step=step, limit=limit)
         )
@@ -201,15 +203,15 @@ class DeliveryHandler:
     # --- settle --------------------------------------------------------------------------------------------------------
 
     async def _settle(self, run: Run, leaving: Stopping, outcome: DeliveryOutcome) -> Settled:
-        """Tries until it is recorded, or no longer ours. Not when leaving: what is unsettled then goes back by itself."""
+        """Retries until the outcome is recorded or the delivery is lost. Stops on `leaving`: the broker then redelivers it."""
         settled = await self._record(run, leaving, outcome)
-        is_broken = settled is Settled.BROKEN and self._goes_back_alone(run)
-        tries = 0
+        is_broken = settled is Settled.BROKEN and self._can_return_alone(run)
+        attempts = 0
         while is_broken:
             is_last = await leaving.wait(UNEXPECTED_PAUSE)
             is_broken = await self._record(run, leaving, RETURNED) is Settled.BROKEN and not is_last
-            tries += 1
-            if tries == MOST_RETURNS:
+            attempts += 1
+            if attempts == MOST_RETURNS:
                 leaving.request()
         return settled
 
@@ -219,7 +221,7 @@ class DeliveryHandler:
             try:
                 await run.delivery.settle(outcome)
             except BrokerUnavailableError as error:
-                if pauses is None:  # reported once
+                if pauses is None:  # report the outage once
                     pauses = Pauses()
                     self._settle_failed(run, error)
                 if await leaving.wait(pauses.next()):
@@ -234,8 +236,8 @@ class DeliveryHandler:
                 self._processed(run, outcome)
                 return Settled.RECORDED
 
-    def _goes_back_alone(self, run: Run) -> bool:  # noqa: ARG002  ordered consumers ask for its key
-        """Whether a message whose settlement broke is given back by itself."""
+    def _can_return_alone(self, run: Run) -> bool:  # noqa: ARG002  ordered consumers ask for its key
+        """Whether a message whose settlement broke may be returned without the others of its subscription."""
         return True
 
     def _processed(self, run: Run, outcome: DeliveryOutcome) -> None:
@@ -248,7 +250,7 @@ class DeliveryHandler:
                 status = ProcessingStatus.UNDECODABLE
             case Retry() | Dead():
                 status = ProcessingStatus.FAILED
-            case Returned() | Postponed():  # it was not processed
+            case Returned() | Postponed():  # not processed
                 return
             case _:
                 assert_never(outcome)

@@ -1,4 +1,4 @@
-"""Index keys: values in the bodies of messages, such as the number of an order, by which the history finds them."""
+"""Index keys: values in message bodies, such as order numbers, that the history can be searched for."""
 
 import json
 from collections.abc import Sequence
@@ -10,25 +10,25 @@ from outbox.errors import ConfigurationError
 from outbox.masking.paths import Places, beyond, check_paths, is_meant, places
 
 LARGEST_BODY = 65_536
-"""Bytes of a body that is looked into: it is read as JSON once more for that."""
+"""Largest body, in bytes, that is searched for values, because that parses its JSON a second time."""
 LONGEST_KEY = 200
-"""Characters of a value that is kept; a longer one is no key."""
+"""Longest value, in characters, that is kept."""
 MOST_KEYS = 10
-"""Values that are kept of one message."""
+"""Most values kept for one message."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexKeys:
-    """JSON paths such as `$.order_id`, and the texts and whole numbers that they lead to in a message."""
+    """JSON paths such as `$.order_id`, which select text and integer values in a message body."""
 
     paths: tuple[str, ...] = ()
     _places: Places = field(init=False, repr=False, compare=False)
 
     @classmethod
     def of(cls, paths: Sequence[str]) -> Self:
-        """Raises `ConfigurationError` for what is no path."""
+        """Checks the paths. Raises `ConfigurationError` for an invalid one."""
         if isinstance(paths, str):
-            raise ConfigurationError(f"index_keys is a list of JSON paths, such as ('$.order_id',), not {paths!r}")
+            raise ConfigurationError(f"index_keys must be a list of JSON paths, such as ('$.order_id',), not {paths!r}")
         check_paths(paths)
         return cls(tuple(paths))
 
@@ -39,7 +39,7 @@ class IndexKeys:
         return bool(self.paths)
 
     def values(self, message: Message) -> list[str]:
-        """The values, each once, in the order in which they occur; none where the body is not JSON, or is large."""
+        """Returns the distinct values in order of occurrence; none if the body is not JSON or is too large."""
         if not self.paths or len(message.body) > LARGEST_BODY:
             return []
         try:

@@ -1,4 +1,4 @@
-"""Runs a relay or a worker until a call, a signal or a cancellation stops it, then drains; backoff, outages and pauses."""
+"""Runs a relay or a worker until a call, a signal or a cancellation stops it, then drains it. Backoff, outages, pauses."""
 
 import asyncio
 import logging
@@ -19,19 +19,19 @@ from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError, Outb
 from outbox.ports import Gate, Observer
 
 GRACE_PERIOD = timedelta(seconds=30)
-"""How long draining may take before what still runs is cancelled, by default."""
+"""Default time limit for draining. Then the remaining work is cancelled."""
 
 _CANCEL_LIMIT_SECONDS = 10.0
-"""How long cancelled work may take to clean up before it is abandoned; a worker gives its handlers 4 s of it."""
+"""How long cancelled work may take to clean up before it is abandoned. A worker gives its handlers 4 s of it."""
 
-_SAME_WISH_SECONDS = 0.5
-"""Signals this close to the first are the same wish: a terminal and a supervisor often both pass on one Ctrl-C."""
+_REPEATED_SIGNAL_SECONDS = 0.5
+"""A signal this soon after the first repeats it: a terminal and a supervisor often both forward one Ctrl-C."""
 
 _logger = logging.getLogger("outbox")
 
 
 class Stopping:
-    """The wish to stop: made once, from a signal handler, any thread or any task, before or while a task waits for it."""
+    """A request to stop, made once, by a signal handler, any thread or any task, before or while a task waits for it."""
 
     __slots__ = ("_listeners", "_requested")
 
@@ -41,26 +41,27 @@ class Stopping:
 
     @property
     def requested(self) -> bool:
-        """Whether the wish was made."""
+        """Whether the request was made."""
         return self._requested
 
     def request(self) -> None:
-        """Makes the wish. Takes no lock and never waits, so that a signal handler may call it; repeating it does nothing."""
+        """Makes the request. Repeating it has no effect."""
+        # Takes no lock and never waits, because signal handlers call it.
         if not self._requested:
             self._requested = True
             for listener in tuple(self._listeners):
                 listener()
 
     async def wait(self, timeout: timedelta | None = None) -> bool:
-        """Returns when the wish is made, or after `timeout`; whether it was made."""
+        """Waits for the request, at most for `timeout`. Returns whether it was made."""
         with self.future() as future:
             await asyncio.wait({future}, timeout=timeout.total_seconds() if timeout is not None else None)
         return self._requested
 
     @contextmanager
-    def telling(self, listener: Callable[[], None]) -> Iterator[None]:
-        """Within the block `listener` is called when the wish is made, at once if that was before. It may be called twice."""
-        # Listen first and look afterwards: whichever of two threads comes second sees what the first did.
+    def listen(self, listener: Callable[[], None]) -> Iterator[None]:
+        """Calls `listener` when the request is made within the block, or at once if it was made before. May call it twice."""
+        # Add first, check second: if another thread makes the request in between, at least one of the two calls it.
         self._listeners.append(listener)
         try:
             if self._requested:
@@ -71,7 +72,7 @@ class Stopping:
 
     @contextmanager
     def future(self) -> Iterator[asyncio.Future[None]]:
-        """Within the block, a future of the running loop that is resolved when the wish is made."""
+        """Yields a future of the running loop that is resolved when the request is made."""
         loop = asyncio.get_running_loop()
         future = loop.create_future()
 
@@ -79,11 +80,11 @@ class Stopping:
             if not future.done():
                 future.set_result(None)
 
-        def ring() -> None:
-            with suppress(RuntimeError):  # the loop was closed meanwhile: nothing waits any more
+        def resolve_soon() -> None:
+            with suppress(RuntimeError):  # the loop is closed: no task waits any more
                 loop.call_soon_threadsafe(resolve)
 
-        with self.telling(ring):
+        with self.listen(resolve_soon):
             try:
                 yield future
             finally:
@@ -91,42 +92,42 @@ class Stopping:
 
 
 Work = Callable[[Stopping], Coroutine[Any, Any, None]]
-"""Works until the wish to stop is made, then finishes what it has begun and returns. Cancelled, it ends at once."""
+"""Works until it is asked to stop, then finishes what it has begun and returns. Cancelled, it ends at once."""
 
 
 async def run_until_stopped(
     work: Work, stop: Stopping, *, grace_period: timedelta = GRACE_PERIOD, handle_signals: bool = True
 ) -> None:
-    """Runs `work` until it ends by itself or is asked to; it is asked by `stop`, a signal or a cancellation.
+    """Runs `work` until it ends, or until `stop`, a signal or a cancellation asks it to stop.
 
-    Asked, it has the grace period to drain; then it is cancelled. After `stop` or a signal this returns normally. Cancelled,
-    it drains all the same and re-raises; cancelled twice, it cancels the work and ends at once. A second signal, half a
-    second after the first or later, also cancels the work. Cancelled work has 10 s to clean up. What it raises is raised. A
-    wish made before makes it return without beginning.
+    Work that is asked to stop has the grace period to drain; then it is cancelled. After `stop` or a signal this returns
+    normally. After a cancellation it drains too, then re-raises; a second cancellation cancels the work. A second signal, at
+    least half a second after the first, also cancels the work. Cancelled work has 10 s to clean up. Errors of `work` are
+    raised. If `stop` was requested before, this returns without starting `work`.
 
-    SIGINT and SIGTERM are handled only in the main thread, and only if nothing but `asyncio.run` and other runs of this kind
-    handles them; the previous handlers are put back.
+    SIGINT and SIGTERM are handled only in the main thread, and only if no handlers are installed but those of Python,
+    `asyncio.run` and other calls of this function. The previous handlers are restored.
     """
     drain, abort = Stopping(), Stopping()
     with ExitStack() as stack:
-        stack.enter_context(stop.telling(drain.request))
+        stack.enter_context(stop.listen(drain.request))
         if drain.requested:
             return
         if handle_signals:
-            stack.enter_context(_signals_to(_Wishes(drain, abort)))
+            stack.enter_context(_signals_to(_SignalListener(drain, abort)))
         task = asyncio.create_task(work(drain))
-        interruption = await _until_done_or_over(task, drain, abort, grace_period)
-        interruption = await _cancelled(task) or interruption
+        interruption = await _wait_until_done_or_due(task, drain, abort, grace_period)
+        interruption = await _cancel_and_wait(task) or interruption
     if interruption is not None:
         raise interruption from (task.exception() if task.done() and not task.cancelled() else None)
     if task.done() and not task.cancelled():
         task.result()
 
 
-async def _until_done_or_over(
+async def _wait_until_done_or_due(
     task: asyncio.Task[None], drain: Stopping, abort: Stopping, grace_period: timedelta
 ) -> asyncio.CancelledError | None:
-    """Returns when `task` is done, or must be cancelled; with the cancellation that is to be re-raised, if there was one."""
+    """Waits until `task` is done or has to be cancelled. Returns the cancellation to re-raise, if there was one."""
     interruption: asyncio.CancelledError | None = None
     deadline: float | None = None
     while not task.done():
@@ -147,29 +148,27 @@ async def _until_done_or_over(
     return interruption
 
 
-async def _first(task: asyncio.Task[None], wish: Stopping, *, timeout: float | None) -> None:
-    with wish.future() as future:
+async def _first(task: asyncio.Task[None], request: Stopping, *, timeout: float | None) -> None:
+    with request.future() as future:
         await asyncio.wait({task, future}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
 
 
-async def _cancelled(task: asyncio.Task[None]) -> asyncio.CancelledError | None:
-    """Cancels `task` if it still runs, and sees it end within a limit; a further cancellation is returned, and changes nothing.
-
-    If that ended the wait, `asyncio.run` would find the handlers that do not end still in the task's care, and wait for them.
-    """
+async def _cancel_and_wait(task: asyncio.Task[None]) -> asyncio.CancelledError | None:
+    """Cancels `task` if it still runs and waits for its end, within a limit. Returns a cancellation that came meanwhile."""
     interruption: asyncio.CancelledError | None = None
     if task.done():
         return None
-    _logger.warning("the grace period is over, or its end was asked for: what still runs is cancelled")
+    _logger.warning("the grace period has ended, or a second signal came: cancelling the work that still runs")
     task.cancel()
     deadline = time.monotonic() + _CANCEL_LIMIT_SECONDS
     while not task.done() and time.monotonic() < deadline:
         try:
             await asyncio.wait({task}, timeout=deadline - time.monotonic())
         except asyncio.CancelledError as cancellation:
+            # Keep waiting: until `task` has abandoned its handlers, `asyncio.run` would wait for them without a limit.
             interruption = cancellation
     if not task.done():
-        _logger.error("something did not end within %g s of being cancelled and is left behind", _CANCEL_LIMIT_SECONDS)
+        _logger.error("work did not end within %g s after it was cancelled, and is abandoned", _CANCEL_LIMIT_SECONDS)
     return interruption
 
 
@@ -178,8 +177,8 @@ async def _cancelled(task: asyncio.Task[None]) -> asyncio.CancelledError | None:
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-class _Wishes:
-    """What signals ask for: the first to drain, a later one to end at once."""
+class _SignalListener:
+    """Called for each signal: the first drains, a later one aborts."""
 
     def __init__(self, drain: Stopping, abort: Stopping) -> None:
         self._drain = drain
@@ -191,12 +190,12 @@ class _Wishes:
         if self._first_at is None:
             self._first_at = now
             self._drain.request()
-        elif now - self._first_at >= _SAME_WISH_SECONDS:
+        elif now - self._first_at >= _REPEATED_SIGNAL_SECONDS:
             self._abort.request()
 
 
 class _SharedHandler:
-    """A signal handler for every run of this kind in the process; the last to leave puts `previous` back."""
+    """One signal handler for all runs in the process. The last run to end restores `previous`."""
 
     def __init__(self, previous: Any) -> None:
         self.previous = previous
@@ -209,11 +208,11 @@ class _SharedHandler:
 
 @contextmanager
 def _signals_to(listener: Callable[[], None]) -> Iterator[None]:
-    """Within the block `listener` is called with each signal, if only Python, `asyncio.run` or other runs handle them."""
+    """Calls `listener` for each signal within the block, unless the host has installed signal handlers."""
     current: dict[signal.Signals, Any] = {number: signal.getsignal(number) for number in _SIGNALS}
-    pythons = (signal.SIG_DFL, signal.SIG_IGN, signal.default_int_handler)
+    defaults = (signal.SIG_DFL, signal.SIG_IGN, signal.default_int_handler)
     if threading.current_thread() is not threading.main_thread() or not all(
-        handler in pythons
+        handler in defaults
         or isinstance(handler, _SharedHandler)
         or (isinstance(handler, partial) and isinstance(getattr(handler.func, "__self__", None), asyncio.Runner))
         for handler in current.values()
@@ -222,7 +221,7 @@ def _signals_to(listener: Callable[[], None]) -> Iterator[None]:
         return
     shared: dict[signal.Signals, _SharedHandler] = {}
     for number, handler in current.items():
-        if handler is not signal.SIG_IGN:  # the parent process wants it ignored, as nohup does
+        if handler is not signal.SIG_IGN:  # ignored on behalf of the parent process, such as nohup
             shared[number] = handler if isinstance(handler, _SharedHandler) else _SharedHandler(handler)
             shared[number].listeners.append(listener)
             signal.signal(number, shared[number])
@@ -238,7 +237,7 @@ def _signals_to(listener: Callable[[], None]) -> Iterator[None]:
 
 @dataclass(slots=True, kw_only=True)
 class Pauses:
-    """Pauses that double from `first` to `longest`, each shortened by up to half at random; `reset` starts over."""
+    """Pauses that double from `first` to `longest`, each shortened by up to half at random, to spread retries."""
 
     first: timedelta = timedelta(milliseconds=100)
     longest: timedelta = timedelta(seconds=5)
@@ -246,24 +245,24 @@ class Pauses:
     _taken: int = 0
 
     def next(self) -> timedelta:
-        """The length of the next pause."""
+        """Returns the length of the next pause."""
         pause: timedelta = min(self.first * 2 ** min(self._taken, 30), self.longest)
         self._taken += 1
         return pause * self.random.uniform(0.5, 1.0)
 
     def reset(self) -> None:
-        """The next pause is a first one."""
+        """Starts over with `first`."""
         self._taken = 0
 
 
 LONGEST_PAUSE = {Dependency.BROKER: timedelta(seconds=5), Dependency.DATABASE: timedelta(seconds=1)}
-"""How long to wait at most before a lost server is tried again."""
+"""Longest pause before the next attempt to reach a lost server."""
 MOST_REASONS = 10
-"""How many different reasons of one outage are reported, each once."""
+"""How many different reasons for one outage are reported, each once."""
 
 
 class Outage:
-    """Whether one server answers."""
+    """Tracks and reports whether one server is available."""
 
     def __init__(self, dependency: Dependency, observer: Observer) -> None:
         self._dependency = dependency
@@ -272,11 +271,12 @@ class Outage:
         self._reasons: set[str] = set()
 
     def lost(self, error: OutboxError) -> timedelta:
-        """Notes that the server is away, refuses or takes too long; how long to wait before trying it again.
+        """Records that the server is unavailable, refuses or takes too long. Returns how long to wait before the next attempt.
 
-        A new reason is reported: what began as an outage may go on as a missing table or right, which an operator has to add.
+        Reports each new reason.
         """
         reason = str(error)
+        # Not only the first reason: an outage may continue as a missing table or permission, which an operator has to add.
         if reason not in self._reasons and len(self._reasons) < MOST_REASONS:
             self._reasons.add(reason)
             timed_out = isinstance(error, StatementTimeoutError)
@@ -284,17 +284,17 @@ class Outage:
         return self._pauses.next()
 
     def answers(self) -> None:
-        """Notes that the server answers."""
+        """Records that the server is available."""
         if self._reasons:
             self._reasons.clear()
             self._observer.notify(DependencyRestored(dependency=self._dependency))
         self._pauses.reset()
 
 
-async def until_it_answers(attempt: Callable[[], Awaitable[None]], stopping: Stopping, observer: Observer) -> bool:
-    """Makes `attempt` until nothing is unavailable any more; False if `stopping` was requested before that.
+async def wait_until_available(attempt: Callable[[], Awaitable[None]], stopping: Stopping, observer: Observer) -> bool:
+    """Calls `attempt` until broker and database are available. Returns False if `stopping` was requested before that.
 
-    Any other error of `attempt` is raised: it does not pass by waiting.
+    Raises any other error of `attempt`, since waiting would not help.
     """
     outages = {dependency: Outage(dependency, observer) for dependency in Dependency}
     while not stopping.requested:
@@ -312,15 +312,15 @@ async def until_it_answers(attempt: Callable[[], Awaitable[None]], stopping: Sto
 
 
 class OpenGate:
-    """Implements the Gate port where no pause can be asked for."""
+    """A Gate that is never closed."""
 
     closed = False
 
-    async def opened(self) -> None:
-        """See `outbox.ports.Gate.opened`."""
+    async def wait_until_open(self) -> None:
+        """See `outbox.ports.Gate.wait_until_open`."""
 
-    async def closing(self) -> None:
-        """See `outbox.ports.Gate.closing`; waits for ever."""
+    async def wait_until_closed(self) -> None:
+        """See `outbox.ports.Gate.wait_until_closed`. Never returns."""
         await asyncio.get_running_loop().create_future()
 
 
@@ -328,19 +328,19 @@ OPEN: Gate = OpenGate()
 
 
 def never_closed(_queue: str) -> Gate:
-    """The gate of every queue where no pause can be asked for."""
+    """Returns a gate that is always open, for any queue."""
     return OPEN
 
 
-async def until_opened(gate: Gate, stopping: Stopping) -> None:
-    """Returns once no pause is wanted, or when it is time to stop."""
+async def until_open(gate: Gate, stopping: Stopping) -> None:
+    """Waits until the gate is open or `stopping` is requested."""
     if gate.closed:
-        await _unless_stopping(gate.opened(), stopping)
+        await _unless_stopping(gate.wait_until_open(), stopping)
 
 
-async def until_closing(gate: Gate, stopping: Stopping) -> None:
-    """Returns once a pause is wanted, or when it is time to stop."""
-    await _unless_stopping(gate.closing(), stopping)
+async def until_closed(gate: Gate, stopping: Stopping) -> None:
+    """Waits until the gate is closed or `stopping` is requested."""
+    await _unless_stopping(gate.wait_until_closed(), stopping)
 
 
 async def _unless_stopping(waiting: Coroutine[Any, Any, None], stopping: Stopping) -> None:
@@ -353,7 +353,7 @@ async def _unless_stopping(waiting: Coroutine[Any, Any, None], stopping: Stoppin
 
 
 async def until_set(event: asyncio.Event, stopping: Stopping, *, seconds: float | None) -> None:
-    """Returns once `event` is set, when it is time to stop, or after so many seconds."""
+    """Waits until `event` is set or `stopping` is requested, at most for `seconds`."""
     waiting: asyncio.Future[Any] = asyncio.ensure_future(event.wait())
     try:
         with stopping.future() as stop:

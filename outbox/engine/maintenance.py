@@ -1,4 +1,4 @@
-"""Maintenance: duties that one process does for all, each at its own interval, for as long as it holds the lease."""
+"""Maintenance: recurring duties, done by the one process that holds the lease."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -15,30 +15,30 @@ from outbox.errors import DatabaseUnavailableError
 from outbox.ports import Observer
 
 LEASE = timedelta(seconds=30)
-"""How long a process that died without a word keeps others from taking over; renewed every third of it."""
+"""How long the lease of a process that crashed keeps others from taking over. It is renewed every third of that time."""
 LONGEST_PAUSE = timedelta(minutes=1)
-"""Longest pause before a duty that failed is tried again, unless its turn comes later anyway."""
+"""Longest pause before a failed duty is retried, unless its interval is longer."""
 STANDBY = timedelta(seconds=5)
-"""How often a process that waits looks whether the lease is free."""
+"""How often a process in standby checks whether the lease is free."""
 
 
 class Lease(Protocol):
-    """What only one process holds at a time."""
+    """A lease that only one process holds at a time."""
 
     async def hold(self) -> bool:
-        """Takes it, or renews it, for `LEASE`; whether it is ours. Raises `DatabaseUnavailableError`."""
+        """Acquires or renews the lease for `LEASE`. Returns whether this process has it. Raises `DatabaseUnavailableError`."""
         ...
 
     async def release(self) -> None:
-        """Lets others have it at once. Raises `DatabaseUnavailableError`."""
+        """Releases the lease at once. Raises `DatabaseUnavailableError`."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Duty:
-    """`work` does one small batch and returns how many rows it changed; as long as that is not 0, it is called again at once.
+    """A recurring duty. `work` does one small batch and returns how many rows it changed; it is repeated until that is 0.
 
-    It must do no harm when two processes do it at the same time.
+    Two processes must be able to do it at the same time without harm: a lease may expire unnoticed.
     """
 
     name: str
@@ -46,8 +46,8 @@ class Duty:
     work: Callable[[], Awaitable[int]]
 
 
-class Maintaining:
-    """Does duties under a lease, or stands by for the process that holds it."""
+class MaintenanceRunner:
+    """Does duties while it holds the lease, and waits in standby while another process does."""
 
     def __init__(self, lease: Lease, duties: Sequence[Duty], observer: Observer, *, lasts: timedelta = LEASE) -> None:
         self._lease = lease
@@ -57,7 +57,7 @@ class Maintaining:
         self._outage = Outage(Dependency.DATABASE, observer)
 
     async def run(self, stopping: Stopping) -> None:
-        """Works until `stopping` is requested; the batch in flight is finished, and the lease released."""
+        """Works until `stopping` is requested; then finishes the running batch and releases the lease."""
         while not stopping.requested:
             try:
                 if not await self._lease.hold():
@@ -66,24 +66,25 @@ class Maintaining:
                 self._outage.answers()
                 self._observer.notify(MaintenanceStarted())
                 lost = Stopping()
-                with stopping.telling(lost.request):
+                with stopping.listen(lost.request):
                     async with asyncio.TaskGroup() as tasks:
                         tasks.create_task(self._keep_lease(lost))
                         for duty in self._duties:
                             tasks.create_task(self._repeat(duty, lost))
-                with suppress(DatabaseUnavailableError):  # it ends by itself
+                with suppress(DatabaseUnavailableError):  # it expires
                     await self._lease.release()
                 self._observer.notify(MaintenanceStopped())
             except DatabaseUnavailableError as error:
                 await stopping.wait(self._outage.lost(error))
 
     async def _keep_lease(self, lost: Stopping) -> None:
-        """Renews it; requests `lost` when another process has it, or when it may have run out meanwhile."""
+        """Renews the lease. Requests `lost` when another process has it, or when it may have expired."""
         held_until = monotonic() + self._lasts.total_seconds()
         pauses = Pauses()
         pause = self._lasts / 3
         while not await lost.wait(pause):
-            asked = monotonic()
+            # The lease began at the database after this: counting from here never assumes too late an end.
+            renewal_began = monotonic()
             try:
                 if not await self._lease.hold():
                     lost.request()
@@ -93,11 +94,11 @@ class Maintaining:
                 if monotonic() + pause.total_seconds() >= held_until:
                     lost.request()
             else:
-                held_until, pause = asked + self._lasts.total_seconds(), self._lasts / 3
+                held_until, pause = renewal_began + self._lasts.total_seconds(), self._lasts / 3
                 pauses.reset()
 
     async def _repeat(self, duty: Duty, lost: Stopping) -> None:
-        """Does it at its times, each time as long as there is work; one that fails less and less often."""
+        """Does the duty at its interval until no work is left. Retries a failed one less and less often."""
         pauses = Pauses(first=duty.every, longest=max(duty.every, LONGEST_PAUSE))
         reported = ""
         while not lost.requested:
@@ -107,7 +108,7 @@ class Maintaining:
                     total += changed
                     if lost.requested:
                         break
-            except Exception as error:  # noqa: BLE001  one duty that cannot be done must not keep the others from being done
+            except Exception as error:  # noqa: BLE001  one failing duty must not stop the others
                 failure, pause = Failure.of(error), pauses.next()
                 if str(failure) != reported:
                     self._observer.notify(DutyFailed(duty=duty.name, failure=failure))

@@ -1,4 +1,4 @@
-"""Observers of observers: several as one, none of which can stop the engine; masked texts; a clock set by what arrives."""
+"""Observers that wrap others: several as one, with masked secrets; and one that advances the clock on received messages."""
 
 import logging
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ _log = logging.getLogger("outbox")
 
 @dataclass(frozen=True, slots=True)
 class Observers:
-    """Notifies each of `members` in turn. One that raises is logged, and the others and the engine go on."""
+    """Notifies each of `members` in turn. Logs the error of one that raises, and continues with the others."""
 
     members: tuple[Observer, ...]
 
@@ -22,29 +22,29 @@ class Observers:
         for member in self.members:
             try:
                 member.notify(event)
-            except Exception:  # noqa: BLE001 - whatever it is, it is the observer's fault, and messages must flow
+            except Exception:  # noqa: BLE001  a faulty observer must not stop the engine
                 _log.error("%s failed on %s", type(member).__name__, type(event).__name__, exc_info=True)
 
 
 @dataclass(frozen=True, slots=True)
 class MaskingObserver:
-    """Notifies `observer` of each event with the secrets masked that a failure in it quotes.
+    """Notifies `observer` of each event, with the secrets masked that are quoted in its failures.
 
-    Log lines, history, and the last error of a component are made of events, and nothing can be revealed there; what the
-    transports keep of a failure is not touched.
+    Log lines, the history and the last error of a component are built from events, and cannot be revealed there. Failures
+    stored by the transports are not changed.
     """
 
     observer: Observer
     masking: Masking
 
     def notify(self, event: Event) -> None:
-        # Nearly every event is one of these two, and quotes nothing.
+        # Nearly every event is one of these two, and contains no failure.
         if isinstance(event, Received) or (isinstance(event, Processed) and isinstance(event.outcome, Done)):
             self.observer.notify(event)
         else:
-            self.observer.notify(self._masked(event))
+            self.observer.notify(self._mask(event))
 
-    def _masked(self, event: Event) -> Event:
+    def _mask(self, event: Event) -> Event:
         match event:
             case Processed(outcome=Retry() | Dead() as outcome, message=message):
                 masking = self.masking.of_message(message.body, message.headers)
@@ -62,7 +62,7 @@ class MaskingObserver:
 
 @dataclass(frozen=True, slots=True)
 class ClockFollower:
-    """Shows `clock` the stamp of each message before its handler runs, so that whatever that publishes is stamped after it."""
+    """Advances `clock` to each received message before its handler runs: messages that it publishes get a later timestamp."""
 
     clock: HybridClock
 

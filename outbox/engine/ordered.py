@@ -1,4 +1,4 @@
-"""Order within each key: deliveries of one ordering key are handled one after another, retries included, keys in parallel."""
+"""Ordered consumers: handles the deliveries of one ordering key one after another, including retries, and keys in parallel."""
 
 import asyncio
 from collections import OrderedDict, deque
@@ -22,9 +22,9 @@ from outbox.ports import Delivery, Gate, Receive
 from outbox.retry import RetryPolicy
 
 MOST_REMEMBERED = 10_000
-"""Messages whose failed attempts are remembered, in case their deliveries are lost and come again."""
+"""Messages whose failed attempts are remembered, in case their deliveries are lost and redelivered."""
 RETURNED_PAUSE = timedelta(seconds=1)
-"""Before a message that could not be handled, and has spent nothing, is tried again in its place."""
+"""Pause before another attempt with a message whose handler could not be called, and which has used no attempt."""
 
 
 @dataclass(slots=True)
@@ -32,24 +32,24 @@ class KeyQueue:
     """The deliveries of one key in flight, in order; the first one is being handled, or waits for its next attempt."""
 
     deliveries: deque[Delivery] = field(default_factory=deque)
-    nudge: asyncio.Event = field(default_factory=asyncio.Event)
+    first_lost: asyncio.Event = field(default_factory=asyncio.Event)
 
     def add(self, delivery: Delivery) -> None:
-        """One more, behind the others. If they are gone, it waits for them no longer."""
+        """Appends a delivery. If the first one is lost, ends its pause."""
         self.deliveries.append(delivery)
         if self.deliveries[0].gone:
-            self.nudge.set()
+            self.first_lost.set()
 
     async def pause(self, seconds: float, leaving: Stopping) -> None:
-        """Returns after that time, when the first delivery is known to be gone, or when it is time to leave."""
-        await until_set(self.nudge, leaving, seconds=seconds)
-        self.nudge.clear()
+        """Waits for that long, until the first delivery is known to be lost, or until `leaving` is requested."""
+        await until_set(self.first_lost, leaving, seconds=seconds)
+        self.first_lost.clear()
 
 
 class KeyQueues:
-    """One queue for each key of one subscription. A delivery without a key goes by itself.
+    """The queues of one subscription, one for each key. A delivery without a key is handled by itself.
 
-    When it is time to leave, what waits is left unsettled: leaving the subscription gives it back, all together and in order.
+    Once `leaving` is requested, waiting deliveries stay unsettled: the end of the subscription returns them all, in order.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class KeyQueues:
         """See `outbox.ports.Receive`."""
         try:
             key = delivery.message.ordering_key
-        except Exception:  # noqa: BLE001  whatever it is, it lies in what some program wrote; handling it will say so
+        except Exception:  # noqa: BLE001  the headers may hold anything; `handle` reports what is wrong with them
             key = None
         if key is None:
             self._spawn(self._handler.handle(delivery, self._leaving))
@@ -78,7 +78,7 @@ class KeyQueues:
         try:
             while key_queue.deliveries and not self._leaving.requested:
                 delivery = key_queue.deliveries[0]
-                # One that is gone comes again, and what came after it is gone, too: it must not be handled before.
+                # A lost delivery is redelivered, and so are those behind it, which must not be handled before it.
                 if not delivery.gone:
                     await self._handler.handle_in_turn(delivery, key_queue, self._leaving)
                 key_queue.deliveries.popleft()
@@ -87,31 +87,31 @@ class KeyQueues:
 
 
 class OrderedDeliveryHandler(DeliveryHandler):
-    """The handler of an ordered consumer.
+    """Handles the deliveries of an ordered consumer.
 
-    An attempt that failed is followed by the next one with the message in flight, so that nothing overtakes it. How often it
-    failed is remembered while this worker lives, also if the delivery is lost and comes again. Poison messages run alone, but
-    keep their place: no copy is queued for them. Instead, the first poison message of a worker is dead if its crashes are more
-    than twice those that are allowed.
+    A message stays in flight between its attempts, so that no later one overtakes it. Its failed attempts are remembered while
+    this worker runs, even if the delivery is lost and redelivered. Poison messages run alone but keep their position: no copy
+    is queued. Instead, the first poison message that a worker gets becomes a dead letter if it has more than twice the allowed
+    crashes.
     """
 
     def __init__(
         self, consumer: Consumer, policy: RetryPolicy, context: WorkerContext, threads: Threads, gate: Gate = OPEN
     ) -> None:
         super().__init__(consumer, policy, context, threads, gate)
-        self._memory = _Memory()
+        self._memory = _FailureMemory()
         self._has_seen_poison = False
 
     def receiving(self, task_set: TaskSet, leaving: Stopping) -> Receive:
         return KeyQueues(self, task_set.spawn, leaving).receive
 
     async def handle_in_turn(self, delivery: Delivery, key_queue: KeyQueue, leaving: Stopping) -> None:
-        """Runs attempt after attempt; afterwards the delivery is settled, or lost, or the worker stops."""
-        run = self._received(delivery)
-        if run.verdict is None and (remembered := self._memory.of(run.message)) is not None:
-            # What failed before the delivery was lost has failed: for that it is tried neither sooner nor more often.
+        """Runs attempts until the delivery is settled or lost, or the worker stops."""
+        run = self._read_delivery(delivery)
+        if run.verdict is None and (remembered := self._memory.get(run.message)) is not None:
+            # Losing the delivery must neither reset the count of attempts nor shorten the pause before the next one.
             for failed in remembered.failed:
-                if failed.attempt == run.attempt and not await self._note(run, failed):
+                if failed.attempt == run.attempt and not await self._record_failure(run, failed):
                     break
             else:
                 await key_queue.pause(max(0, remembered.due - monotonic()), leaving)
@@ -127,7 +127,7 @@ class OrderedDeliveryHandler(DeliveryHandler):
                     self._processed(run, outcome)
                     failed = FailedAttempt(at=self._now(), attempt=run.attempt, failure=failure)
                     self._memory.add(run.message, failed, due=monotonic() + delay.total_seconds())
-                    await self._note(run, failed)
+                    await self._record_failure(run, failed)
                     run.result = None
                 case Postponed(delay):
                     pass
@@ -141,15 +141,15 @@ class OrderedDeliveryHandler(DeliveryHandler):
 
     async def _outcome(self, run: Run, leaving: Stopping) -> DeliveryOutcome:
         if self._circuit is None:
-            return await self._outcome_now(run)
-        async with self._circuit.passing(leaving, in_place=True) as run.permit:
+            return await self._run_attempt(run)
+        async with self._circuit.permit(leaving, unlimited=True) as run.permit:
             if run.permit is None:
                 return RETURNED
-            return EXPIRED if self._runner.has_expired(run) else await self._outcome_now(run)
+            return EXPIRED if self._runner.has_expired(run) else await self._run_attempt(run)
 
-    async def _outcome_now(self, run: Run) -> DeliveryOutcome:
+    async def _run_attempt(self, run: Run) -> DeliveryOutcome:
         if run.delivery.crashes <= self._max_deliveries:
-            return await self._run_among_others(run)
+            return await self._run_concurrently(run)
         is_first, self._has_seen_poison = not self._has_seen_poison, True
         if is_first and run.delivery.crashes > 2 * self._max_deliveries:
             return CRASHED
@@ -158,10 +158,10 @@ class OrderedDeliveryHandler(DeliveryHandler):
                 return RETURNED
             return await self._attempt_alone(run) if pause is None else Postponed(pause)
 
-    # --- attempts that failed ------------------------------------------------------------------------------------------
+    # --- failed attempts -----------------------------------------------------------------------------------------------
 
-    async def _note(self, run: Run, failed: FailedAttempt) -> bool:
-        """Counts an attempt that failed; False if the delivery was lost meanwhile."""
+    async def _record_failure(self, run: Run, failed: FailedAttempt) -> bool:
+        """Counts a failed attempt. Returns False if the delivery was lost meanwhile."""
         run.attempt += 1
         try:
             await run.delivery.note_failed(failed)
@@ -170,7 +170,7 @@ class OrderedDeliveryHandler(DeliveryHandler):
             return False
         return True
 
-    # --- the end -------------------------------------------------------------------------------------------------------
+    # --- settle --------------------------------------------------------------------------------------------------------
 
     async def _settle_in_turn(self, run: Run, outcome: Done | Dead, key_queue: KeyQueue, leaving: Stopping) -> None:
         settled = await self._settle(run, leaving, outcome)
@@ -178,7 +178,7 @@ class OrderedDeliveryHandler(DeliveryHandler):
             case Settled.RECORDED:
                 self._memory.forget(run.message)
             case Settled.LOST:
-                # If it comes again behind others that are still in flight, all of them are given back, and taken again.
+                # It would be redelivered behind those that are still in flight. Resubscribing returns them all, in order.
                 others = [delivery for delivery in key_queue.deliveries if delivery is not run.delivery and not delivery.gone]
                 if others and others[0].message.id != run.message.id:
                     leaving.request()
@@ -190,39 +190,36 @@ class OrderedDeliveryHandler(DeliveryHandler):
             case _:
                 assert_never(settled)
 
-    def _goes_back_alone(self, run: Run) -> bool:
-        # With a key it stays in flight: given back by itself, it would come again behind its successors.
+    def _can_return_alone(self, run: Run) -> bool:
+        # Returned by itself, it would come back behind later messages of its key.
         return run.message.ordering_key is None
 
 
 @dataclass(slots=True)
-class _Remembered:
-    """What failed of a message that is not settled, and when its next attempt is due."""
+class _FailedAttempts:
+    """The failed attempts of an unsettled message, and when its next attempt is due."""
 
     failed: list[FailedAttempt]
     due: float
 
 
-class _Memory:
-    """The failed attempts of messages in flight. A message that is requeued begins again."""
+class _FailureMemory:
+    """Remembers the failed attempts of messages in flight. A requeued message starts without any."""
 
     def __init__(self) -> None:
-        self._remembered: OrderedDict[tuple[str, int], _Remembered] = OrderedDict()
+        self._remembered: OrderedDict[tuple[str, int], _FailedAttempts] = OrderedDict()
 
     def add(self, message: Message, failed: FailedAttempt, *, due: float) -> None:
-        """Another attempt failed."""
         key = message.id, message.requeue_count
-        remembered = self._remembered.setdefault(key, _Remembered([], due))
+        remembered = self._remembered.setdefault(key, _FailedAttempts([], due))
         remembered.failed.append(failed)
         remembered.due = due
         self._remembered.move_to_end(key)
         if len(self._remembered) > MOST_REMEMBERED:
             self._remembered.popitem(last=False)
 
-    def of(self, message: Message) -> _Remembered | None:
-        """What failed of it, if it is remembered."""
+    def get(self, message: Message) -> _FailedAttempts | None:
         return self._remembered.get((message.id, message.requeue_count))
 
     def forget(self, message: Message) -> None:
-        """It is settled."""
         self._remembered.pop((message.id, message.requeue_count), None)

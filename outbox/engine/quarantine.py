@@ -1,4 +1,4 @@
-"""Lets a poison message run alone, so that a further death has one culprit, and its neighbours wait for a bounded time only."""
+"""Runs a poison message alone, so that another crash has one possible cause. Other handlers wait for a limited time only."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -7,23 +7,23 @@ from datetime import timedelta
 from time import monotonic
 
 FIRST_WAIT = timedelta(seconds=5)
-"""How long neighbours begin nothing, at first, while a poison message waits for those that run."""
+"""How long a poison message waits, at first, for running handlers to end. No other handler starts meanwhile."""
 LONGEST_WAIT = timedelta(seconds=30)
-"""How long they begin nothing at most; it doubles each time that the wait was in vain."""
-NEIGHBOURS_SHARE = 4
-"""After a wait in vain the neighbours have so many times as long to themselves: at most a fifth of their time is lost."""
+"""Longest such wait. The wait doubles each time that the handlers did not end in time."""
+OTHERS_SHARE = 4
+"""After a failed wait, other handlers run undisturbed for this many times as long: they lose at most a fifth of their time."""
 ALONE_LIMIT = timedelta(seconds=60)
-"""How long a message may run alone. Then its attempt has failed, and its neighbours go on."""
+"""How long a message may run alone. Then its attempt has failed, and other handlers start again."""
 COPY_LIMIT = timedelta(seconds=2)
-"""How long neighbours wait for the marked copy of a poison message. It comes at once, unless many messages are before it."""
+"""How long handlers wait for the marked copy of a poison message. It arrives at once unless many messages are ahead of it."""
 _UNTIL_FORCED = ALONE_LIMIT + timedelta(seconds=10)
-"""When neighbours go on in any case, since a handler that swallows its cancellation would keep them waiting for ever."""
+"""When other handlers start in any case: a handler that swallows its cancellation would block them forever."""
 
 
 class Quarantine:
-    """Counts the handlers that run. While a poison message runs, or waits to for a limited time, no other handler begins.
+    """Counts running handlers. No other handler starts while a poison message runs, or waits for the others to end.
 
-    For the others it costs two additions. `clock` returns seconds.
+    `clock` returns seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
@@ -34,55 +34,54 @@ class Quarantine:
         self._open = asyncio.Event()
         self._open.set()
         self._emptied = asyncio.Event()
-        self._followed = asyncio.Event()
-        self._turn = asyncio.Lock()
+        self._copy_waits = asyncio.Event()
+        self._lock = asyncio.Lock()
         self._wait = FIRST_WAIT
         self._closed_at = 0.0
-        self._neighbours_until = 0.0
+        self._others_until = 0.0
 
     @property
     def closed(self) -> bool:
-        """Whether no handler of another message may begin."""
+        """Whether other handlers have to wait before they start."""
         return self._isolating > 0 and not self._forced
 
     @property
     def running(self) -> int:
-        """How many handlers of other messages run."""
+        """How many handlers of other messages are running."""
         return self._running
 
     @property
     def wait(self) -> timedelta:
-        """How long the next poison message waits for them."""
+        """How long the next poison message waits for running handlers."""
         return self._wait
 
-    async def opened(self) -> None:
-        """Returns when handlers may begin. Look at `closed` first: this is the way that takes time."""
+    async def wait_until_open(self) -> None:
+        """Waits until handlers may start. Check `closed` first, which is cheaper."""
         while self.closed:
             await self._open.wait()
 
     def enter(self) -> None:
-        """A handler of a message that is not poison begins to run. Call it only while not `closed`, and `leave` afterwards."""
+        """Counts a handler that starts. Call it only while not `closed`, and `leave` afterwards."""
         self._running += 1
 
     def leave(self) -> None:
-        """It has ended."""
+        """Counts a handler that has ended."""
         self._running -= 1
         if self._isolating:
             self._emptied.set()
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[timedelta | None]:
-        """For a poison message. Enters the block with None when no other handler runs, and none begins until it is left.
+        """Yields None when no other handler runs. None starts until the block ends. Poison messages run one after another.
 
-        If those that run do not end in time, it enters with a pause instead: the message is to go away for so long. Meanwhile
-        neighbours go on. Poison messages run one after another.
+        If the running handlers do not end in time, yields how long to postpone the message. Others may start meanwhile.
         """
 
         def force_open() -> None:
             self._forced = True
             self._open.set()
 
-        pause = self._left_to_neighbours() if self._running else None
+        pause = self._remaining_pause() if self._running else None
         if pause is None:
             if not self._isolating:
                 self._closed_at = self._clock()
@@ -90,9 +89,9 @@ class Quarantine:
                 self._open.clear()
             self._isolating += 1
             if self._isolating > 1:
-                self._followed.set()
+                self._copy_waits.set()
             try:
-                async with self._turn:
+                async with self._lock:
                     pause = await self._until_quiet()
                     if pause is None:
                         forced = asyncio.get_running_loop().call_later(_UNTIL_FORCED.total_seconds(), force_open)
@@ -107,25 +106,23 @@ class Quarantine:
                     self._open.set()
         yield pause
 
-    async def followed(self) -> None:
-        """Within the block of `alone`: returns when another poison message waits for its turn, or after `COPY_LIMIT`.
-
-        Where a broker replaces the message by a marked copy, the copy begins while it is still quiet. Otherwise it would wait
-        for handlers that had begun in between, and be blamed if one of those killed the worker.
-        """
+    async def wait_for_copy(self) -> None:
+        """Within the block of `alone`: waits until another poison message waits for its turn, at most for `COPY_LIMIT`."""
+        # Where a broker replaces the message by a marked copy, the copy must run before other handlers start. Otherwise it
+        # would wait for those, and become a dead letter if one of them killed the worker.
         if self._isolating == 1:
-            self._followed.clear()
+            self._copy_waits.clear()
             with suppress(TimeoutError):
                 async with asyncio.timeout(COPY_LIMIT.total_seconds()):
-                    await self._followed.wait()
+                    await self._copy_waits.wait()
 
-    def _left_to_neighbours(self) -> timedelta | None:
-        seconds = self._neighbours_until - self._clock()
+    def _remaining_pause(self) -> timedelta | None:
+        seconds = self._others_until - self._clock()
         return timedelta(seconds=seconds) if seconds > 0 else None
 
     async def _until_quiet(self) -> timedelta | None:
-        """None when nothing else runs; or else how long the message is to go away, because others have waited for long."""
-        if self._running and (pause := self._left_to_neighbours()) is not None:
+        """Waits for the running handlers. Returns None when none runs, or how long to postpone the poison message."""
+        if self._running and (pause := self._remaining_pause()) is not None:
             return pause
         wait = min(self._wait, LONGEST_WAIT - timedelta(seconds=self._clock() - self._closed_at))
         if wait > timedelta(0):
@@ -139,8 +136,9 @@ class Quarantine:
             else:
                 self._wait = FIRST_WAIT
                 return None
-        if (pause := self._left_to_neighbours()) is None:  # several may have waited together
-            pause = self._wait * NEIGHBOURS_SHARE
-            self._neighbours_until = self._clock() + pause.total_seconds()
+        # Several poison messages may time out together: only the first one doubles the wait.
+        if (pause := self._remaining_pause()) is None:
+            pause = self._wait * OTHERS_SHARE
+            self._others_until = self._clock() + pause.total_seconds()
             self._wait = min(self._wait * 2, LONGEST_WAIT)
         return pause

@@ -1,4 +1,4 @@
-"""The relay: lanes that take rounds from the outbox and finish them, and sleep when there is nothing to take."""
+"""The relay: lanes that claim rounds of messages from the outbox and send them, and sleep while none is due."""
 
 import asyncio
 import math
@@ -21,7 +21,7 @@ from outbox.core.events import (
     RouteResumed,
 )
 from outbox.core.message import Way
-from outbox.engine.lifecycle import OPEN, Outage, Pauses, Stopping, until_closing, until_opened
+from outbox.engine.lifecycle import OPEN, Outage, Pauses, Stopping, until_closed, until_open
 from outbox.engine.rounds import Round, RoundReport, Rounds
 from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError, OutboxError
 from outbox.ports import Doorbell, Gate, Observer, Store
@@ -32,17 +32,18 @@ RELEASE_BATCH = 1_000
 CLEAN_UP_BATCH = 1_000
 CLEAN_UP_EVERY = timedelta(seconds=10)
 PROBES_EVERY = timedelta(seconds=15)
-RESTORATIONS_PER_LOOK = 4
-"""One look for stalled routes, of which this relay knows its own, for so many times that probes are restored."""
+RESTORES_PER_LOOKUP = 4
+"""Stalled routes are looked up once in this many restorations of probes: a relay already knows the routes it found itself."""
 MEASURE_EVERY = timedelta(seconds=15)
-FIRST_LOOK = timedelta(milliseconds=5)
-"""How soon a relay looks again at a due row that it could not have; it doubles up to `poll_interval`."""
+FIRST_RETRY = timedelta(milliseconds=5)
+"""First pause before looking again for a due row that could not be claimed. It doubles up to `poll_interval`."""
+# Waking a moment too early would find nothing due, and cost another query.
 _EARLY = timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelaySettings:
-    """`batch_size` None adapts to the backlog; `retention` None means that there are no sent rows to clean up, ever."""
+    """Settings of a relay. `batch_size` None adapts to the backlog. `retention` None: never clean up sent rows."""
 
     exchange_name: str
     table: str
@@ -54,7 +55,7 @@ class RelaySettings:
 
 
 class Relay:
-    """Moves what is committed to the outbox to where its consumers find it, until it is time to stop."""
+    """Moves committed messages from the outbox to the broker, until it is asked to stop."""
 
     def __init__(
         self,
@@ -72,23 +73,23 @@ class Relay:
         self._settings = settings
         self._gate = gate
         self._batch = _BatchSize(settings.batch_size)
-        self._looks = Pauses(first=FIRST_LOOK, longest=settings.poll_interval)
-        self._turn = asyncio.Lock()
+        self._retry_pauses = Pauses(first=FIRST_RETRY, longest=settings.poll_interval)
+        self._claim_lock = asyncio.Lock()
         self._failing: set[Dependency] = set()
-        self._restorations = 0
+        self._restores = 0
         self._stopping = Stopping()
         self._outages = {dependency: Outage(dependency, observer) for dependency in Dependency}
 
     async def run(self, stopping: Stopping) -> None:
         """Relays until `stopping` is requested; then finishes the rounds in flight and returns.
 
-        While its gate is closed it takes no rounds; housekeeping goes on. Outages are waited out. Raises `TopologyError`, and
-        any other error that does not pass by itself.
+        While its gate is closed it claims nothing; housekeeping continues. Waits during outages. Raises `TopologyError`, and
+        other errors that need a fix.
         """
         self._stopping = stopping
-        duties = [self._every(PROBES_EVERY, self._restore_probes), self._every(MEASURE_EVERY, self._measure)]
+        duties = [self._run_every(PROBES_EVERY, self._restore_probes), self._run_every(MEASURE_EVERY, self._measure)]
         if self._settings.retention is not None:
-            duties.append(self._every(CLEAN_UP_EVERY, self._clean_up))
+            duties.append(self._run_every(CLEAN_UP_EVERY, self._clean_up))
         self._observer.notify(RelayStarted(exchange_name=self._settings.exchange_name, table=self._settings.table))
         async with asyncio.TaskGroup() as companions:
             tasks = [
@@ -107,26 +108,28 @@ class Relay:
         self._doorbell.ring()
 
     async def _follow_gate(self) -> None:
-        """Reports pauses. One has begun when no lane is taking any more; a lane that naps is woken, so that it lets go."""
+        """Reports when a pause begins and ends. A pause has begun when no lane is claiming any more."""
         exchange_name = self._settings.exchange_name
         while not self._stopping.requested:
-            await until_closing(self._gate, self._stopping)
+            await until_closed(self._gate, self._stopping)
+            # Wakes a sleeping lane, which holds the lock. A lane that gets the lock later sees the closed gate.
             self._doorbell.ring()
-            async with self._turn:
+            async with self._claim_lock:
                 pass
             if self._gate.closed and not self._stopping.requested:
                 self._observer.notify(Paused(exchange_name=exchange_name))
-                await until_opened(self._gate, self._stopping)
+                await until_open(self._gate, self._stopping)
                 self._observer.notify(Resumed(exchange_name=exchange_name))
 
     # --- lanes ---------------------------------------------------------------------------------------------------------
 
     async def _lane(self) -> None:
-        """Takes a round, finishes it, and takes the next. Taking, and sleeping, is for one lane at a time."""
+        """Claims a round, finishes it, and claims the next."""
         while not self._stopping.requested:
-            await until_opened(self._gate, self._stopping)
+            await until_open(self._gate, self._stopping)
             try:
-                async with self._turn:
+                # One lane at a time claims or sleeps: more would compete for the same rows and double the polling.
+                async with self._claim_lock:
                     taken = await self._next_round()
                 if taken is not None:
                     self._batch.note(taken=(await self._settle(taken)).taken)
@@ -136,20 +139,20 @@ class Relay:
                 await self._wait_for(Dependency.DATABASE, error)
 
     async def _probe_stalled(self) -> None:
-        """Finds out whether stalled routes take messages again: next to the lanes, for waiting in vain would hold these up."""
+        """Probes stalled routes. A task apart from the lanes, because probes of a stalled route wait for their timeout."""
         while True:
-            await until_opened(self._gate, self._stopping)
+            await until_open(self._gate, self._stopping)
             try:
                 round_ = await self._rounds.start_probe()
                 if round_ is not None:
-                    await self._settle(_Taken(round_, perf_counter()))
+                    await self._settle(_StartedRound(round_, perf_counter()))
             except BrokerUnavailableError as error:
                 await self._wait_for(Dependency.BROKER, error)
             except DatabaseUnavailableError as error:
                 await self._wait_for(Dependency.DATABASE, error)
 
-    async def _next_round(self) -> "_Taken | None":
-        """The next round, after a nap if there is none at once; None when it is time to stop or to pause."""
+    async def _next_round(self) -> "_StartedRound | None":
+        """Returns the next round, after sleeping if nothing is due. None when the relay stops or pauses."""
         if self._stopping.requested or self._gate.closed:
             return None
         taken = await self._start()
@@ -157,34 +160,36 @@ class Relay:
             return taken
         try:
             async with self._doorbell.asleep() as nap:
-                # Stays asleep while it finds nothing: a commit wakes all relays, and only one of them gets the row.
+                # Keep listening between looks: a commit wakes all relays, and only one of them gets the row.
                 while (taken := await self._start()) is None and not self._stopping.requested and not self._gate.closed:
                     due = await self._store.next_due()
                     if due is None:
                         await nap.wait(self._settings.longest_nap)
                     elif due <= timedelta(0):
-                        # It became due just now, or another relay holds it: look again soon, then less soon.
-                        await nap.wait(self._looks.next())
+                        # It became due just now, or another relay has claimed it: look again soon, then less often.
+                        await nap.wait(self._retry_pauses.next())
                     else:
                         await nap.wait(min(due + _EARLY, self._settings.longest_nap))
-        except BaseException:  # rising takes a moment too, in which a cancellation may come
+        except BaseException:
+            # Leaving `asleep` awaits, too: a cancellation there must not lose a claimed round.
             if taken is not None:
                 await taken.round.abandon()
             raise
         return taken
 
-    async def _start(self) -> "_Taken | None":
+    async def _start(self) -> "_StartedRound | None":
         began = perf_counter()
         round_ = await self._rounds.start(self._batch.size)
-        for dependency in set(Dependency) - self._failing:  # what opens, and then takes nothing, would seem to come and go
+        # A server that accepts connections while its rounds still fail must not be reported as restored.
+        for dependency in set(Dependency) - self._failing:
             self._outages[dependency].answers()
         if round_ is None:
             self._batch.note(taken=0)
             return None
-        self._looks.reset()
-        return _Taken(round_, began)
+        self._retry_pauses.reset()
+        return _StartedRound(round_, began)
 
-    async def _settle(self, taken: "_Taken") -> RoundReport:
+    async def _settle(self, taken: "_StartedRound") -> RoundReport:
         try:
             report = await taken.round.finish()
         except DatabaseUnavailableError:
@@ -206,7 +211,8 @@ class Relay:
             self._notify_resumed(way)
             await self._release(partial(self._store.release_stalled, way))
         if report.failed or report.ordered:
-            self._doorbell.ring()  # what is due again, or only now, is so at times that a napping lane does not know
+            # Settling made rows due at times that a sleeping lane has not read.
+            self._doorbell.ring()
         if report.unavailable is not None:
             self._failing.add(Dependency.BROKER)
             raise BrokerUnavailableError(str(report.unavailable))
@@ -224,14 +230,14 @@ class Relay:
         self._observer.notify(RouteResumed(exchange_name=exchange_name, routing_key=way.routing_key, queue=way.queue))
 
     async def _wait_for(self, dependency: Dependency, error: OutboxError) -> None:
-        """Rows that came back unsent are due while another lane may be napping for longer, so that one is woken then."""
         await self._stopping.wait(self._outages[dependency].lost(error))
+        # Unsent rows are due again, and another lane may be sleeping for longer than this pause.
         self._doorbell.ring()
 
     # --- housekeeping --------------------------------------------------------------------------------------------------
 
-    async def _every(self, interval: timedelta, duty: Callable[[], Awaitable[None]]) -> None:
-        """Does `duty` now and every `interval`; while the database is away it is put off."""
+    async def _run_every(self, interval: timedelta, duty: Callable[[], Awaitable[None]]) -> None:
+        """Calls `duty` now and every `interval`. Skips it while the database is unavailable."""
         while True:
             try:
                 await duty()
@@ -251,13 +257,14 @@ class Relay:
     async def _restore_probes(self) -> None:
         if await self._store.ensure_probes() + await self._store.repair_lanes():
             self._doorbell.ring()
-        if self._restorations % RESTORATIONS_PER_LOOK == 0:
-            routes = await self._rounds.look_for_stalled()  # those that another relay left, or whose messages are gone
+        if self._restores % RESTORES_PER_LOOKUP == 0:
+            # Finds routes that another relay left stalled, and those that no message waits for any more.
+            routes = await self._rounds.find_stalled()
             for found in routes.found:
                 self._observer.notify(found)
             for way in routes.gone:
                 self._notify_resumed(way)
-        self._restorations += 1
+        self._restores += 1
 
     async def _measure(self) -> None:
         backlog = await self._store.backlog()
@@ -267,15 +274,15 @@ class Relay:
 
 
 @dataclass(frozen=True, slots=True)
-class _Taken:
-    """A round that was taken, and when taking it began."""
+class _StartedRound:
+    """A claimed round, and when claiming it began."""
 
     round: Round
     began: float
 
 
 class _BatchSize:
-    """A fixed size; or one that doubles from `SMALLEST_BATCH` to `LARGEST_BATCH` while claims come back full."""
+    """The batch size: fixed, or doubling from `SMALLEST_BATCH` to `LARGEST_BATCH` while claims are full."""
 
     def __init__(self, fixed: int | None) -> None:
         self._fixed = fixed

@@ -1,4 +1,4 @@
-"""Rounds through a Transport: claims rows, sends their messages, settles each with its outcome."""
+"""Sending rounds: claims rows, sends their messages through a Transport, and settles each with its outcome."""
 
 import asyncio
 from collections import Counter
@@ -18,11 +18,11 @@ from outbox.retry import RetryPolicy
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundReport:
-    """What a finished round did. Everything in it is committed.
+    """The committed results of a round.
 
-    `released`: ways on which held messages are to be made due. `ordered`: it had messages with ordering keys, so that others
-    may be due now that waited for them. `stalled`: routes that were found to take no messages. `resumed`: those that were
-    stalled and take messages again, so that what waits for them is to be made due.
+    `released`: routes whose held messages are to be made due. `ordered`: it had messages with ordering keys, so later messages
+    of these keys may be due now. `stalled`: routes that were found to accept no messages. `resumed`: stalled routes that accept
+    messages again, and whose waiting messages are to be made due.
     """
 
     taken: int
@@ -37,70 +37,70 @@ class RoundReport:
 
 @dataclass(frozen=True, slots=True)
 class StalledRoutes:
-    """Routes that were not known to be stalled, and those that no message waits for any more."""
+    """Stalled routes that were not known (`found`), and those that no message waits for any more (`gone`)."""
 
     found: Sequence[RouteStalled] = ()
     gone: Sequence[Way] = ()
 
 
 class Round(Protocol):
-    """Messages that were taken and are on their way."""
+    """Claimed messages that are being sent."""
 
     async def finish(self) -> RoundReport:
-        """Sends and settles them. Raises `DatabaseUnavailableError` if that could not be committed; nothing is lost then."""
+        """Sends and settles them. Raises `DatabaseUnavailableError` if the commit failed; the messages are sent again then."""
         ...
 
     async def abandon(self) -> None:
-        """Instead of `finish`: gives back what was taken."""
+        """Releases the messages unsent, instead of `finish`."""
         ...
 
 
 class Rounds(Protocol):
-    """Where rounds come from: by way of a Transport, or within the database."""
+    """Starts rounds, which send through a Transport or within the database."""
 
     async def start(self, limit: int) -> Round | None:
-        """Takes up to `limit` due messages; None if there are none.
+        """Claims up to `limit` due messages. Returns None if there are none.
 
-        Raises `BrokerUnavailableError` or `DatabaseUnavailableError` while one of them is away: nothing was taken then.
+        Raises `BrokerUnavailableError` or `DatabaseUnavailableError`; then nothing was claimed.
         """
         ...
 
     async def start_probe(self) -> Round | None:
-        """Waits until a stalled route is to be probed, and takes what is sent to find out; None if there is nothing to take.
+        """Waits until a stalled route is due for a probe, and claims the messages to send. Returns None if there are none.
 
         Raises as `start` does.
         """
         ...
 
-    async def look_for_stalled(self) -> "StalledRoutes":
-        """Learns from the table which routes are stalled. Raises `DatabaseUnavailableError`."""
+    async def find_stalled(self) -> "StalledRoutes":
+        """Reads from the table which routes are stalled. Raises `DatabaseUnavailableError`."""
         ...
 
 
 NO_QUEUE = Failure("unroutable", "no queue is bound for the routing key")
-UNHOLDABLE = Failure("unroutable", f"and its routing key is longer than the {LONGEST_HELD_KEY} bytes that can be held")
+UNHOLDABLE = Failure("unroutable", f"the routing key is longer than the {LONGEST_HELD_KEY} bytes that can be held")
 
-FOUND = Failure("stalled", "messages wait for it in the table")
+_MESSAGES_WAIT = Failure("stalled", "messages in the table are waiting for this route")
 STALLED_SINCE = timedelta(seconds=15)
-"""After so long a route that is stalled has messages in the table that say so, or none that wait."""
+"""Age of a stalled route after which its waiting messages are in the table, if there are any."""
 MOST_WAITING = 1_000
-"""Stalled routes that are looked up in the table at once."""
-_NO_TIME = timedelta(0)
+"""Most stalled routes read from the table at once."""
+_ZERO = timedelta(0)
 
 
 @dataclass(frozen=True, slots=True)
 class _Behind:
-    """Not sent: its route is known to be stalled, and another message finds out whether it still is."""
+    """Not sent, because its route is known to be stalled and is probed with other messages."""
 
 
 _BEHIND = _Behind()
 _Result = SendResult | _Behind | None
-"""None: not sent, as if it had not been claimed."""
+"""None: not sent, and released as if it had not been claimed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendingPolicy:
-    """How a relay sends. `expiration` is for rows without one; `drop_unroutable` forgets what no queue is bound for."""
+    """How a relay sends. `expiration` is for rows without one; `drop_unroutable` drops messages that no queue is bound for."""
 
     exchange_name: str
     retry: RetryPolicy
@@ -141,19 +141,19 @@ class SendingRounds:
             return None
         return SendingRound(claim, self._transport, self._policy, self._holds, self._stalls, probing=True)
 
-    async def look_for_stalled(self) -> StalledRoutes:
-        """See `outbox.engine.rounds.Rounds.look_for_stalled`."""
+    async def find_stalled(self) -> StalledRoutes:
+        """See `outbox.engine.rounds.Rounds.find_stalled`."""
         waiting = await self._store.stalled_ways(MOST_WAITING)
-        found = [way for way in waiting if self._stalls.stall(way, silent=True, pause=_NO_TIME)]
+        found = [way for way in waiting if self._stalls.stall(way, silent=True, pause=_ZERO)]
         complete = len(waiting) < MOST_WAITING
         return StalledRoutes(
-            found=[_stalled(self._policy.exchange_name, way, FOUND) for way in found],
+            found=[_stalled(self._policy.exchange_name, way, _MESSAGES_WAIT) for way in found],
             gone=self._stalls.forget_all_but(set(waiting), older_than=STALLED_SINCE) if complete else (),
         )
 
 
 class SendingRound:
-    """Claim → send → settle, in the claim's transaction. `probing`: what is claimed waited for its stalled route."""
+    """Claim → send → settle, in the claim's transaction. `probing`: the claimed messages probe stalled routes."""
 
     def __init__(
         self,
@@ -177,43 +177,44 @@ class SendingRound:
         async with self._claim as claim:
             results = await self._send(claim.messages)
             outcomes = [self._outcome(*sent) for sent in zip(claim.messages, results, strict=True)]
-            stalled, resumed = self._learn(claim.messages, results)
+            stalled, resumed = self._update_stalls(claim.messages, results)
             await claim.settle(outcomes)
         return replace(self._report(claim.messages, results, outcomes), stalled=stalled, resumed=resumed)
 
     async def abandon(self) -> None:
         """See `outbox.engine.rounds.Round.abandon`."""
         async with self._claim:
-            pass  # unsettled, every message is as it was
+            pass  # unsettled messages are unchanged
 
     async def _send(self, claimed: Sequence[PendingMessage]) -> Sequence[_Result]:
-        """One result for each message, all within `publish_timeout`. None: not sent, for its predecessor was not confirmed."""
+        """Returns one result for each message within `publish_timeout`. None: an earlier message of its key is unconfirmed."""
         results: list[_Result] = [None] * len(claimed)
         now = asyncio.get_running_loop().time
         deadline = now() + self._policy.publish_timeout.total_seconds()
         waves = Waves(claimed)
         while (wave := waves.next()) and (left := deadline - now()) > 0:
             if self._stalls and not self._probing:
-                for place in wave:
-                    if _way(claimed[place].message) in self._stalls:
-                        results[place] = _BEHIND
-                wave = [place for place in wave if results[place] is None]
-            answers = await self._send_wave([claimed[place] for place in wave], timedelta(seconds=left))
-            for place, answer in zip(wave, answers, strict=True):
-                results[place] = answer
+                for index in wave:
+                    if _way(claimed[index].message) in self._stalls:
+                        results[index] = _BEHIND
+                wave = [index for index in wave if results[index] is None]
+            answers = await self._send_wave([claimed[index] for index in wave], timedelta(seconds=left))
+            for index, answer in zip(wave, answers, strict=True):
+                results[index] = answer
                 if isinstance(answer, Unconfirmed) and left < self._policy.publish_timeout.total_seconds() / 2:
-                    results[place] = None  # its wave came so late that nothing follows from that
+                    # Its wave was sent late and had too little time: that does not show a stalled route.
+                    results[index] = None
                 if isinstance(answer, Confirmed) or (isinstance(answer, Unroutable) and self._policy.drop_unroutable):
-                    waves.passed(place)
+                    waves.release_next(index)
         return results
 
     async def _send_wave(self, wave: Sequence[PendingMessage], timeout: timedelta) -> Sequence[SendResult]:
-        """The malformed ones are refused without being sent."""
+        """Sends the messages. Refuses malformed ones without sending them."""
         now = self._policy.now()
         sendable: list[Message] = []
         for pending in wave:
             if pending.malformed is None:
-                # The deadline that follows from an expiration counts from here.
+                # An expiration counts from sending, not from publishing.
                 message = pending.message
                 expiration = message.expiration or self._policy.expiration
                 if expiration is not None:
@@ -244,10 +245,10 @@ class SendingRound:
             case _:
                 assert_never(result)
 
-    def _learn(
+    def _update_stalls(
         self, claimed: Sequence[PendingMessage], results: Sequence[_Result]
     ) -> tuple[Sequence[RouteStalled], Sequence[Way]]:
-        """What the results say of routes: which are found to be stalled, and which take messages again."""
+        """Derives from the results which routes are newly stalled, and which accept messages again."""
         failures: dict[Way, Failure] = {}
         silent: set[Way] = set()
         confirmed: Counter[Way] = Counter()
@@ -264,15 +265,15 @@ class SendingRound:
                     pass
         if self._probing:
             for way in failures:
-                self._stalls.failed(way, silent=way in silent)
-            return (), [way for way in confirmed if way not in failures and self._stalls.passed(way, confirmed[way])]
+                self._stalls.record_failure(way, silent=way in silent)
+            return (), [way for way in confirmed if way not in failures and self._stalls.record_success(way, confirmed[way])]
         if not failures:
             return (), ()
         passing = {_way(pending.message) for pending, result in zip(claimed, results, strict=True) if result is CONFIRMED}
         stalled = []
         for way, failure in failures.items():
-            # A message that is refused for reasons of its own keeps the others of its route waiting for a moment only.
-            pause = _NO_TIME if way in passing and way not in silent else FIRST_PAUSE
+            # Others were confirmed on this route: the refusal may be the message's own fault, so probe again at once.
+            pause = _ZERO if way in passing and way not in silent else FIRST_PAUSE
             if can_stall(way) and self._stalls.stall(way, silent=way in silent, pause=pause):
                 stalled.append(_stalled(self._policy.exchange_name, way, failure))
         return stalled, ()
@@ -290,10 +291,11 @@ class SendingRound:
             message = pending.message
             match result:
                 case Confirmed():
-                    age = max(now - message.created_at, _NO_TIME)  # clocks may differ; nothing was sent before it was written
+                    age = max(now - message.created_at, _ZERO)  # the clocks of two hosts may differ
                     sent.append(SentMessage(message.id, message.routing_key, age, message.tracking_ids))
-                    if (pending.held or self._holds.probing) and self._holds.routed(_way(message), was_held=pending.held):
-                        released[_way(message)] = None
+                    held, way = pending.held, _way(message)
+                    if (held or self._holds.probing) and self._holds.record_routed(way, was_held=held):
+                        released[way] = None
                 case Unroutable():
                     failed.append(self._failed(pending, SendFailureType.UNROUTABLE, NO_QUEUE, outcome))
                 case Refused(failure):
@@ -305,7 +307,7 @@ class SendingRound:
                     failed.append(self._failed(pending, SendFailureType.UNAVAILABLE, failure, outcome))
                     answering = True
                 case None | _Behind():
-                    pass  # as if it had not been taken
+                    pass  # as if it had not been claimed
                 case _:
                     assert_never(result)
         return RoundReport(

@@ -1,4 +1,4 @@
-"""What a relay knows of its routes: those that no queue is bound for, those that take no messages, and when each is probed."""
+"""Routes that a relay cannot send on: without a bound queue (held) or accepting no messages (stalled), and their probes."""
 
 import asyncio
 from collections import OrderedDict
@@ -12,11 +12,11 @@ from outbox.core.outcome import Held
 FIRST_PROBE = timedelta(seconds=1)
 LONGEST_PROBE = timedelta(seconds=15)
 LONGEST_WAIT = timedelta(minutes=5)
-"""How long a message for one queue waits for another one's probe: no relay looks after those whose probe was lost."""
+"""Longest wait of a message for one queue, because no relay restores a lost probe of such a route."""
 MOST_KEYS = 10_000
-"""Routing keys whose probes are remembered. Once there are as many, others probe at `LONGEST_PROBE` from the start."""
+"""Most routing keys whose probes are remembered. Beyond it, other keys are probed at `LONGEST_PROBE` from the start."""
 LONGEST_HELD_KEY = 1_000
-"""Bytes of a routing key: the index of held rows has no room for longer ones, so rows of such a key are parked instead."""
+"""Longest routing key, in bytes, that can be held: the index has no room for longer ones, so their rows are parked."""
 
 
 @dataclass(slots=True)
@@ -26,21 +26,21 @@ class _Probe:
 
 
 class Holds:
-    """What this relay knows of held routing keys. The rows themselves know enough for any other relay to go on."""
+    """The held routing keys known to this relay. Other relays need only the rows."""
 
     def __init__(self) -> None:
         self._probes: OrderedDict[Way, _Probe] = OrderedDict()
 
     @property
     def probing(self) -> bool:
-        """Whether any way is held, as far as this relay knows."""
+        """Whether this relay knows of any held route."""
         return bool(self._probes)
 
     def hold(self, way: Way, *, was_held: bool, now: datetime) -> Held:
-        """How an unroutable message waits: as the probe of its way, or for the probe's success.
+        """Returns how an unroutable message waits: as the probe of its route, or for another probe to succeed.
 
-        The interval doubles each time that a probe (`was_held`) comes back, up to `LONGEST_PROBE`. When there are more keys
-        than are remembered, a new message does not probe: the store sees to it that some row of its key does.
+        The interval doubles each time that a probe (`was_held`) fails, up to `LONGEST_PROBE`. Beyond `MOST_KEYS`, new messages
+        do not probe: the store makes one row of each key a probe.
         """
         probe = self._probes.get(way)
         waiting = Held() if way.queue is None else Held(LONGEST_WAIT)
@@ -60,25 +60,25 @@ class Holds:
             self._probes.popitem(last=False)
         return Held(interval)
 
-    def routed(self, way: Way, *, was_held: bool) -> bool:
-        """Notes that a message on `way` found a queue; True if held ones are to be released for it."""
+    def record_routed(self, way: Way, *, was_held: bool) -> bool:
+        """Records that a message on `way` was routed. Returns whether held messages are to be released."""
         return self._probes.pop(way, None) is not None or was_held
 
 
 FIRST_PAUSE = timedelta(seconds=1)
 LONGEST_PAUSE = timedelta(minutes=1)
-"""How long a stalled route is left alone before the next probe: it doubles from the first to the longest."""
+"""Pause before a stalled route is probed again. It doubles from the first to the longest."""
 LARGEST_WINDOW = 32
-"""A route that takes messages again gets 1, 2, 4, … at once. After so many all the others follow by way of the lanes."""
+"""A recovering route is probed with 1, 2, 4, … messages at once. After a window of this size it is no longer stalled."""
 MOST_ROUTES = 10_000
-"""Routes that a relay remembers. The messages of those beyond wait in the table until there is room."""
+"""Most stalled routes that a relay remembers. Messages on further ones wait in the table until there is room."""
 MOST_AT_ONCE = 100
-"""Routes that one round probes."""
+"""Most routes probed in one round."""
 
 
 @dataclass(slots=True)
 class _Stall:
-    """`silent`: it was found by waiting in vain, not by a refusal. `window`: how many messages are sent at once to find out."""
+    """A stalled route. `silent`: it timed out instead of refusing. `window`: how many messages the next probe sends."""
 
     silent: bool
     pause: timedelta
@@ -88,7 +88,7 @@ class _Stall:
 
 
 class Stalls:
-    """What this relay knows of stalled routes. Times are those of the running loop's clock."""
+    """The stalled routes known to this relay. Times are those of the running loop's clock."""
 
     def __init__(self) -> None:
         self._stalls: dict[Way, _Stall] = {}
@@ -101,7 +101,7 @@ class Stalls:
         return way in self._stalls
 
     def stall(self, way: Way, *, silent: bool, pause: timedelta | None = None) -> bool:
-        """Notes that `way` takes no messages, and is to be probed after `pause`, or the usual one; False if that is known."""
+        """Records that `way` accepts no messages, to be probed after `pause`. Returns False if that is known already."""
         pause = FIRST_PAUSE if pause is None else pause
         if way in self._stalls or len(self._stalls) >= MOST_ROUTES:
             return False
@@ -110,17 +110,17 @@ class Stalls:
         self._changed.set()
         return True
 
-    def failed(self, way: Way, *, silent: bool) -> None:
-        """Notes that a probe of `way` was not confirmed: the next one is a single message, after a longer pause."""
+    def record_failure(self, way: Way, *, silent: bool) -> None:
+        """Records that a probe of `way` failed. The next probe is a single message, after a longer pause."""
         if (stall := self._stalls.get(way)) is not None:
-            # Where messages came through just before, the queue is short of room rather than closed.
+            # A wider window means that the last probe succeeded: the queue is short of room, not closed.
             stall.pause = FIRST_PAUSE if stall.window > 1 else min(max(stall.pause * 2, FIRST_PAUSE), LONGEST_PAUSE)
             stall.silent, stall.window = silent, 1
             stall.due = _now() + stall.pause.total_seconds()
             self._changed.set()
 
-    def passed(self, way: Way, confirmed: int) -> bool:
-        """Notes that all messages of a probe were confirmed; True: the route is healthy, and the others may follow."""
+    def record_success(self, way: Way, confirmed: int) -> bool:
+        """Records that all messages of a probe were confirmed. Returns whether the route is no longer stalled."""
         stall = self._stalls.get(way)
         if stall is None:
             return False
@@ -131,13 +131,13 @@ class Stalls:
         return False
 
     def postpone(self, ways: Collection[Way]) -> None:
-        """Notes that nothing was there to probe `ways` with: another relay has it, or nothing waits any more."""
+        """Puts off the probes of `ways` because no message could be claimed: another relay has it, or none waits any more."""
         for way in ways:
             if (stall := self._stalls.get(way)) is not None:
                 stall.due = _now() + max(stall.pause, FIRST_PAUSE).total_seconds()
 
     def forget_all_but(self, waiting: Collection[Way], *, older_than: timedelta) -> Sequence[Way]:
-        """Forgets the routes that no message waits for, unless they are so young that it may not be in the table yet; which."""
+        """Forgets and returns the routes that no message waits for. Keeps new ones, whose messages may not be in the table."""
         old = _now() - older_than.total_seconds()
         gone = [way for way, stall in self._stalls.items() if way not in waiting and stall.began < old]
         for way in gone:
@@ -145,16 +145,14 @@ class Stalls:
         return gone
 
     async def until_due(self) -> Sequence[tuple[Way, int]]:
-        """Waits until routes are to be probed; which, and with how many messages each.
-
-        Routes that answer, even by refusals, come first and by themselves: those that are silent take their time.
-        """
+        """Waits until routes are due for a probe. Returns them with the number of messages to send on each."""
         while True:
             self._changed.clear()
             now = _now()
             due = [way for way, stall in self._stalls.items() if stall.due <= now]
             answering = [way for way in due if not self._stalls[way].silent]
             if due:
+                # Routes that answer, even with refusals, are probed apart from silent ones, which take the whole timeout.
                 return [(way, self._stalls[way].window) for way in (answering or due)[:MOST_AT_ONCE]]
             first = min((stall.due for stall in self._stalls.values()), default=None)
             try:
@@ -165,7 +163,8 @@ class Stalls:
 
 
 def can_stall(way: Way) -> bool:
-    """Whether the index of stalled rows has room for it. No broker takes longer names; it is for transports of other kinds."""
+    """Whether the route's names fit into the index of stalled rows."""
+    # RabbitMQ's names are shorter: the limit is for other transports.
     return len(way.routing_key.encode()) + len((way.queue or "").encode()) <= LONGEST_HELD_KEY
 
 

@@ -1,4 +1,4 @@
-"""From what a caller publishes to rows of the outbox table: checked and encoded completely before anything is written."""
+"""Turns published messages into rows of the outbox table. Checks and encodes all of them before any is written."""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -7,22 +7,22 @@ from typing import NamedTuple
 
 from outbox.core import codec
 from outbox.core.message import OutboxMessage
-from outbox.core.tracking import extended_chain, new_ids
+from outbox.core.tracking import extend_chain, new_ids
 from outbox.errors import ConfigurationError
 
 LONGEST = timedelta(days=36_525)
-"""Longest expiration and farthest eta, a hundred years: far beyond any use, and within every clock's range."""
+"""Longest expiration and farthest eta, a hundred years, which every clock can represent."""
 LONGEST_DEDUP_KEY = 1_000
-"""Most bytes of a dedup key, which has to fit into an index."""
+"""Longest dedup key, in bytes, since it has to fit into an index."""
 HIGHEST_PRIORITY = 9
 FEWEST_MILLISECONDS = 1_000
-"""A number below it, given as an eta, is warned of: the predecessor documented milliseconds and read seconds."""
+"""An eta given as a smaller number logs a warning: the predecessor documented milliseconds but read seconds."""
 
 _log = logging.getLogger("outbox")
 
 
 class Extras(NamedTuple):
-    """What a row has beyond what every row has. `replaces`: a pending row of the same dedup key makes way for it."""
+    """The optional columns of a row. `replaces`: replace a pending row with the same dedup key."""
 
     ordering_key: str | None = None
     dedup_key: str | None = None
@@ -32,10 +32,10 @@ class Extras(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One row of the outbox table as it will be inserted, all columns encoded.
+    """One row of the outbox table, encoded for the insert.
 
-    `id` is the last of `tracking_ids`, a JSON array as text. `due` is an instant, a delay from the moment of inserting, or
-    None for at once. `extras` is None for a row without any.
+    `tracking_ids` is a JSON array as text that ends with `id`. `due` is a time, a delay from the insert, or None for at once.
+    `extras` is None for a row without optional columns.
     """
 
     id: str
@@ -55,24 +55,23 @@ def rows_of(
     default_expiration: timedelta | None = None,
     stamp: Callable[[], int] | None = None,
 ) -> list[Row]:
-    """One row for each message, in order, as the next link of the causation chain that the caller is in.
+    """Returns one row for each message, in order, as an effect of the message that the caller is handling, if any.
 
-    All are checked and encoded before the first is handed back; only then each is stamped by `stamp`, if there is one. Raises
-    `ConfigurationError` for a routing key or an option that makes no sense, and `EncodingError` for a body or headers that
-    cannot be stored.
+    Calls `stamp` for each row, if given, after all messages are checked and encoded. Raises `ConfigurationError` for an invalid
+    routing key or option, and `EncodingError` for a body or headers that cannot be stored.
     """
     batch = list(messages)
     # The inside of a JSON array, encoded once for the batch: the ids that come before a message's own.
-    chain = extended_chain("")[:-1]
+    chain = extend_chain("")[:-1]
     ancestors = codec.encode_jsonb(chain, what="the chain of tracking ids")[1:-1] + ", " if chain else ""
     rows: list[Row] = []
     for message, id_ in zip(batch, new_ids(len(batch)), strict=True):
         if not isinstance(message, OutboxMessage):
             raise ConfigurationError(f"only an OutboxMessage can be published in bulk, not {type(message).__name__}")
-        # Any length will do, what a broker cannot take is found at sending; but it must be text that a table can hold.
+        # The longest allowed key depends on the broker, which refuses longer ones. Here it must be text that a table can hold.
         routing_key = message.routing_key
         if not isinstance(routing_key, str) or not routing_key:
-            raise ConfigurationError(f"a routing key is a text such as 'order.placed', and not empty: not {routing_key!r}")
+            raise ConfigurationError(f"a routing key must be non-empty text, such as 'order.placed', not {routing_key!r}")
         if "\0" in routing_key or not routing_key.isascii():
             _require_storable(routing_key, "routing key")
         body, content_type = codec.encode_body(message.body, routing_key=routing_key)
@@ -84,8 +83,8 @@ def rows_of(
             f'[{ancestors}"{id_}"]',
             codec.encode_headers(message.headers, routing_key=routing_key) if message.headers else None,
             default_expiration if message.expiration is None else as_expiration(message.expiration),
-            None if message.eta is None else _due(message.eta),
-            # Most messages have none of these, and are not to pay for a call.
+            None if message.eta is None else _parse_eta(message.eta),
+            # Saves most messages, which have none of these, a call.
             None
             if message.ordering_key is None
             and message.dedup_key is None
@@ -100,7 +99,7 @@ def rows_of(
 
 
 def as_expiration(value: float | timedelta | None) -> timedelta | None:
-    """An expiration given in seconds or as a timedelta. Raises `ConfigurationError` unless it is above zero."""
+    """Parses an expiration in seconds or as a timedelta. Raises `ConfigurationError` unless it is above zero."""
     if value is None:
         return None
     if isinstance(value, timedelta):
@@ -108,18 +107,18 @@ def as_expiration(value: float | timedelta | None) -> timedelta | None:
     elif _is_number(value) and abs(value) <= LONGEST.total_seconds():
         expiration = timedelta(seconds=value)
     else:
-        raise ConfigurationError(f"expiration is a number of seconds or a timedelta, above zero, not {value!r}")
+        raise ConfigurationError(f"expiration must be a number of seconds or a timedelta, above zero, not {value!r}")
     if not timedelta(0) < expiration <= LONGEST:
-        raise ConfigurationError(f"expiration lies above zero and within {LONGEST.days} days, unlike {value!r}")
+        raise ConfigurationError(f"expiration must be above zero and at most {LONGEST.days} days, not {value!r}")
     return expiration
 
 
-def checked_dedup_key(dedup_key: object) -> str:
-    """`dedup_key` as the table holds it. Raises `ConfigurationError` unless it is text, not empty, of at most 1,000 bytes."""
-    key = _checked_key(dedup_key, "dedup_key")
+def validate_dedup_key(dedup_key: object) -> str:
+    """Checks a dedup key. Raises `ConfigurationError` unless it is non-empty text of at most 1,000 bytes."""
+    key = _validate_key(dedup_key, "dedup_key")
     if len(key.encode()) > LONGEST_DEDUP_KEY:
         raise ConfigurationError(
-            f"dedup_key has at most {LONGEST_DEDUP_KEY:,} bytes, unlike {key[:60]!r}… of {len(key.encode()):,}"
+            f"dedup_key must have at most {LONGEST_DEDUP_KEY:,} bytes, but {key[:60]!r}… has {len(key.encode()):,}"
         )
     return key
 
@@ -136,49 +135,49 @@ def _require_storable(text: str, kind: str) -> None:
 def _extras(message: OutboxMessage) -> Extras:
     ordering_key, dedup_key, priority = message.ordering_key, message.dedup_key, message.priority
     if not (isinstance(priority, int) and 0 <= priority <= HIGHEST_PRIORITY) or isinstance(priority, bool):
-        raise ConfigurationError(f"priority is a whole number from 0 to {HIGHEST_PRIORITY}, not {priority!r}")
+        raise ConfigurationError(f"priority must be a whole number from 0 to {HIGHEST_PRIORITY}, not {priority!r}")
     if priority and ordering_key is not None:
-        raise ConfigurationError("priority and ordering_key exclude each other: what leaves in its order cannot jump the queue")
+        raise ConfigurationError("priority and ordering_key exclude each other: ordered messages cannot overtake one another")
     if message.on_conflict not in ("ignore", "replace"):
-        raise ConfigurationError(f"on_conflict is 'ignore' or 'replace', not {message.on_conflict!r}")
+        raise ConfigurationError(f"on_conflict must be 'ignore' or 'replace', not {message.on_conflict!r}")
     if message.on_conflict == "replace" and dedup_key is None:
-        raise ConfigurationError("on_conflict='replace' needs a dedup_key: without one there is nothing to replace")
+        raise ConfigurationError("on_conflict='replace' needs a dedup_key, which identifies the message to replace")
     return Extras(
-        ordering_key=None if ordering_key is None else _checked_key(ordering_key, "ordering_key"),
-        dedup_key=None if dedup_key is None else checked_dedup_key(dedup_key),
+        ordering_key=None if ordering_key is None else _validate_key(ordering_key, "ordering_key"),
+        dedup_key=None if dedup_key is None else validate_dedup_key(dedup_key),
         replaces=message.on_conflict == "replace",
         priority=priority,
     )
 
 
-def _checked_key(key: object, name: str) -> str:
+def _validate_key(key: object, name: str) -> str:
     if not isinstance(key, str) or not key:
-        raise ConfigurationError(f"{name} is a text that is not empty, not {key!r}")
+        raise ConfigurationError(f"{name} must be non-empty text, not {key!r}")
     _require_storable(key, name)
     return key
 
 
-def _due(eta: datetime | timedelta | float) -> datetime | timedelta:
+def _parse_eta(eta: datetime | timedelta | float) -> datetime | timedelta:
     if isinstance(eta, datetime):
         try:
-            return eta.astimezone(UTC)  # without a time zone it means the local time of this process
+            return eta.astimezone(UTC)  # a naive eta is in this process's local time
         except (OverflowError, ValueError, OSError) as error:
-            raise ConfigurationError(f"eta is out of the range of time: {eta!r}") from error
+            raise ConfigurationError(f"eta is out of range: {eta!r}") from error
     if isinstance(eta, timedelta):
         delay = eta
     elif _is_number(eta) and abs(eta) <= LONGEST / timedelta(milliseconds=1):
         delay = timedelta(milliseconds=eta)
         if 0 < eta < FEWEST_MILLISECONDS:
             _log.warning(
-                "eta=%r is %s milliseconds, as documented; if seconds are meant, write timedelta(seconds=%s)", eta, eta, eta
+                "eta=%r means %s milliseconds, as documented. If you mean seconds, write timedelta(seconds=%s)", eta, eta, eta
             )
     else:
-        raise ConfigurationError(f"eta is a datetime, a timedelta or a number of milliseconds, not {eta!r}")
+        raise ConfigurationError(f"eta must be a datetime, a timedelta or a number of milliseconds, not {eta!r}")
     if abs(delay) > LONGEST:
-        raise ConfigurationError(f"eta lies within {LONGEST.days} days from now, unlike {eta!r}")
+        raise ConfigurationError(f"eta must be within {LONGEST.days} days from now, not {eta!r}")
     return delay
 
 
 def _is_number(value: object) -> bool:
-    """True is an int too, and no number of anything."""
+    # bool is a subclass of int.
     return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,4 +1,4 @@
-"""Calls handlers: reads a handler's signature once, then binds each message to its parameters."""
+"""Reads a handler's signature once, then binds each message to its parameters."""
 
 import inspect
 import json
@@ -22,7 +22,8 @@ EMPTY = inspect.Parameter.empty
 
 
 def signature_of(callback: Callable[..., Any]) -> inspect.Signature:
-    """The signature of `callback`, without evaluating annotations that may name what exists for type checkers only."""
+    """Returns the signature of `callback` without evaluating its annotations."""
+    # Annotations may name types that are only imported for type checkers.
     if sys.version_info >= (3, 14):
         import annotationlib
 
@@ -30,11 +31,11 @@ def signature_of(callback: Callable[..., Any]) -> inspect.Signature:
     return inspect.signature(callback)
 
 
-def resolved(annotation: Any, callback: Callable[..., Any]) -> Any:
-    """The type that `annotation` of a parameter of `callback` stands for.
+def resolve_annotation(annotation: Any, callback: Callable[..., Any]) -> Any:
+    """Returns the type that a parameter of `callback` is annotated with, evaluating a postponed annotation.
 
-    Names are looked up where the function was defined: in its module, its closure, and the functions around it that are
-    still running, so that postponed annotations may name what is local. Raises `NameError` for a name found nowhere.
+    Looks names up where the function was defined: in its module, in its closure, and among the locals of enclosing functions
+    that are still running. Raises `NameError` for a name that none of them has.
     """
     if annotation is EMPTY or isinstance(annotation, type):
         return annotation
@@ -50,14 +51,14 @@ def resolved(annotation: Any, callback: Callable[..., Any]) -> Any:
 
 
 def routine_of(callback: Any) -> Any:
-    """What runs when `callback` is called: partials taken off, and for an object the `__call__` of its class."""
+    """Returns the function that runs when `callback` is called: without partials, and `__call__` for a callable object."""
     while isinstance(callback, partial):
         callback = callback.func
     return callback if inspect.isroutine(callback) else type(callback).__call__
 
 
 def _names_around(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    """The locals of the running functions of its module, innermost last, and then of its closure."""
+    """Yields the locals of running functions of its module, innermost last, then those of its closure."""
     frames: list[FrameType] = []
     frame = inspect.currentframe()
     while frame is not None:
@@ -69,23 +70,23 @@ def _names_around(function: FunctionType) -> Iterator[tuple[str, Any]]:
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
             yield name, cell.cell_contents
-        except ValueError:  # a variable that has no value yet
+        except ValueError:  # a variable without a value yet
             continue
 
 
 Decode = Callable[[bytes], object]
-"""Raises ValueError (pydantic's ValidationError is one) for a body that is not what was asked for."""
+"""Decodes a body. Raises ValueError (pydantic's ValidationError is one) if it does not match the type."""
 
 
 def decoder_for(annotation: Any) -> Decode:
-    """How to decode a body for a parameter annotated with `annotation`.
+    """Returns a function that decodes a body for a parameter annotated with `annotation`.
 
-    `bytes` are taken as they are. `Any`, and no annotation, is JSON, or the bytes if they are none. Everything else is
-    validated from JSON by pydantic: models, `dict[str, int]`, `list[Order]`, `int | None`, dataclasses, `datetime`; a union
-    with `bytes` takes the bytes where the rest does not fit. Raises `TypeError` for a type that pydantic cannot validate.
+    `bytes` get the body unchanged. `Any`, or no annotation, gets parsed JSON, or the bytes if they are not JSON. Pydantic
+    validates all other types from JSON: models, `dict[str, int]`, `list[Order]`, `int | None`, dataclasses, `datetime`. A union
+    with `bytes` gets the bytes if no other type matches. Raises `TypeError` for a type that pydantic cannot validate.
     """
     if annotation is bytes:
-        return bytes  # which is the body itself
+        return bytes  # bytes(body) is body
     if get_origin(annotation) is Annotated and get_args(annotation)[0] is bytes:
         return TypeAdapter(annotation).validate_python
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
@@ -93,7 +94,7 @@ def decoder_for(annotation: Any) -> Decode:
     if annotation is Any or annotation is object:
         return _json_or_bytes
     takes_bytes, rest = False, annotation
-    # By identity: annotations need not be hashable, and may have an equality of their own.
+    # Compare by identity: annotations need not be hashable, and may override equality.
     if get_origin(annotation) is Union or get_origin(annotation) is types.UnionType:
         others = [part for part in get_args(annotation) if part is not bytes]
         takes_bytes = len(others) < len(get_args(annotation))
@@ -120,7 +121,7 @@ def _json_or_bytes(body: bytes) -> object:
 
 
 class Inputs(NamedTuple):
-    """All that the arguments of one call are taken from."""
+    """The inputs that the arguments of a call are taken from."""
 
     delivery: Delivery
     message: Message
@@ -129,14 +130,14 @@ class Inputs(NamedTuple):
 
 
 class BatchInputs(NamedTuple):
-    """All that the arguments of one call with several messages are taken from."""
+    """The inputs that the arguments of a call with a batch are taken from."""
 
     each: Sequence[Inputs]
     resources: Mapping[str, object]
 
 
 Supply = Callable[[Any], object]
-"""Takes one argument out of `Inputs`, or out of `BatchInputs`."""
+"""Takes one argument from `Inputs` or `BatchInputs`."""
 
 FROM_DELIVERY: Mapping[str, Supply] = {
     "routing_key": lambda inputs: inputs.message.routing_key,
@@ -151,7 +152,7 @@ FROM_TRANSACTION: Mapping[str, Supply] = {
     "connection": lambda inputs: inputs.resources["connection"],
     "publisher": lambda inputs: inputs.resources["publisher"],
 }
-"""Parameters that need a database: all of one transaction, committed before the message is settled."""
+"""Parameters that need a database. They share one transaction, which is committed before the message is settled."""
 
 _INJECTED = {**FROM_DELIVERY, **FROM_TRANSACTION}
 
@@ -165,10 +166,10 @@ _INJECTED_IN_BATCHES = {**{name: _list_of(supply) for name, supply in FROM_DELIV
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallPlan:
-    """What a callback needs, and how to give it that.
+    """How to call a callback: its arguments, and the resources that it needs.
 
-    `resources` names what it needs of a transaction. A callback that is not async is to be called in a thread. With `batch` it
-    is called with `BatchInputs`; `decode` and `body_type` are for one body all the same.
+    `resources` names its parameters that need a transaction. A callback that is not async must be called in a thread. With
+    `batch` it is called with `BatchInputs`; `decode` and `body_type` are still for a single body.
     """
 
     callback: Callable[..., Any]
@@ -181,19 +182,19 @@ class CallPlan:
     named: Sequence[tuple[str, Supply]]
 
     def call(self, inputs: Inputs | BatchInputs) -> Any:
-        """Calls the callback; what an async one returns is still to be awaited."""
+        """Calls the callback. The result of an async one has to be awaited."""
         return self.callback(
             *[supply(inputs) for supply in self.positional], **{name: supply(inputs) for name, supply in self.named}
         )
 
 
 def plan_call(callback: Callable[..., Any], *, batch: bool = False) -> CallPlan:
-    """How to call `callback`, with one message or with a `batch` of them.
+    """Plans how to call `callback` with one message, or with a `batch`.
 
-    Raises `SignatureError`, saying what to write, if it cannot be called so.
+    Raises `SignatureError`, which says what to write instead, if it cannot be called with these.
     """
     if not callable(callback) or isinstance(callback, type):
-        raise SignatureError(f"a consumer's callback is a function or a callable object, not {callback!r}")
+        raise SignatureError(f"a consumer's callback must be a function or a callable object, not {callback!r}")
     routine = routine_of(callback)
     if inspect.isgeneratorfunction(routine) or inspect.isasyncgenfunction(routine):
         raise SignatureError(f"{_name(callback)} is a generator, so calling it would do nothing: write async def without yield")
@@ -201,22 +202,22 @@ def plan_call(callback: Callable[..., Any], *, batch: bool = False) -> CallPlan:
     try:
         signature = signature_of(callback)
     except ValueError as error:
-        raise SignatureError(f"{_name(callback)} does not tell its parameters: wrap it in a function ({_advice()})") from error
+        raise SignatureError(f"{_name(callback)} has no readable signature: wrap it in a function ({_advice()})") from error
     variable = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
     parameters = [parameter for parameter in signature.parameters.values() if parameter.kind not in variable]
     body = _body_parameter(callback, parameters)
     resources = frozenset(parameter.name for parameter in parameters if parameter.name in FROM_TRANSACTION)
     if resources and not is_async:
         names = ", ".join(sorted(resources))
-        raise SignatureError(f"{_name(callback)} takes {names}, which only an async callback can use: write async def")
-    positional, named = _arranged(callback, parameters, body, batch=batch)
+        raise SignatureError(f"{_name(callback)} takes {names}, which only async callbacks can use: write async def")
+    positional, named = _bind_arguments(callback, parameters, body, batch=batch)
     body_type = _body_type(callback, body, batch=batch)
     try:
         decode = decoder_for(body_type)
     except TypeError as error:
         raise SignatureError(
-            f"{body.name} of {_name(callback)} is annotated with {body_type!r}, which no body can be decoded to: {error}. "
-            f"Annotate it with a pydantic model, a type that pydantic knows, bytes, or nothing"
+            f"{body.name} of {_name(callback)} is annotated with {body_type!r}, which a body cannot be decoded to: {error}. "
+            f"Annotate it with a pydantic model, another type that pydantic supports, bytes, or nothing"
         ) from error
     return CallPlan(
         callback=callback,
@@ -231,7 +232,7 @@ def plan_call(callback: Callable[..., Any], *, batch: bool = False) -> CallPlan:
 
 
 def _body_parameter(callback: Callable[..., Any], parameters: Iterable[Parameter]) -> Parameter:
-    """The one parameter that nothing else supplies; one without a default goes before those that have one."""
+    """Finds the parameter for the body: the only one with an unknown name; of several, the only one without a default."""
     others = [parameter for parameter in parameters if parameter.name not in _INJECTED]
     required = [parameter for parameter in others if parameter.default is Parameter.empty]
     candidates = required or others
@@ -244,16 +245,16 @@ def _body_parameter(callback: Callable[..., Any], parameters: Iterable[Parameter
 
 
 def _body_type(callback: Callable[..., Any], body: Parameter, *, batch: bool) -> Any:
-    """What a body is decoded to: the annotation, and for a batch what the annotated list holds."""
+    """Returns the type of one body: the annotation, or for a batch the item type of the annotated list."""
     try:
-        annotation = resolved(body.annotation, callback)
+        annotation = resolve_annotation(body.annotation, callback)
     except NameError as error:
         raise SignatureError(
-            f"the annotation of {body.name} in {_name(callback)} names {error.name}, which is not there at run time: "
-            f"import it outside of `if TYPE_CHECKING`, before the consumer is built"
+            f"the annotation of {body.name} in {_name(callback)} names {error.name}, which is not defined at run time: "
+            f"import it outside `if TYPE_CHECKING`, before the consumer is created"
         ) from error
     except (TypeError, SyntaxError) as error:
-        raise SignatureError(f"the annotation of {body.name} in {_name(callback)} is no type: {error}") from error
+        raise SignatureError(f"the annotation of {body.name} in {_name(callback)} is not a type: {error}") from error
     if annotation is Parameter.empty:
         return Any
     if not batch:
@@ -269,17 +270,18 @@ def _body_type(callback: Callable[..., Any], body: Parameter, *, batch: bool) ->
     )
 
 
-def _arranged(
+def _bind_arguments(
     callback: Callable[..., Any], parameters: Iterable[Parameter], body: Parameter, *, batch: bool
 ) -> tuple[tuple[Supply, ...], tuple[tuple[str, Supply], ...]]:
-    """By position as far as possible, because decorators may call the body another name; by name after the first gap."""
+    """Returns the positional and the named arguments."""
+    # By position as far as possible, because a decorator's wrapper may use another name for the body.
     positional: list[Supply] = []
     named: list[tuple[str, Supply]] = []
     gap = False
     injected = _INJECTED_IN_BATCHES if batch else _INJECTED
-    the_body = _list_of(_the_body) if batch else _the_body
+    take_body = _list_of(_take_body) if batch else _take_body
     for parameter in parameters:
-        supply = the_body if parameter is body else injected.get(parameter.name)
+        supply = take_body if parameter is body else injected.get(parameter.name)
         if supply is None:
             gap = True
         elif parameter.kind is Parameter.KEYWORD_ONLY or (gap and parameter.kind is not Parameter.POSITIONAL_ONLY):
@@ -291,7 +293,7 @@ def _arranged(
     return tuple(positional), tuple(named)
 
 
-def _the_body(inputs: Inputs) -> object:
+def _take_body(inputs: Inputs) -> object:
     return inputs.body
 
 

@@ -1,4 +1,4 @@
-"""Sets of tasks that end together, and the first error of an exception group."""
+"""Sets of tasks that end together, and unwrapping of exception groups."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Generator, Iterator
@@ -10,7 +10,7 @@ from typing import Any, Self
 
 @contextmanager
 def ungrouped() -> Iterator[None]:
-    """Raises the first error inside of an exception group instead of the group, with the group as its cause."""
+    """Raises the first error of an exception group instead of the group, with the group as its cause."""
     try:
         yield
     except BaseExceptionGroup as group:
@@ -21,35 +21,36 @@ def ungrouped() -> Iterator[None]:
 
 
 CLEAN_UP = timedelta(seconds=3)
-"""How long a cancelled task may take to clean up before it is cancelled once more."""
-LAST_CHANCE = timedelta(seconds=1)
-"""How long it may take after that."""
+"""How long a cancelled task may take to clean up before it is cancelled again."""
+FINAL_CLEAN_UP = timedelta(seconds=1)
+"""How long it may take after the second cancellation before it is abandoned."""
 
 
 class TaskSet:
-    """Owns tasks, from before its block is entered. Left normally it waits for them, left by an exception it cancels them.
+    """Owns tasks. Its block waits for them when it ends normally, and cancels them when it ends by an exception.
 
-    What does not end when it is cancelled, and cancelled again after `CLEAN_UP`, is abandoned, so that leaving the block takes
-    a bounded time: `abandoned` says how many tasks that were. Unlike in a task group, an error in one task leaves the others in
-    peace: `alarm` is called, and the first error is raised when the block is left.
+    A task that does not end after two cancellations, `CLEAN_UP` apart, is abandoned and counted in `abandoned`, so that the
+    block ends within a limited time. Unlike in a task group, an error in one task does not cancel the others: `on_error` is
+    called, and the first error is raised at the end of the block. Tasks may be spawned before the block is entered.
     """
 
-    def __init__(self, alarm: Callable[[], None]) -> None:
-        self._alarm = alarm
+    def __init__(self, on_error: Callable[[], None]) -> None:
+        self._on_error = on_error
         self._tasks: set[asyncio.Task[None]] = set()
         self._error: BaseException | None = None
         self.abandoned = 0
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """Begins `work`."""
-        unclosed: Any = _Unclosed(work)  # a Coroutine in all but its base class, which would make each step slower
-        task: asyncio.Task[None] = asyncio.get_running_loop().create_task(unclosed)
+        """Starts a task."""
+        # _GeneratorExitGuard does not inherit from Coroutine, which would make each step of the task slower.
+        guarded: Any = _GeneratorExitGuard(work)
+        task: asyncio.Task[None] = asyncio.get_running_loop().create_task(guarded)
         self._tasks.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._on_done)
 
     @property
     def size(self) -> int:
-        """How many tasks there are now."""
+        """The number of tasks that have not ended."""
         return len(self._tasks)
 
     async def __aenter__(self) -> Self:
@@ -70,15 +71,15 @@ class TaskSet:
         if self._error is not None:
             raise self._error
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _on_done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             self._error = self._error or error
-            self._alarm()
+            self._on_error()
 
     async def _cancel(self) -> None:
         try:
-            for limit in (CLEAN_UP, LAST_CHANCE):
+            for limit in (CLEAN_UP, FINAL_CLEAN_UP):
                 for task in self._tasks:
                     task.cancel()
                 if self._tasks:
@@ -86,32 +87,32 @@ class TaskSet:
         finally:
             self.abandoned += len(self._tasks)
             for task in self._tasks:
-                task.remove_done_callback(self._ended)
-                # Whatever it ends with is looked at, so that asyncio does not complain that nothing did.
+                task.remove_done_callback(self._on_done)
+                # Retrieve its exception, or asyncio would log that it was never retrieved.
                 task.add_done_callback(lambda task: task.cancelled() or task.exception())
-                # `asyncio.run` waits without a limit for each task that is registered, and so does a server's lifespan.
-                asyncio.tasks._unregister_task(task)  # noqa: SLF001  documented for who implements tasks
+                # `asyncio.run`, and a server's lifespan, would wait for a registered task without a limit.
+                asyncio.tasks._unregister_task(task)  # noqa: SLF001  documented for implementers of tasks
             self._tasks.clear()
 
 
-class _Unclosed:
-    """The coroutine `work`, which a `GeneratorExit` that comes from an awaited future does not close.
+class _GeneratorExitGuard:
+    """Wraps the coroutine `work` to turn a `GeneratorExit` raised by an awaited future into a `RuntimeError`.
 
-    A task throws into its coroutine what the future raised. Thrown a `GeneratorExit`, a coroutine first closes what it awaits,
-    so that nothing on the way can roll back, or settle. As a `RuntimeError` it is an error like any other.
+    A task throws a future's error into its coroutine. A `GeneratorExit` would close the inner coroutines, which could then
+    neither roll back nor settle.
     """
 
     __slots__ = ("_work", "close", "send")
 
     def __init__(self, work: Coroutine[Any, Any, None]) -> None:
         self._work = work
-        # Called for each step of each task: bound once, they cost nothing.
+        # The task calls these for each step: bound once, they cost nothing extra.
         self.send = work.send
         self.close = work.close
 
     def throw(self, error: BaseException) -> Any:
         if isinstance(error, GeneratorExit):
-            failure = RuntimeError("something that was awaited raised GeneratorExit")
+            failure = RuntimeError("an awaited future raised GeneratorExit")
             failure.__cause__ = error
             return self._work.throw(failure)
         return self._work.throw(error)

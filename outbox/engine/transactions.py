@@ -1,4 +1,4 @@
-"""Opens a handler's transaction, and the threads that sync handlers run in."""
+"""Transactions that handlers run in, and threads for handlers that are not async."""
 
 import asyncio
 import contextvars
@@ -18,15 +18,15 @@ from outbox.errors import DatabaseUnavailableError, MarkHeldError, StaleDelivery
 from outbox.ports import Ending, Marks, Unit, UnitsOfWork
 
 DATABASE_PATIENCE = timedelta(minutes=5)
-"""How long a message waits in flight for its transaction, before it goes away for a while."""
+"""How long a message waits in flight for a transaction before it is postponed."""
 DATABASE_PAUSE = timedelta(seconds=30)
-"""How long it then stays away. Given back instead, it would come again at once, and some brokers count how often one does."""
+"""How long it is then postponed. Returned, it would come back at once, and some brokers limit how often a message may."""
 HELD_PAUSE = timedelta(seconds=5)
-"""Pause before a message is tried again that another worker holds, or whose handler met a table that had changed."""
+"""Pause before retrying a message that another worker holds, or whose handler used a table that has changed."""
 
 
 class NotBegunError(Exception):
-    """The handler was not called, or as good as not: its transaction is not there. `outcome` is what becomes of the message."""
+    """The handler was not called, or everything it did was rolled back. `outcome` is the outcome for its message."""
 
     def __init__(self, outcome: DeliveryOutcome) -> None:
         super().__init__(outcome)
@@ -34,10 +34,10 @@ class NotBegunError(Exception):
 
 
 class Transactions:
-    """Begins a transaction for each call of a handler that takes part in one.
+    """Begins a transaction for each call of a handler.
 
-    `wanted` names what the handler takes of it. With an `inbox`, the name of a queue, the messages are marked in it first, and
-    a mark that another transaction holds is waited for, up to `inbox_wait`.
+    `wanted` names the resources that the handler takes. With `inbox`, a queue name, the messages are first marked as handled
+    by that queue, waiting up to `inbox_wait` for another transaction that holds a mark.
     """
 
     def __init__(
@@ -58,18 +58,19 @@ class Transactions:
         self._inbox_wait = inbox_wait
 
     def begin(self, message_ids: Sequence[str], ending: Ending | None = None) -> AbstractAsyncContextManager[Unit]:
-        """A transaction for these messages; see `outbox.ports.UnitsOfWork.begin`.
+        """Returns a transaction for these messages; see `outbox.ports.UnitsOfWork.begin`.
 
-        Raises `NotBegunError` when the database stays away for too long, when the worker stops meanwhile, and when one of the
-        messages is being handled elsewhere; at the end, after everything in it was undone, also when a table had changed.
+        Entering raises `NotBegunError` if the database is unavailable for too long, if the worker stops meanwhile, or if
+        another transaction is handling one of the messages. Leaving raises it, after a rollback, for the latter or if a table
+        has changed.
         """
         return _Transaction(self, message_ids, ending)
 
     async def enter(self, message_ids: Sequence[str], ending: Ending | None) -> tuple[AbstractAsyncContextManager[Unit], Unit]:
-        """One that has begun. The messages stay in flight while the database is away, so that they do not go in circles."""
+        """Begins a transaction. The messages stay in flight while the database is unavailable."""
         marks = None
         if self._inbox is not None:
-            marks = Marks(queue=self._inbox, message_ids=message_ids, patience=self._inbox_wait)
+            marks = Marks(queue=self._inbox, message_ids=message_ids, max_wait=self._inbox_wait)
         patience_ends = perf_counter() + DATABASE_PATIENCE.total_seconds()
         while True:
             try:
@@ -85,28 +86,29 @@ class Transactions:
                 return context, unit
 
     async def is_marked(self, message_id: str) -> bool:
-        """Whether the message was marked, by any transaction, and that has been committed. Raises `NotBegunError`."""
+        """Whether a committed transaction has marked the message. Raises `NotBegunError`."""
+        # Marking it again waits for a transaction that is still committing; the rollback removes the new mark.
         was_marked = False
-        with suppress(_OnlyLookingError):
+        with suppress(_RollbackError):
             async with self.begin((message_id,)) as unit:
                 was_marked = not unit.marked
-                raise _OnlyLookingError
+                raise _RollbackError
         return was_marked
 
 
 class _Transaction:
-    """One of `Transactions`. A class, not a generator: that would be resumed at every await of the handler's."""
+    """The context manager of `Transactions.begin`. A class, because a generator-based one costs more for each message."""
 
-    __slots__ = ("_context", "_ending", "_message_ids", "_of")
+    __slots__ = ("_context", "_ending", "_message_ids", "_transactions")
 
-    def __init__(self, of: Transactions, message_ids: Sequence[str], ending: Ending | None) -> None:
-        self._of = of
+    def __init__(self, transactions: Transactions, message_ids: Sequence[str], ending: Ending | None) -> None:
+        self._transactions = transactions
         self._message_ids = message_ids
         self._ending = ending
 
     async def __aenter__(self) -> Unit:
         try:
-            self._context, unit = await self._of.enter(self._message_ids, self._ending)
+            self._context, unit = await self._transactions.enter(self._message_ids, self._ending)
         except MarkHeldError as error:
             raise NotBegunError(Postponed(HELD_PAUSE)) from error
         return unit
@@ -123,8 +125,8 @@ class _Transaction:
             raise NotBegunError(RETURNED) from lost
 
 
-class _OnlyLookingError(Exception):
-    """Leaves a transaction as if it had not been."""
+class _RollbackError(Exception):
+    """Rolls back the transaction of `is_marked`."""
 
 
 class _Call(NamedTuple):
@@ -135,10 +137,10 @@ class _Call(NamedTuple):
 
 
 class Threads:
-    """At most `limit` threads for the consumer of `queue`, started as they are needed.
+    """Runs functions in at most `limit` threads for the consumer of `queue`, started when needed.
 
-    Daemons, unlike those of an executor: a callback that never returns cannot keep the process from ending when its grace
-    period is over.
+    The threads are daemons, unlike those of an executor: a callback that never returns must not keep the process from ending
+    after its grace period.
     """
 
     def __init__(self, limit: int, queue: str = "") -> None:
@@ -151,14 +153,14 @@ class Threads:
 
     @property
     def running(self) -> int:
-        """How many functions run now, those included that nothing waits for any more."""
+        """How many functions are running, including cancelled calls."""
         return len(self._running)
 
     async def call(self, function: Callable[[], Any]) -> Any:
-        """What `function` returns or raises, called in a thread with a copy of the caller's context variables.
+        """Calls `function` in a thread, with a copy of the caller's context variables. Returns or raises as it does.
 
-        If it returns an awaitable, as a plain function around an async one does, that is awaited here. Cancelled, this no
-        longer waits; the function still runs to its end, if it has begun.
+        Awaits the result if it is awaitable, as that of a plain function around an async one is. Cancelled, it stops waiting; a
+        function that has started still runs to its end.
         """
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Any] = loop.create_future()
@@ -171,7 +173,7 @@ class Threads:
         return await result if isawaitable(result) else result
 
     def close(self) -> None:
-        """Lets the threads end, each when what it runs has ended."""
+        """Ends the threads, each after the function that it runs."""
         for _ in range(self._started):
             self._calls.put(None)
 
@@ -181,23 +183,23 @@ class Threads:
             error: BaseException | None = None
             self._running.add(threading.get_ident())
             try:
-                # What was cancelled while it waited for a thread must not begin any more: another worker has its message then.
+                # A call that was cancelled while it waited for a thread must not start: another worker may have its message.
                 if not call.answer.done():
                     result = call.context.run(call.function)
             except (StopIteration, GeneratorExit, KeyboardInterrupt) as raised:
-                # A future cannot carry the first; the second would close the coroutine that awaits it. The third is never
-                # Ctrl-C here, which interrupts the main thread only: passed on, it would end the process for what is a failure
-                # of one message.
+                # A future cannot hold a StopIteration, and a GeneratorExit would close the coroutine that awaits it. A
+                # KeyboardInterrupt is not Ctrl-C, which interrupts the main thread only: passed on, it would end the process
+                # for a failure of one message.
                 error = RuntimeError(f"the callback raised {type(raised).__name__}")
                 error.__cause__ = raised
-            except BaseException as raised:  # noqa: BLE001  whatever it is, it belongs to the caller, as in asyncio.to_thread
+            except BaseException as raised:  # noqa: BLE001  raised to the caller, as in asyncio.to_thread
                 error = raised
             self._running.discard(threading.get_ident())
-            with suppress(RuntimeError):  # the loop was closed meanwhile: nothing waits for the answer
-                call.loop.call_soon_threadsafe(self._answered, call.answer, result, error)
-            del call, result, error  # what a handler worked on is not kept until the next one comes
+            with suppress(RuntimeError):  # the loop is closed: no task waits for the answer
+                call.loop.call_soon_threadsafe(self._resolve, call.answer, result, error)
+            del call, result, error  # frees the message and its result before the next call arrives
 
-    def _answered(self, answer: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
+    def _resolve(self, answer: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
         self._outstanding -= 1
         if answer.done():
             return

@@ -1,4 +1,4 @@
-"""The worker: for each consumer a subscription, and for each delivery a run of its handler, until it is time to stop."""
+"""The worker: subscribes each consumer to its queue and handles each delivery in a task, until it is asked to stop."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ from outbox.core.outcome import Failure
 from outbox.engine.attempt import WorkerContext
 from outbox.engine.consumer import Consumer, queue_of
 from outbox.engine.delivery import DeliveryHandler
-from outbox.engine.lifecycle import Outage, Stopping, never_closed, until_closing, until_opened
+from outbox.engine.lifecycle import Outage, Stopping, never_closed, until_closed, until_open
 from outbox.engine.ordered import OrderedDeliveryHandler
 from outbox.engine.quarantine import Quarantine
 from outbox.engine.tasks import TaskSet
@@ -31,18 +31,18 @@ from outbox.retry import RetryPolicy
 MEASURE_EVERY = timedelta(seconds=30)
 INBOX_WAIT = timedelta(seconds=5)
 THREAD_LIMIT = 64
-"""Most threads of one consumer whose callback is not async, however many of its messages may be in flight.
+"""Most threads for one consumer whose callback is not async.
 
-Each consumer has threads of its own, so that callbacks that hang occupy none that another consumer needs. A process with very
-many threads spends its time on switching between them, which is why `prefetch_count` alone is no limit.
+Each consumer has its own threads, so that callbacks that hang block no other consumer. `prefetch_count` alone is not enough as
+a limit: a process with very many threads spends its time switching between them.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkSettings:
-    """`retry_delays` are for consumers without their own; `prefetch_count` is for each consumer.
+    """Settings of a worker. `retry_delays` are for consumers without their own; `prefetch_count` is for each consumer.
 
-    `inbox_wait` is how long a message waits for another transaction that is handling it.
+    `inbox_wait` limits how long a message waits for another transaction that is handling it.
     """
 
     exchange_name: str
@@ -51,8 +51,8 @@ class WorkSettings:
     inbox_wait: timedelta = INBOX_WAIT
 
 
-class Work:
-    """Takes deliveries from a broker and runs each through its consumer."""
+class WorkerRunner:
+    """Receives deliveries from a broker and handles each with its consumer."""
 
     def __init__(
         self,
@@ -80,16 +80,15 @@ class Work:
 
     @property
     def in_flight(self) -> int:
-        """How many deliveries are being handled now."""
+        """How many deliveries are being handled."""
         return sum(task_set.size for task_set in self._task_sets)
 
     async def run(self, stopping: Stopping) -> None:
-        """Works until `stopping` is requested; then finishes the handlers that run, and gives back the rest.
+        """Works until `stopping` is requested; then waits for running handlers and returns the other deliveries.
 
-        A broker that is away is waited for. Raises `TopologyError`, and any other error that does not pass by itself, after the
-        other consumers have drained. Cancelled, it cancels the handlers, and leaves behind those that do not end within a few
-        seconds, and those in threads; then it raises `HandlersAbandonedError`. A consumer whose gate is closed leaves its
-        subscription and comes back when it opens.
+        Waits for a broker that is unavailable. Raises `TopologyError`, and other errors that need a fix, after all consumers
+        have drained. Cancelled, it cancels the handlers and abandons those that run in threads or do not end within a few
+        seconds; if there are any, it raises `HandlersAbandonedError`. A consumer unsubscribes while its gate is closed.
         """
         context = WorkerContext(
             exchange_name=self._settings.exchange_name,
@@ -118,17 +117,14 @@ class Work:
             raise self._failure
 
     async def _consume(self, consumer: Consumer, context: WorkerContext) -> None:
-        """Takes from the consumer's queue, leaves it while its gate is closed, and comes back, until it is time to stop."""
-        stopping, gate, strategy = (
-            context.stopping,
-            self._gate_of(consumer.queue),
-            consumer.strategy(self._settings.retry_delays),
-        )
+        """Consumes from the consumer's queue, except while its gate is closed, until the worker stops."""
+        stopping, gate = context.stopping, self._gate_of(consumer.queue)
+        strategy, pausing = consumer.strategy(self._settings.retry_delays), consumer.options.pausing
         threads = Threads(min(self._settings.prefetch_count, THREAD_LIMIT), consumer.queue)
         handler_of = OrderedDeliveryHandler if consumer.ordered else DeliveryHandler
         handler = handler_of(consumer, RetryPolicy(strategy, describe=self._describe), context, threads, gate)
-        # The delays that its messages are known to wait for: the broker may need a queue for each.
-        delays = strategy.announced if consumer.terms.pausing is None else (*strategy.announced, consumer.terms.pausing.pause)
+        # The broker may need a queue for each delay: announce all that are known in advance.
+        delays = strategy.announced if pausing is None else (*strategy.announced, pausing.pause)
         subscription = Subscription(
             queue=consumer.queue,
             binding_key=consumer.binding_key,
@@ -142,7 +138,7 @@ class Work:
                 try:
                     if gate.closed:
                         self._observer.notify(Paused(queue=consumer.queue, exchange_name=subscription.exchange_name))
-                        await until_opened(gate, stopping)
+                        await until_open(gate, stopping)
                         self._observer.notify(Resumed(queue=consumer.queue, exchange_name=subscription.exchange_name))
                     else:
                         await self._take(subscription, consumer, handler, gate, stopping)
@@ -153,16 +149,16 @@ class Work:
                     stopping.request()
         finally:
             threads.close()
-            self._abandon(consumer, threads.running)
+            self._record_abandoned(consumer, threads.running)
 
     async def _take(
         self, subscription: Subscription, consumer: Consumer, handler: DeliveryHandler, gate: Gate, stopping: Stopping
     ) -> None:
-        """Handles what the subscription delivers until it is time to stop or to pause, then until what it took is settled."""
+        """Handles deliveries until the worker stops or pauses, then waits until those in flight are settled."""
         queue, exchange_name = subscription.queue, subscription.exchange_name
-        leaving, task_set = Stopping(), TaskSet(alarm=stopping.request)
+        leaving, task_set = Stopping(), TaskSet(on_error=stopping.request)
         try:
-            with stopping.telling(leaving.request):
+            with stopping.listen(leaving.request):
                 async with self._broker.subscribe(subscription, handler.receiving(task_set, leaving)) as intake:
                     self._outage.answers()
                     self._observer.notify(
@@ -171,16 +167,16 @@ class Work:
                     try:
                         self._task_sets.add(task_set)
                         async with task_set:
-                            await until_closing(gate, leaving)
+                            await until_closed(gate, leaving)
                             leaving.request()
                             await intake.stop()
                     finally:
                         self._task_sets.discard(task_set)
                         self._observer.notify(ConsumerStopped(queue=queue, exchange_name=exchange_name))
         finally:
-            self._abandon(consumer, task_set.abandoned)
+            self._record_abandoned(consumer, task_set.abandoned)
 
-    def _abandon(self, consumer: Consumer, count: int) -> None:
+    def _record_abandoned(self, consumer: Consumer, count: int) -> None:
         if not count:
             return
         handler = queue_of(consumer.callback)
@@ -191,13 +187,13 @@ class Work:
         )
 
     async def _measure_queues(self) -> None:
-        """Again and again; what cannot be counted now, or is not there yet, is looked at the next time."""
+        """Reports the depth of each queue and its dead letters, every `MEASURE_EVERY`. Skips a queue that cannot be read."""
         while True:
             for consumer in self._consumers:
                 queue, broker, depth = consumer.queue, self._broker, None
                 try:
                     count = await broker.count_dead_letters(queue)
-                    # A host's own broker need not know how full its queues are.
+                    # Optional: a broker that the application provides may not support it.
                     if isinstance(broker, MeasuresQueues):
                         depth = await broker.queue_depth(queue)
                 except OutboxError:

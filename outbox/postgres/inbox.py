@@ -79,7 +79,7 @@ class Inbox:
         ids = {mark_of(message_id): message_id for message_id in marks.message_ids}
         literals = [f"'{mark}'" for mark in ids]
         # At least one millisecond: for PostgreSQL none is forever.
-        patience = max(1, math.ceil(marks.patience / timedelta(milliseconds=1)))
+        patience = max(1, math.ceil(marks.max_wait / timedelta(milliseconds=1)))
         plain = _PLAIN.fullmatch(marks.queue)
         queue = f"'{marks.queue}'" if plain else f"convert_from(decode('{marks.queue.encode().hex()}', 'hex'), 'UTF8')"
         if len(ids) == 1:

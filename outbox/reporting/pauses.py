@@ -99,12 +99,12 @@ class ControlledGate:
         """See `outbox.ports.Gate.closed`."""
         return self._closing.is_set()
 
-    async def opened(self) -> None:
-        """See `outbox.ports.Gate.opened`."""
+    async def wait_until_open(self) -> None:
+        """See `outbox.ports.Gate.wait_until_open`."""
         await self._opened.wait()
 
-    async def closing(self) -> None:
-        """See `outbox.ports.Gate.closing`."""
+    async def wait_until_closed(self) -> None:
+        """See `outbox.ports.Gate.wait_until_closed`."""
         await self._closing.wait()
 
     def heed(self, wanted: Iterable[Wish]) -> None:

@@ -1,4 +1,4 @@
-"""A worker that takes one message and is killed with it in hand: `dying_worker.py transport url queue binding_key how`."""
+"""A worker that is killed with one message in flight: `dying_worker.py transport url queue binding_key how`."""
 
 import asyncio
 import os

@@ -73,7 +73,7 @@ class Harness(Protocol):
         ...
 
     async def die_with_message(self, queue: str, binding_key: str, *, isolated: bool) -> None:
-        """A worker takes one message of `queue`, isolates it if told to, and dies."""
+        """A worker takes one message of `queue`, isolates it if asked, and crashes."""
         ...
 
 

@@ -34,7 +34,7 @@ async def test_a_message_arrives_as_it_was_sent(broker: Broker) -> None:
         await delivery.settle(DONE)
 
 
-async def test_what_a_handler_gets_as_message_has_the_attributes_that_are_read(broker: Broker) -> None:
+async def test_the_message_parameter_has_the_documented_attributes(broker: Broker) -> None:
     async with taking(broker, "mail", "order.placed") as taken:
         sent = message("order.placed", b"{}", headers={"tenant": "acme"})
         await send(broker, sent)
@@ -82,7 +82,7 @@ async def test_every_bound_queue_gets_the_message_and_settles_its_own(broker: Br
     assert await harness.dead_letters("mail") == []
 
 
-async def test_a_message_that_no_queue_wants_is_unroutable_and_its_neighbours_are_not(broker: Broker) -> None:
+async def test_a_message_without_a_bound_queue_is_unroutable_and_others_are_not(broker: Broker) -> None:
     async with taking(broker, "mail", "order.placed") as taken:
         await broker.open()
         batch = [message("nobody.cares"), message("order.placed", b"1"), message("nor.here"), message("order.placed", b"2")]
@@ -97,7 +97,7 @@ async def test_a_message_for_one_queue_reaches_that_queue_alone(broker: Broker) 
         await stock.nothing_more()
 
 
-async def test_a_message_for_a_queue_that_is_not_there_is_unroutable(broker: Broker) -> None:
+async def test_a_message_for_a_missing_queue_is_unroutable(broker: Broker) -> None:
     await existing(broker, "mail", "order.placed")
     await broker.open()
     assert list(await broker.send([message("order.placed", target_queue="gone")], timeout=TIMEOUT)) == [UNROUTABLE]
@@ -118,7 +118,7 @@ async def test_messages_wait_for_their_worker(broker: Broker) -> None:
         await (await taken.next()).settle(DONE)
 
 
-async def test_what_is_done_does_not_come_again(broker: Broker) -> None:
+async def test_a_done_message_is_not_redelivered(broker: Broker) -> None:
     async with taking(broker, "mail", "order.placed") as taken:
         await send(broker, message("order.placed"))
         await (await taken.next()).settle(DONE)
@@ -180,7 +180,7 @@ async def test_a_dead_message_is_kept_with_its_failure(broker: Broker, harness: 
         assert (dead.exception_type, dead.exception_message) == ("shop.PaymentError", "the card was declined")
         assert "pay.py" in dead.exception_traceback
         assert dict(dead.headers) == {"tenant": "acme"}
-        # Whoever looks at a dead letter of RabbitMQ has it in hand for a moment.
+        # Reading a dead letter of RabbitMQ takes it out of the queue for a moment.
         await eventually(lambda: _counts(broker, "mail", 1))
         await taken.nothing_more()
 
@@ -189,7 +189,7 @@ async def _counts(broker: Broker, queue: str, number: int) -> bool:
     return await broker.count_dead_letters(queue) == number
 
 
-async def test_a_broker_of_ours_knows_how_full_a_queue_is(broker: Broker) -> None:
+async def test_our_brokers_measure_the_depth_of_a_queue(broker: Broker) -> None:
     assert isinstance(broker, MeasuresQueues)
     assert await broker.queue_depth("mail") in (None, QueueDepth(0, timedelta(0)))
     async with taking(broker, "mail", "order.placed"):
@@ -233,18 +233,18 @@ async def test_a_retry_keeps_its_full_delay_and_the_deadline(broker: Broker) -> 
         assert again.message.expires_at == first.message.expires_at
 
 
-async def test_a_message_whose_time_runs_out_in_the_queue_is_a_dead_letter(broker: Broker, harness: Harness) -> None:
+async def test_a_message_that_expires_in_the_queue_becomes_a_dead_letter(broker: Broker, harness: Harness) -> None:
     await existing(broker, "mail", "order.placed")
     sent = message("order.placed", expiration=timedelta(milliseconds=200))
     await send(broker, sent)
-    await asyncio.sleep(0.4)  # nothing to wait for: nobody looks at the queue meanwhile
+    await asyncio.sleep(0.4)  # no event to wait for: no consumer uses the queue meanwhile
     async with taking(broker, "mail", "order.placed") as taken:
         [dead] = await _dead(harness, "mail", 1)
         assert (dead.message_id, dead.cause) == (sent.id, "expired")
         await taken.nothing_more(A_WHILE / 4)
 
 
-async def test_a_returned_message_comes_again_and_has_spent_nothing(broker: Broker) -> None:
+async def test_a_returned_message_is_redelivered_and_uses_no_attempt(broker: Broker) -> None:
     async with taking(broker, "mail", "order.placed") as taken:
         await send(broker, message("order.placed"))
         for _ in range(5):
@@ -263,7 +263,7 @@ async def test_a_returned_retry_keeps_its_count(broker: Broker) -> None:
         assert (again.attempt, again.crashes) == (2, 0)
 
 
-async def test_leaving_the_subscription_gives_back_what_is_unsettled_and_spends_nothing(broker: Broker) -> None:
+async def test_leaving_the_subscription_returns_unsettled_deliveries_and_uses_no_attempt(broker: Broker) -> None:
     await existing(broker, "mail", "order.placed")
     await send(broker, *(message("order.placed") for _ in range(3)))
     for _ in range(3):
@@ -272,7 +272,7 @@ async def test_leaving_the_subscription_gives_back_what_is_unsettled_and_spends_
             assert [(delivery.attempt, delivery.crashes) for delivery in deliveries] == [(1, 0)] * 3
 
 
-async def test_a_delivery_that_was_given_back_cannot_be_settled(broker: Broker) -> None:
+async def test_a_returned_delivery_cannot_be_settled(broker: Broker) -> None:
     async with taking(broker, "mail", "order.placed") as taken:
         await send(broker, message("order.placed"))
         delivery = await taken.next()
@@ -282,7 +282,7 @@ async def test_a_delivery_that_was_given_back_cannot_be_settled(broker: Broker) 
         await (await taken.next()).settle(DONE)
 
 
-async def test_never_more_are_in_hand_than_the_prefetch_count_and_as_many_as_that_are(broker: Broker) -> None:
+async def test_exactly_the_prefetch_count_of_deliveries_is_in_flight(broker: Broker) -> None:
     async with taking(broker, "mail", "order.placed", prefetch_count=5) as taken:
         await send(broker, *(message("order.placed", str(number).encode()) for number in range(12)))
         deliveries = list(await taken.several(5))
@@ -297,7 +297,7 @@ async def test_never_more_are_in_hand_than_the_prefetch_count_and_as_many_as_tha
         assert taken.received == 12
 
 
-async def test_after_stop_nothing_is_received_and_what_is_in_hand_can_be_settled(broker: Broker) -> None:
+async def test_after_stop_nothing_is_received_and_deliveries_in_flight_can_be_settled(broker: Broker) -> None:
     async with taking(broker, "mail", "order.placed", prefetch_count=2) as taken:
         sent = [message("order.placed", str(number).encode()) for number in range(4)]
         await send(broker, *sent)
@@ -327,7 +327,7 @@ async def test_workers_share_a_queue_and_each_message_goes_to_one(broker: Broker
         await second.nothing_more(A_WHILE / 2)
 
 
-async def test_a_malformed_message_says_so_and_can_be_buried(broker: Broker, harness: Harness) -> None:
+async def test_a_malformed_message_raises_and_can_be_dead_lettered(broker: Broker, harness: Harness) -> None:
     async with taking(broker, "mail", "order.placed") as taken:
         await harness.put_malformed("mail")
         delivery = await taken.next()
@@ -341,7 +341,7 @@ async def test_a_malformed_message_says_so_and_can_be_buried(broker: Broker, har
         await taken.nothing_more(A_WHILE / 2)
 
 
-async def test_deaths_of_workers_are_counted_and_are_not_attempts(broker: Broker, harness: Harness) -> None:
+async def test_crashes_of_workers_are_counted_and_are_not_attempts(broker: Broker, harness: Harness) -> None:
     await existing(broker, "mail", "order.placed")
     await send(broker, message("order.placed"))
     for _ in range(2):
@@ -353,7 +353,7 @@ async def test_deaths_of_workers_are_counted_and_are_not_attempts(broker: Broker
         assert (await taken.next()).crashes == 2
 
 
-async def test_a_message_that_its_worker_died_of_alone_is_blamed(broker: Broker, harness: Harness) -> None:
+async def test_a_message_that_crashed_its_worker_alone_is_blamed(broker: Broker, harness: Harness) -> None:
     await existing(broker, "mail", "order.placed")
     sent = message("order.placed", headers={"tenant": "acme"})
     await send(broker, sent)
@@ -365,7 +365,7 @@ async def test_a_message_that_its_worker_died_of_alone_is_blamed(broker: Broker,
         assert delivery.attempt == 1
 
 
-async def test_an_isolated_message_that_is_given_back_is_not_blamed(broker: Broker) -> None:
+async def test_an_isolated_message_that_is_returned_is_not_blamed(broker: Broker) -> None:
     async with taking(broker, "mail", "order.placed") as taken:
         await send(broker, message("order.placed"))
         delivery = await taken.next()

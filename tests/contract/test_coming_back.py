@@ -18,7 +18,7 @@ DELAYS = (INSTANT, SHORT)
 # --- postponed ------------------------------------------------------------------------------------------------------------
 
 
-async def test_what_is_postponed_comes_back_to_its_queue_only_after_the_delay_as_it_was(broker: Broker) -> None:
+async def test_a_postponed_message_is_redelivered_to_its_queue_only_after_the_delay_and_unchanged(broker: Broker) -> None:
     async with (
         taking(broker, "mail", "order.*", retry_delays=DELAYS) as mail,
         taking(broker, "stock", "order.*", retry_delays=DELAYS) as stock,
@@ -39,7 +39,7 @@ async def test_what_is_postponed_comes_back_to_its_queue_only_after_the_delay_as
         await stock.nothing_more(A_WHILE / 4)
 
 
-async def test_postponing_spends_no_attempt_however_often(broker: Broker) -> None:
+async def test_postponing_uses_no_attempt_however_often(broker: Broker) -> None:
     async with taking(broker, "mail", "order.placed", retry_delays=DELAYS) as taken:
         await send(broker, message("order.placed"))
         await (await taken.next()).settle(Retry(INSTANT, FAILURE))
@@ -51,7 +51,7 @@ async def test_postponing_spends_no_attempt_however_often(broker: Broker) -> Non
         assert (await taken.next()).attempt == 3
 
 
-async def test_what_is_postponed_keeps_its_deadline(broker: Broker) -> None:
+async def test_a_postponed_message_keeps_its_deadline(broker: Broker) -> None:
     async with taking(broker, "mail", "order.placed", retry_delays=DELAYS) as taken:
         await send(broker, message("order.placed", expiration=timedelta(seconds=30)))
         first = await taken.next()
@@ -61,7 +61,7 @@ async def test_what_is_postponed_keeps_its_deadline(broker: Broker) -> None:
         assert again.message.expires_at == first.message.expires_at
 
 
-async def test_postponing_forgets_no_death_of_a_worker(broker: Broker, harness: Harness) -> None:
+async def test_postponing_keeps_the_count_of_crashes(broker: Broker, harness: Harness) -> None:
     await existing(broker, "mail", "order.placed")
     await send(broker, message("order.placed"))
     await harness.die_with_message("mail", "order.placed", isolated=False)
@@ -156,7 +156,7 @@ async def test_an_ordered_queue_gives_each_key_in_its_order(broker: Broker) -> N
     assert seen == {f"key {key}": list(range(key, 30, 3)) for key in range(3)}
 
 
-async def test_what_an_ordered_consumer_leaves_comes_to_the_next_one_in_order(broker: Broker, other_broker: Broker) -> None:
+async def test_deliveries_left_by_an_ordered_consumer_go_to_the_next_one_in_order(broker: Broker, other_broker: Broker) -> None:
     async with AsyncExitStack() as leaving:
         first = await leaving.enter_async_context(taking(broker, "mail", "order.placed", prefetch_count=6, ordered=True))
         await send(broker, *(message("order.placed", str(n).encode(), ordering_key=f"key {n % 2}") for n in range(10)))

@@ -29,7 +29,7 @@ class Transfer(BaseModel):
 
 @pytest.fixture
 async def db(database_url: str) -> AsyncIterator[Any]:
-    """A bank with four accounts, beside every table of ours."""
+    """A bank with four accounts, next to all tables of Outbox."""
     await ensure_outbox_schema_async(database_url)
     connection = await asyncpg.connect(database_url)
     await connection.execute(

@@ -72,7 +72,7 @@ async def test_a_handler_gets_the_message_and_what_it_asks_for(broker: Broker) -
     assert len(worker.recorder.of(ConsumerStopped)) == 1
 
 
-async def test_what_was_handled_does_not_come_again(broker: Broker) -> None:
+async def test_a_handled_message_is_not_redelivered(broker: Broker) -> None:
     calls: list[bytes] = []
 
     async def handle(body: bytes) -> None:
@@ -152,7 +152,7 @@ async def test_a_rejected_message_is_dead_at_once(broker: Broker, harness: Harne
     assert (dead.exception_type, dead.exception_message) == ("outbox.errors.Reject", "no such customer")
 
 
-async def test_a_body_that_is_not_what_the_handler_wants_is_dead_at_once(broker: Broker, harness: Harness) -> None:
+async def test_a_body_of_the_wrong_type_is_dead_at_once(broker: Broker, harness: Harness) -> None:
     async def handle(order: Order) -> None: ...
 
     async with working(broker, Consumer("order.*", handle, queue="mail", retry_delays=("0", "0")), prefetch_count=1) as worker:
@@ -183,7 +183,7 @@ async def test_malformed_headers_make_a_dead_letter_and_do_not_stall_the_consume
     assert sorted(event.status for event in events) == ["success", "undecodable", "undecodable"]
 
 
-async def test_an_expiring_message_keeps_its_full_delay_and_dies_as_expired(broker: Broker, harness: Harness) -> None:
+async def test_an_expiring_message_keeps_its_full_delay_and_is_dead_as_expired(broker: Broker, harness: Harness) -> None:
     times: list[float] = []
 
     async def handle(body: bytes) -> None:
@@ -221,7 +221,7 @@ async def test_as_many_handlers_run_as_the_prefetch_count_and_never_more(broker:
     assert most == 4
 
 
-async def test_a_stop_lets_running_handlers_finish_and_gives_back_the_rest(broker: Broker) -> None:
+async def test_a_stop_waits_for_running_handlers_and_returns_the_rest(broker: Broker) -> None:
     begun = 0
     let_go = asyncio.Event()
 
@@ -268,7 +268,7 @@ async def test_stops_under_load_lose_nothing_and_spend_no_attempts(broker: Broke
     assert set(attempts) == {1}
 
 
-async def test_a_handler_that_outlasts_the_grace_period_is_cancelled_and_its_message_comes_again(broker: Broker) -> None:
+async def test_a_handler_that_exceeds_the_grace_period_is_cancelled_and_its_message_redelivered(broker: Broker) -> None:
     begun = asyncio.Event()
     cancelled = asyncio.Event()
 
@@ -341,7 +341,7 @@ async def test_sync_handlers_that_hang_stop_no_other_consumer(broker: Broker) ->
         await worker.processed(65)
 
 
-async def test_a_message_that_workers_died_of_runs_alone(broker: Broker, harness: Harness) -> None:
+async def test_a_poison_message_runs_alone(broker: Broker, harness: Harness) -> None:
     await existing(broker, "risky", "risky.*")
     await send(broker, message("risky.thing"))
     for _ in range(2):
@@ -376,7 +376,7 @@ async def test_a_message_that_workers_died_of_runs_alone(broker: Broker, harness
     assert all(who == {"risky"} for who in together)
 
 
-async def test_neighbours_go_on_while_a_poison_message_waits_for_a_long_handler(broker: Broker, harness: Harness) -> None:
+async def test_other_handlers_go_on_while_a_poison_message_waits_for_a_long_one(broker: Broker, harness: Harness) -> None:
     """They begin nothing for five seconds, the first wait; then they have four times as long to themselves."""
     await existing(broker, "risky", "risky.*")
     await send(broker, message("risky.thing"))
@@ -419,7 +419,7 @@ async def test_neighbours_go_on_while_a_poison_message_waits_for_a_long_handler(
     assert worker.steps[-2:] == [IsolationStep.RUNNING, IsolationStep.ENDED]
 
 
-async def test_a_message_within_its_limit_of_deaths_is_no_suspect(broker: Broker, harness: Harness) -> None:
+async def test_a_message_within_its_limit_of_crashes_is_not_poison(broker: Broker, harness: Harness) -> None:
     await existing(broker, "risky", "risky.*")
     await send(broker, message("risky.thing"))
     await harness.die_with_message("risky", "risky.*", isolated=False)
@@ -433,7 +433,7 @@ async def test_a_message_within_its_limit_of_deaths_is_no_suspect(broker: Broker
         assert {event.status for event in await worker.processed(2)} == {ProcessingStatus.SUCCESS}
 
 
-async def test_a_message_that_killed_a_worker_while_it_ran_alone_is_dead(broker: Broker, harness: Harness) -> None:
+async def test_a_message_that_crashed_a_worker_while_it_ran_alone_is_dead(broker: Broker, harness: Harness) -> None:
     await existing(broker, "risky", "risky.*")
     sent = message("risky.thing", headers={"tenant": "acme"})
     await send(broker, sent)

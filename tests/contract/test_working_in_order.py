@@ -78,7 +78,7 @@ async def test_each_key_is_handled_in_order_and_keys_are_handled_in_parallel(bro
     assert ledger.at_once > 1
 
 
-async def test_what_fails_is_tried_again_in_its_place_and_nothing_of_its_key_overtakes_it(broker: Broker) -> None:
+async def test_a_failed_message_is_retried_in_place_and_none_of_its_key_overtakes_it(broker: Broker) -> None:
     ledger, chance = Ledger(), Random(7)
 
     async def handle(body: bytes, attempt_count: int) -> None:
@@ -111,7 +111,7 @@ async def test_other_keys_and_messages_without_a_key_go_on_meanwhile(broker: Bro
     assert ledger.handled["well"] == [1, 2]
 
 
-async def test_a_dead_letter_lets_the_next_one_go_on_and_tells_every_attempt(broker: Broker, harness: Harness) -> None:
+async def test_a_dead_letter_unblocks_the_next_message_and_lists_every_attempt(broker: Broker, harness: Harness) -> None:
     ledger = Ledger()
 
     async def handle(body: bytes, attempt_count: int) -> None:
@@ -142,7 +142,7 @@ async def test_a_delay_that_the_handler_chooses_is_waited_for_in_place(broker: B
     assert ledger.attempts["k"] == [(1, 1), (1, 2), (1, 3), (2, 1)]
 
 
-async def test_what_waits_when_a_worker_stops_comes_again_in_order(broker: Broker, other_broker: Broker) -> None:
+async def test_messages_waiting_when_a_worker_stops_are_redelivered_in_order(broker: Broker, other_broker: Broker) -> None:
     ledger, begun = Ledger(), asyncio.Event()
 
     async def failing(body: bytes, attempt_count: int) -> None:

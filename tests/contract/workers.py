@@ -14,7 +14,7 @@ from outbox.core.events import (
     Processed,
 )
 from outbox.engine.lifecycle import OPEN, Stopping, run_until_stopped
-from outbox.engine.worker import Work, WorkSettings
+from outbox.engine.worker import WorkerRunner, WorkSettings
 from outbox.ports import Broker, Gate, Intake, Receive, Subscription
 from tests.contract.harness import EXCHANGE, Recorder
 from tests.support import eventually
@@ -64,7 +64,7 @@ class Running:
         self.stopping = Stopping()
         settings = WorkSettings(exchange_name=EXCHANGE, retry_delays=(), prefetch_count=prefetch_count)
         self.broker = Watched(broker)
-        work = Work(self.broker, consumers, None, self.recorder, settings, gate_of=lambda _: gate)
+        work = WorkerRunner(self.broker, consumers, None, self.recorder, settings, gate_of=lambda _: gate)
         self.task = asyncio.create_task(
             run_until_stopped(work.run, self.stopping, grace_period=grace_period, handle_signals=False)
         )

@@ -21,7 +21,7 @@ from outbox.core.outcome import Cause, Dead, Failure
 from outbox.dead_letters import DeadLetters
 from outbox.dead_letters.model import DeadLetterFilter
 from outbox.dead_letters.reader import DeadLetterListing
-from outbox.engine.archive import Archiving, ArchivingSettings
+from outbox.engine.archive import ArchiveRunner, ArchiveSettings
 from outbox.engine.lifecycle import Stopping
 from outbox.errors import ConfigurationError, SchemaError
 from outbox.ports import CONFIRMED
@@ -134,8 +134,8 @@ async def test_an_archiver_killed_between_commit_and_ack_leaves_one_row(
     assert first
     recorder, stopping = Recorder(), Stopping()
     queues = RabbitDeadLetterQueues(broker_url)
-    settings = ArchivingSettings(queues=frozenset({"mail"}))
-    archiver = asyncio.create_task(Archiving(queues, PostgresArchive(pool, TABLE), recorder, settings).run(stopping))
+    settings = ArchiveSettings(queues=frozenset({"mail"}))
+    archiver = asyncio.create_task(ArchiveRunner(queues, PostgresArchive(pool, TABLE), recorder, settings).run(stopping))
     await eventually(lambda: sum(event.count for event in recorder.of(Archived)) == 2)
     stopping.request()
     await archiver
@@ -234,9 +234,9 @@ async def test_while_the_database_is_away_nothing_is_lost_and_nothing_spins(
     pool = await open_pool(own_postgres.url, size=3, application_name="tests")
     archive = Counting(pool, TABLE)
     queues = RabbitDeadLetterQueues(broker_url)
-    settings = ArchivingSettings(queues=frozenset({"mail"}), batch_size=5, hold=timedelta(seconds=0.5))
+    settings = ArchiveSettings(queues=frozenset({"mail"}), batch_size=5, hold=timedelta(seconds=0.5))
     own_postgres.server.stop()
-    archiver = asyncio.create_task(Archiving(queues, archive, recorder, settings).run(stopping))
+    archiver = asyncio.create_task(ArchiveRunner(queues, archive, recorder, settings).run(stopping))
     await eventually(lambda: archive.attempts >= 8)
     assert recorder.of(DependencyLost)
     assert archive.per_second < 20
@@ -260,8 +260,8 @@ async def test_dead_letters_are_counted_wherever_they_are(
     recorder, stopping = Recorder(), Stopping()
     await die(broker, "m1", "m2", "m3")
     queues = RabbitDeadLetterQueues(broker_url)
-    settings = ArchivingSettings(queues=frozenset({"mail"}), measure_every=timedelta(seconds=0.1))
-    archiver = asyncio.create_task(Archiving(queues, PostgresArchive(pool, TABLE), recorder, settings).run(stopping))
+    settings = ArchiveSettings(queues=frozenset({"mail"}), measure_every=timedelta(seconds=0.1))
+    archiver = asyncio.create_task(ArchiveRunner(queues, PostgresArchive(pool, TABLE), recorder, settings).run(stopping))
     await archived(pool, 3)
     await pool.execute("update outbox_dead_letter set status = 'discarded' where message_id = 'm2'")
     await eventually(lambda: recorder.of(DeadLettersMeasured)[-1:] == [DeadLettersMeasured(queue="mail", count=2)])

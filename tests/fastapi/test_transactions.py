@@ -81,7 +81,7 @@ def app(engine: AsyncEngine) -> FastAPI:  # noqa: C901 — many short routes
                 lambda: publisher.bulk_publish([OutboxMessage("user.created", {})]),
                 lambda: publisher.cancel("ada"),
             ):
-                with pytest.raises(TransactionRequiredError, match=r"has ended.* a session of its own"):
+                with pytest.raises(TransactionRequiredError, match=r"has ended.* a new session"):
                     await attempt()
             app.state.too_late = True
 

@@ -1,4 +1,4 @@
-"""One process at a time does the duties, whoever else stands by."""
+"""One process at a time does the duties; the others stand by."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -9,7 +9,7 @@ import pytest
 
 from outbox.core.events import DutyDone, DutyFailed, Event, MaintenanceStarted, MaintenanceStopped
 from outbox.engine.lifecycle import Stopping
-from outbox.engine.maintenance import Duty, Maintaining
+from outbox.engine.maintenance import Duty, MaintenanceRunner
 from outbox.postgres.pool import open_pool
 from outbox.postgres.pruning import PostgresLease
 from outbox.postgres.queries import TableName
@@ -21,7 +21,7 @@ LONG = timedelta(hours=1)
 
 
 class Noting:
-    """An observer that keeps what it is told, and a process that can be told to stop."""
+    """An observer that keeps its events, and a process that can be stopped."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -58,7 +58,7 @@ async def test_a_lease_is_held_by_one_until_it_is_released(pool: asyncpg.Pool) -
     assert not await one.hold()
 
 
-async def test_a_lease_that_nobody_renews_is_taken_over(pool: asyncpg.Pool) -> None:
+async def test_a_lease_that_is_not_renewed_is_taken_over(pool: asyncpg.Pool) -> None:
     one, other = lease(pool, "one", SHORT), lease(pool, "other")
     assert await one.hold()
     await eventually(other.hold)
@@ -66,13 +66,13 @@ async def test_a_lease_that_nobody_renews_is_taken_over(pool: asyncpg.Pool) -> N
     assert await pool.fetchval("select holder from outbox_lease") == "other"
 
 
-async def test_whoever_stands_by_takes_over_when_the_holder_ends(pool: asyncpg.Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_standby_takes_over_when_the_holder_ends(pool: asyncpg.Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("outbox.engine.maintenance.STANDBY", timedelta(milliseconds=20))
     one, other = Noting(), Noting()
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(Maintaining(lease(pool, "one"), [], one).run(one.stopping))
+        tasks.create_task(MaintenanceRunner(lease(pool, "one"), [], one).run(one.stopping))
         await eventually(lambda: one.saw(MaintenanceStarted))
-        tasks.create_task(Maintaining(lease(pool, "other"), [], other).run(other.stopping))
+        tasks.create_task(MaintenanceRunner(lease(pool, "other"), [], other).run(other.stopping))
         one.stopping.request()
         await eventually(lambda: other.saw(MaintenanceStarted))
         assert one.saw(MaintenanceStopped)
@@ -80,10 +80,10 @@ async def test_whoever_stands_by_takes_over_when_the_holder_ends(pool: asyncpg.P
     assert await pool.fetchval("select count(*) from outbox_lease") == 0
 
 
-async def test_whoever_loses_the_lease_stops_its_duties(pool: asyncpg.Pool) -> None:
+async def test_a_process_that_loses_the_lease_stops_its_duties(pool: asyncpg.Pool) -> None:
     noting = Noting()
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(Maintaining(lease(pool, "one", SHORT), [], noting, lasts=SHORT).run(noting.stopping))
+        tasks.create_task(MaintenanceRunner(lease(pool, "one", SHORT), [], noting, lasts=SHORT).run(noting.stopping))
         await eventually(lambda: noting.saw(MaintenanceStarted))
         await pool.execute("update outbox_lease set holder = 'thief', token = gen_random_uuid(), held_until = 'infinity'")
         await eventually(lambda: noting.saw(MaintenanceStopped))
@@ -102,7 +102,7 @@ async def test_a_duty_goes_on_in_batches_until_nothing_is_left_and_one_that_fail
 
     duties = [Duty(name="broken", every=LONG, work=fail), Duty(name="pruning", every=LONG, work=prune)]
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(Maintaining(lease(pool, "one"), duties, noting).run(noting.stopping))
+        tasks.create_task(MaintenanceRunner(lease(pool, "one"), duties, noting).run(noting.stopping))
         await eventually(lambda: noting.saw(DutyDone) and noting.saw(DutyFailed))
         noting.stopping.request()
     assert DutyDone(duty="pruning", changed=23) in noting.events

@@ -58,7 +58,7 @@ async def test_old_marks_are_pruned_in_batches_and_young_ones_stay(connection: a
     assert await connection.fetchval("select message_id from outbox_inbox") == "young"
 
 
-async def test_resolved_letters_and_lost_components_go_when_they_are_old(
+async def test_old_resolved_dead_letters_and_lost_components_are_pruned(
     connection: asyncpg.Connection, database_url: str
 ) -> None:
     old, young = timedelta(days=91), timedelta(days=89)
@@ -75,7 +75,7 @@ async def test_resolved_letters_and_lost_components_go_when_they_are_old(
     assert [row[0] for row in kept] == ["c", "d"]
 
 
-async def test_resolved_letters_stay_for_ever_if_that_is_wanted(connection: asyncpg.Connection, database_url: str) -> None:
+async def test_resolved_dead_letters_are_kept_forever_if_asked(connection: asyncpg.Connection, database_url: str) -> None:
     await connection.execute(_LETTER, "a", "discarded", timedelta(days=1_000))
     await connection.execute("insert into outbox_control (scope, until) values ('relay', now() - interval '2 days')")
     async with maintained(database_url, dead_letter_retention=None):
@@ -96,7 +96,7 @@ async def test_partitions_of_the_history_are_made_ahead_and_dropped_when_they_ar
     assert await connection.fetchval("select to_regclass('outbox_history_p20200101')") is None
 
 
-async def test_a_broker_that_is_away_is_told_once_and_that_it_is_back(
+async def test_an_unavailable_broker_is_reported_once_and_its_return_too(
     connection: asyncpg.Connection, database_url: str, own_rabbitmq: OwnRabbitMQ, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "outbox")
@@ -132,7 +132,7 @@ async def test_what_it_does_is_seen_among_the_components(connection: asyncpg.Con
     assert await connection.fetchval("select stopped_at from outbox_component") is not None
 
 
-async def test_tables_that_are_not_there_need_nothing(connection: asyncpg.Connection, database_url: str) -> None:
+async def test_missing_tables_need_nothing(connection: asyncpg.Connection, database_url: str) -> None:
     await connection.execute(
         "drop table outbox_history, outbox_stats, outbox_component, outbox_operation_item, outbox_operation"
     )
@@ -148,7 +148,7 @@ async def test_without_the_outbox_table_it_says_what_to_do(database_url: str) ->
         await Maintenance(database_url, enable_metrics=False).run(handle_signals=False)
 
 
-def test_arguments_that_make_no_sense_are_refused() -> None:
+def test_invalid_arguments_are_refused() -> None:
     with pytest.raises(ConfigurationError):
         Maintenance()
     with pytest.raises(ConfigurationError, match="inbox_retention"):

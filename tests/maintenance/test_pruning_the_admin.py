@@ -41,14 +41,14 @@ def pruning(pool: Pool) -> Pruning:
     return Pruning(pool, TableName("outbox_table"))
 
 
-async def test_the_audit_is_kept_as_long_as_it_shall_be(pool: Pool, pruning: Pruning) -> None:
+async def test_the_audit_log_is_kept_for_its_retention(pool: Pool, pruning: Pruning) -> None:
     assert await pruning.audit(4.5 * DAY, 3) == 3
     assert await pruning.audit(4.5 * DAY, 100) == 2
     assert await pool.fetchval("select count(*) from outbox_audit where at > now() - interval '4 days 1 hour'") == 5
 
 
 @pytest.mark.parametrize("name", ["sessions", "login_failures", "confirmations"])
-async def test_what_has_ended_goes_and_what_has_not_stays(pruning: Pruning, name: str) -> None:
+async def test_ended_rows_are_deleted_and_others_stay(pruning: Pruning, name: str) -> None:
     prune = getattr(pruning, name)
     assert [await prune(timedelta(0), 3), await prune(timedelta(0), 100), await prune(timedelta(0), 100)] == [3, 2, 0]
 
@@ -59,7 +59,7 @@ async def test_old_keys_go_but_not_those_that_are_held(pool: Pool, pruning: Prun
     assert [row["key"] for row in rest] == ["0", "1", "2", "3", "4", "9"]
 
 
-async def test_where_there_is_no_such_table_there_is_nothing_to_delete(pool: Pool, pruning: Pruning) -> None:
+async def test_a_missing_table_has_nothing_to_delete(pool: Pool, pruning: Pruning) -> None:
     await pool.execute("drop table outbox_audit, outbox_session, outbox_login_failure, outbox_confirmation, outbox_idempotency")
     prunings = (pruning.audit, pruning.sessions, pruning.login_failures, pruning.confirmations, pruning.idempotency_keys)
     assert [await prune(DAY, 1) for prune in prunings] == [0, 0, 0, 0, 0]

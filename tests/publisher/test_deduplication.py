@@ -35,7 +35,7 @@ async def _cancelled(way: Way, url: str, dedup_key: str) -> bool:
 
 @asynccontextmanager
 async def in_flight(url: str, where: str = "true") -> AsyncIterator[None]:
-    """Rows that somebody has locked, as a relay that is waiting for its broker has."""
+    """Rows that are locked, as by a relay that waits for its broker."""
     connection = await asyncpg.connect(url)
     try:
         async with connection.transaction():
@@ -284,7 +284,7 @@ async def test_batches_with_the_same_keys_in_any_order_do_not_wait_for_each_othe
 async def test_what_met_a_pending_message_keeps_it_from_being_sent_before_the_commit(
     outbox_url: str, onlooker: Onlooker
 ) -> None:
-    """Else its handler could read the database without what the second caller is about to commit, and nobody would tell."""
+    """Otherwise its handler could read the database before the second caller commits, without noticing."""
     await _committed(asyncpg_connection, outbox_url, "changed", {}, dedup_key="document")
     claim = "select id from outbox_table for update skip locked"
     async with asyncpg_connection(outbox_url) as opened:
@@ -297,7 +297,7 @@ async def test_what_met_a_pending_message_keeps_it_from_being_sent_before_the_co
 # --- in flight ---------------------------------------------------------------------------------------------------------
 
 
-async def test_what_is_in_flight_is_gone_already_and_nobody_waits_for_it(way: Way, outbox_url: str, onlooker: Onlooker) -> None:
+async def test_a_message_in_flight_is_not_pending_and_is_not_waited_for(way: Way, outbox_url: str, onlooker: Onlooker) -> None:
     flying = await _committed(asyncpg_connection, outbox_url, "saved", {}, dedup_key="document")
     async with in_flight(outbox_url):
         assert await _cancelled(way, outbox_url, "document") is False
@@ -410,7 +410,7 @@ async def test_without_a_transaction_the_warning_names_the_locks(
 
     warned_of_publishing, warned_of_cancelling = (record.getMessage() for record in caplog.records)
     assert warned_of_publishing.startswith("publishing ")
-    assert warned_of_publishing.endswith("the locks of its keys end at once, too, and keep nobody away")
+    assert warned_of_publishing.endswith("the locks of its keys are released at once, too, and protect nothing")
     assert warned_of_cancelling.startswith(
         "cancelling 'document' through asyncpg.connection.Connection without an open transaction"
     )

@@ -67,7 +67,7 @@ async def test_publish_async_works_for_async_handles_and_refuses_sync_ones(async
             publisher.publish_sync(opened.handle, "key", {})
 
 
-async def test_an_async_publish_that_nobody_awaits_warns(outbox_url: str) -> None:
+async def test_an_async_publish_that_is_not_awaited_warns(outbox_url: str) -> None:
     async with asyncpg_connection(outbox_url) as opened:
         with pytest.warns(RuntimeWarning, match=r"Publisher\.publish_async' was never awaited"):
             publisher.publish(opened.handle, "key", {})
@@ -192,7 +192,7 @@ async def test_a_publisher_that_insists_on_a_transaction_writes_nothing_without(
     assert await onlooker.rows() == []
 
 
-async def test_with_a_transaction_nobody_is_warned_and_the_strict_are_content(
+async def test_with_a_transaction_there_is_neither_a_warning_nor_an_error(
     way: Way, outbox_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with way(outbox_url) as opened:

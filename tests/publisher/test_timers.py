@@ -1,4 +1,4 @@
-"""Timers through a relay that sleeps: they fire when they are due, are moved and withdrawn, and nobody waits for the relay."""
+"""Timers with a sleeping relay: they fire when due, can be moved and withdrawn, and callers do not wait for the relay."""
 
 import asyncio
 import json
@@ -96,14 +96,14 @@ async def test_timers_fire_when_they_are_due_also_when_they_were_moved_and_not_w
 
 
 async def _in_flight(connection: Any) -> Sequence[str]:
-    """The messages whose rows somebody has locked."""
+    """The messages whose rows are locked."""
     rows = await connection.fetch(
         "select body from outbox_table where id <> all(array(select id from outbox_table for update skip locked))"
     )
     return [json.loads(row["body"]) for row in rows]
 
 
-async def test_nobody_waits_for_a_relay_whose_broker_does_not_answer(
+async def test_publishers_do_not_wait_for_a_relay_whose_broker_does_not_answer(
     database_url: str, connection: Any, broker_url: str, proxied: Callable[[str], Proxy]
 ) -> None:
     arrived: list[str] = []

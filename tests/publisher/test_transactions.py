@@ -1,4 +1,4 @@
-"""An event shares the fate of the transaction it was published in, through every kind of handle."""
+"""An event is committed or rolled back with its transaction, through every kind of handle."""
 
 import asyncio
 
@@ -43,7 +43,7 @@ async def test_an_event_published_as_the_first_statement_is_there_after_commit(
     assert row["send_after"] == row["created_at"]
 
 
-async def test_an_event_published_as_the_first_statement_and_rolled_back_leaves_nothing_and_wakes_nobody(
+async def test_an_event_published_as_the_first_statement_and_rolled_back_leaves_nothing_and_wakes_no_sleeper(
     way: Way, outbox_url: str, onlooker: Onlooker
 ) -> None:
     async with way(outbox_url) as opened, onlooker.asleep() as rings:

@@ -107,7 +107,7 @@ async def _relayed(pool: Pool) -> list[str]:
 
 
 @pytest.mark.parametrize("send", [_relayed, _handed_over])
-async def test_who_waits_for_a_message_that_is_dropped_for_a_later_one_goes_on_at_once(
+async def test_messages_behind_one_that_is_replaced_go_on_at_once(
     send: Callable[[Pool], Awaitable[list[str]]], pool: Pool, connection: asyncpg.Connection
 ) -> None:
     await connection.execute(

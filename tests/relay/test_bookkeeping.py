@@ -32,7 +32,7 @@ class Gate:
 
 
 class Stage:
-    """A relay's store and an operator's tools on a pool whose commits a test can hold up, and publishers beside them."""
+    """A relay's store and an operator's tools on a pool whose commits a test can delay, and concurrent publishers."""
 
     def __init__(self, url: str, connection: asyncpg.Connection, pool: asyncpg.Pool, gate: Gate) -> None:
         self.url, self.connection, self.pool, self.gate = url, connection, pool, gate

@@ -118,7 +118,7 @@ async def test_a_cancellation_is_not_lost_when_the_connection_breaks_too(own_pos
     pool.terminate()
 
 
-async def test_what_failed_first_is_what_is_told(url: str, connection: asyncpg.Connection, pool: asyncpg.Pool) -> None:
+async def test_the_first_error_is_reported(url: str, connection: asyncpg.Connection, pool: asyncpg.Pool) -> None:
     await connection.execute(INSERT, "a")
     claim = await store_on(pool).claim(1)
     assert claim is not None

@@ -22,8 +22,8 @@ SCRIPTED = "tests.relay.support.ScriptedTransport, exchange outbox"
 
 @pytest.fixture(autouse=True)
 def saying_so_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(relays, "SAY_SO_EVERY", timedelta(milliseconds=100))
-    monkeypatch.setattr(relays, "LOOK_AGAIN", timedelta(milliseconds=20))
+    monkeypatch.setattr(relays, "RENEW_EVERY", timedelta(milliseconds=100))
+    monkeypatch.setattr(relays, "CHECK_AGAIN", timedelta(milliseconds=20))
 
 
 def made(url: str, broker: Any = None, **options: Any) -> MessageRelay:
@@ -45,7 +45,7 @@ async def test_a_relay_with_another_broker_refuses_to_start_and_takes_nothing(ur
             async with asyncio.timeout(30):
                 await made(url, name="second").run(handle_signals=False)
         await eventually(lambda: transport.sent)
-    for named in (OWN, SCRIPTED, "first", "OUTBOX_BROKER_URL", "stop the others"):
+    for named in (OWN, SCRIPTED, "first", "OUTBOX_BROKER_URL", "stop the other relays"):
         assert named in str(refused.value)
     assert await connection.fetchval("select count(*) from outbox_delivery") == 0
 
@@ -67,7 +67,7 @@ async def test_a_relay_that_ended_does_not_count(url: str, connection: asyncpg.C
         await eventually(lambda: _are(connection, [("second", OWN)]))
 
 
-async def test_a_relay_that_died_counts_only_until_its_row_runs_out(url: str, connection: asyncpg.Connection) -> None:
+async def test_a_crashed_relay_counts_only_until_its_row_expires(url: str, connection: asyncpg.Connection) -> None:
     await connection.execute(
         "insert into outbox_relay (id, outbox_table, destination, name, held_until) "
         "values (gen_random_uuid(), 'outbox_table'::regclass::oid, 'elsewhere', 'dead', clock_timestamp() + interval '1 s')"
@@ -96,7 +96,7 @@ async def test_of_two_that_start_at_once_one_is_refused(url: str) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def test_a_relay_whose_place_was_taken_while_it_could_not_say_so_ends(url: str, connection: asyncpg.Connection) -> None:
+async def test_a_relay_that_was_replaced_while_it_could_not_renew_ends(url: str, connection: asyncpg.Connection) -> None:
     task = asyncio.create_task(made(url, name="frozen").run(handle_signals=False))
     await eventually(lambda: running_relays(connection))
     async with connection.transaction():

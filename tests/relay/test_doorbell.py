@@ -1,4 +1,4 @@
-"""The doorbell's promises: no wake-up is lost, nobody waits, and writers notify only for sleepers."""
+"""The doorbell's guarantees: no wake-up is lost, writers do not wait, and notify only if there are sleepers."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -22,7 +22,7 @@ LOCKS = """
     where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())
 """
 LONG = timedelta(hours=1)
-"""Longer than any test: whoever wakes was rung for."""
+"""Longer than any test: a sleeper that wakes was rung for."""
 
 
 class Recorder:
@@ -83,7 +83,7 @@ async def test_a_commit_wakes_a_sleeper(bell: PostgresDoorbell, connection: asyn
             await nap.wait(LONG)
 
 
-async def test_writers_notify_only_while_somebody_sleeps(
+async def test_writers_notify_only_while_a_relay_sleeps(
     bell: PostgresDoorbell, connection: asyncpg.Connection, heard: list[object]
 ) -> None:
     await connection.execute(INSERT)
@@ -95,7 +95,7 @@ async def test_writers_notify_only_while_somebody_sleeps(
     assert await everything_delivered(connection, heard) == []
 
 
-async def test_a_rolled_back_insert_wakes_nobody(
+async def test_a_rolled_back_insert_wakes_no_sleeper(
     bell: PostgresDoorbell, connection: asyncpg.Connection, heard: list[object]
 ) -> None:
     async with bell.asleep():
@@ -106,7 +106,7 @@ async def test_a_rolled_back_insert_wakes_nobody(
         assert await everything_delivered(connection, heard) == []
 
 
-async def test_who_falls_asleep_beside_an_open_writer_is_woken_by_its_commit(
+async def test_a_sleeper_is_woken_by_the_commit_of_a_writer_that_was_already_open(
     bell: PostgresDoorbell, connection: asyncpg.Connection
 ) -> None:
     transaction = connection.transaction()
@@ -169,7 +169,7 @@ async def test_a_lost_connection_is_rebuilt_and_rings_once_for_what_was_missed(
             await nap.wait(LONG)
 
 
-async def test_a_sleeper_hears_of_commits_after_its_connection_was_rebuilt_under_it(
+async def test_a_sleeper_is_woken_by_commits_after_its_connection_was_reopened(
     bell: PostgresDoorbell, connection: asyncpg.Connection, recorder: Recorder
 ) -> None:
     async with bell.asleep() as nap:
@@ -184,7 +184,7 @@ async def test_a_sleeper_hears_of_commits_after_its_connection_was_rebuilt_under
 async def test_idle_sleepers_cost_less_than_a_transaction_a_second_each_and_wait_for_no_lock(
     url: str, connection: asyncpg.Connection, recorder: Recorder
 ) -> None:
-    """Each stays asleep after a commit that woke them all, whoever got the row."""
+    """All go back to sleep after a commit that woke them, whichever got the row."""
     sleepers, seconds = 14, 3
     looks = asyncio.Semaphore(0)
 
@@ -300,7 +300,7 @@ async def test_sleepers_cancelled_at_any_moment_leave_no_lock(bell: PostgresDoor
         await eventually(lambda: connection.fetchval(f"select not exists({LOCKS})"))
 
 
-async def test_connections_that_fall_silent_hold_nobody_up_and_are_opened_anew(
+async def test_connections_that_fall_silent_block_no_other_and_are_reopened(
     url: str, connection: asyncpg.Connection, recorder: Recorder, proxied: Callable[[str], Proxy]
 ) -> None:
     """As when a router forgets an idle connection: nothing is closed, and nothing arrives any more."""

@@ -10,7 +10,7 @@ BELL = BellName.of("public", "outbox_table")
 
 
 class Answering:
-    """A connection whose answer, that a writer is in flight, comes when it is told to."""
+    """A connection that reports a writer in flight when the test lets it."""
 
     def __init__(self) -> None:
         self.asked = asyncio.Event()

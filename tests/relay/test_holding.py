@@ -1,4 +1,4 @@
-"""Held routing keys beyond count: memory is bounded, and so is how often they probe."""
+"""Very many held routing keys: memory and the rate of probes are limited."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -38,7 +38,7 @@ def test_once_there_are_too_many_keys_new_messages_of_them_wait_for_the_probe_th
 
 
 class Unroutable:
-    """A hand-over that finds no queue for anything, and keeps how long it was told to wait."""
+    """A hand-over that finds no queue, and records the requested waits."""
 
     def __init__(self) -> None:
         self.keys: list[str] = []
@@ -88,5 +88,5 @@ def test_a_message_for_one_queue_waits_for_the_probe_of_that_queue_and_not_for_e
     assert holds.hold(Way("k"), was_held=False, now=NOW) == Held(timedelta(seconds=1))
     assert holds.hold(Way("k", "gone"), was_held=False, now=NOW) == Held(LONGEST_WAIT)
     assert holds.hold(Way("k"), was_held=False, now=NOW) == Held()
-    assert not holds.routed(Way("k", "other"), was_held=False)
-    assert holds.routed(Way("k", "gone"), was_held=False)
+    assert not holds.record_routed(Way("k", "other"), was_held=False)
+    assert holds.record_routed(Way("k", "gone"), was_held=False)

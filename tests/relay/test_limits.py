@@ -23,7 +23,7 @@ from tests.support.eventually import eventually
 INSERT = "insert into outbox_table (routing_key, body) values ('a', '')"
 
 
-async def test_a_claim_that_waits_too_long_for_a_lock_is_not_told_as_a_lost_database(
+async def test_a_claim_that_waits_too_long_for_a_lock_is_not_reported_as_a_lost_database(
     url: str, connection: asyncpg.Connection, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, logger="outbox")
@@ -57,7 +57,7 @@ async def test_a_limit_of_the_server_is_named(url: str, connection: asyncpg.Conn
     await slow.close()
 
 
-async def test_a_session_that_the_server_ended_because_its_transaction_was_idle_is_told_as_that(url: str) -> None:
+async def test_a_session_ended_for_an_idle_transaction_is_reported_as_that(url: str) -> None:
     frozen = await asyncpg.connect(url)
     await frozen.execute("begin")
     await frozen.execute("set local idle_in_transaction_session_timeout = '100ms'")
@@ -77,13 +77,11 @@ async def _until_ended(url: str, process_id: int) -> None:
     await watching.close()
 
 
-async def test_a_limit_that_ends_what_a_worker_does_before_a_handler_is_told_as_that(
-    url: str, connection: asyncpg.Connection
-) -> None:
+async def test_a_limit_exceeded_before_a_handler_runs_is_reported_as_that(url: str, connection: asyncpg.Connection) -> None:
     database = await connection.fetchval("select quote_ident(current_database())")
     await connection.execute(f"alter database {database} set statement_timeout = '1s'")
     inbox = Inbox(TableName("outbox_inbox"))
-    marks = Marks(queue="mail", message_ids=("1",), patience=timedelta(seconds=5))
+    marks = Marks(queue="mail", message_ids=("1",), max_wait=timedelta(seconds=5))
     async with (
         open_units(url=url, pool=None, sessions=1, connections=1, bind=lambda _: nullcontext(), inbox=inbox) as units,
         connection.transaction(),
@@ -95,7 +93,7 @@ async def test_a_limit_that_ends_what_a_worker_does_before_a_handler_is_told_as_
                     pass
 
 
-async def test_a_limit_of_the_driver_is_told_from_a_connection_that_nobody_gave(url: str) -> None:
+async def test_a_limit_of_the_driver_is_distinguished_from_an_exhausted_pool(url: str) -> None:
     pool = await open_pool(url, size=1, application_name="tests")
     async with taken_from(pool) as connection:
         with (

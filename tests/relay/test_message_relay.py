@@ -39,7 +39,7 @@ NOWHERE = "postgresql://nobody@127.0.0.1:1/nothing"
         ({"db_pool": object(), "db_engine_url": None}, "db_pool.*asyncpg"),
     ],
 )
-def test_arguments_that_make_no_sense_are_refused_by_name(arguments: dict[str, Any], named: str) -> None:
+def test_invalid_arguments_are_refused_by_name(arguments: dict[str, Any], named: str) -> None:
     with pytest.raises(ConfigurationError, match=named):
         MessageRelay(**{"db_engine_url": NOWHERE, "broker": ScriptedTransport(), **arguments})
 
@@ -64,7 +64,7 @@ async def test_a_batch_size_of_more_than_a_protocol_can_count_works(url: str, co
 
 
 @pytest.mark.parametrize("lacking", ["select", "update", "delete"])
-async def test_a_user_who_lacks_a_right_is_told_at_the_start(url: str, connection: asyncpg.Connection, lacking: str) -> None:
+async def test_a_missing_permission_is_reported_at_the_start(url: str, connection: asyncpg.Connection, lacking: str) -> None:
     async with user_who_may(connection, *({"select", "update", "delete"} - {lacking})) as user:
         relay = MessageRelay(as_user(url, user), broker=ScriptedTransport())
         with pytest.raises(SchemaError, match=f"may not {lacking} rows of the table outbox_table: grant"):

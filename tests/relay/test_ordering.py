@@ -91,9 +91,7 @@ REQUEUE = "update outbox_table set failed_at = null, last_error = null, attempts
 RING = "insert into outbox_table (routing_key, body) values ('bell', '')"
 
 
-async def test_park_what_is_behind_a_message_that_was_given_up_is_parked_with_it(
-    url: str, connection: asyncpg.Connection
-) -> None:
+async def test_park_messages_behind_a_parked_one_are_parked_with_it(url: str, connection: asyncpg.Connection) -> None:
     await publish(connection, "a", "a1", "bad", *(f"a{number}" for number in range(3, 150)))
     transport = ScriptedTransport(refusing("bad"))
     async with relaying(url, transport, ordering=by(rest="park"), sending=policy(max_attempts=2, backoff=SOON)):

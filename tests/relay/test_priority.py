@@ -1,4 +1,4 @@
-"""Priority: higher first among what is due, whatever is scheduled above it, and nobody starves."""
+"""Priority: due messages with higher priority first, and no starvation."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""The relay's promises, on a real database, with a transport that answers as told."""
+"""The relay's guarantees, on a real database, with a scripted transport."""
 
 import asyncio
 from collections import Counter
@@ -107,7 +107,7 @@ async def test_nothing_is_claimed_while_the_broker_is_away(url: str, connection:
         await eventually(lambda: transport.routing_keys == ["a"])
 
 
-async def test_an_idle_relay_tells_that_the_broker_is_back(url: str) -> None:
+async def test_an_idle_relay_reports_that_the_broker_is_back(url: str) -> None:
     transport = ScriptedTransport()
     transport.away = True
     async with relaying(url, transport) as relay:
@@ -271,7 +271,7 @@ async def test_a_batch_of_large_bodies_ends_early(url: str, connection: asyncpg.
     assert [len(batch) for batch in transport.batches] == [4, 2]
 
 
-async def test_rows_that_no_message_can_be_made_of_are_parked_and_hurt_nobody(url: str, connection: asyncpg.Connection) -> None:
+async def test_malformed_rows_are_parked_and_affect_no_other(url: str, connection: asyncpg.Connection) -> None:
     await connection.execute("insert into outbox_table (routing_key, body, headers) values ('bad', '', '[1, 2]')")
     await connection.execute(INSERT, "good")
     transport = ScriptedTransport()

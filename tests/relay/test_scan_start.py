@@ -30,7 +30,7 @@ async def connection(database_url: str) -> AsyncIterator[asyncpg.Connection]:
     await connection.close()
 
 
-async def test_claims_step_over_rows_that_somebody_keeps_dead(
+async def test_claims_step_over_dead_rows_that_a_transaction_retains(
     connection: asyncpg.Connection, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("outbox.postgres.index_positions.REST", 10_000)

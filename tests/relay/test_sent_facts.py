@@ -1,4 +1,4 @@
-"""The history is told of every message that was sent, in the transaction that settles it, and stops nothing if it cannot be."""
+"""Sent messages are recorded in the history in the transaction that settles them. A failing history stops nothing."""
 
 import logging
 
@@ -37,7 +37,7 @@ async def test_each_sent_message_is_a_fact(url: str, connection: asyncpg.Connect
     ]
 
 
-async def test_what_nobody_wants_was_not_sent(url: str, connection: asyncpg.Connection) -> None:
+async def test_a_dropped_message_is_not_recorded_as_sent(url: str, connection: asyncpg.Connection) -> None:
     await connection.execute(INSERT, "nobody")
     await connection.execute(INSERT, "somebody")
     transport = ScriptedTransport(lambda message: UNROUTABLE if message.routing_key == "nobody" else CONFIRMED)

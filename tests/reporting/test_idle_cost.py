@@ -73,25 +73,25 @@ async def test_a_pause_and_its_end_are_notified_and_acknowledged_without_any_pol
         gate = reporter.gate()
         await pause(connection, Pause(scope=PauseScope.RELAY))
         async with asyncio.timeout(30):
-            await gate.closing()
+            await gate.wait_until_closed()
         reporter.notify(Paused(exchange_name="outbox"))
         await eventually(lambda: connection.fetchval("select applied <> '[]' from outbox_component"))
         await resume(connection, PauseScope.RELAY)
         async with asyncio.timeout(30):
-            await gate.opened()
+            await gate.wait_until_open()
         # Also what nobody asked for by way of the library.
         await connection.execute("insert into outbox_control (scope) values ('relay')")
         async with asyncio.timeout(30):
-            await gate.closing()
+            await gate.wait_until_closed()
         await connection.execute("truncate outbox_control")
         async with asyncio.timeout(30):
-            await gate.opened()
+            await gate.wait_until_open()
 
 
 async def test_a_pause_ends_by_itself_though_nothing_is_looked_at(connection: asyncpg.Connection, database_url: str) -> None:
     async with reporter_of(database_url) as reporter:
         gate = reporter.gate()
-        for later, passed in ((NEVER, gate.closing), (timedelta(seconds=1), gate.opened)):
+        for later, passed in ((NEVER, gate.wait_until_closed), (timedelta(seconds=1), gate.wait_until_open)):
             await pause(connection, Pause(scope=PauseScope.RELAY, until=datetime.now(UTC) + later))
             async with asyncio.timeout(30):
                 await passed()
@@ -111,7 +111,7 @@ async def test_a_listener_whose_connection_was_lost_hears_the_next_pause(
         )
         await pause(connection, Pause(scope=PauseScope.RELAY))
         async with asyncio.timeout(30):
-            await gate.closing()
+            await gate.wait_until_closed()
 
 
 async def test_where_the_trigger_does_not_notify_pauses_are_polled(
@@ -124,7 +124,7 @@ async def test_where_the_trigger_does_not_notify_pauses_are_polled(
         await eventually(lambda: "pauses are polled: their table's trigger is missing" in caplog.text)
         await pause(connection, Pause(scope=PauseScope.RELAY))
         async with asyncio.timeout(30):
-            await gate.closing()
+            await gate.wait_until_closed()
 
 
 async def test_over_a_borrowed_connection_pauses_are_polled(connection: asyncpg.Connection, database_url: str) -> None:
@@ -137,4 +137,4 @@ async def test_over_a_borrowed_connection_pauses_are_polled(connection: asyncpg.
         gate = reporter.gate()
         await pause(connection, Pause(scope=PauseScope.RELAY))
         async with asyncio.timeout(30):
-            await gate.closing()
+            await gate.wait_until_closed()

@@ -285,7 +285,7 @@ class System:
                 process.kill()
 
     def complaints(self) -> list[str]:
-        """Log records of any process that no fault of a server or a neighbour explains: leaks, warnings, unexpected errors."""
+        """Log records that no fault of a server or another process explains: leaks, warnings, unexpected errors."""
         return [
             f"{process.name}: {record}"
             for process in self.processes

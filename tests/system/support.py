@@ -14,7 +14,7 @@ TERMINATE = """
 
 
 async def some_time(longest: float) -> None:
-    """A random moment later: these tests are about moments that nobody chose."""
+    """Waits for a random time."""
     await asyncio.sleep(random.uniform(0, longest))
 
 
@@ -40,7 +40,7 @@ async def kill_again_and_again(system: System, start: Callable[[], Process], tim
 
 
 async def all_is_well(system: System, publishers: list[Process]) -> None:
-    """What was committed was handled, and nothing else; nobody's message died; nothing is left over."""
+    """All committed messages were handled, and no others; there are no dead letters; nothing is left over."""
     for publisher in publishers:
         publisher.terminate()
     for publisher in publishers:

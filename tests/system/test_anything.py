@@ -99,7 +99,7 @@ TRANSPORTS = [pytest.param("rabbitmq", marks=pytest.mark.rabbitmq), "postgres"]
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("transport", TRANSPORTS)
-async def test_twenty_strokes_of_fate_lose_nothing(
+async def test_twenty_random_faults_lose_nothing(
     transport: str,
     request: pytest.FixtureRequest,
     database_url: str,
@@ -112,7 +112,7 @@ async def test_twenty_strokes_of_fate_lose_nothing(
 @pytest.mark.chaos
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("transport", TRANSPORTS)
-async def test_four_hundred_strokes_of_fate_lose_nothing(
+async def test_four_hundred_random_faults_lose_nothing(
     transport: str,
     request: pytest.FixtureRequest,
     database_url: str,

@@ -1,4 +1,4 @@
-"""Messages that the broker can never accept hurt nobody else, and messages that nobody wants yet wait for somebody."""
+"""Messages that the broker never accepts affect no others; messages without a bound queue wait for one."""
 
 from datetime import datetime
 
@@ -69,7 +69,7 @@ async def test_an_event_published_before_any_queue_exists_is_held_and_arrives_so
     await eventually(lambda: is_empty(system))
 
 
-async def test_a_held_event_tells_since_when_nobody_wants_it_until_somebody_does(system: System) -> None:
+async def test_a_held_event_shows_since_when_until_a_queue_is_bound(system: System) -> None:
     system.relay(clean_up_after="NEVER")
     await system.publish(range(3))
     await eventually(lambda: rows_are(system, 3, HELD))

@@ -146,7 +146,7 @@ def test_the_service_starts_without_it_or_with_an_older_one(project: Project) ->
     assert project.make()[0] == 1
 
 
-def test_checks_run_all_and_tell_what_those_say_that_fail(project: Project) -> None:
+def test_all_checks_run_and_the_output_of_failed_ones_is_shown(project: Project) -> None:
     project.has_programs(node='case "$1" in *tsc) echo "main.tsx: no such name"; exit 2;; *budget*) echo "1 kB"; exit;; esac')
     status, output = project.make("--check")
     assert status == 1

@@ -48,7 +48,7 @@ async def two_bodies(order: dict[str, int], customer: dict[str, int]) -> None:
         (lambda: Publisher(expiration=timedelta(seconds=-1)), "expiration"),
     ],
 )
-def test_arguments_that_make_no_sense_are_refused_with_advice(make: Callable[[], object], advice: str) -> None:
+def test_invalid_arguments_are_refused_with_advice(make: Callable[[], object], advice: str) -> None:
     with pytest.raises((OutboxError, ValueError, TypeError), match=f"(?s){advice}") as caught:
         make()
     assert isinstance(caught.value, OutboxError)

@@ -1,4 +1,4 @@
-"""`kill -9` of whoever works, at any moment: what was committed arrives, and nothing else does; no neighbour's message dies."""
+"""`kill -9` of relays and workers at any moment: all committed messages arrive, no others do, and none is dead."""
 
 import asyncio
 from collections.abc import Callable
@@ -83,8 +83,8 @@ async def test_a_relay_killed_between_publishing_and_settling_has_lost_nothing(
 
 
 @pytest.mark.parametrize("max_deliveries", [2, 10])
-async def test_a_message_that_kills_its_worker_dies_alone(system: System, max_deliveries: int) -> None:
-    """Every worker that takes number 13 dies of it, with its neighbours in hand; a supervisor starts the next."""
+async def test_a_message_that_crashes_its_worker_becomes_a_dead_letter_alone(system: System, max_deliveries: int) -> None:
+    """Every worker that takes number 13 crashes, with other messages in flight; a supervisor starts the next."""
     handler = Handler(queue="mail", seconds=0.05, fatal=frozenset({13}), max_deliveries=max_deliveries)
     system.relay()
     worker = system.worker(handler)

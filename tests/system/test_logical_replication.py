@@ -109,7 +109,7 @@ async def work(url: str, count: int) -> None:
     await asyncio.gather(*tasks)
 
 
-async def test_a_copy_has_every_row_and_wakes_nobody_and_is_a_successor_once_its_sequences_are_set(
+async def test_a_copy_has_every_row_wakes_no_sleeper_and_can_take_over_once_its_sequences_are_set(
     published_and_copy: tuple[str, str],
 ) -> None:
     publisher, copy = published_and_copy

@@ -31,7 +31,7 @@ def two_nodes(servers_folder: Path) -> Iterator[tuple[PrivateRabbitMQ, PrivateRa
 
 @pytest.mark.rabbitmq
 @pytest.mark.timeout(600)
-async def test_a_queue_without_a_majority_holds_up_no_other_and_its_siblings_get_few_copies(
+async def test_a_queue_without_a_majority_blocks_no_other_and_the_others_of_its_route_get_few_copies(
     two_nodes: tuple[PrivateRabbitMQ, PrivateRabbitMQ], database_url: str, make_system: MakeSystem
 ) -> None:
     first, second = two_nodes

@@ -22,7 +22,7 @@ async def prepared(system: System) -> None:
 
 
 async def deposits_are_exact(system: System, proxy: Proxy, messages: int, blows: int) -> None:
-    """Everything goes through `proxy` to the broker, twice; somebody dies or is cut off, again and again."""
+    """Everything goes through `proxy` to the broker, twice; components are killed or cut off again and again."""
     await prepared(system)
 
     def relay() -> Process:

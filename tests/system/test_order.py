@@ -55,7 +55,7 @@ async def nothing_waits(system: System) -> bool:
     return await system.count() == 0 and await system.count(table="outbox_delivery") == 0
 
 
-async def test_no_key_is_inverted_while_relays_and_workers_are_killed(system: System) -> None:
+async def test_no_key_gets_out_of_order_while_relays_and_workers_are_killed(system: System) -> None:
     await no_key_is_inverted(system, keys=20, messages=900, blows=8, relays=2, workers=2)
 
 

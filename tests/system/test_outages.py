@@ -43,7 +43,7 @@ async def many_more_orders(system: System, before: set[int]) -> bool:
     return len(await system.orders() - before) >= 200
 
 
-async def test_a_restart_of_postgresql_is_survived_by_everybody(
+async def test_all_components_survive_a_restart_of_postgresql(
     own_postgres: OwnPostgres, broker_url: str, make_system: MakeSystem
 ) -> None:
     system = await make_system(own_postgres.url, broker_url)
@@ -55,7 +55,7 @@ async def test_a_restart_of_postgresql_is_survived_by_everybody(
     await all_is_well(system, publishers)
 
 
-async def test_a_restart_of_postgresql_that_is_also_the_broker_is_survived_by_everybody(
+async def test_all_components_survive_a_restart_of_postgresql_that_is_also_the_broker(
     own_postgres: OwnPostgres, make_system: MakeSystem
 ) -> None:
     system = await make_system(own_postgres.url, worker_options={"lease": 2.0})

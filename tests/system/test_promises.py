@@ -8,7 +8,7 @@ ROOT = Path(__file__).parents[2]
 NAMED = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
 
 
-def test_every_promise_names_tests_and_each_of_them_exists() -> None:
+def test_every_guarantee_names_tests_and_each_of_them_exists() -> None:
     lines = (Path(__file__).parent / "README.md").read_text().splitlines()
     promises = [line for line in lines if line.startswith("| ") and not line.startswith("| promise")]
     assert len(promises) >= 40

@@ -13,7 +13,7 @@ SLEEPY = {"notification_timeout": 600.0, "poll_interval": 600.0}
 """Longer than any of these tests: what arrives in time was rung for."""
 
 
-async def test_three_hundred_messages_one_by_one_while_everybody_idles_and_wakes(system: System) -> None:
+async def test_three_hundred_messages_one_by_one_while_all_components_idle_and_wake(system: System) -> None:
     system.worker(Handler(queue="mail"))
     await system.queue_is_consumed("mail")
     system.relay(**SLEEPY)

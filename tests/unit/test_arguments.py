@@ -1,4 +1,4 @@
-"""Numbers and times that can only hurt are refused when something is constructed, and the error says why."""
+"""Harmful numbers and times are refused by the constructors, with the reason."""
 
 import math
 from collections.abc import Callable
@@ -83,7 +83,7 @@ DAY = 86_400
         *_within(canary, "count", 0, True),
     ],
 )
-def test_what_can_only_hurt_is_refused_by_its_name(make: Callable[..., object], name: str, value: Any) -> None:
+def test_harmful_values_are_refused_by_name(make: Callable[..., object], name: str, value: Any) -> None:
     with pytest.raises(ConfigurationError, match=name if name != "count" else "count of a canary"):
         make(**{name: value})
 
@@ -94,14 +94,14 @@ def test_what_can_only_hurt_is_refused_by_its_name(make: Callable[..., object], 
         (relay, {"lanes": 1_000_000}, "from 1 to 64, not 1000000: each holds a connection, a transaction and a batch"),
         (relay, {"batch_size": 1_000_000}, "a batch is one transaction"),
         (relay, {"publish_timeout": DAY}, "rows are locked meanwhile"),
-        (relay, {"poll_interval": 0.001}, "at least 0.01 seconds, not 0.001: a shorter one keeps the database busy"),
-        (worker, {"grace_period": timedelta(days=2)}, "the limit is 86,400 seconds: a process that is told to end has to"),
-        (maintenance, {"inbox_retention": 1}, "gone before it is of use"),
-        (consumer, {"pause_on": ConnectionError, "pause_for": timedelta(days=2)}, "no success can end it sooner"),
+        (relay, {"poll_interval": 0.001}, "at least 0.01 seconds, not 0.001: a shorter interval would overload the database"),
+        (worker, {"grace_period": timedelta(days=2)}, "the limit is 86,400 seconds: a process that is asked to stop must stop"),
+        (maintenance, {"inbox_retention": 1}, "deleted before it is of use"),
+        (consumer, {"pause_on": ConnectionError, "pause_for": timedelta(days=2)}, "no success can end it early"),
         (canary, {"wait": timedelta.max}, "at most 7 days"),
     ],
 )
-def test_the_reason_is_told(make: Callable[..., object], arguments: dict[str, Any], reason: str) -> None:
+def test_the_error_names_the_reason(make: Callable[..., object], arguments: dict[str, Any], reason: str) -> None:
     with pytest.raises(ConfigurationError, match=reason):
         make(**arguments)
 

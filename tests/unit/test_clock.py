@@ -102,7 +102,7 @@ def test_stamps_too_far_ahead_are_counted_and_warned_of_once_a_minute(caplog: py
 
 @given(st.lists(st.one_of(st.integers(0, 2 * NOON), st.none()), max_size=60), st.integers(0, 20 * SECOND))
 def test_stamps_rise_whatever_the_wall_clock_and_others_do(events: Sequence[int | None], tolerance: int) -> None:
-    """A number sets the wall clock, or is a stamp of somebody else's; None makes a stamp."""
+    """A number sets the wall clock, or is the timestamp of another clock; None makes a timestamp."""
     wall = WallClock(NOON)
     clock = HybridClock(tolerance=timedelta(microseconds=tolerance), wall_clock=wall)
     stamps: list[int] = []
@@ -159,8 +159,8 @@ def test_hlc_is_the_one_clock_of_the_process() -> None:
 
 
 @pytest.mark.parametrize("clock", ["HLC", True, 0])
-def test_what_is_no_clock_is_refused(clock: object) -> None:
-    with pytest.raises(ConfigurationError, match="clock is"):
+def test_an_invalid_clock_is_refused(clock: object) -> None:
+    with pytest.raises(ConfigurationError, match="clock must be"):
         as_clock(clock)  # type: ignore[arg-type]
 
 

@@ -87,7 +87,7 @@ def test_headers_are_stored_as_json() -> None:
 @pytest.mark.parametrize(
     ("headers", "complaint"),
     [
-        ({1: "one"}, "header names are strings"),
+        ({1: "one"}, "header names must be strings"),
         ({"x-outbox-attempt": 1}, "reserved"),
         ({"X-Outbox-Anything": 1}, "reserved"),
         ({"at": object()}, "cannot be serialised"),

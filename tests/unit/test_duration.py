@@ -1,4 +1,4 @@
-"""Durations as people write them: what is accepted, what is refused, and nothing in between."""
+"""Durations: accepted and refused texts."""
 
 from datetime import timedelta
 
@@ -84,7 +84,7 @@ def test_anything_else_is_refused_with_the_text_in_the_message(text: str) -> Non
 
 @pytest.mark.parametrize("value", [None, 5, 1.5, b"1m", timedelta(seconds=1), ["1m"]])
 def test_what_is_not_text_is_refused_too(value: object) -> None:
-    with pytest.raises(DurationError, match="is a string such as '1m30s'"):
+    with pytest.raises(DurationError, match="must be a string such as '1m30s'"):
         parse_duration(value)  # type: ignore[arg-type]
 
 

@@ -1,4 +1,4 @@
-"""A process exempts what it keeps from garbage collection, once, after its start."""
+"""A process exempts its startup objects from garbage collection, once."""
 
 import asyncio
 import gc
@@ -20,7 +20,7 @@ def _nothing_is_exempt() -> Iterator[None]:
     gc.unfreeze()
 
 
-async def test_what_there_is_by_then_is_exempt() -> None:
+async def test_objects_that_exist_by_then_are_exempt() -> None:
     with freeze_gc(after=AT_ONCE):
         await eventually(lambda: gc.get_freeze_count() > 10_000)
 

@@ -31,14 +31,14 @@ def test_a_body_without_such_a_value_has_none(body: object) -> None:
     assert values(body, "$.order_id") == []
 
 
-def test_what_is_too_long_or_cannot_be_stored_is_no_key() -> None:
+def test_values_that_are_too_long_or_cannot_be_stored_are_not_kept() -> None:
     assert values({"id": ["x" * 201, "a\0b", "\ud800", "ok"]}, "$.id[*]") == ["ok"]
     assert values({"id": list(range(50))}, "$.id[*]") == [str(number) for number in range(10)]
     assert values({"id": "a", "filler": "x" * LARGEST_BODY}, "$.id") == []
 
 
 @pytest.mark.parametrize("wrong", ["$.id", ("id",), ("$.",), (1,)])
-def test_what_is_no_list_of_paths_is_refused_at_once(wrong: tuple[str, ...]) -> None:
+def test_an_invalid_list_of_paths_is_refused_at_once(wrong: tuple[str, ...]) -> None:
     with pytest.raises(ConfigurationError, match="path"):
         Consumer("#", lambda body: None, queue="q", index_keys=wrong)
 

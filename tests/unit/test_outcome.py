@@ -24,7 +24,7 @@ def test_a_failure_names_the_type_the_message_and_the_place() -> None:
     assert str(Failure.of(OddError())) == "tests.unit.test_outcome.OddError"
 
 
-def test_a_failure_is_bounded_and_keeps_the_end_of_its_traceback() -> None:
+def test_a_failure_has_a_limited_length_and_keeps_the_end_of_its_traceback() -> None:
     failure = Failure.of(_caught(OddError("x" * 100_000 + "END")))
     assert failure.message == "x" * MESSAGE_LIMIT
     assert len(failure.traceback) == TRACEBACK_LIMIT
@@ -36,7 +36,7 @@ def test_builtins_are_named_without_their_module(type_: type, name: str) -> None
     assert qualified_name(type_) == name
 
 
-def test_an_error_that_cannot_say_what_it_is_is_a_failure_all_the_same() -> None:
+def test_an_error_without_a_readable_message_is_a_failure_too() -> None:
     class Unspeakable(Exception):
         def __str__(self) -> str:
             raise AttributeError("reason")

@@ -1,4 +1,4 @@
-"""Which claims look for what: lean ones follow on full and plain ones, and never for long."""
+"""The kinds of claims: lean ones follow full and plain ones, and never for long."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ LIMIT = 10
 
 
 class Backlog:
-    """Plain rows, and rows that lean claims leave alone; with rows of keys beside them, perhaps."""
+    """Plain rows, and rows that lean claims skip; optionally with rows that have keys."""
 
     def __init__(self, plain: int, unusual: int = 0, *, keyed: bool = False) -> None:
         self.plain, self.unusual, self.keyed_due = plain, unusual, keyed

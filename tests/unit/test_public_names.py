@@ -1,4 +1,4 @@
-"""What users import, by name, parameter and default; and what importing it brings along."""
+"""The public names with their parameters and defaults; and the modules that importing loads."""
 
 import inspect
 import os
@@ -334,15 +334,15 @@ def test_importing_is_light(statement: str) -> None:
     assert finished.stdout.strip() == "[]"
 
 
-def test_the_predecessor_beside_us_is_an_error_that_says_what_to_run(tmp_path: Path) -> None:
+def test_an_installed_predecessor_is_an_error_that_says_what_to_run(tmp_path: Path) -> None:
     (tmp_path / "outbox-0.1.0.dist-info").mkdir()
     (tmp_path / "outbox_of_somebody-1.0.dist-info").mkdir()
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     ended = subprocess.run([sys.executable, "-c", "import outbox"], capture_output=True, text=True, env=environment)
     [*_, last] = ended.stderr.splitlines()
     assert last == (
-        f"ImportError: another distribution named 'outbox' is installed ({tmp_path}/outbox-0.1.0.dist-info), whose files lie "
-        "among ours: run `pip uninstall outbox`, then `pip install --force-reinstall --no-deps fastapi-outbox`"
+        f"ImportError: another distribution named 'outbox' is installed ({tmp_path}/outbox-0.1.0.dist-info), whose files are "
+        "mixed with those of Outbox: run `pip uninstall outbox`, then `pip install --force-reinstall --no-deps fastapi-outbox`"
     )
 
 

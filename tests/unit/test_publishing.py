@@ -1,4 +1,4 @@
-"""From what a caller publishes to rows: checked and encoded, or refused."""
+"""Published messages become rows: checked and encoded, or refused."""
 
 import time
 from datetime import UTC, date, datetime, timedelta, timezone
@@ -118,7 +118,7 @@ def test_a_number_that_may_have_meant_seconds_is_warned_of_and_means_millisecond
 
 
 def test_an_eta_beyond_the_end_of_time_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="out of the range of time"):
+    with pytest.raises(ConfigurationError, match="out of range"):
         row_of(eta=datetime.max.replace(tzinfo=timezone(timedelta(hours=-3))))
 
 
@@ -183,25 +183,25 @@ def test_options_become_extras(options: Any, extras: Extras) -> None:
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"priority": 10}, "priority is a whole number from 0 to 9"),
-        ({"priority": -1}, "priority is a whole number from 0 to 9"),
-        ({"priority": 1.0}, "priority is a whole number from 0 to 9"),
-        ({"priority": "1"}, "priority is a whole number from 0 to 9"),
-        ({"priority": True}, "priority is a whole number from 0 to 9"),
-        ({"priority": None}, "priority is a whole number from 0 to 9"),
+        ({"priority": 10}, "priority must be a whole number from 0 to 9"),
+        ({"priority": -1}, "priority must be a whole number from 0 to 9"),
+        ({"priority": 1.0}, "priority must be a whole number from 0 to 9"),
+        ({"priority": "1"}, "priority must be a whole number from 0 to 9"),
+        ({"priority": True}, "priority must be a whole number from 0 to 9"),
+        ({"priority": None}, "priority must be a whole number from 0 to 9"),
         ({"priority": 1, "ordering_key": "k"}, "priority and ordering_key exclude each other"),
-        ({"ordering_key": ""}, "ordering_key is a text that is not empty"),
-        ({"ordering_key": 7}, "ordering_key is a text that is not empty"),
-        ({"ordering_key": b"k"}, "ordering_key is a text that is not empty"),
+        ({"ordering_key": ""}, "ordering_key must be non-empty text"),
+        ({"ordering_key": 7}, "ordering_key must be non-empty text"),
+        ({"ordering_key": b"k"}, "ordering_key must be non-empty text"),
         ({"ordering_key": "a\0b"}, "ordering_key .* contains the character NUL"),
         ({"ordering_key": "\ud800"}, "ordering_key .* is not valid text"),
-        ({"dedup_key": ""}, "dedup_key is a text that is not empty"),
-        ({"dedup_key": 7}, "dedup_key is a text that is not empty"),
+        ({"dedup_key": ""}, "dedup_key must be non-empty text"),
+        ({"dedup_key": 7}, "dedup_key must be non-empty text"),
         ({"dedup_key": "a\0b"}, "dedup_key .* contains the character NUL"),
-        ({"dedup_key": "d" * 1_001}, "dedup_key has at most 1,000 bytes"),
-        ({"dedup_key": "ü" * 501}, "dedup_key has at most 1,000 bytes"),
-        ({"dedup_key": "d", "on_conflict": "update"}, "on_conflict is 'ignore' or 'replace'"),
-        ({"dedup_key": "d", "on_conflict": None}, "on_conflict is 'ignore' or 'replace'"),
+        ({"dedup_key": "d" * 1_001}, "dedup_key must have at most 1,000 bytes"),
+        ({"dedup_key": "ü" * 501}, "dedup_key must have at most 1,000 bytes"),
+        ({"dedup_key": "d", "on_conflict": "update"}, "on_conflict must be 'ignore' or 'replace'"),
+        ({"dedup_key": "d", "on_conflict": None}, "on_conflict must be 'ignore' or 'replace'"),
         ({"on_conflict": "replace"}, "needs a dedup_key"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The policy between another attempt and the end, and the strategies that it asks."""
+"""The policy that chooses between another attempt and a dead letter, and the retry strategies."""
 
 import random
 from collections.abc import Callable
@@ -54,7 +54,7 @@ def test_a_delay_that_the_handler_chose_replaces_the_policy_s_even_after_the_las
         (timedelta(seconds=-5), Dead(Cause.EXPIRED, FAILURE)),
     ],
 )
-def test_a_retry_due_after_the_deadline_dies_as_expired(left: timedelta, decision: Retry | Dead) -> None:
+def test_a_retry_due_after_the_deadline_is_dead_as_expired(left: timedelta, decision: Retry | Dead) -> None:
     policy = RetryPolicy(Delays([SECOND]))
     assert policy.decide(FAILURE, attempt=1, now=NOW, expires_at=NOW + left) == decision
 
@@ -64,7 +64,7 @@ def test_the_deadline_holds_for_the_handler_s_own_delay_too() -> None:
     assert decision == Dead(Cause.EXPIRED, FAILURE)
 
 
-def test_who_is_exhausted_dies_of_that_even_when_expired() -> None:
+def test_an_exhausted_message_is_dead_as_exhausted_even_if_it_has_expired() -> None:
     decision = RetryPolicy(Delays(())).decide(FAILURE, attempt=1, now=NOW, expires_at=NOW - SECOND)
     assert decision == Dead(Cause.EXHAUSTED, FAILURE)
 
@@ -125,11 +125,11 @@ def test_a_delay_beyond_the_end_of_time_outlasts_every_deadline() -> None:
 
 
 class Flaky(Exception):
-    """What handlers fail with here."""
+    """Errors of handlers."""
 
 
 def waits(strategy: Strategy, limit: int = 30) -> list[float]:
-    """The delays in seconds until it gives up."""
+    """The delays in seconds until the last attempt."""
     seconds = []
     for attempt in range(1, limit + 1):
         delay = strategy.delay_after(attempt, Flaky())
@@ -213,7 +213,7 @@ def test_no_retry_is_due_after_the_expiration(case: tuple[Strategy, timedelta, i
             assert cause is (Cause.EXHAUSTED if attempt >= attempts else Cause.EXPIRED)
 
 
-def test_a_callable_is_asked_with_the_attempt_and_the_exception() -> None:
+def test_a_callable_gets_the_attempt_and_the_exception() -> None:
     asked: list[tuple[int, BaseException]] = []
 
     def choose(attempt: int, error: BaseException) -> str:
@@ -240,22 +240,22 @@ def leaving(attempt: int, error: BaseException) -> float:
         (failing, "ZeroDivisionError: nothing to divide by"),
         (leaving, "SystemExit: 1"),
         (lambda attempt, error: "1h", "'1h' is not a duration"),
-        (lambda attempt, error: -1, "a delay cannot be negative: -1"),
+        (lambda attempt, error: -1, "a delay must not be negative: -1"),
         (lambda attempt, error: True, "not True"),
-        (lambda attempt, error: object(), "a delay is a duration"),
+        (lambda attempt, error: object(), "a delay must be a duration"),
         (lambda attempt, error: float("nan"), "nan seconds is not a delay"),
     ],
 )
-def test_a_callable_that_gives_no_delay_kills_the_message_and_the_failure_says_so(choose: Any, says: str) -> None:
+def test_an_invalid_delay_of_a_callable_makes_a_dead_letter_that_says_so(choose: Any, says: str) -> None:
     decision = RetryPolicy(as_strategy(choose)).decide(FAILURE, attempt=1, now=NOW, expires_at=None, error=Flaky())
     assert isinstance(decision, Dead)
     assert decision.cause is Cause.EXHAUSTED
     assert decision.failure.type == "ValueError"
-    assert decision.failure.message.startswith("boom (not tried again: its retry strategy failed with ")
+    assert decision.failure.message.startswith("boom (not retried: its retry strategy failed with ")
     assert says in decision.failure.message
 
 
-def test_what_a_broken_strategy_says_fits_beside_what_the_handler_said() -> None:
+def test_the_error_of_a_faulty_strategy_fits_next_to_the_handler_s() -> None:
     def choose(attempt: int, error: BaseException) -> float:
         raise ValueError("y" * 10_000)
 
@@ -310,7 +310,7 @@ def test_what_is_known_beforehand_is_announced() -> None:
 
 
 @given(computed(st.just(0.0)))
-def test_what_is_announced_is_all_that_is_ever_asked_for(case: tuple[Strategy, timedelta, int]) -> None:
+def test_no_other_delays_than_the_announced_are_used(case: tuple[Strategy, timedelta, int]) -> None:
     strategy, _, _ = case
     if strategy.announced:
         assert {delay.total_seconds() for delay in strategy.announced} == set(waits(strategy, limit=100))

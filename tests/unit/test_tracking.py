@@ -1,4 +1,4 @@
-"""The chain of ids: who caused what."""
+"""The causation chain of ids."""
 
 import asyncio
 import uuid
@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from outbox import get_tracking_ids, tracking
-from outbox.core.tracking import CHAIN_LIMIT, bounded, extended_chain, new_id, new_ids
+from outbox.core.tracking import CHAIN_LIMIT, extend_chain, new_id, new_ids, shorten
 from outbox.errors import ConfigurationError
 
 
 def test_outside_of_any_chain_there_are_no_ids() -> None:
     assert get_tracking_ids() == ()
-    (only,) = extended_chain()
+    (only,) = extend_chain()
     assert uuid.UUID(only).version == 4
 
 
@@ -22,7 +22,7 @@ def test_inside_of_a_chain_the_next_id_follows_the_others() -> None:
     with tracking(["root", "parent"]) as chain:
         assert chain == ("root", "parent")
         assert get_tracking_ids() == ("root", "parent")
-        assert extended_chain("child") == ("root", "parent", "child")
+        assert extend_chain("child") == ("root", "parent", "child")
     assert get_tracking_ids() == ()
 
 
@@ -60,7 +60,7 @@ def test_what_is_not_a_sequence_of_texts_is_refused(ids: object) -> None:
 @given(st.integers(0, 600))
 def test_a_long_chain_keeps_its_root_and_its_nearest_ancestors(length: int) -> None:
     chain = tuple(str(number) for number in range(length))
-    kept = bounded(chain)
+    kept = shorten(chain)
     assert len(kept) == min(length, CHAIN_LIMIT)
     assert kept[: CHAIN_LIMIT // 2] == chain[: CHAIN_LIMIT // 2]
     assert kept[-(CHAIN_LIMIT // 2) :] == chain[-(CHAIN_LIMIT // 2) :]
@@ -68,7 +68,7 @@ def test_a_long_chain_keeps_its_root_and_its_nearest_ancestors(length: int) -> N
 
 def test_a_chain_at_its_limit_takes_further_ids_at_its_end() -> None:
     with tracking([str(number) for number in range(1000)]):
-        chain = extended_chain("child")
+        chain = extend_chain("child")
     assert len(chain) == 256
     assert (chain[0], chain[-2], chain[-1]) == ("0", "999", "child")
 

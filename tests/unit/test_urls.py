@@ -1,4 +1,4 @@
-"""URLs: which server they name, and never their passwords."""
+"""URLs: the server that they name, without passwords."""
 
 from datetime import timedelta
 
@@ -54,7 +54,7 @@ def connection_to(url: str) -> OwnedConnection:
         (connection_to, "amqp://u:geheim@xn--a/vhost", "no host and port that can be read"),
     ],
 )
-def test_a_url_that_is_none_of_ours_is_refused_without_its_password(check: object, url: object, complaint: str) -> None:
+def test_an_unknown_url_is_refused_without_its_password(check: object, url: object, complaint: str) -> None:
     with pytest.raises(UrlError, match=complaint) as refusal:
         check(url)  # type: ignore[operator]
     assert "geheim" not in str(refusal.value)

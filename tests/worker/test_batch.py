@@ -1,4 +1,4 @@
-"""Consumers of batches: what has arrived is handled by one call and committed by one transaction."""
+"""Batch consumers: messages that have arrived are handled by one call and committed by one transaction."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ from outbox import Consumer, Reject, RetryAfter, Worker, ensure_outbox_schema_as
 from outbox.core.message import Message
 from outbox.core.outcome import Cause
 from outbox.engine.lifecycle import Stopping, run_until_stopped
-from outbox.engine.worker import Work, WorkSettings
+from outbox.engine.worker import WorkerRunner, WorkSettings
 from outbox.errors import DatabaseUnavailableError, SignatureError
 from outbox.ports import Ending, Marks, Unit
 from outbox.publisher import BoundPublisher
@@ -36,7 +36,7 @@ class Order(BaseModel):
 
 @pytest.fixture
 async def shop(database_url: str) -> str:
-    """A database with every table and one of the business; the same id cannot be sold twice."""
+    """A database with all tables and one business table, where an id cannot be sold twice."""
     await ensure_outbox_schema_async(database_url)
     connection = await asyncpg.connect(database_url)
     await connection.execute("create table sale (id int primary key)")
@@ -46,7 +46,7 @@ async def shop(database_url: str) -> str:
 
 @pytest.fixture
 async def db(shop: str) -> AsyncIterator[Connection]:
-    """A connection that sees what is committed."""
+    """A connection that sees committed data."""
     connection = await asyncpg.connect(shop)
     yield connection
     await connection.close()
@@ -61,7 +61,7 @@ def broker() -> MemoryBroker:
 async def consuming(
     broker: MemoryBroker, callback: Any, *, inbox: bool = False, retry_delays: tuple[str, ...] = (), **options: Any
 ) -> AsyncIterator[Worker]:
-    """A worker with one consumer of batches runs."""
+    """Runs a worker with one batch consumer."""
     consumer = Consumer("order.*", callback, queue=QUEUE, retry_delays=retry_delays, inbox=inbox, batch=True)
     given: dict[str, Any] = {"enable_metrics": False, "exchange_name": "shop"} | options
     await existing(broker, QUEUE, "order.*")
@@ -71,7 +71,7 @@ async def consuming(
 
 
 async def handled(broker: MemoryBroker, *messages: Message) -> None:
-    """Sends these, and waits until nothing of them is left."""
+    """Sends messages and waits until all are handled."""
     await broker.send(messages, timeout=TIMEOUT)
     await eventually(lambda: broker.is_idle(QUEUE), timeout=SOON)
 
@@ -87,7 +87,7 @@ async def sales(db: Connection) -> list[int]:
 # --- what the callback gets --------------------------------------------------------------------------------------------
 
 
-async def test_what_has_arrived_is_handled_by_one_call(broker: MemoryBroker) -> None:
+async def test_messages_that_have_arrived_are_handled_by_one_call(broker: MemoryBroker) -> None:
     calls: list[list[Order]] = []
 
     async def handle(orders: list[Order]) -> None:
@@ -98,7 +98,9 @@ async def test_what_has_arrived_is_handled_by_one_call(broker: MemoryBroker) -> 
     assert [[order.id for order in call] for call in calls] == [list(range(7))]
 
 
-async def test_what_arrives_while_the_handler_is_busy_is_the_next_batch_up_to_the_prefetch_count(broker: MemoryBroker) -> None:
+async def test_messages_that_arrive_while_the_handler_is_busy_are_the_next_batch_up_to_the_prefetch_count(
+    broker: MemoryBroker,
+) -> None:
     sizes: list[int] = []
     let_go = asyncio.Event()
 
@@ -128,7 +130,9 @@ async def test_what_arrives_while_the_handler_is_busy_is_the_next_batch_up_to_th
         (Any, [{"id": 1}, {"id": 2}]),
     ],
 )
-async def test_bodies_are_decoded_by_what_the_list_holds(broker: MemoryBroker, annotation: Any, wanted: list[Any]) -> None:
+async def test_bodies_are_decoded_by_the_item_type_of_the_list(
+    broker: MemoryBroker, annotation: Any, wanted: list[Any]
+) -> None:
     calls: list[Any] = []
 
     async def handle(bodies: Any) -> None:
@@ -141,7 +145,7 @@ async def test_bodies_are_decoded_by_what_the_list_holds(broker: MemoryBroker, a
 
 
 @pytest.mark.parametrize("annotation", [Order, bytes, set[Order], "list[Order] | None", Annotated[list[Order], 3]])
-def test_a_body_that_is_no_list_is_refused(annotation: Any) -> None:
+def test_a_body_that_is_not_a_list_is_refused(annotation: Any) -> None:
     async def handle(body: Any) -> None: ...
 
     handle.__annotations__["body"] = annotation
@@ -149,7 +153,7 @@ def test_a_body_that_is_no_list_is_refused(annotation: Any) -> None:
         Consumer("order.*", handle, batch=True)
 
 
-async def test_what_belongs_to_each_message_comes_as_a_list(broker: MemoryBroker) -> None:
+async def test_per_message_parameters_are_lists(broker: MemoryBroker) -> None:
     seen: list[Any] = []
 
     async def handle(
@@ -178,7 +182,7 @@ async def test_a_sync_handler_takes_batches_in_a_thread(broker: MemoryBroker) ->
     assert sizes == [3]
 
 
-async def test_what_a_batch_publishes_has_the_root_that_all_its_messages_share(broker: MemoryBroker) -> None:
+async def test_messages_published_by_a_batch_have_the_root_that_its_messages_share(broker: MemoryBroker) -> None:
     chains: list[tuple[str, ...]] = []
 
     async def handle(bodies: list[bytes]) -> None:
@@ -210,7 +214,7 @@ async def test_a_batch_is_committed_as_one(shop: str, db: Connection, broker: Me
     assert await db.fetchval("select count(*) from outbox_table") == 3
 
 
-async def test_a_body_that_cannot_be_decoded_hurts_only_itself(broker: MemoryBroker) -> None:
+async def test_a_body_that_cannot_be_decoded_fails_alone(broker: MemoryBroker) -> None:
     calls: list[list[int]] = []
 
     async def handle(orders: list[Order]) -> None:
@@ -224,7 +228,7 @@ async def test_a_body_that_cannot_be_decoded_hurts_only_itself(broker: MemoryBro
 
 
 @pytest.mark.parametrize("with_inbox", [True, False])
-async def test_a_batch_that_fails_is_handled_one_by_one_and_a_sick_message_hurts_only_itself(
+async def test_a_failed_batch_is_handled_one_by_one_and_a_bad_message_fails_alone(
     shop: str, db: Connection, broker: MemoryBroker, with_inbox: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     attempts: dict[int, list[int]] = {}
@@ -267,7 +271,7 @@ async def test_each_message_chooses_its_outcome_when_it_is_handled_alone(broker:
     assert (dead.cause, dead.failure.message) == (Cause.REJECTED, "no such customer")
 
 
-async def test_a_message_that_workers_died_of_is_a_batch_of_its_own(broker: MemoryBroker) -> None:
+async def test_a_poison_message_is_handled_in_its_own_batch(broker: MemoryBroker) -> None:
     calls: list[list[int]] = []
     risky = 0
 
@@ -343,7 +347,7 @@ async def test_a_message_that_expires_while_it_waits_for_the_database_is_not_han
     consumer = Consumer("order.*", handle, QUEUE, batch=batch, inbox=True)
     settings = WorkSettings(exchange_name="shop", retry_delays=(), prefetch_count=10)
     stopping = Stopping()
-    work = Work(broker, [consumer], AwayAtFirst(), Recorder(), settings)
+    work = WorkerRunner(broker, [consumer], AwayAtFirst(), Recorder(), settings)
     task = asyncio.create_task(run_until_stopped(work.run, stopping, handle_signals=False))
     await handled(broker, late, *orders(2))
     stopping.request()
@@ -352,7 +356,7 @@ async def test_a_message_that_expires_while_it_waits_for_the_database_is_not_han
     assert [dead.cause for dead in broker.dead_letters(QUEUE)] == [Cause.EXPIRED]
 
 
-async def test_a_stop_lets_the_batch_finish_and_gives_back_who_waits(broker: MemoryBroker) -> None:
+async def test_a_stop_finishes_the_batch_and_returns_waiting_messages(broker: MemoryBroker) -> None:
     calls: list[list[int]] = []
     let_go = asyncio.Event()
 
@@ -370,7 +374,7 @@ async def test_a_stop_lets_the_batch_finish_and_gives_back_who_waits(broker: Mem
     assert broker.depth(QUEUE) == 2
 
 
-async def test_a_stop_gives_back_who_waits_for_the_next_batch(broker: MemoryBroker) -> None:
+async def test_a_stop_returns_messages_that_wait_for_the_next_batch(broker: MemoryBroker) -> None:
     calls: list[list[int]] = []
     let_go = asyncio.Event()
 
@@ -390,7 +394,7 @@ async def test_a_stop_gives_back_who_waits_for_the_next_batch(broker: MemoryBrok
     assert broker.depth(QUEUE) == 2
 
 
-async def test_a_stop_in_a_batch_that_fails_gives_its_messages_back(broker: MemoryBroker) -> None:
+async def test_a_stop_during_a_failing_batch_returns_its_messages(broker: MemoryBroker) -> None:
     calls: list[list[int]] = []
     let_go = asyncio.Event()
 
@@ -408,7 +412,7 @@ async def test_a_stop_in_a_batch_that_fails_gives_its_messages_back(broker: Memo
     assert broker.depth(QUEUE) == 2
 
 
-async def test_a_batch_that_outlasts_the_grace_period_is_cancelled_and_comes_again(broker: MemoryBroker) -> None:
+async def test_a_batch_that_exceeds_the_grace_period_is_cancelled_and_redelivered(broker: MemoryBroker) -> None:
     calls: list[list[int]] = []
 
     async def handle(orders: list[Order]) -> None:
@@ -457,7 +461,7 @@ async def test_duplicates_are_left_out_of_the_list(
     assert not broker.dead_letters(QUEUE)
 
 
-async def test_a_batch_with_a_message_that_is_being_handled_elsewhere_goes_on_without_it(
+async def test_a_batch_goes_on_without_a_message_that_is_being_handled_elsewhere(
     shop: str, db: Connection, broker: MemoryBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("outbox.engine.transactions.HELD_PAUSE", timedelta(milliseconds=50))
@@ -479,7 +483,7 @@ async def test_a_batch_with_a_message_that_is_being_handled_elsewhere_goes_on_wi
     assert not broker.dead_letters(QUEUE)
 
 
-async def test_two_workers_with_the_same_messages_in_other_orders_do_not_wait_in_a_circle(
+async def test_two_workers_with_the_same_messages_in_different_orders_do_not_deadlock(
     shop: str, db: Connection, duplicates: Callable[[], int]
 ) -> None:
     sent = orders(*range(40))

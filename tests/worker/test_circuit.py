@@ -1,4 +1,4 @@
-"""Consumers that pause: after repeated failures of a named kind nothing is handled, and a probe decides how it goes on."""
+"""Consumers that pause: after repeated failures of a given kind nothing is handled until a probe succeeds."""
 
 import asyncio
 from datetime import timedelta
@@ -44,95 +44,95 @@ def breaker(clock: Clock) -> Breaker:
     return Breaker(Pausing(kinds=(OSError,), failures=3, pause=PAUSE), clock)
 
 
-def passage(breaker: Breaker) -> Permit:
-    """The leave to run, which there must be."""
-    answer = breaker.ask()
+def permit(breaker: Breaker) -> Permit:
+    """Requests a permit, which must be granted."""
+    answer = breaker.request_permit()
     assert isinstance(answer, Permit)
     return answer
 
 
-def run(breaker: Breaker, *signs: ProbeResult) -> None:
-    """Runs one after another."""
-    for sign in signs:
-        breaker.ended(passage(breaker), sign)
+def run(breaker: Breaker, *results: ProbeResult) -> None:
+    """Records these results one after another."""
+    for result in results:
+        breaker.record(permit(breaker), result)
 
 
 def pause(breaker: Breaker) -> None:
-    run(breaker, ProbeResult.TROUBLE, ProbeResult.TROUBLE, ProbeResult.TROUBLE)
+    run(breaker, ProbeResult.PAUSING_FAILURE, ProbeResult.PAUSING_FAILURE, ProbeResult.PAUSING_FAILURE)
     assert breaker.paused
 
 
-def test_it_pauses_after_so_many_troubles_in_a_row(breaker: Breaker) -> None:
-    run(breaker, ProbeResult.TROUBLE, ProbeResult.TROUBLE)
+def test_it_pauses_after_the_set_number_of_failures(breaker: Breaker) -> None:
+    run(breaker, ProbeResult.PAUSING_FAILURE, ProbeResult.PAUSING_FAILURE)
     assert not breaker.paused
-    run(breaker, ProbeResult.TROUBLE)
+    run(breaker, ProbeResult.PAUSING_FAILURE)
     assert breaker.paused
-    assert breaker.ask() == PAUSE
+    assert breaker.request_permit() == PAUSE
 
 
-def test_a_success_starts_the_count_over_and_nothing_else_does(breaker: Breaker) -> None:
+def test_only_a_success_resets_the_count(breaker: Breaker) -> None:
     run(
         breaker,
-        ProbeResult.TROUBLE,
-        ProbeResult.TROUBLE,
+        ProbeResult.PAUSING_FAILURE,
+        ProbeResult.PAUSING_FAILURE,
         ProbeResult.SUCCESS,
-        ProbeResult.TROUBLE,
-        ProbeResult.FAILURE,
-        ProbeResult.NOTHING,
-        ProbeResult.TROUBLE,
+        ProbeResult.PAUSING_FAILURE,
+        ProbeResult.OTHER_FAILURE,
+        ProbeResult.INCONCLUSIVE,
+        ProbeResult.PAUSING_FAILURE,
     )
     assert not breaker.paused
-    run(breaker, ProbeResult.TROUBLE)
+    run(breaker, ProbeResult.PAUSING_FAILURE)
     assert breaker.paused
 
 
-def test_when_the_pause_is_over_one_probe_runs_and_nobody_else(breaker: Breaker, clock: Clock) -> None:
+def test_after_the_pause_one_probe_runs_and_no_other_handler(breaker: Breaker, clock: Clock) -> None:
     pause(breaker)
     clock.now += 29.5
-    assert breaker.ask() == timedelta(seconds=0.5)
+    assert breaker.request_permit() == timedelta(seconds=0.5)
     clock.now += 0.5
-    assert passage(breaker).probe
-    assert breaker.ask() is None
+    assert permit(breaker).probe
+    assert breaker.request_permit() is None
 
 
-def test_the_probe_s_success_resumes(breaker: Breaker, clock: Clock) -> None:
+def test_a_successful_probe_resumes(breaker: Breaker, clock: Clock) -> None:
     pause(breaker)
     clock.now += 30
     run(breaker, ProbeResult.SUCCESS)
     assert not breaker.paused
-    assert not passage(breaker).probe
-    run(breaker, ProbeResult.TROUBLE, ProbeResult.TROUBLE)
+    assert not permit(breaker).probe
+    run(breaker, ProbeResult.PAUSING_FAILURE, ProbeResult.PAUSING_FAILURE)
     assert not breaker.paused
 
 
-@pytest.mark.parametrize("sign", [ProbeResult.TROUBLE, ProbeResult.FAILURE])
-def test_the_probe_s_failure_pauses_again(breaker: Breaker, clock: Clock, sign: ProbeResult) -> None:
+@pytest.mark.parametrize("result", [ProbeResult.PAUSING_FAILURE, ProbeResult.OTHER_FAILURE])
+def test_a_failed_probe_pauses_again(breaker: Breaker, clock: Clock, result: ProbeResult) -> None:
     pause(breaker)
     clock.now += 31
-    run(breaker, sign)
-    assert breaker.ask() == PAUSE
+    run(breaker, result)
+    assert breaker.request_permit() == PAUSE
 
 
-def test_a_probe_that_tells_nothing_is_followed_by_another_at_once(breaker: Breaker, clock: Clock) -> None:
+def test_an_inconclusive_probe_is_followed_by_another_at_once(breaker: Breaker, clock: Clock) -> None:
     pause(breaker)
     clock.now += 30
-    run(breaker, ProbeResult.NOTHING)
+    run(breaker, ProbeResult.INCONCLUSIVE)
     assert breaker.paused
-    assert passage(breaker).probe
+    assert permit(breaker).probe
 
 
-def test_what_had_begun_before_the_pause_changes_nothing_after_it(breaker: Breaker, clock: Clock) -> None:
-    late = [passage(breaker) for _ in range(9)]
+def test_results_from_before_the_pause_are_ignored_after_it(breaker: Breaker, clock: Clock) -> None:
+    late = [permit(breaker) for _ in range(9)]
     pause(breaker)
-    breaker.ended(late[0], ProbeResult.SUCCESS)
-    assert breaker.ask() == PAUSE
+    breaker.record(late[0], ProbeResult.SUCCESS)
+    assert breaker.request_permit() == PAUSE
     clock.now += 10
-    breaker.ended(late[1], ProbeResult.TROUBLE)
-    assert breaker.ask() == timedelta(seconds=20)
+    breaker.record(late[1], ProbeResult.PAUSING_FAILURE)
+    assert breaker.request_permit() == timedelta(seconds=20)
     clock.now += 20
     run(breaker, ProbeResult.SUCCESS)
     for old in late[2:]:
-        breaker.ended(old, ProbeResult.TROUBLE)
+        breaker.record(old, ProbeResult.PAUSING_FAILURE)
     assert not breaker.paused
 
 
@@ -140,7 +140,7 @@ def test_what_had_begun_before_the_pause_changes_nothing_after_it(breaker: Break
 
 
 class Service:
-    """What a handler needs, and which may be away."""
+    """A dependency of a handler, which may be unavailable."""
 
     def __init__(self) -> None:
         self.away: BaseException | None = ConnectionError("no route")
@@ -157,14 +157,14 @@ class Service:
 
 
 async def loaded(count: int, **options: Any) -> MemoryBroker:
-    """A broker whose queue has so many messages."""
+    """A broker with `count` messages in its queue."""
     broker = MemoryBroker(exchange_name="shop")
     await existing(broker, "mail", "#")
     await broker.send([message("order.placed", str(n).encode(), **options) for n in range(count)], timeout=TIMEOUT)
     return broker
 
 
-async def test_a_consumer_pauses_probes_and_goes_on() -> None:
+async def test_a_consumer_pauses_probes_and_resumes() -> None:
     service, broker = Service(), await loaded(20)
     async with working(broker, service.consumer(), prefetch_count=1) as worker:
         await eventually(lambda: len(worker.recorder.of(CircuitOpened)) >= 3, timeout=SOON)
@@ -177,7 +177,7 @@ async def test_a_consumer_pauses_probes_and_goes_on() -> None:
     assert len(worker.recorder.of(CircuitClosed)) == 1
 
 
-async def test_messages_that_are_held_back_spend_no_attempt() -> None:
+async def test_messages_that_wait_for_a_paused_consumer_use_no_attempt() -> None:
     service, broker = Service(), await loaded(30)
     consumer = service.consumer(pause_after=1, retry_delays=("0", "0", "0"))
     async with working(broker, consumer, prefetch_count=1) as worker:
@@ -202,16 +202,16 @@ async def test_stopping_waits_for_no_pause() -> None:
 
 
 async def test_a_message_that_waits_for_too_long_goes_to_the_end_of_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(circuit, "PATIENCE", timedelta(milliseconds=50))
+    monkeypatch.setattr(circuit, "LONGEST_WAIT", timedelta(milliseconds=50))
     service, broker = Service(), await loaded(4)
     async with working(broker, service.consumer(pause_for="59s", pause_after=1), prefetch_count=1) as worker:
-        # One opened the circuit and is dead; the others come and go, and nobody handles them.
+        # One opened the circuit and is dead; the others are redelivered again and again, and no handler runs.
         await eventually(lambda: broker.depth("mail") == 3, timeout=SOON)
         assert service.calls == [b"0"]
         assert len(worker.recorder.of(Processed)) == 1
 
 
-async def test_an_expiration_that_runs_out_meanwhile_ends_in_the_dead_letters() -> None:
+async def test_a_message_that_expires_during_a_pause_becomes_a_dead_letter() -> None:
     service = Service()
     broker = await loaded(3, expiration=timedelta(seconds=2))
     async with working(broker, service.consumer(pause_after=1, pause_for="2s500ms"), prefetch_count=3):
@@ -230,7 +230,7 @@ async def test_an_expiration_that_runs_out_meanwhile_ends_in_the_dead_letters() 
     ],
     ids=["a subclass", "in a group", "the handler says so itself"],
 )
-async def test_what_is_named_pauses(error: BaseException, pause_on: Any) -> None:
+async def test_a_named_exception_pauses(error: BaseException, pause_on: Any) -> None:
     service, broker = Service(), await loaded(2)
     service.away = error
     async with working(broker, service.consumer(pause_on=pause_on, pause_for="5m")) as worker:
@@ -238,7 +238,7 @@ async def test_what_is_named_pauses(error: BaseException, pause_on: Any) -> None
 
 
 @pytest.mark.parametrize("error", [ValueError(), Reject("no"), RetryAfter(timedelta(seconds=5)), KeyError()])
-async def test_what_is_not_named_does_not(error: BaseException) -> None:
+async def test_other_exceptions_do_not_pause(error: BaseException) -> None:
     service, broker = Service(), await loaded(10)
     service.away = error
     async with working(broker, service.consumer(pause_on=ConnectionError, pause_for="5m")) as worker:
@@ -256,7 +256,7 @@ async def test_a_time_limit_may_pause_a_consumer() -> None:
         await eventually(lambda: bool(worker.recorder.of(CircuitOpened)), timeout=SOON)
 
 
-async def test_consumers_pause_each_for_itself() -> None:
+async def test_consumers_pause_independently() -> None:
     service, others = Service(), []
 
     async def other(body: bytes) -> None:

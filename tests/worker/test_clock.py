@@ -1,4 +1,4 @@
-"""A worker's clock: what a handler publishes is stamped after what it received, whichever machines the two are of."""
+"""A worker's clock: a handler's messages get later timestamps than the one it handles, on whatever machine."""
 
 import asyncio
 import time
@@ -74,7 +74,7 @@ async def test_an_effect_sorts_after_its_cause_across_machines_whose_clocks_diff
     await at_b.close()
 
 
-async def test_a_stamp_of_a_machine_that_is_an_hour_ahead_is_not_followed(database_url: str) -> None:
+async def test_a_timestamp_of_a_machine_that_is_an_hour_ahead_is_not_followed(database_url: str) -> None:
     await ensure_outbox_schema_async(database_url)
     connection = await asyncpg.connect(database_url)
     broker, clock = MemoryBroker(), HybridClock()
@@ -116,6 +116,6 @@ async def test_without_a_clock_nothing_is_stamped(database_url: str) -> None:
     await connection.close()
 
 
-def test_what_is_no_clock_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match='clock is "hlc"'):
+def test_an_invalid_clock_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match='clock must be "hlc"'):
         Worker(broker=MemoryBroker(), clock="atomic")  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Handlers whose coroutine is closed, as the garbage collector closes one that nothing waits for any more."""
+"""Handlers whose coroutine is closed, as the garbage collector closes an abandoned one."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -43,7 +43,7 @@ async def in_another_task(close: Callable[[], None]) -> None:
 
 
 async def in_a_thread(close: Callable[[], None]) -> None:
-    """Where no event loop runs, as after the end of one."""
+    """As after the end of an event loop."""
     await asyncio.to_thread(close)
 
 

@@ -1,4 +1,4 @@
-"""What a consumer can be made of, what its callback is given, and how a wrong one fails."""
+"""Consumers: valid callbacks, their arguments, and the errors for invalid ones."""
 
 import asyncio
 import dataclasses
@@ -122,11 +122,11 @@ class Methods:
         (only_variable, "only_variable takes no body"),
         (generating, "is a generator"),
         (sync_generating, "is a generator"),
-        (sync_with_session, "takes session, which only an async callback can use: write async def"),
+        (sync_with_session, "takes session, which only async callbacks can use: write async def"),
         (Methods.of_a_class, r"\(self, order\)"),
         (Order, "a function or a callable object"),
         ("order", "a function or a callable object"),
-        (postponed.hidden, "names Hidden, which is not there at run time"),
+        (postponed.hidden, "names Hidden, which is not defined at run time"),
     ],
 )
 def test_a_callback_that_cannot_be_called_with_a_message_fails_when_the_consumer_is_built(callback: Any, says: str) -> None:
@@ -225,7 +225,7 @@ async def test_a_sync_callback_runs_in_a_thread_of_the_worker_with_the_chain_of_
     assert tenant.get() == "nobody"
 
 
-async def test_sync_callbacks_run_side_by_side_up_to_the_prefetch_count() -> None:
+async def test_sync_callbacks_run_in_parallel_up_to_the_prefetch_count() -> None:
     together = threading.Barrier(4, timeout=60)
 
     def handle(body: bytes) -> None:
@@ -238,7 +238,7 @@ async def test_sync_callbacks_run_side_by_side_up_to_the_prefetch_count() -> Non
 
 
 class Stranger:
-    """A class that pydantic knows nothing about."""
+    """A class that pydantic does not support."""
 
 
 NOT_JSON = b"\xff\x00"
@@ -312,7 +312,7 @@ def test_a_body_that_does_not_fit_is_refused(annotation: Any, body: bytes) -> No
         Consumer("#", handle).plan.decode(body)
 
 
-def test_arguments_may_come_by_position_as_the_predecessor_took_them() -> None:
+def test_arguments_may_be_positional_as_in_the_predecessor() -> None:
     def handle(body: bytes) -> None: ...
 
     made, decorated = Consumer("order.*", "mail", handle), consume("order.*", "mail", ("1s",))(handle)  # type: ignore[arg-type]
@@ -320,10 +320,10 @@ def test_arguments_may_come_by_position_as_the_predecessor_took_them() -> None:
     assert (decorated.queue, decorated.retry_delays) == ("mail", (timedelta(seconds=1),))
 
 
-def test_a_class_that_pydantic_knows_nothing_about_is_refused_when_the_consumer_is_built() -> None:
+def test_a_class_that_pydantic_does_not_support_is_refused_when_the_consumer_is_created() -> None:
     async def handle(body: Stranger) -> None: ...
 
-    with pytest.raises(SignatureError, match=r"Stranger.*which no body can be decoded to"):
+    with pytest.raises(SignatureError, match=r"Stranger.*which a body cannot be decoded to"):
         Consumer("#", handle)
 
 
@@ -339,11 +339,11 @@ async def test_annotations_may_be_postponed_and_name_what_is_local() -> None:
 
 
 class Odd(BaseException):
-    """Of the kind that libraries derive from `BaseException`, so that handlers do not catch it by accident."""
+    """An error that a library derives from `BaseException`, so that handlers do not catch it by accident."""
 
 
 class Unspeakable(Exception):
-    """Such as one that was copied from another process without its attributes."""
+    """An error without its attributes, such as one copied from another process."""
 
     def __str__(self) -> str:
         raise AttributeError("reason")
@@ -356,7 +356,7 @@ class Unspeakable(Exception):
         *(StopAsyncIteration(), pytest.fail.Exception("no"), Unspeakable()),
     ],
 )
-async def test_whatever_a_handler_raises_is_a_failure_of_its_message_and_nobody_elses(error: BaseException) -> None:
+async def test_any_error_of_a_handler_fails_its_message_only(error: BaseException) -> None:
     calls: list[int] = []
 
     async def handle(body: bytes, attempt_count: int) -> None:
@@ -369,7 +369,7 @@ async def test_whatever_a_handler_raises_is_a_failure_of_its_message_and_nobody_
 
 
 @pytest.mark.parametrize("error", [SystemExit(3), GeneratorExit(), KeyboardInterrupt(), StopIteration(), ValueError()])
-async def test_whatever_a_sync_handler_raises_is_a_failure_of_its_message(error: BaseException) -> None:
+async def test_any_error_of_a_sync_handler_fails_its_message(error: BaseException) -> None:
     calls: list[int] = []
 
     def handle(body: bytes, attempt_count: int) -> None:

@@ -1,4 +1,4 @@
-"""Consumers with an inbox: each message once in effect, however often it is delivered."""
+"""Consumers with an inbox: each message takes effect once, however often it is delivered."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -36,7 +36,7 @@ QUEUE = "mail"
 
 @pytest.fixture
 async def shop(database_url: str) -> str:
-    """A database with every table and one of the business."""
+    """A database with all tables and one business table."""
     await ensure_outbox_schema_async(database_url)
     connection = await asyncpg.connect(database_url)
     await connection.execute("create table sale (id int)")
@@ -46,7 +46,7 @@ async def shop(database_url: str) -> str:
 
 @pytest.fixture
 async def db(shop: str) -> AsyncIterator[Connection]:
-    """A connection that sees what is committed."""
+    """A connection that sees committed data."""
     connection = await asyncpg.connect(shop)
     yield connection
     await connection.close()
@@ -68,7 +68,7 @@ def duplicates(caplog: pytest.LogCaptureFixture) -> Callable[[], int]:
 async def consuming(
     broker: MemoryBroker, url: str, callback: Any, *, inbox: bool = True, retry_delays: tuple[str, ...] = (), **options: Any
 ) -> AsyncIterator[None]:
-    """A worker with one consumer runs."""
+    """Runs a worker with one consumer."""
     consumer = Consumer("order.*", callback, queue=QUEUE, retry_delays=retry_delays, inbox=inbox)
     given: dict[str, Any] = {"enable_metrics": False, "exchange_name": "shop", "db_engine_url": url} | options
     await existing(broker, QUEUE, "order.*")
@@ -77,7 +77,7 @@ async def consuming(
 
 
 async def handled(broker: MemoryBroker, *messages: Message) -> None:
-    """Sends these, and waits until nothing of them is left."""
+    """Sends messages and waits until all are handled."""
     await broker.send(messages, timeout=TIMEOUT)
     await eventually(lambda: broker.is_idle(QUEUE), timeout=SOON)
 
@@ -108,7 +108,7 @@ async def events(db: Connection) -> int:
 
 
 @pytest.mark.parametrize("callback", [in_session, in_connection])
-async def test_a_message_that_comes_again_is_done_without_running_its_handler(
+async def test_a_redelivered_message_is_done_without_running_its_handler(
     shop: str, db: Connection, broker: MemoryBroker, duplicates: Callable[[], int], callback: Any
 ) -> None:
     sent = message("order.placed")
@@ -120,10 +120,10 @@ async def test_a_message_that_comes_again_is_done_without_running_its_handler(
     assert not broker.dead_letters(QUEUE)
 
 
-async def test_a_message_that_comes_again_is_left_out_until_its_mark_is_pruned_and_then_handled_again(
+async def test_a_redelivered_message_is_skipped_until_its_mark_is_pruned_and_then_handled_again(
     shop: str, db: Connection, broker: MemoryBroker, duplicates: Callable[[], int]
 ) -> None:
-    """The mark's age counts from when the message was handled; what comes again does not renew it."""
+    """The mark's age counts from the first handling; a redelivery does not renew it."""
     sent = message("order.placed")
     async with asyncpg.create_pool(shop, min_size=1, max_size=1) as pool, consuming(broker, shop, in_connection):
         inbox = PostgresInbox(borrow_from(pool), inbox_beside(TableName("outbox_table")))
@@ -153,7 +153,7 @@ async def test_a_worker_that_loses_its_message_between_commit_and_ack_handles_it
     assert (await sales(db), duplicates()) == (1, 1)
 
 
-async def test_queues_mark_for_themselves(shop: str, db: Connection, broker: MemoryBroker) -> None:
+async def test_each_queue_has_its_own_marks(shop: str, db: Connection, broker: MemoryBroker) -> None:
     sent = message("order.placed")
     others: list[bytes] = []
     await existing(broker, "O'Brien's \\ café", "order.*")
@@ -170,7 +170,7 @@ async def test_queues_mark_for_themselves(shop: str, db: Connection, broker: Mem
 
 
 @pytest.mark.parametrize("callback", [in_session, in_connection])
-async def test_a_handler_that_failed_leaves_no_mark_and_is_tried_again(
+async def test_a_failed_handler_leaves_no_mark_and_is_retried(
     shop: str, db: Connection, broker: MemoryBroker, duplicates: Callable[[], int], callback: Any
 ) -> None:
     attempts: list[int] = []
@@ -262,7 +262,7 @@ async def _somebody_waits(db: Connection) -> None:
 
 @pytest.fixture
 def put_off(broker: MemoryBroker, monkeypatch: pytest.MonkeyPatch) -> list[timedelta]:
-    """The pauses of the messages that were put off so far. Each is short."""
+    """The pauses of postponed messages so far. Each is short."""
     monkeypatch.setattr("outbox.engine.transactions.HELD_PAUSE", timedelta(milliseconds=100))
     pauses: list[timedelta] = []
     put_after = type(broker._queue(QUEUE)).put_after
@@ -330,10 +330,10 @@ async def test_a_handler_may_not_commit_the_session_that_marks(shop: str, db: Co
     assert (await sales(db), await marks(db)) == (0, [])
 
 
-async def test_a_session_that_was_rolled_back_by_its_handler_marks_all_the_same(
+async def test_a_session_that_its_handler_rolled_back_still_marks(
     shop: str, db: Connection, broker: MemoryBroker, duplicates: Callable[[], int]
 ) -> None:
-    """As after a statement that failed because the work was done before."""
+    """As after a statement that failed because the work had been done before."""
 
     async def handle(body: bytes, session: AsyncSession, publisher: BoundPublisher[Any]) -> None:
         try:
@@ -352,10 +352,10 @@ async def test_a_session_that_was_rolled_back_by_its_handler_marks_all_the_same(
 
 
 @pytest.mark.parametrize("at_once", [True, False])
-async def test_a_message_that_another_takes_over_after_its_handler_rolled_back_is_put_off_and_no_dead_letter(
+async def test_a_message_taken_over_after_its_handler_rolled_back_is_postponed_and_not_dead(
     shop: str, db: Connection, broker: MemoryBroker, duplicates: Callable[[], int], put_off: list[timedelta], at_once: bool
 ) -> None:
-    """Between the rollback and the new mark somebody else can mark the message: what this one wrote since is undone."""
+    """Between the rollback and the new mark another transaction may mark the message. Writes since then are rolled back."""
     calls = 0
 
     async def handle(body: bytes, session: AsyncSession) -> None:
@@ -445,12 +445,12 @@ def test_an_inbox_needs_a_database() -> None:
     async def handle(body: bytes) -> None: ...
 
     consumer = Consumer("order.*", handle, queue=QUEUE, inbox=True)
-    with pytest.raises(ConfigurationError, match="mail take inbox, which needs a database"):
+    with pytest.raises(ConfigurationError, match="mail use inbox, which needs a database"):
         Worker(broker=MemoryBroker(), consumers=[consumer])
 
 
 @pytest.mark.parametrize("wait", [0, -1, 31, "long"])
-def test_the_wait_for_a_mark_is_bounded(wait: Any) -> None:
+def test_the_wait_for_a_mark_is_limited(wait: Any) -> None:
     with pytest.raises(ConfigurationError, match="inbox_wait"):
         Worker(broker=MemoryBroker(), consumers=[], inbox_wait=wait)
 
@@ -480,7 +480,7 @@ async def test_the_inbox_is_the_only_table_that_is_needed(shop: str, db: Connect
 
 
 @pytest.mark.parametrize("callback", [in_session, in_connection])
-async def test_while_the_database_is_away_messages_wait_and_nothing_is_spent(
+async def test_while_the_database_is_unavailable_messages_wait_and_use_no_attempt(
     shop: str, db: Connection, broker: MemoryBroker, proxied: Callable[[str], Proxy], callback: Any
 ) -> None:
     attempts: list[int] = []
@@ -524,7 +524,7 @@ async def test_the_inbox_takes_no_round_trip_of_its_own(
 
 
 @pytest.mark.parametrize("callback", [in_session, in_connection])
-async def test_a_commit_whose_answer_was_lost_is_taken_for_what_it_was(
+async def test_a_commit_whose_answer_was_lost_counts_as_committed(
     shop: str, db: Connection, broker: MemoryBroker, proxied: Callable[[str], Proxy], callback: Any
 ) -> None:
     """A deferred trigger holds the commit until the answers of the server are swallowed; then the connections are cut."""
@@ -552,10 +552,10 @@ async def test_a_commit_whose_answer_was_lost_is_taken_for_what_it_was(
 
 
 @pytest.mark.parametrize("callback", [in_session, in_connection])
-async def test_a_commit_that_was_lost_is_made_up_for(
+async def test_a_lost_commit_is_repeated(
     shop: str, db: Connection, broker: MemoryBroker, proxied: Callable[[str], Proxy], callback: Any
 ) -> None:
-    """The server dies of the commit: nothing was committed, and the next attempt handles the message."""
+    """The server crashes during the commit: nothing was committed, and the next attempt handles the message."""
     await db.execute(
         "create function die() returns trigger language plpgsql as"
         " $$ begin perform pg_advisory_xact_lock_shared(7); return null; end $$;"
@@ -579,7 +579,7 @@ async def _waits_for(db: Connection, query: str) -> int:
     return int(await eventually(lambda: db.fetchval(waiting, query), timeout=SOON))
 
 
-async def test_a_worker_that_is_stopped_while_the_database_is_away_gives_its_messages_back(
+async def test_a_worker_that_is_stopped_while_the_database_is_unavailable_returns_its_messages(
     shop: str, db: Connection, broker: MemoryBroker, proxied: Callable[[str], Proxy]
 ) -> None:
     proxy = proxied(shop)
@@ -591,7 +591,7 @@ async def test_a_worker_that_is_stopped_while_the_database_is_away_gives_its_mes
     assert broker.depth(QUEUE) == 1
 
 
-async def test_messages_whose_transaction_cannot_begin_for_long_go_away_for_a_while(
+async def test_messages_whose_transaction_cannot_begin_for_long_are_postponed(
     shop: str, db: Connection, broker: MemoryBroker, proxied: Callable[[str], Proxy], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("outbox.engine.transactions.DATABASE_PATIENCE", timedelta(milliseconds=100))

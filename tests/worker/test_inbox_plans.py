@@ -56,7 +56,7 @@ async def test_what_is_too_old_is_pruned_oldest_first_in_batches(database_url: s
     assert await inbox.fetchval("select string_agg(message_id, ',') from outbox_inbox") == "new1"
 
 
-async def test_pruning_waits_for_nobody(database_url: str, inbox: Connection) -> None:
+async def test_pruning_waits_for_no_lock(database_url: str, inbox: Connection) -> None:
     async with inbox.transaction():
         await inbox.execute("select from outbox_inbox where queue = 'stock' for update")
         assert await PostgresInbox(connect_to(database_url, application_name="test"), INBOX).prune(RETENTION, 100) == 5
@@ -81,7 +81,7 @@ async def test_neither_marking_nor_pruning_reads_more_than_a_batch(inbox: Connec
     statements = Inbox(INBOX)
     known = [f"id{number}" for number in range(1, 50)]
     for ids in (["id7"], ["unknown"], [*known, "unknown"]):
-        marking = statements.marking(Marks(queue="big", message_ids=ids, patience=timedelta(seconds=1)))
+        marking = statements.marking(Marks(queue="big", message_ids=ids, max_wait=timedelta(seconds=1)))
         _assert_frugal(await explained(inbox, marking.sql))
     _assert_frugal(await explained(inbox, statements.pruning, RETENTION, 100))
 

@@ -20,7 +20,7 @@ SOON = 30.0
 
 
 class Work:
-    """Works until asked to stop, then needs `let_go` before it has drained."""
+    """Works until asked to stop, then waits for `let_go` before it has drained."""
 
     def __init__(self) -> None:
         self.began = asyncio.Event()
@@ -153,7 +153,7 @@ async def test_a_timeout_around_a_run_drains_it() -> None:
     assert work.drained
 
 
-async def test_two_runs_in_one_process_both_heed_a_signal_and_the_handlers_are_put_back() -> None:
+async def test_two_runs_in_one_process_both_handle_a_signal_and_the_handlers_are_restored() -> None:
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
     first, second = Work(), Work()
     runs = [asyncio.create_task(run_until_stopped(work, Stopping())) for work in (first, second)]
@@ -169,7 +169,7 @@ async def test_two_runs_in_one_process_both_heed_a_signal_and_the_handlers_are_p
 
 
 @pytest.mark.parametrize("free", [signal.SIGINT, signal.SIGTERM])
-async def test_signals_that_somebody_else_handles_are_left_alone(free: signal.Signals) -> None:
+async def test_signals_that_the_host_handles_are_left_alone(free: signal.Signals) -> None:
     taken = signal.SIGTERM if free is signal.SIGINT else signal.SIGINT
 
     def theirs(*_: object) -> None: ...
@@ -188,7 +188,7 @@ async def test_signals_that_somebody_else_handles_are_left_alone(free: signal.Si
         signal.signal(taken, before[0])
 
 
-async def test_signals_are_left_alone_when_told_so() -> None:
+async def test_signals_are_left_alone_if_asked() -> None:
     before = signal.getsignal(signal.SIGTERM)
     work, stop = Work(), Stopping()
     work.let_go.set()

@@ -1,4 +1,4 @@
-"""Ordered consumers when deliveries are lost, cannot be settled, or kill their workers: nothing is overtaken."""
+"""Ordered consumers when deliveries are lost, cannot be settled, or crash their workers: no message is overtaken."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -16,7 +16,7 @@ from outbox.core.failures import FailedAttempt
 from outbox.core.outcome import DONE, Cause, Dead, DeliveryOutcome, Done, Failure, Retry
 from outbox.engine import ordered as keyed
 from outbox.engine.lifecycle import Stopping, run_until_stopped
-from outbox.engine.worker import Work, WorkSettings
+from outbox.engine.worker import WorkerRunner, WorkSettings
 from outbox.errors import BrokerUnavailableError, MarkHeldError, StaleDeliveryError
 from outbox.ports import Delivery, Ending, Intake, Marks, NotSent, Receive, SendResult, Subscription, Unit
 from outbox.retry import constant
@@ -32,7 +32,7 @@ from tests.worker.support import SOON, TIMEOUT
 
 
 class Streaming(MemoryBroker):
-    """Delivers as RabbitMQ does: in order, with the successors of a message in hand beside it.
+    """Delivers like RabbitMQ: in order, and the next messages while one is in flight.
 
     `settling` is called before each settlement, and may raise.
     """
@@ -114,7 +114,7 @@ async def test_a_message_that_was_lost_while_it_waited_keeps_its_attempts_and_it
     assert times[2] - times[1] >= 0.28
 
 
-async def test_the_failures_of_a_lost_delivery_are_told_by_its_dead_letter() -> None:
+async def test_a_dead_letter_has_the_failures_of_lost_deliveries() -> None:
     broker = await loaded(BODIES[:1])
 
     async def handle(body: bytes) -> None:
@@ -129,7 +129,7 @@ async def test_the_failures_of_a_lost_delivery_are_told_by_its_dead_letter() -> 
     assert (dead.attempt, [failed.attempt for failed in dead.trail]) == (3, [1, 2, 3])
 
 
-async def test_what_was_lost_while_its_consumer_paused_does_not_begin() -> None:
+async def test_a_delivery_lost_during_a_pause_does_not_run() -> None:
     broker, calls = await loaded(BODIES[:3]), []
 
     async def handle(body: bytes, attempt_count: int) -> None:
@@ -149,7 +149,7 @@ async def test_what_was_lost_while_its_consumer_paused_does_not_begin() -> None:
     assert calls == [(b"0", 1), (b"0", 2), (b"1", 1), (b"2", 1)]
 
 
-async def test_what_is_lost_again_before_its_failures_are_recollected_ends_nothing() -> None:
+async def test_a_delivery_lost_again_before_its_failures_are_restored_does_no_harm() -> None:
     broker, calls = await loaded(BODIES[:2]), []
 
     class Forgetful(_Watched):
@@ -173,7 +173,7 @@ async def test_what_is_lost_again_before_its_failures_are_recollected_ends_nothi
     assert calls == [(b"0", 1), (b"0", 2), (b"1", 1)]
 
 
-async def test_a_requeued_message_begins_with_its_first_attempt_also_where_its_former_ones_are_remembered() -> None:
+async def test_a_requeued_message_starts_with_its_first_attempt_even_if_earlier_ones_are_remembered() -> None:
     broker, attempts = await loaded([]), []
     first = message("order.placed", b"0", ordering_key="k")
 
@@ -194,7 +194,7 @@ async def test_a_requeued_message_begins_with_its_first_attempt_also_where_its_f
 
 
 @pytest.mark.rabbitmq
-async def test_a_cut_connection_inverts_nothing(broker_url: str, proxied: Callable[[str], Proxy]) -> None:
+async def test_a_cut_connection_keeps_the_order(broker_url: str, proxied: Callable[[str], Proxy]) -> None:
     proxy = proxied(broker_url)
     broker = RabbitBroker(proxy.url, exchange_name="shop", observer=Recorder())
     ledger: dict[str, list[int]] = {}
@@ -263,7 +263,7 @@ def handled(ledger: dict[str, list[int]]) -> int:
 # --- settling ----------------------------------------------------------------------------------------------------------
 
 
-async def test_a_settlement_that_fails_as_none_should_gives_everything_back_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_settlement_with_an_unexpected_error_returns_everything_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keyed, "UNEXPECTED_PAUSE", timedelta(milliseconds=10))
     broker, calls = await loaded([]), []
     broken = {b"2"}
@@ -284,7 +284,7 @@ async def test_a_settlement_that_fails_as_none_should_gives_everything_back_in_o
     assert calls == [b"0", b"1", b"2", *BODIES[2:]]
 
 
-async def test_a_message_without_a_key_whose_settlement_fails_as_none_should_is_given_back(
+async def test_a_message_without_a_key_whose_settlement_fails_unexpectedly_is_returned(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("outbox.engine.delivery.UNEXPECTED_PAUSE", timedelta(milliseconds=10))
@@ -359,7 +359,7 @@ class Number(RootModel[int]):
     """A body that is a number."""
 
 
-async def test_what_expires_or_cannot_be_read_lets_the_next_one_go_on() -> None:
+async def test_expired_and_unreadable_messages_do_not_block_the_next_one() -> None:
     broker, calls = Streaming(), []
     await existing(broker, "mail", "#")
     kinds = [(b"0", {}), (b"1", {"expiration": timedelta(seconds=1)}), (b"no number", {}), (b"3", {})]
@@ -381,7 +381,7 @@ async def test_what_expires_or_cannot_be_read_lets_the_next_one_go_on() -> None:
 
 
 class BusyElsewhere:
-    """Transactions, whose first ones find the mark held by another."""
+    """Transactions. The first ones find the mark held by another transaction."""
 
     def __init__(self, times: int) -> None:
         self.left = times
@@ -397,7 +397,7 @@ class BusyElsewhere:
         yield Unit(resources={}, marked=frozenset(marks.message_ids))
 
 
-async def test_what_is_being_handled_elsewhere_is_waited_for_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_message_that_is_being_handled_elsewhere_keeps_its_position(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("outbox.engine.transactions.HELD_PAUSE", timedelta(milliseconds=30))
     broker, calls, recorder, stopping = await loaded(BODIES), [], Recorder(), Stopping()
 
@@ -406,7 +406,7 @@ async def test_what_is_being_handled_elsewhere_is_waited_for_in_place(monkeypatc
 
     consumer = Consumer("#", handle, "mail", ordered=True, inbox=True)
     settings = WorkSettings(exchange_name="shop", retry_delays=(), prefetch_count=10)
-    work = Work(broker, [consumer], BusyElsewhere(3), recorder, settings)
+    work = WorkerRunner(broker, [consumer], BusyElsewhere(3), recorder, settings)
     task = asyncio.create_task(run_until_stopped(work.run, stopping, handle_signals=False))
     await eventually(lambda: broker.is_idle("mail"), timeout=SOON)
     stopping.request()
@@ -417,7 +417,7 @@ async def test_what_is_being_handled_elsewhere_is_waited_for_in_place(monkeypatc
 # --- stopping ----------------------------------------------------------------------------------------------------------
 
 
-async def test_what_runs_is_finished_and_what_waits_behind_it_is_given_back() -> None:
+async def test_the_running_message_is_finished_and_those_behind_it_are_returned() -> None:
     broker, calls = await loaded(BODIES), []
     begun, go_on = asyncio.Event(), asyncio.Event()
 
@@ -436,18 +436,18 @@ async def test_what_runs_is_finished_and_what_waits_behind_it_is_given_back() ->
     assert [event.outcome for event in worker.recorder.of(Processed)] == [DONE]
 
 
-# --- suspects ----------------------------------------------------------------------------------------------------------
+# --- poison messages ---------------------------------------------------------------------------------------------------
 
 
 def crashed(broker: Streaming, times: int) -> None:
-    """What waits in the queue has been in the hands of that many workers that died."""
+    """Waiting messages have crashed that many workers."""
     queue = broker._queue("mail")
     entries = [replace(entry, crashes=times) for entry in queue.ready]
     queue.ready.clear()
     queue.ready.extend(entries)
 
 
-async def test_suspects_run_alone_and_keep_their_place() -> None:
+async def test_poison_messages_run_alone_and_keep_their_position() -> None:
     broker, calls, at_once, most = await loaded(BODIES), [], 0, 0
     await broker.send([message("order.placed", b"other", ordering_key="other")], timeout=TIMEOUT)
     crashed(broker, 4)
@@ -466,7 +466,7 @@ async def test_suspects_run_alone_and_keep_their_place() -> None:
     assert most == 1
 
 
-async def test_of_messages_that_workers_died_of_too_often_only_the_first_is_condemned() -> None:
+async def test_of_several_poison_messages_only_the_first_becomes_a_dead_letter() -> None:
     broker, calls = await loaded(BODIES), []
     crashed(broker, 7)
 
@@ -496,7 +496,7 @@ async def test_a_key_costs_one_task_and_not_one_for_each_message() -> None:
     assert len(names) == 1
 
 
-async def test_retries_in_place_are_told_as_retries() -> None:
+async def test_retries_in_flight_are_reported_as_retries() -> None:
     broker = await loaded(BODIES[:1])
 
     async def handle(body: bytes, attempt_count: int) -> None:

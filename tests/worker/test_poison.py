@@ -1,4 +1,4 @@
-"""Poison messages: how they come to run alone, and how long others wait for that."""
+"""Poison messages: they run alone, and other handlers wait for a limited time."""
 
 import asyncio
 from datetime import timedelta
@@ -36,7 +36,7 @@ def ward(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Quarantine:
     return Quarantine(clock)
 
 
-async def test_after_a_wait_in_vain_neighbours_have_four_times_as_long_to_themselves(ward: Quarantine, clock: Clock) -> None:
+async def test_after_a_failed_wait_other_handlers_have_four_times_as_long(ward: Quarantine, clock: Clock) -> None:
     ward.enter()
     async with ward.alone() as pause:
         assert pause == 4 * SHORT
@@ -51,7 +51,7 @@ async def test_after_a_wait_in_vain_neighbours_have_four_times_as_long_to_themse
         assert pause == 8 * SHORT, "the second wait was twice as long"
 
 
-async def test_a_moment_in_which_nothing_runs_is_taken_at_once(ward: Quarantine) -> None:
+async def test_a_poison_message_runs_at_once_when_no_handler_runs(ward: Quarantine) -> None:
     ward.enter()
     async with ward.alone() as pause:
         assert pause is not None
@@ -62,8 +62,10 @@ async def test_a_moment_in_which_nothing_runs_is_taken_at_once(ward: Quarantine)
     assert not ward.closed
 
 
-async def test_poison_messages_together_keep_neighbours_no_longer_than_the_longest_wait(ward: Quarantine, clock: Clock) -> None:
-    """Each of them runs for a while; the one whose turn comes too late goes away."""
+async def test_poison_messages_together_block_other_handlers_no_longer_than_the_longest_wait(
+    ward: Quarantine, clock: Clock
+) -> None:
+    """Each runs for a while; one whose turn comes too late is postponed."""
     async with ward.alone() as first:
         second = asyncio.create_task(_pause(ward))
         await asyncio.sleep(0)
@@ -73,21 +75,21 @@ async def test_poison_messages_together_keep_neighbours_no_longer_than_the_longe
     assert not ward.closed
 
 
-async def test_a_handler_that_does_not_end_keeps_its_neighbours_only_for_so_long(
+async def test_a_handler_that_does_not_end_blocks_others_for_a_limited_time(
     ward: Quarantine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(quarantine, "_UNTIL_FORCED", SHORT)
     async with ward.alone() as pause:
         assert pause is None
-        await asyncio.wait_for(ward.opened(), SOON)
+        await asyncio.wait_for(ward.wait_until_open(), SOON)
         assert not ward.closed
 
 
-async def test_the_marked_copy_of_a_message_takes_over_before_a_neighbour_begins(ward: Quarantine) -> None:
+async def test_the_marked_copy_of_a_message_runs_before_other_handlers_start(ward: Quarantine) -> None:
     async with ward.alone():
-        neighbour = asyncio.create_task(ward.opened())
+        neighbour = asyncio.create_task(ward.wait_until_open())
         copy = asyncio.create_task(_pause(ward))
-        await asyncio.wait_for(ward.followed(), SOON)
+        await asyncio.wait_for(ward.wait_for_copy(), SOON)
     assert await asyncio.wait_for(copy, SOON) is None
     await asyncio.wait_for(neighbour, SOON)
 

@@ -19,7 +19,7 @@ from tests.support import eventually
 
 @pytest.fixture
 def several(database_url: str) -> str:
-    """The address of a host where nobody listens, and that of the database."""
+    """The address of a host without a server, and that of the database."""
     address = urlsplit(database_url)
     credentials, _, host = address.netloc.rpartition("@")
     return urlunsplit(

@@ -1,4 +1,4 @@
-"""How consumers fail: retry strategies, permanent errors, and what a failure tells and does not tell."""
+"""Failures of consumers: retry strategies, permanent errors, and the texts of failures."""
 
 import logging
 import os
@@ -24,7 +24,7 @@ from tests.worker.support import SOON, TIMEOUT, running
 
 
 class AwayError(ConnectionError):
-    """Something is away."""
+    """A dependency is unavailable."""
 
 
 class Order(BaseModel):
@@ -32,7 +32,7 @@ class Order(BaseModel):
 
 
 async def outcomes(consumer: Consumer, count: int, body: bytes = b"{}", **options: Any) -> list[DeliveryOutcome]:
-    """What became of the first `count` attempts at one message."""
+    """The outcomes of the first `count` attempts with one message."""
     broker = MemoryBroker(exchange_name="shop")
     async with working(broker, consumer) as worker:
         await broker.send([message("order.placed", body, **options)], timeout=TIMEOUT)
@@ -71,7 +71,7 @@ async def test_a_strategy_spaces_the_attempts_and_ends_them() -> None:
     assert last.cause is Cause.EXHAUSTED
 
 
-async def test_a_callable_sees_what_the_handler_raised() -> None:
+async def test_a_callable_gets_the_handler_s_exception() -> None:
     seen: list[tuple[int, BaseException]] = []
     error = AwayError("no route")
 
@@ -83,15 +83,14 @@ async def test_a_callable_sees_what_the_handler_raised() -> None:
     assert seen == [(1, error), (2, error)]
 
 
-async def test_a_callable_that_raises_ends_the_message_and_not_the_consumer() -> None:
+async def test_a_callable_that_raises_fails_the_message_and_not_the_consumer() -> None:
     def choose(attempt: int, raised: BaseException) -> float:
         raise LookupError("no such table of delays")
 
     [outcome] = await outcomes(Consumer("#", raising(AwayError("no route")), "mail", retry=choose), 1)
     assert isinstance(outcome, Dead)
     assert (
-        outcome.failure.message
-        == "no route (not tried again: its retry strategy failed with LookupError: no such table of delays)"
+        outcome.failure.message == "no route (not retried: its retry strategy failed with LookupError: no such table of delays)"
     )
 
 
@@ -110,7 +109,7 @@ async def test_a_strategy_keeps_within_the_expiration() -> None:
 
 
 class Listening(MemoryBroker):
-    """Notes what it is asked to deliver."""
+    """Records the subscriptions."""
 
     def __init__(self) -> None:
         super().__init__(exchange_name="shop")
@@ -121,7 +120,7 @@ class Listening(MemoryBroker):
         return super().subscribe(subscription, receive)
 
 
-async def test_a_broker_is_told_of_the_delays_that_are_known_beforehand() -> None:
+async def test_delays_known_in_advance_are_announced_to_the_broker() -> None:
     broker = Listening()
     consumers = [
         Consumer("#", raising(AwayError()), "given", retry_delays=("1s", "2s")),
@@ -162,12 +161,12 @@ async def test_a_permanent_error_makes_a_dead_letter_at_once(error: Exception) -
     assert processed.outcome.failure == Failure.of(error)
 
 
-async def test_other_errors_are_tried_again_all_the_same() -> None:
+async def test_other_errors_are_retried() -> None:
     consumer = Consumer("#", raising(AwayError()), "mail", dead_on=ValueError, retry_delays=("0", "0"))
     assert [type(outcome) for outcome in await outcomes(consumer, 3)] == [Retry, Retry, Dead]
 
 
-async def test_a_handler_s_own_choice_comes_before_permanent_errors() -> None:
+async def test_the_handler_s_choice_takes_precedence_over_permanent_errors() -> None:
     consumer = Consumer("#", raising(RetryAfter(timedelta(0))), "mail", dead_on=Exception)
     outcome, *_ = await outcomes(consumer, 1)
     assert isinstance(outcome, Retry)
@@ -199,41 +198,41 @@ async def handle_list(bodies: list[bytes]) -> None: ...
     ("options", "says"),
     [
         ({"retry": delays("1s"), "retry_delays": ("1s",)}, "retry or retry_delays, not both"),
-        ({"retry": ("1s", "10s")}, "retry is one of outbox.retry's"),
+        ({"retry": ("1s", "10s")}, "retry must be one of outbox.retry's"),
         ({"retry": lambda attempt: 1}, "called with attempt and error"),
-        ({"dead_on": ("ValueError",)}, "dead_on takes types of exceptions"),
-        ({"dead_on": Reject}, "dead_on cannot take Reject"),
-        ({"dead_on": (RetryAfter,)}, "dead_on cannot take RetryAfter"),
-        ({"dead_on": KeyboardInterrupt}, "ends more than an attempt"),
-        ({"pause_on": (Reject,)}, "pause_on cannot take Reject"),
-        ({"pause_on": (int,)}, "pause_on takes types of exceptions"),
+        ({"dead_on": ("ValueError",)}, "dead_on must be exception types"),
+        ({"dead_on": Reject}, "dead_on must not contain Reject"),
+        ({"dead_on": (RetryAfter,)}, "dead_on must not contain RetryAfter"),
+        ({"dead_on": KeyboardInterrupt}, "which ends the process"),
+        ({"pause_on": (Reject,)}, "pause_on must not contain Reject"),
+        ({"pause_on": (int,)}, "pause_on must be exception types"),
         ({"pause_on": OSError, "pause_after": 0}, "pause_after must be a whole number from 1"),
         ({"pause_on": OSError, "pause_for": 0}, "pause_for must be longer than zero"),
         ({"pause_on": OSError, "pause_for": "1h"}, "pause_for: '1h' is not a duration"),
-        ({"pause_for": "5s"}, "say nothing without pause_on"),
-        ({"pause_after": 2}, "say nothing without pause_on"),
+        ({"pause_for": "5s"}, "need pause_on"),
+        ({"pause_after": 2}, "need pause_on"),
         ({"timeout": 0}, "timeout must be longer than zero"),
         ({"timeout": "5"}, "timeout: '5' is not a duration"),
-        ({"timeout": True}, "timeout: a delay is a duration"),
+        ({"timeout": True}, "timeout: a delay must be a duration"),
     ],
 )
-def test_options_that_make_no_sense_are_refused_when_the_consumer_is_built(options: dict[str, Any], says: str) -> None:
+def test_invalid_options_are_refused_when_the_consumer_is_created(options: dict[str, Any], says: str) -> None:
     with pytest.raises(ConfigurationError, match=says):
         consume("order.*", queue="mail", **options)(handle)
 
 
 def test_a_time_limit_for_a_thread_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="Write async def, or leave timeout out"):
+    with pytest.raises(ConfigurationError, match="Write async def, or remove timeout"):
         Consumer("#", handle_in_thread, "mail", timeout=5)
 
 
 def test_an_ordered_consumer_takes_no_batches() -> None:
-    with pytest.raises(ConfigurationError, match="leave out batch, or ordered"):
+    with pytest.raises(ConfigurationError, match="Remove batch or ordered"):
         Consumer("#", handle_list, "mail", ordered=True, batch=True)
 
 
 def test_times_are_durations_seconds_or_timedeltas() -> None:
-    limits = [Consumer("#", handle, timeout=value).terms.timeout for value in ("1m30s", 90, 90.0, timedelta(seconds=90))]
+    limits = [Consumer("#", handle, timeout=value).options.timeout for value in ("1m30s", 90, 90.0, timedelta(seconds=90))]
     assert set(limits) == {timedelta(seconds=90)}
     with pytest.raises(DurationError):
         Consumer("#", handle, timeout="90 seconds")
@@ -258,7 +257,7 @@ async def test_a_failure_names_its_worker() -> None:
     assert dead.failure.worker == f"{platform.node()}:{os.getpid()}"
 
 
-async def test_every_failure_goes_with_the_message() -> None:
+async def test_the_message_carries_all_its_failures() -> None:
     numbers = iter(range(1, 9))
 
     async def handle(body: bytes) -> None:
@@ -275,7 +274,7 @@ async def test_every_failure_goes_with_the_message() -> None:
 SECRET = "4111111111111111"
 
 
-async def test_exception_texts_are_redacted_before_anybody_sees_them(caplog: pytest.LogCaptureFixture) -> None:
+async def test_exception_texts_are_redacted_before_they_are_stored_or_shown(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, logger="outbox")
 
     async def handle(body: bytes) -> None:
@@ -314,7 +313,7 @@ def broken(text: str) -> str:
 
 
 @pytest.mark.parametrize("redact", [broken, lambda text: None, lambda text: text.encode()])
-async def test_what_cannot_be_redacted_is_left_out(redact: Any, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_text_that_cannot_be_redacted_is_left_out(redact: Any, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, logger="outbox")
     dead = await buried(Consumer("#", raising(AwayError(SECRET)), "mail", retry_delays=()), redact=redact)
     assert (dead.failure.message, dead.failure.traceback) == (NOT_REDACTED, NOT_REDACTED)
@@ -322,22 +321,22 @@ async def test_what_cannot_be_redacted_is_left_out(redact: Any, caplog: pytest.L
     assert SECRET not in f"{dead} {caplog.text}"
 
 
-async def test_what_a_broken_strategy_says_is_redacted_too() -> None:
+async def test_the_error_of_a_faulty_strategy_is_redacted_too() -> None:
     def choose(attempt: int, error: BaseException) -> float:
         raise LookupError(SECRET)
 
     consumer = Consumer("#", raising(AwayError("away")), "mail", retry=choose)
     dead = await buried(consumer, redact=lambda text: text.replace(SECRET, "[card]"))
-    assert dead.failure.message == "away (not tried again: its retry strategy failed with LookupError: [card])"
+    assert dead.failure.message == "away (not retried: its retry strategy failed with LookupError: [card])"
 
 
 def test_a_redaction_that_cannot_be_called_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="redact is a callable"):
+    with pytest.raises(ConfigurationError, match="redact must be a callable"):
         Worker(broker=MemoryBroker(), redact="secrets")  # type: ignore[arg-type]
 
 
 async def test_attempts_of_many_messages_do_not_mix() -> None:
-    """Each message has its own attempts, also when they fail side by side."""
+    """Each message has its own attempts, even when several fail at the same time."""
     consumer = Consumer("#", raising(AwayError()), "mail", retry=exponential("1ms", attempts=3))
     broker = MemoryBroker(exchange_name="shop")
     async with working(broker, consumer) as worker:

@@ -9,7 +9,7 @@ from outbox.engine.transactions import Threads
 from tests.worker.support import SOON
 
 
-async def test_what_is_cancelled_before_a_thread_is_free_does_not_begin() -> None:
+async def test_a_call_cancelled_before_a_thread_is_free_does_not_start() -> None:
     threads, calls = Threads(1), []
     begun, let_go = threading.Event(), threading.Event()
 

@@ -81,7 +81,7 @@ async def test_a_timeout_of_the_handler_s_own_is_a_failure_like_any_other() -> N
     assert processed.outcome.failure.type == "TimeoutError"
 
 
-async def test_what_the_handler_does_after_its_time_does_not_count() -> None:
+async def test_the_result_of_a_handler_after_its_timeout_is_ignored() -> None:
     async def handle(body: bytes) -> None:
         try:
             await asyncio.sleep(LONG)
@@ -100,7 +100,7 @@ async def test_what_the_handler_does_after_its_time_does_not_count() -> None:
 
 
 async def test_a_handler_that_swallows_its_cancellation_is_cancelled_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limiting, "AGAIN", timedelta(milliseconds=20))
+    monkeypatch.setattr(limiting, "CANCEL_INTERVAL", timedelta(milliseconds=20))
     cancellations = 0
 
     async def handle(body: bytes) -> None:
@@ -116,7 +116,7 @@ async def test_a_handler_that_swallows_its_cancellation_is_cancelled_again(monke
     assert processed.outcome.failure.type == "outbox.errors.HandlerTimeoutError"
 
 
-async def test_neighbours_of_a_handler_that_takes_too_long_go_on() -> None:
+async def test_other_handlers_go_on_while_one_times_out() -> None:
     async def handle(body: bytes) -> None:
         if body == b"slow":
             await asyncio.sleep(LONG)
@@ -219,7 +219,7 @@ async def test_a_cancellation_from_outside_passes_through_even_when_the_time_is_
         await task
 
 
-async def test_a_time_limit_takes_its_own_cancellation_back() -> None:
+async def test_a_time_limit_withdraws_its_own_cancellation() -> None:
     with pytest.raises(HandlerTimeoutError), time_limit(timedelta(milliseconds=10)):
         await asyncio.sleep(LONG)
     task = asyncio.current_task()

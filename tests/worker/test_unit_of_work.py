@@ -153,7 +153,7 @@ async def test_the_publisher_of_a_handler_ends_with_it_and_says_so(shop: str, db
 
     handlers = {"session": with_session, "connection": with_connection, "publisher": with_publisher}
     await Shop(shop).handle(handlers[wanted])
-    with pytest.raises(TransactionRequiredError, match="has ended, with its request or its handler"):
+    with pytest.raises(TransactionRequiredError, match="has ended with its request or its handler"):
         await kept[0].publish("order.paid", {})
     with pytest.raises(TransactionRequiredError):
         await begun[0]
@@ -243,7 +243,7 @@ async def test_a_failed_commit_is_a_failed_attempt(shop: str, db: Connection, wi
 
 
 @pytest.mark.parametrize("with_session", [True, False])
-async def test_a_statement_that_failed_and_was_passed_over_is_a_failed_attempt(
+async def test_a_failed_statement_that_the_handler_ignored_is_a_failed_attempt(
     shop: str, db: Connection, with_session: bool
 ) -> None:
     """PostgreSQL answers the commit of such a transaction with a rollback, and no error."""
@@ -268,7 +268,7 @@ async def test_a_statement_that_failed_and_was_passed_over_is_a_failed_attempt(
     assert await _events(db) == []
 
 
-async def test_a_connection_is_of_no_use_to_what_outlives_the_handler(shop: str, db: Connection) -> None:
+async def test_a_connection_is_unusable_after_its_handler_has_ended(shop: str, db: Connection) -> None:
     kept: list[Any] = []
 
     async def handle(body: bytes, connection: Connection) -> None:
@@ -279,7 +279,7 @@ async def test_a_connection_is_of_no_use_to_what_outlives_the_handler(shop: str,
         await kept[0].execute("insert into sale values (1)")
 
 
-async def test_connections_that_handlers_need_no_more_go_back_to_the_pool(
+async def test_unused_connections_of_handlers_go_back_to_the_pool(
     shop: str, db: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those of handlers that publish, which are kept for the next one."""
@@ -324,7 +324,7 @@ async def test_a_check_that_no_commit_followed_is_not_that_of_the_next_transacti
 async def test_a_migration_between_two_messages_spends_no_attempt(
     shop: str, db: Connection, monkeypatch: pytest.MonkeyPatch, with_session: bool, inbox: bool
 ) -> None:
-    """The second one meets a statement that was prepared for a table that has changed since; it is prepared anew."""
+    """The second one uses a statement that was prepared before its table changed; it is prepared again."""
     monkeypatch.setattr(transactions, "HELD_PAUSE", timedelta(0))
     columns: list[int] = []
 
@@ -411,7 +411,7 @@ async def test_a_session_is_not_given_a_connection_that_no_longer_answers(
     assert (pinged, len(set(used))) == ([used[0]], 2)
 
 
-async def test_a_savepoint_that_was_rolled_back_spoils_nothing(shop: str, db: Connection) -> None:
+async def test_a_rolled_back_savepoint_does_no_harm(shop: str, db: Connection) -> None:
     async def handle(body: bytes, session: AsyncSession, publisher: BoundPublisher[Any]) -> None:
         await session.execute(text("insert into sale values (1)"))
         try:
@@ -452,7 +452,7 @@ async def test_a_backend_that_is_terminated_while_a_handler_runs_costs_one_attem
 @pytest.mark.parametrize(
     "stumble", [asyncpg.InternalClientError("another operation is in progress"), AttributeError("no attribute of None")]
 )
-async def test_what_the_driver_stumbles_over_before_the_handler_runs_is_no_fault_of_the_message(stumble: Exception) -> None:
+async def test_a_driver_error_before_the_handler_runs_uses_no_attempt(stumble: Exception) -> None:
     class Stumbling:
         def transaction(self) -> "Stumbling":
             return self

@@ -63,13 +63,13 @@ async def stock(body: bytes, connection: object, publisher: object) -> None: ...
         ({"rmq_connection": object()}, "rmq_connection takes a connection of aio-pika"),
         ({"broker": object()}, "broker takes an amqp:// URL"),
         ({"broker": AMQP, "consumers": [lambda body: None]}, "is not a consumer: decorate it with @consume"),
-        ({"broker": AMQP, "consumers": [mail, Consumer("#", mail, "mail")]}, "two different consumers name the queue mail"),
+        ({"broker": AMQP, "consumers": [mail, Consumer("#", mail, "mail")]}, "two different consumers have the queue mail"),
         (
             {"broker": AMQP, "consumers": [books]},
-            "consumers of books take session, which needs a database: give the worker db_",
+            "consumers of books use session, which needs a database: give the worker db_",
         ),
-        ({"broker": POSTGRES, "consumers": [stock]}, "consumers of stock take connection, publisher, which needs a database"),
-        ({"broker": AMQP, "consumers": [books], "db_pool": object()}, "a session cannot be made of db_pool"),
+        ({"broker": POSTGRES, "consumers": [stock]}, "consumers of stock use connection, publisher, which needs a database"),
+        ({"broker": AMQP, "consumers": [books], "db_pool": object()}, "a session cannot use db_pool"),
         ({"broker": AMQP, "db_pool": object(), "db_engine_url": POSTGRES}, "exactly one of db_engine_url, db_pool"),
         ({"broker": AMQP, "prefetch_count": 0}, "prefetch_count must be a whole number from 1"),
         (
@@ -81,7 +81,7 @@ async def stock(body: bytes, connection: object, publisher: object) -> None: ...
         ({"broker": AMQP, "table_name": 'x"; drop table y'}, "cannot be a table name"),
     ],
 )
-def test_arguments_that_make_no_sense_are_refused(arguments: dict[str, Any], says: str) -> None:
+def test_invalid_arguments_are_refused(arguments: dict[str, Any], says: str) -> None:
     with pytest.raises(ConfigurationError, match=says) as caught:
         Worker(**arguments)
     assert "sesame" not in str(caught.value)
@@ -132,7 +132,7 @@ def test_a_broker_that_cannot_be_consumed_from_is_refused() -> None:
 
 
 class Flaky(MemoryBroker):
-    """Refuses subscriptions, and settlements, as it is told; remembers whether it was closed."""
+    """Refuses subscriptions and settlements as configured, and records whether it was closed."""
 
     def __init__(self, *errors: Exception) -> None:
         super().__init__(exchange_name="shop")
@@ -178,10 +178,10 @@ class HandGate:
     def closed(self) -> bool:
         return self._closed.is_set()
 
-    async def opened(self) -> None:
+    async def wait_until_open(self) -> None:
         await self._opened.wait()
 
-    async def closing(self) -> None:
+    async def wait_until_closed(self) -> None:
         await self._closed.wait()
 
     def close(self) -> None:
@@ -193,7 +193,9 @@ class HandGate:
         self._opened.set()
 
 
-async def test_a_broker_that_is_away_at_the_start_is_waited_for_with_one_warning(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_broker_that_is_unavailable_at_the_start_is_waited_for_with_one_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     broker = Flaky(*[BrokerUnavailableError("nobody listens")] * 4)
     handled = asyncio.Event()
 
@@ -240,7 +242,7 @@ async def test_an_outcome_that_the_broker_cannot_record_now_is_recorded_later() 
     await worker.stop()
 
 
-async def test_a_delivery_that_is_no_longer_ours_is_told_and_nothing_else_happens() -> None:
+async def test_a_lost_delivery_is_reported_and_nothing_else_happens() -> None:
     broker = MemoryBroker(exchange_name="shop")
     attempts: list[int] = []
 
@@ -275,7 +277,7 @@ async def test_a_worker_that_was_stopped_before_it_ran_takes_nothing() -> None:
     await asyncio.wait_for(worker.run(), SOON)
 
 
-async def test_a_run_cancelled_twice_cancels_its_handlers_and_gives_their_messages_back() -> None:
+async def test_a_run_cancelled_twice_cancels_its_handlers_and_returns_their_messages() -> None:
     broker = MemoryBroker(exchange_name="shop")
     begun, cancelled = asyncio.Event(), asyncio.Event()
 
@@ -409,7 +411,7 @@ def _end(process: subprocess.Popen[str]) -> None:
     process.stdout.close()
 
 
-async def test_a_database_that_is_away_is_waited_for(own_postgres: Any) -> None:
+async def test_an_unavailable_database_is_waited_for(own_postgres: Any) -> None:
     from outbox import ensure_outbox_schema_async
 
     await ensure_outbox_schema_async(own_postgres.url)
@@ -437,7 +439,7 @@ async def test_a_database_that_is_away_is_waited_for(own_postgres: Any) -> None:
     assert broker.dead_letters("mail") == ()
 
 
-async def test_a_message_that_cannot_be_read_at_all_is_a_dead_letter_and_nobody_elses_trouble() -> None:
+async def test_an_unreadable_message_becomes_a_dead_letter_and_affects_no_other() -> None:
     class Unreadable(Flaky):
         @asynccontextmanager
         async def subscribe(self, subscription: Subscription, receive: Receive) -> AsyncIterator[Intake]:
@@ -459,7 +461,7 @@ async def test_a_message_that_cannot_be_read_at_all_is_a_dead_letter_and_nobody_
     await worker.stop()
 
 
-async def test_a_settlement_that_fails_as_none_should_gives_the_message_back(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_settlement_with_an_unexpected_error_returns_the_message(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("outbox.engine.delivery.UNEXPECTED_PAUSE", timedelta(milliseconds=20))
     broker = Flaky()
     broker.settle_errors = [RuntimeError("a bug in an adapter")]
@@ -473,7 +475,7 @@ async def test_a_settlement_that_fails_as_none_should_gives_the_message_back(mon
 
 
 @pytest.mark.parametrize("then", [StaleDeliveryError("not ours"), BrokerUnavailableError("away"), RuntimeError("again")])
-async def test_a_broken_settlement_that_cannot_be_given_back_either_ends_no_worker(
+async def test_a_message_that_can_be_neither_settled_nor_returned_does_not_end_the_worker(
     monkeypatch: pytest.MonkeyPatch, then: Exception
 ) -> None:
     monkeypatch.setattr("outbox.engine.delivery.UNEXPECTED_PAUSE", timedelta(milliseconds=20))
@@ -488,7 +490,9 @@ async def test_a_broken_settlement_that_cannot_be_given_back_either_ends_no_work
     await worker.stop()
 
 
-async def test_what_cannot_be_given_back_for_long_goes_back_with_its_subscription(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_message_that_cannot_be_returned_for_long_is_returned_with_its_subscription(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("outbox.engine.delivery.UNEXPECTED_PAUSE", timedelta(milliseconds=5))
     monkeypatch.setattr("outbox.engine.delivery.MOST_RETURNS", 3)
     broker = Flaky()
@@ -536,7 +540,7 @@ async def test_half_a_surrogate_pair_under_a_masked_key_ends_no_worker() -> None
         await eventually(lambda: len(broker.dead_letters("mail")) == 2, timeout=SOON)
 
 
-async def test_a_settlement_that_breaks_when_it_is_tried_again_gives_the_message_back(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_settlement_with_an_unexpected_error_on_its_retry_returns_the_message(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("outbox.engine.delivery.UNEXPECTED_PAUSE", timedelta(milliseconds=20))
     broker = Flaky()
     broker.settle_errors = [BrokerUnavailableError("away"), RuntimeError("a bug in an adapter")]

@@ -516,8 +516,8 @@ class HandoverRounds:
         """See `outbox.engine.rounds.Rounds.start_probe`. No route stalls within one database."""
         await asyncio.get_running_loop().create_future()
 
-    async def look_for_stalled(self) -> StalledRoutes:
-        """See `outbox.engine.rounds.Rounds.look_for_stalled`."""
+    async def find_stalled(self) -> StalledRoutes:
+        """See `outbox.engine.rounds.Rounds.find_stalled`."""
         return StalledRoutes()
 
     def _failed(self, message: HandedMessage) -> SendFailed:

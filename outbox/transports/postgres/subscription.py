@@ -150,7 +150,7 @@ NOTHING = -1
 
 _log = logging.getLogger("outbox")
 
-EXPIRED = Dead(Cause.EXPIRED, Failure("Expired", "its time ran out before it was handled"))
+EXPIRED = Dead(Cause.EXPIRED, Failure("Expired", "the message expired before it was handled"))
 
 
 class PostgresIntake:
