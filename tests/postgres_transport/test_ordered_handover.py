@@ -8,7 +8,7 @@ from outbox.core.events import HistoryLost
 from outbox.engine.ordering import OrderingRules
 from outbox.postgres.history import SentFacts
 from outbox.postgres.pool import Pool
-from outbox.transports.postgres.handover import HandedState, PostgresHandover, handover_queries
+from outbox.transports.postgres.handover import HandoverState, PostgresHandover, handover_queries
 from tests.contract.harness import EXCHANGE, Recorder
 from tests.postgres_transport.support import TABLE, TABLES, bind, deliveries, explained, insert, rows_read
 
@@ -71,7 +71,7 @@ async def test_what_is_behind_an_unroutable_message_stays(pool: Pool, policy: st
     handing = handover(pool, policy)
     handed = await handing.hand_over(10)
     assert sorted(await arrived(pool)) == ["a1", "b1"]
-    assert [message.state for message in handed.messages].count(HandedState.HELD) == 1
+    assert [message.state for message in handed.messages].count(HandoverState.HELD) == 1
     assert (await handing.hand_over(10)).messages == []
     assert await count(pool, BLOCKED) == 1
     await bind(pool, "mail", "nobody")

@@ -12,7 +12,7 @@ from outbox.core.byte_limits import ByteLimits
 from outbox.core.outcome import Dead, Retry
 from outbox.postgres.pool import Pool, open_pool
 from outbox.retry import Backoff, RetryPolicy
-from outbox.transports.postgres.handover import HandedMessage, HandedState, HandoverRounds, PostgresHandover
+from outbox.transports.postgres.handover import HandedMessage, HandoverRounds, HandoverState, PostgresHandover
 from tests.contract.harness import EXCHANGE
 from tests.postgres_transport.support import TABLE, bind, deliveries, insert
 from tests.support import eventually
@@ -78,7 +78,7 @@ async def test_a_row_whose_text_is_none_is_parked_and_the_others_are_handed_over
     await ascii_pool.execute(f"{rows} from generate_series(72, 150) i")
     handed = await everything(handover(ascii_pool))
     assert len(await ascii_pool.fetch("select from outbox_delivery")) == 149
-    [refused] = [message for message in handed if message.state is HandedState.REFUSED]
+    [refused] = [message for message in handed if message.state is HandoverState.REFUSED]
     assert (refused.row_id, isinstance(refused.refused, Dead)) == (sick, True)
     [row] = await ascii_pool.fetch("select id, attempts, failed_at is not null as parked, last_error from outbox_table")
     assert (row["id"], row["attempts"], row["parked"]) == (sick, 1, True)
@@ -191,7 +191,7 @@ async def test_a_hand_over_that_takes_too_long_is_undone_and_smaller_ones_follow
         counts.append(len((await moving.hand_over(64)).messages))
     assert max(counts) <= 10
     assert len(counts) <= 40
-    assert "took too long and was undone" in caplog.text
+    assert "took too long and was rolled back" in caplog.text
 
 
 async def test_what_takes_too_long_never_commits_late(pool: Pool) -> None:
