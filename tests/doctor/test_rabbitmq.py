@@ -146,14 +146,14 @@ async def provisioned_with_retries(broker_url: str, broker_admin: RabbitAdmin) -
         (
             {"delivery-limit": 3},
             {
-                ("warning", "the queue 'letters' has delivery-limit = 3: a message that comes back more often"),
-                ("error", "the queue 'letters.dlq' has delivery-limit = 3: a dead letter that comes back more often vanishes"),
+                ("warning", "the queue 'letters' has delivery-limit = 3: a message that is returned more often"),
+                ("error", "the queue 'letters.dlq' has delivery-limit = 3: a dead letter that is returned more often vanishes"),
             },
         ),
         (
             {"message-ttl": 86_400_000},
             {
-                ("warning", "the queue 'letters' has message-ttl = 86400000: what waits for more milliseconds becomes"),
+                ("warning", "the queue 'letters' has message-ttl = 86400000: a message that waits longer (in ms) becomes"),
                 ("error", "the queue 'letters.dlq' has message-ttl = 86400000: dead letters vanish from it"),
             },
         ),

@@ -93,7 +93,7 @@ async def test_a_queue_that_an_operator_binds_to_two_exchanges_serves_both(
     await pool.execute(statement)
     with caplog.at_level(logging.WARNING, "outbox"):
         assert await _starts(broker, "it's mail", "order.*")
-    assert "the queue it's mail of the exchange shop is bound to billing as well" in caplog.text
+    assert "the queue it's mail of the exchange shop is also bound to billing" in caplog.text
     assert await _starts(broker, "it's mail", "invoice.*"), "another key of an exchange that fills the queue already"
 
 

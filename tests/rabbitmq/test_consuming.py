@@ -246,7 +246,7 @@ async def test_a_delivery_is_settled_once(broker: RabbitBroker) -> None:
         await deliver(broker, message())
         delivery = await inbox.next()
         await delivery.settle(DONE)
-        with pytest.raises(StaleDeliveryError, match="settled before"):
+        with pytest.raises(StaleDeliveryError, match="settled already"):
             await delivery.settle(DONE)
 
 

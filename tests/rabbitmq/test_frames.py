@@ -23,7 +23,7 @@ from outbox.transports.rabbitmq.amqp_encoding import (
     encode_table,
     encode_usual,
 )
-from outbox.transports.rabbitmq.header_json import restored
+from outbox.transports.rabbitmq.header_json import restore_types
 from outbox.transports.rabbitmq.message_format import read_message
 
 FRAME_MAX = 4_096
@@ -55,7 +55,7 @@ def write(**fields: Any) -> list[tuple[int, Any]]:
 )
 def test_nonsense_about_the_types_of_headers_changes_none(types: dict[str, Any]) -> None:
     headers = {"a": 1, "list": [1]}
-    assert restored(headers, types) == headers
+    assert restore_types(headers, types) == headers
 
 
 def read_headers(headers: dict[str, Any]) -> dict[str, Any]:

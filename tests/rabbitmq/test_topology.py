@@ -657,7 +657,7 @@ async def test_a_delivery_limit_is_switched_off_where_there_is_one(version: str 
         asked[name] = arguments
 
     inquiry = Recording(SimpleNamespace(server_properties={"version": version}))  # type: ignore[arg-type]
-    await Topology(lambda _: None, declared_again=lambda _: None).ensure_dead_letters(inquiry, "shop", "mail")
+    await Topology(lambda _: None, report_redeclared=lambda _: None).ensure_dead_letters(inquiry, "shop", "mail")
     assert asked["mail.dlq"].get("x-delivery-limit") == limit
 
 
