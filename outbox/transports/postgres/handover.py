@@ -197,10 +197,10 @@ class PostgresHandover:
                         before = len(handed)
                         await self._hand_over_by_priority(_Statements(self._sql, arguments), rows, handed)
                         facts.lost(len(handed) - before, error)
-                self._sizes.in_time()
+                self._sizes.record_success()
             except asyncpg.QueryCanceledError:
                 # Not an outage: the server confirmed that it rolled the statement back.
-                self._sizes.too_slow(rows)
+                self._sizes.record_timeout(rows)
                 _log.warning(
                     "handing over %d messages from %s took too long and was rolled back; using smaller batches for a while",
                     rows,
@@ -247,7 +247,7 @@ class PostgresHandover:
         """Whether `error` is a reason to look for the row that caused it."""
         # A statement that was too slow is retried with fewer rows; a single row then gets much more time.
         if isinstance(error, asyncpg.QueryCanceledError):
-            return limit == 1 and self._sizes.alone
+            return limit == 1 and self._sizes.is_reduced
         # While the history is written, the error may come from there: `hand_over` first tries without it.
         return statements.component is None
 
@@ -396,7 +396,7 @@ class PostgresHandover:
         """Hands over the first rows of some lanes, commits, and returns the results."""
         timeout = self._longest_statement.total_seconds()
         for look in range(MOST_LOOKS):
-            await self._lanes.make_way(connection)
+            await self._lanes.mark_waiting(connection)
             await connection.execute(self._lanes.sql["begin"], timeout=timeout)
             runs = await self._lanes.take(connection, limit)
             rows: Sequence[asyncpg.Record] = ()
@@ -416,7 +416,7 @@ class PostgresHandover:
                     await self._lanes.release(connection, blocked)
                 await connection.execute("commit", timeout=timeout)
                 rows = [row for row in rows if row["row_id"] is not None]
-            if rows or not self._lanes.obstructed:
+            if rows or not self._lanes.has_waiting:
                 return rows
         return ()
 

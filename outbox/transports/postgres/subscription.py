@@ -268,14 +268,14 @@ class PostgresIntake:
             await self._fetch("unclaim", self._queue, self._unconfirmed_claim)
             self._unconfirmed_claim = None
         token, asked, limit = lease_token(datetime.now(UTC)), self._clock(), self._sizes.rows(limit)
-        in_pieces = limit == 1 and self._sizes.alone
+        in_pieces = limit == 1 and self._sizes.is_reduced
         limits = (self._sizes.max_bytes - self._leased_bytes, NO_BODIES if in_pieces else self._max_body_bytes)
         try:
             rows = await (self._claim_in_order if self._ordered else self._claim_any)(limit, token, *limits)
         except TimeoutError:
             # Not reported as an outage: large bodies may be the reason. If it is one, `unclaim` fails as well.
             self._unconfirmed_claim = token
-            self._sizes.too_slow(limit)
+            self._sizes.record_timeout(limit)
             _log.warning("claiming %d messages of %r took too long; using smaller claims for a while", limit, self._queue)
             return
         except DatabaseUnavailableError:
@@ -294,7 +294,7 @@ class PostgresIntake:
             if in_pieces and delivery.size <= self._max_body_bytes:
                 await self._read_body(delivery)
             self._ahead.append(delivery)
-        self._sizes.in_time()
+        self._sizes.record_success()
         self._pace.record_claimed([delivery.size for delivery in self._ahead])
         if self._stopped.is_set():
             self._give_back_ahead()
