@@ -112,7 +112,7 @@ class IndexPositions:
         return StartTimes(self._unkeyed.due_times, self._keyed.due_times, perf_counter())
 
     def record_claim(self, start: StartTimes, rows: Sequence[asyncpg.Record]) -> None:
-        """Records a claim that began at `start`. Its rows are ordered within each priority; a single row of nulls means none."""
+        """Records a claim that began at `start`. Its rows are ordered within each priority; one row of nulls means no rows."""
         seconds = perf_counter() - start.began
         firsts: dict[int, float] = {}
         priority = None

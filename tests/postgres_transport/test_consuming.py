@@ -90,7 +90,7 @@ async def test_an_outcome_that_cannot_be_written_down_keeps_no_other_from_it_and
             def broken(*_: object, **__: object) -> None:
                 raise LookupError("a bug of ours")
 
-            patch.setattr("outbox.postgres.deaths.DeadLetterWriter.of_delivery", broken)
+            patch.setattr("outbox.postgres.dead_letter_writer.DeadLetterWriter.of_delivery", broken)
             answers = await asyncio.gather(
                 by_body[b"good"].settle(DONE),
                 by_body[b"bad"].settle(Dead(Cause.REJECTED, FAILURE)),

@@ -171,7 +171,7 @@ def outbox_names(table: TableName) -> dict[str, str]:
     return {
         **table_names(table),
         **_derived_names("", table.name, _OUTBOX_OBJECTS),
-        "publish_function": table.beside(_publish_function(table.name)),
+        "publish_function": table.sibling(_publish_function(table.name)),
         "publish_function_name": _publish_function(table.name),
         # The predecessor knew no failed messages.
         "is_predecessors": "not exists (select from pg_attribute where attrelid = target and attname = 'failed_at')",
@@ -206,7 +206,7 @@ def table_names(table: TableName) -> dict[str, str]:
         ),
         "ring_trigger": quoted(_ring(table.name)),
         "ring_trigger_name": _ring(table.name),
-        "ring_function": table.beside(_ring(table.name)),
+        "ring_function": table.sibling(_ring(table.name)),
         "ring_body": _CONTROL_RING_BODY if table.name == SATELLITES["control"] else _RING_BODY,
     }
 

@@ -37,7 +37,7 @@ from outbox.ports import (
     SendResult,
     Subscription,
 )
-from outbox.postgres.deaths import DeadLetterWriter, Storable
+from outbox.postgres.dead_letter_writer import DeadLetterWriter, Storable
 from outbox.postgres.doorbell import PostgresDoorbell, bell_of
 from outbox.postgres.index_positions import ScanStart
 from outbox.postgres.pool import Pool, Preparing, borrow_from, connect_to, open_pool, unavailable_errors

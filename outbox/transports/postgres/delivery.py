@@ -19,7 +19,7 @@ from outbox.core.message import NO_HEADERS, Message
 from outbox.core.outcome import Dead, DeliveryOutcome, Done, Postponed, Retry, Returned
 from outbox.engine.lifecycle import Pauses
 from outbox.errors import DatabaseUnavailableError, MalformedMessageError, StaleDeliveryError
-from outbox.postgres.deaths import DeadLetterWriter, Payload
+from outbox.postgres.dead_letter_writer import DeadLetterWriter, Payload
 
 if TYPE_CHECKING:
     from outbox.transports.postgres.subscription import PostgresIntake
@@ -356,7 +356,7 @@ class Settler:
                 return "done", lease
             case Retry(delay, failure):
                 failed = FailedAttempt(at=datetime.now(UTC), attempt=delivery.attempt, failure=failure)
-                return "retry", (*lease, min(delay, LONGEST_DELAY), self._writer.trail(failed))
+                return "retry", (*lease, min(delay, LONGEST_DELAY), self._writer.failures_json([failed]))
             case Postponed(delay):
                 return "postpone", (*lease, min(delay, LONGEST_DELAY))
             case Dead(cause, failure):

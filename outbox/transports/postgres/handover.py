@@ -30,7 +30,7 @@ from outbox.postgres.claiming import (
     lowest_reached,
     outbox_queries,
 )
-from outbox.postgres.deaths import Storable
+from outbox.postgres.dead_letter_writer import Storable
 from outbox.postgres.history import SentFacts
 from outbox.postgres.index_positions import PRIORITIES, IndexPositions, ScanStart
 from outbox.postgres.ordering import Lanes, lane_of

@@ -19,7 +19,7 @@ from outbox.engine.lifecycle import Pauses
 from outbox.errors import DatabaseUnavailableError, StaleDeliveryError
 from outbox.ports import Doorbell, Receive, Subscription
 from outbox.postgres.claiming import BatchSizes
-from outbox.postgres.deaths import DeadLetterWriter
+from outbox.postgres.dead_letter_writer import DeadLetterWriter
 from outbox.postgres.index_positions import ScanStart
 from outbox.transports.postgres.delivery import Fetch, FetchAtomically, PostgresDelivery, Ring, Settler
 from outbox.transports.postgres.leases import lease_token

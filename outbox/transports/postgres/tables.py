@@ -11,7 +11,7 @@ from typing import Any
 import asyncpg
 
 from outbox.core.failures import MOST_FAILURES
-from outbox.postgres.deaths import recorded
+from outbox.postgres.dead_letter_writer import recording_steps
 from outbox.postgres.pool import Connection, Pool, take_from
 from outbox.postgres.queries import TableName, queries
 from outbox.postgres.schema.objects import SATELLITES
@@ -50,7 +50,7 @@ class TransportTables:
             "operation_item": TableName(SATELLITES["operation_item"], self.outbox.schema).sql,
         }
         names["most_failures"] = str(MOST_FAILURES)
-        names |= {"routes": queries("routing.sql", **names)["routes"], "recorded": recorded(self.outbox.schema)}
+        names |= {"routes": queries("routing.sql", **names)["routes"], "recorded": recording_steps(self.outbox.schema)}
         return queries(file, **names, **values)
 
 
