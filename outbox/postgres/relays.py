@@ -71,7 +71,7 @@ class RelayDestination:
                     if not self._warned:
                         self._warned = True
                         _log.warning(
-                            "another relay with another broker would go unnoticed: the table outbox_relay is not accessible: %s",
+                            "another relay with another broker would go unnoticed: the table outbox_relay is inaccessible: %s",
                             error,
                         )
         return None
