@@ -179,7 +179,7 @@ async def provisioned_with_retries(broker_url: str, broker_admin: RabbitAdmin) -
             {
                 ("error", "the queue 'letters' has expires = 86400000: the broker deletes it with its messages"),
                 ("error", "the queue 'letters.dlq' has expires = 86400000: dead letters vanish from it"),
-                ("error", "the queue 'outbox.delay_60s' has expires = 86400000: no worker consumes from it"),
+                ("error", "the queue 'outbox.delay_60s' has expires = 86400000: it has no consumers"),
             },
         ),
         ({"dead-letter-exchange": "elsewhere", "dead-letter-strategy": "at-most-once"}, set()),

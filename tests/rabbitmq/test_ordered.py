@@ -56,7 +56,7 @@ async def test_a_queue_without_it_is_used_and_what_does_not_hold_is_said(
         await deliver(broker, message())
         await (await inbox.next()).settle(DONE)
     [advice] = recorder.of(Advice)
-    assert "only as long as one worker consumes from it" in advice.text
+    assert "only while one worker consumes from it" in advice.text
     assert '"single-active-consumer"' not in advice.text
 
 

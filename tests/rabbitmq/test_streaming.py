@@ -139,7 +139,7 @@ async def test_a_channel_that_took_over_a_number_keeps_its_deliveries() -> None:
 
 
 async def test_aiormq_sees_signs_of_life_while_deliveries_pass_it_by(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streaming, "_SIGN_OF_LIFE_SECONDS", -1.0)
+    monkeypatch.setattr(streaming, "_HEARTBEAT_SECONDS", -1.0)
     _, left = await _read(_delivery(1, b"one"), chunk=1_000_000)
     assert left == [marshal(Heartbeat(), 0)] * 3
 

@@ -105,7 +105,7 @@ async def test_a_queue_with_other_arguments_is_used_as_it_is_and_named_once(
             assert again.attempt == 2
             await again.settle(DONE)
     [advice] = recorder.of(Advice)
-    assert "queue 'mail' exists with other properties" in advice.text
+    assert "queue 'mail' exists with properties other than those" in advice.text
     assert "inequivalent arg" in advice.text
     assert "rabbitmqctl set_policy --apply-to queues outbox-mail '^mail$'" in advice.text
     assert '"dead-letter-exchange": "shop.dlx"' in advice.text
@@ -506,7 +506,7 @@ async def test_checks_do_not_try_again_and_again_what_was_refused(
 ) -> None:
     """Each refusal costs a channel, and a line in the broker's log."""
     await _provisioned(broker, broker_admin, None)
-    monkeypatch.setattr(topology_module, "_BIND_AGAIN", timedelta(hours=1))
+    monkeypatch.setattr(topology_module, "_FIRST_BIND_PAUSE", timedelta(hours=1))
     bind = Channel.queue_bind
     bound_to: list[str] = []
 
@@ -533,7 +533,7 @@ async def test_a_binding_that_is_deleted_is_made_again_after_the_permission_for_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     await _provisioned(broker, broker_admin, None)
-    monkeypatch.setattr(topology_module, "_BIND_AGAIN", timedelta(milliseconds=100))
+    monkeypatch.setattr(topology_module, "_FIRST_BIND_PAUSE", timedelta(milliseconds=100))
     monkeypatch.setattr(topology_module, "_LONGEST_REFUSAL", timedelta(milliseconds=100))
     async with consuming(make_broker(restricted_url), retry_delays=as_delays(["0"])):
         await broker_admin.unbind(EXCHANGE, "mail", "order.*")
