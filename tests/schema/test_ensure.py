@@ -316,12 +316,12 @@ async def test_missing_rights_are_named(connection: asyncpg.Connection, database
 
 
 async def test_a_schema_that_is_not_there_is_named(connection: asyncpg.Connection, database_url: str) -> None:
-    with pytest.raises(SchemaError, match="no schema to be in"):
+    with pytest.raises(SchemaError, match="the schema for the tables does not exist"):
         await ensure_outbox_table_async(database_url, "elsewhere.outbox_table")
-    with pytest.raises(SchemaError, match="no schema to be in"):
+    with pytest.raises(SchemaError, match="the schema for the tables does not exist"):
         await ensure_outbox_schema_async(database_url, schema="elsewhere")
     await connection.execute("set search_path = nowhere")
-    with pytest.raises(SchemaError, match="no schema to be in"):
+    with pytest.raises(SchemaError, match="the schema for the tables does not exist"):
         await ensure_outbox_table_async(connection)
 
 

@@ -176,7 +176,7 @@ async def test_a_hostile_name_is_refused_before_anything_is_opened(name: Any) ->
 
 @pytest.mark.parametrize("name", ["outbox_delivery", "outbox_schema_version", "app.outbox_dead_letter", "outbox_history"])
 async def test_the_names_of_our_other_tables_are_kept_for_them(name: str) -> None:
-    with pytest.raises(IdentifierError, match="kept for another table"):
+    with pytest.raises(IdentifierError, match="reserved for another table"):
         await ensure_outbox_table_async("postgresql://nobody@127.0.0.1:1/nowhere", name)
 
 

@@ -132,7 +132,7 @@ async def test_a_caller_that_rolls_back_has_the_old_table_again(connection: asyn
 
 async def test_a_relay_is_told_how_to_upgrade(connection: asyncpg.Connection) -> None:
     await make(connection, "latest")
-    with pytest.raises(SchemaError, match=r"the shape of an older release .* upgrade it in place, with its rows, with `outbox migrate`"):
+    with pytest.raises(SchemaError, match=r"of an older release .* upgrade it in place, with its rows, with `outbox migrate`"):
         await check_outbox_table(connection, TableName("outbox_table"))
 
 
