@@ -534,7 +534,7 @@ async def test_a_binding_that_is_deleted_is_made_again_after_the_permission_for_
 ) -> None:
     await _provisioned(broker, broker_admin, None)
     monkeypatch.setattr(topology_module, "_FIRST_BIND_PAUSE", timedelta(milliseconds=100))
-    monkeypatch.setattr(topology_module, "_LONGEST_REFUSAL", timedelta(milliseconds=100))
+    monkeypatch.setattr(topology_module, "_LONGEST_BIND_PAUSE", timedelta(milliseconds=100))
     async with consuming(make_broker(restricted_url), retry_delays=as_delays(["0"])):
         await broker_admin.unbind(EXCHANGE, "mail", "order.*")
         await broker_admin.permit("restricted")

@@ -1,7 +1,7 @@
 """Brings a database to the newest version of the schema, from any earlier state.
 
 A plan is a generator that yields one statement at a time and is sent its rows. It does not depend on a driver, so sync and
-async connections of all drivers run the same plan, in one transaction. If a transaction is open already, the plan is part of it.
+async connections of all drivers run the same plan, in one transaction, or as part of one that is open already.
 """
 
 import sys

@@ -2,8 +2,8 @@
 select coalesce(has_table_privilege(to_regclass('{history}'), 'insert'), false)
 
 -- name: delete_told
--- The rows $1 are gone; the history is told of them. $2 to $4: ids, roots and parents of their messages; $5: by whom;
--- $6: their index keys.
+-- Deletes the rows $1 and records them in the history. $2 to $4: ids, roots and parents of their messages. $5: the component. $6: their
+-- index keys.
 with gone as (
     delete from {table}
     where id = any($1::bigint[])
@@ -16,7 +16,7 @@ from gone
 join unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $6::text[]) as sent (id, message_id, root_id, parent_id, keys) on sent.id = gone.id
 
 -- name: keep_told
--- The same for rows that are kept.
+-- As `delete_told`, for rows that are kept.
 with gone as (
     update {table}
     set sent_at = clock_timestamp(), last_error = null, held_at = null
