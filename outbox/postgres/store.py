@@ -305,7 +305,7 @@ class PostgresClaim:
             await connection.execute("savepoint sent", timeout=_TIMEOUT)
             facts = self._facts.arguments([pending.message for pending in sent])
             try:
-                await connection.execute(self._facts.sql[f"{self._end}_told"], ids, *facts, timeout=_TIMEOUT)
+                await connection.execute(self._facts.sql[f"{self._end}_and_record"], ids, *facts, timeout=_TIMEOUT)
             except asyncpg.PostgresError as error:
                 await connection.execute("rollback to savepoint sent", timeout=_TIMEOUT)
                 self._facts.lost(len(sent), error)

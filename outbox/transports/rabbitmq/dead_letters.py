@@ -59,7 +59,7 @@ def read_dead_message(queue: str, arrival: Arrival) -> DeadMessage:
     # The broker adds this entry when it dead-letters a message itself.
     broker_entry: Mapping[str, Any] = next((death for death in deaths if death.get("queue") == queue), {})
     attempt = _read_or(lambda: read_attempt(headers), 1)
-    failure, trail = _read_failures(headers, broker_entry, attempt)
+    failure, failures = _read_failures(headers, broker_entry, attempt)
     tracking_ids: tuple[str, ...] = _read_or(lambda: read_tracking_ids(headers), ())
     message_id = None
     # A garbled id could be mistaken for that of another message.
@@ -91,10 +91,10 @@ def read_dead_message(queue: str, arrival: Arrival) -> DeadMessage:
         ordering_key=_read_or(lambda: read_text(headers, codec.ORDERING_KEY), None),
         hlc=_read_or(lambda: read_hlc(headers), None),
         created_at=_instant(properties.get("timestamp")),
-        died_at=trail[-1].at if trail else _instant(broker_entry.get("time")),
+        died_at=failures[-1].at if failures else _instant(broker_entry.get("time")),
         attempt=attempt,
         requeue_count=_read_or(lambda: read_requeue_count(headers), 0),
-        trail=trail,
+        trail=failures,
     )
 
 
@@ -102,16 +102,16 @@ def _read_failures(
     headers: Mapping[str, Any], broker_entry: Mapping[str, Any], attempt: int
 ) -> tuple[Failure, Sequence[FailedAttempt]]:
     """Returns the failure that made it a dead letter, and all failures."""
-    trail = decode_failures(headers.get(codec.FAILURES))
+    failures = decode_failures(headers.get(codec.FAILURES))
     if codec.EXCEPTION_TYPE in headers:
-        last = trail[-1].failure if trail else Failure("", "")
+        last = failures[-1].failure if failures else Failure("", "")
         type_, message, traceback = (str(headers.get(name) or "") for name in _EXCEPTION)
-        return Failure(type_, message, traceback, last.worker, last.version), trail
+        return Failure(type_, message, traceback, last.worker, last.version), failures
     reason = str(broker_entry.get("reason") or UNKNOWN)
     failure = _BROKERS_REASONS.get(reason, Failure(reason.capitalize(), "it does not say why it is here"))
     if (died_at := _instant(broker_entry.get("time"))) is None:
-        return failure, trail
-    return failure, [*trail, FailedAttempt(at=died_at, attempt=attempt, failure=failure)]
+        return failure, failures
+    return failure, [*failures, FailedAttempt(at=died_at, attempt=attempt, failure=failure)]
 
 
 def _instant(text: object) -> datetime | None:
