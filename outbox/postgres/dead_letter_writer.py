@@ -55,6 +55,7 @@ class Storable:
             case int():
                 return value if abs(value) < 10**100 else str(value)[:100]
             case float():
+                # False for infinity and NaN, which JSON cannot represent.
                 return value if value - value == 0 else str(value)
             case Mapping():
                 return {self.text(str(key)): self._plain(element, depth + 1) for key, element in value.items()}

@@ -168,6 +168,8 @@ class _Partitions:
             return 0
         ends = [end for known in await self._names("partitions") if (end := _end(known)) is not None and end <= until]
         span = _Span(name, max(ends, default=_EARLIEST), until)
+        # Everything slow comes first, without a lock on the default partition and without a time limit: no other process uses
+        # the detached table. Its check constraint then spares the scan while it is attached.
         async with self._locked(None, statement_timeout="0"):
             if name not in await self._names("detached"):
                 return 0

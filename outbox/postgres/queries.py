@@ -32,6 +32,7 @@ def derived(base: str, suffix: str) -> str:
     name = f"{base}_{suffix}"
     if len(name) <= LONGEST_IDENTIFIER:
         return name
+    # Cut names of two bases may be equal; the digest tells them apart.
     digest = hashlib.sha256(base.encode()).hexdigest()[:8]
     return f"{base[: LONGEST_IDENTIFIER - len(suffix) - 10]}_{digest}_{suffix}"
 
@@ -83,6 +84,7 @@ class BellName:
     def of(cls, schema: str, table: str) -> "BellName":
         """Derives the names from the table's. Triggers, relays and workers of all processes get the same."""
         digest = hashlib.sha256(f"{schema}.{table}".encode()).digest()
+        # Aligned, so that the keys differ in their last bits only: the trigger sets those from its backend's process id.
         first = int.from_bytes(digest[20:28], "big", signed=True) & -ASLEEP_KEYS
         return cls(
             channel=f"outbox_{digest[:12].hex()}",

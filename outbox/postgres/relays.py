@@ -61,6 +61,7 @@ class RelayDestination:
             async with taken_from(self._pool) as connection:
                 try:
                     async with connection.transaction():
+                        # Under a lock: two relays that start together must not both find no other one.
                         await self._execute(connection, "serialize")
                         row = await connection.fetchrow(self._sql["other"], self.destination, timeout=_SECONDS)
                         if row is not None:

@@ -39,6 +39,7 @@ class Rows:
             if too_large_bytes is None
             else (NO_HEADERS, too_large(too_large_bytes, self.max_body_bytes))
         )
+        # A producer in another language may write anything into this column. Ids can be replaced, so the message is still sent.
         try:
             tracking_ids = decode_tracking_ids(row["tracking_ids"], source="the column tracking_ids")
         except MalformedMessageError:

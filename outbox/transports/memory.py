@@ -102,7 +102,7 @@ class MemoryBroker:
 
     async def queue_depth(self, queue: str) -> QueueDepth | None:
         """Returns the number of waiting messages of `queue`, without their age; None if the queue does not exist."""
-        known = self._queues.get(queue)
+        known = self._queues.get(queue)  # not `_queue`, which would create it
         return None if known is None else QueueDepth(len(known.ready))
 
     async def has_queue(self, queue: str) -> bool:

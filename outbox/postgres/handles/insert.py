@@ -42,6 +42,8 @@ class Statement:
         return dict(zip(self.parameters, values, strict=True))
 
 
+# Arrays of text, bytea and bigint only, each with a cast in the statement: no type codec, time zone or interval style of the
+# caller's connection can change a value.
 PARAMETERS = ("routing_key", "body", "content_type", "tracking_ids", "headers", "expiration", "send_at", "delay")
 EXTRA_PARAMETERS = ("ordering_key", "dedup_key", "replaces", "priority", "hlc")
 
@@ -126,6 +128,7 @@ def extended_values(rows: Sequence[Row]) -> Values:
 
 
 def _none_if_empty(array: Sequence[Any]) -> Sequence[Any] | None:
+    # Most messages leave most columns empty, and a null costs nothing on the wire.
     return None if array.count(None) == len(array) else array
 
 
@@ -147,6 +150,7 @@ def drop_duplicates(rows: Sequence[Row]) -> list[Row]:
 
     Keeps the last row of a key that replaces, or the first row if none does, as publishing them one after another would.
     """
+    # A statement does not see the rows that it inserts itself, so it cannot find duplicates within a batch.
     chosen: dict[str, int] = {}
     for position, row in enumerate(rows):
         key = _dedup_key(row)
@@ -220,6 +224,7 @@ def publish_steps(rows: Sequence[Row], on: Statements, *, serialize: bool) -> St
         return [row.id for row in rows]
     dedup_keys = _distinct(extra.dedup_key for extra in extras)
     ordering_keys = _distinct(extra.ordering_key for extra in extras) if serialize else []
+    # Before the insert, in a separate statement: its snapshot must be newer than the locks.
     if dedup_keys or ordering_keys:
         yield on.lock, (ordering_keys, dedup_keys)
     pending: set[str] = set()

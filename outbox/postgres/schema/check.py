@@ -67,6 +67,7 @@ def satellite_differences(
 
 
 def _differences(table: TableName, shapes: Sequence[str], *, by_path: bool) -> str:
+    # Each file adds rows to one list of values, so comments and trailing commas between the parts must go.
     wanted = ",\n".join(
         "\n".join(line for line in shape.splitlines() if not line.startswith("--")).rstrip(",") for shape in shapes
     )

@@ -242,6 +242,8 @@ class RabbitDelivery:
         if self.arrival.postponed:
             return False
         self._require_unsettled()
+        # AMQP cannot mark a message in flight. A marked copy starts with a delivery count of zero, so that a count on it later
+        # means that a worker crashed while it was in flight.
         if self.arrival.mark is None:
             await self._settlement.isolate(self)
             return False
@@ -315,6 +317,7 @@ class RedeliveryCounter:
 
     def record(self, key: Hashable) -> None:
         """Counts one more return of a message."""
+        # Removed and added again, so that the first entry is always the one that was not updated for the longest time.
         self._counts[key] = self._counts.pop(key, 0) + 1
         if len(self._counts) > _MAX_TRACKED:
             del self._counts[next(iter(self._counts))]
@@ -390,6 +393,7 @@ class Isolation:
 
     async def _sweep(self) -> None:
         while True:
+            # If the message that runs alone crashes the worker, every marked message in flight would get a count as well.
             await self._arrived.wait()
             await self._postpone_others()
 

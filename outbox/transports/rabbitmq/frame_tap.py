@@ -110,6 +110,7 @@ class FrameStream:
 
     async def _have(self, count: int) -> None:
         """Reads until the buffer has `count` bytes from the current position on."""
+        # As much as is available, not only the missing bytes: under load one read then returns many frames.
         rest = self._received[self._at :]
         missing = count - len(rest)
         more = await self._reader.read(max(missing, _CHUNK))

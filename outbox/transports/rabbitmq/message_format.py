@@ -115,6 +115,7 @@ def copy_of(
     for name in _NOT_COPIED:
         raw.pop(name, None)
     own_headers = {name: value for name, value in headers.items() if value is not None}
+    # Persistent, even if the original is not: a retry or a dead letter must survive a restart of the broker.
     raw |= {"delivery_mode": bytes((PERSISTENT,)), "headers": encode_table(own_headers, encoded_fields=b"".join(kept))}
     if len(raw.get("message_id", b"")) <= 1 and message_id:
         raw["message_id"] = short_string(message_id, "message_id")

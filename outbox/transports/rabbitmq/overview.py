@@ -74,6 +74,7 @@ class Management:
         return queues
 
     async def _get(self, path: str) -> Any:
+        # urllib blocks, so it runs in a thread. The API is read too rarely for a dependency on an HTTP client library.
         return await asyncio.to_thread(self._get_blocking, path)
 
     def _get_blocking(self, path: str) -> Any:
@@ -161,6 +162,7 @@ async def _read_queue(inquiry: Inquiry, name: str) -> QueueState:
     async def look(channel: "AbstractChannel") -> Any:
         return await channel.queue_declare(name, passive=True)
 
+    # A passive declaration returns the counts of a queue, and is the only way of AMQP to read them.
     try:
         found = await inquiry.ask(look)
     except NotFound:
