@@ -1,4 +1,4 @@
-"""One queue name and two exchanges in one schema: refused at the start, unless an operator has bound the queue to both."""
+"""One queue name with two exchanges in one schema is refused at startup, unless an operator has bound it to both."""
 
 import asyncio
 import logging
