@@ -484,7 +484,7 @@ async def test_each_deletion_is_reported_once_for_any_number_of_consumers(
 
 
 async def test_a_first_declaration_is_not_reported_as_a_deletion(broker: RabbitBroker, recorder: Recorder) -> None:
-    """Also the exchange and the queue of a delay, which have the same name, and resources that two consumers declare at once."""
+    """Also the exchange and queue of a delay, which have the same name, and resources that two consumers declare at once."""
 
     async def consume(queue: str) -> None:
         async with consuming(broker, queue, retry_delays=as_delays(["0", "1s"])):
