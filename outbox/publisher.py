@@ -13,7 +13,7 @@ from outbox.core.outcome import qualified_name
 from outbox.engine.rows import Row, as_expiration, rows_of, validate_dedup_key
 from outbox.errors import TransactionRequiredError
 from outbox.postgres.handles import async_writer, is_async, sync_writer
-from outbox.postgres.handles.insert import Statements, cancelling, execute_async, execute_sync, publishing
+from outbox.postgres.handles.insert import Statements, cancel_steps, execute_async, execute_sync, publish_steps
 from outbox.postgres.handles.shapes import AsyncHandle, SyncHandle
 from outbox.postgres.queries import TableName
 
@@ -125,7 +125,7 @@ class Publisher:
         rows = self._rows(messages)
         if rows and not await writer.in_transaction():
             self._object_to_no_transaction(handle, _publishing(rows), locks=self._serialize or _have_dedup_keys(rows))
-        return await execute_async(writer, publishing(rows, self._statements, serialize=self._serialize))
+        return await execute_async(writer, publish_steps(rows, self._statements, serialize=self._serialize))
 
     def bulk_publish_sync(self, handle: SyncHandle, messages: Iterable[OutboxMessage]) -> list[str | None]:
         """`bulk_publish` for sync handles only."""
@@ -133,7 +133,7 @@ class Publisher:
         rows = self._rows(messages)
         if rows and not writer.in_transaction():
             self._object_to_no_transaction(handle, _publishing(rows), locks=self._serialize or _have_dedup_keys(rows))
-        return execute_sync(writer, publishing(rows, self._statements, serialize=self._serialize))
+        return execute_sync(writer, publish_steps(rows, self._statements, serialize=self._serialize))
 
     @overload
     def cancel(self, handle: AsyncHandle, dedup_key: str) -> Awaitable[bool]: ...
@@ -157,7 +157,7 @@ class Publisher:
         key = validate_dedup_key(dedup_key)
         if not await writer.in_transaction():
             self._object_to_no_transaction(handle, f"cancelling {key!r}", locks=True)
-        return await execute_async(writer, cancelling(key, self._statements))
+        return await execute_async(writer, cancel_steps(key, self._statements))
 
     def cancel_sync(self, handle: SyncHandle, dedup_key: str) -> bool:
         """`cancel` for sync handles only."""
@@ -165,7 +165,7 @@ class Publisher:
         key = validate_dedup_key(dedup_key)
         if not writer.in_transaction():
             self._object_to_no_transaction(handle, f"cancelling {key!r}", locks=True)
-        return execute_sync(writer, cancelling(key, self._statements))
+        return execute_sync(writer, cancel_steps(key, self._statements))
 
     def _rows(self, messages: Iterable[OutboxMessage]) -> list[Row]:
         stamp = None if self._clock is None else self._clock.next

@@ -12,7 +12,7 @@ from outbox.runtime.brokers import keeps_dead_letters
 
 if TYPE_CHECKING:
     from outbox.admin.admin import Admin
-    from outbox.transports.rabbitmq.overview import Overview, QueueSeen
+    from outbox.transports.rabbitmq.overview import Overview, QueueState
 
 
 class BrokerKind(StrEnum):
@@ -27,7 +27,7 @@ class BrokerKind(StrEnum):
 class Depths:
     """RabbitMQ's queues, or why nothing is known of them."""
 
-    queues: "Sequence[QueueSeen]" = ()
+    queues: "Sequence[QueueState]" = ()
     problem: str | None = None
 
 

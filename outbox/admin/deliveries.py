@@ -379,14 +379,16 @@ async def _waiting(admin: Admin, row: Mapping[str, Any], ahead: int | None, earl
     listed, observed = (await admin.shared(QueuesView).now()).value
     queue = next((each for each in listed.items if each.name == row["queue"]), None)
     is_ordered = any(each.ordered and each.living for each in declared(observed.components) if each.queue == row["queue"])
-    lease = Lease.of(row["lease_token"]) if row["state"] == "in_flight" else None
+    lease = Lease.parse(row["lease_token"]) if row["state"] == "in_flight" else None
     consumers = () if queue is None or lease is None else queue.consumers
     return Waiting(
         queue=queue,
         ahead=ahead,
         blocked_by=earlier if is_ordered else None,
         leased_at=None if lease is None else lease.since,
-        leased_by=next((each for each in consumers if lease is not None and lease.is_of(each.host, each.process_id)), None),
+        leased_by=next(
+            (each for each in consumers if lease is not None and lease.was_made_by(each.host, each.process_id)), None
+        ),
     )
 
 

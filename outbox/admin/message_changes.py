@@ -38,7 +38,7 @@ from outbox.core.message import PublishOptions
 from outbox.core.outcome import Cause, Failure
 from outbox.dead_letters import Edit, Expected
 from outbox.errors import EncodingError
-from outbox.postgres.deaths import DeadLetterWriter, Payload, Storable
+from outbox.postgres.dead_letter_writer import DeadLetterWriter, Payload, Storable
 from outbox.postgres.pool import Connection
 from outbox.postgres.queries import TableName, queries
 from outbox.postgres.schema.objects import satellite_names

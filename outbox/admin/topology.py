@@ -198,7 +198,7 @@ def _missing(seen: Seen) -> Iterator[Judged]:
 
 def _losing(seen: Seen) -> Iterator[Judged]:
     """Of queues that are ours: the limits of others are their owners' business."""
-    from outbox.transports.rabbitmq.limits import losing_dead_letters, losing_messages, losing_retries
+    from outbox.transports.rabbitmq.limits import check_consumer_queue, check_dead_letter_queue, check_delay_queue
 
     consumed = {consumer.queue for consumer in seen.consumers}
     for queue in seen.queues.values():
@@ -207,11 +207,11 @@ def _losing(seen: Seen) -> Iterator[Judged]:
         code: WarningCode = "queue_limit"
         if queue.name.endswith(".dlq"):
             code = "dead_letters_vanish"
-            findings: Iterable[Finding] = losing_dead_letters(queue.name, queue.settings)
+            findings: Iterable[Finding] = check_dead_letter_queue(queue.name, queue.settings)
         elif queue.name.startswith(f"{seen.exchange}.delay_"):
-            findings = losing_retries(queue.name, queue.settings)
+            findings = check_delay_queue(queue.name, queue.settings)
         elif queue.name in consumed:
-            findings = losing_messages(queue.name, queue.settings)
+            findings = check_consumer_queue(queue.name, queue.settings)
         else:
             continue
         for finding in findings:

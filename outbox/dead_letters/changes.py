@@ -28,7 +28,7 @@ from outbox.dead_letters.model import PARKED_PREFIX, DeadLetterFilter
 from outbox.dead_letters.reader import DeadLetterListing
 from outbox.errors import CountDriftedError, MalformedMessageError, SchemaError
 from outbox.masking import Masking, preview, searchable
-from outbox.postgres.deaths import Storable
+from outbox.postgres.dead_letter_writer import Storable
 from outbox.postgres.pool import COMMAND_TIMEOUT, Connection, Pool, roll_back_quietly, taken_from, unavailable_errors
 from outbox.postgres.queries import TableName, queries
 from outbox.postgres.schema.objects import satellite_names

@@ -119,7 +119,7 @@ class Edition:
 class DeadLetterDetail:
     """One dead letter with all its details; only `letter` is masked.
 
-    `headers` and `properties` hold what JSON can; `header_types` says where AMQP knows more, see `outbox.postgres.deaths`.
+    `headers` and `properties` hold what JSON can; `header_types` says where AMQP knows more.
     `trail` is what failed, oldest first, and `failure` the end of it.
     """
 

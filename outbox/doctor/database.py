@@ -106,12 +106,12 @@ def _different(table: TableName, part: _Part, wanted: str, actual: str | None) -
     what = f"the {part.kind} {part.name} of {part.table}"
     summary = f"{what} is missing" if actual is None else f"{what} is {_short(actual)}, not {_short(wanted)}"
     if part.kind == "storage":
-        sql = f"alter table {table.beside(part.table)} set ({part.name} = {wanted})"
+        sql = f"alter table {table.sibling(part.table)} set ({part.name} = {wanted})"
         return warning(
             "storage", summary.replace("storage", "parameter"), "set it: the table is written and emptied all day", sql
         )
     if part.kind == "index":
-        drop = [] if actual is None else [f"drop index {table.beside(part.name)}"]
+        drop = [] if actual is None else [f"drop index {table.sibling(part.name)}"]
         # PostgreSQL puts an index next to its table. That of a partitioned table is made for its partitions, too.
         before, on, after = wanted.partition(" ON ")
         make = f"{before}{on}{quoted(table.schema or 'public', kind='schema')}.{after.removeprefix('ONLY ')}"
@@ -204,7 +204,7 @@ class Examination:
                 "dead rows",
                 f"{row['name']} has {row['dead']:,} dead rows next to {row['live']:,} live ones",
                 "find out what keeps autovacuum from them (below), then vacuum",
-                f"vacuum (verbose) {self._table.beside(row['name'])}",
+                f"vacuum (verbose) {self._table.sibling(row['name'])}",
             )
             for row in await self._connection.fetch(self._sql["dead_rows"], self._schema, names)
             if row["dead"] > max(MOST_DEAD, row["live"])
@@ -248,7 +248,7 @@ class Examination:
                 "rights",
                 f"this role may not {', '.join(sorted(rights))} in {name}",
                 "grant it",
-                f"grant {', '.join(sorted(rights))} on {self._table.beside(name)} to {role}",
+                f"grant {', '.join(sorted(rights))} on {self._table.sibling(name)} to {role}",
             )
             for name, rights in lacking.items()
         ] or [well("rights", "this role may do what relay and worker do")]

@@ -8,20 +8,25 @@ from urllib.parse import unquote, urlsplit
 from outbox.core.findings import Finding, error, warning, well
 from outbox.core.urls import amqp_url
 from outbox.transports.rabbitmq.connection import CONNECT_TIMEOUT, OwnedConnection, broker_version
-from outbox.transports.rabbitmq.limits import losing_dead_letters, losing_messages, losing_retries, settings_in_force
+from outbox.transports.rabbitmq.limits import (
+    check_consumer_queue,
+    check_dead_letter_queue,
+    check_delay_queue,
+    settings_in_force,
+)
 from outbox.transports.rabbitmq.overview import Management
 from outbox.transports.rabbitmq.topology import (
     Exchange,
     Inquiry,
     Queue,
     Resource,
+    advice_on,
     dead_letter_queue,
     delay_resource,
     difference_of,
+    exists,
     inquiry_on,
-    is_there,
     resources_of,
-    strengthening,
 )
 
 if TYPE_CHECKING:
@@ -29,7 +34,7 @@ if TYPE_CHECKING:
 
 _CHECK = "topology"
 _LIMITS = ("message-ttl", "expires", "max-length", "max-length-bytes", "delivery-limit")
-_Losing = Callable[[str, Mapping[str, Any]], Iterable[Finding]]
+_CheckQueue = Callable[[str, Mapping[str, Any]], Iterable[Finding]]
 OLDEST_BROKER = (3, 10)
 DEFAULT_DELAYS = tuple(timedelta(seconds=seconds) for seconds in (1, 10, 60, 300))
 """Those of a worker that names none."""
@@ -78,7 +83,7 @@ async def examine_rabbitmq(
 
 
 async def _examine_resource(inquiry: Inquiry, management: Management | None, resource: Resource) -> Finding | None:
-    if not await is_there(inquiry, resource):
+    if not await exists(inquiry, resource):
         return error(_CHECK, f"the {resource} is missing", "start its consumer, which declares it, or provision it")
     difference = await difference_of(inquiry, resource)
     if difference is None:
@@ -94,20 +99,20 @@ async def _examine_resource(inquiry: Inquiry, management: Management | None, res
             wanted = {name.removeprefix("x-"): value for name, value in resource.arguments.items()}
             if found is not None and wanted.items() <= settings_in_force(found).items():
                 return None  # policies give the queue all that its arguments lack
-    return say(_CHECK, f"the {resource} is different from what is declared: {difference}", strengthening(resource))
+    return say(_CHECK, f"the {resource} is different from what is declared: {difference}", advice_on(resource))
 
 
 async def _examine_policies(management: Management, consumers: "Sequence[Consumer]", exchange: str) -> list[Finding]:
     """What policies and bindings do to the queues, which only the management API tells."""
 
-    async def limits(queue: str, losing: _Losing) -> list[Finding]:
+    async def limits(queue: str, check_queue: _CheckQueue) -> list[Finding]:
         found = await management.queue(queue)
-        return [] if found is None else list(losing(queue, settings_in_force(found)))
+        return [] if found is None else list(check_queue(queue, settings_in_force(found)))
 
     findings: list[Finding] = []
     for consumer in consumers:
-        findings += await limits(consumer.queue, losing_messages)
-        findings += await limits(dead_letter_queue(consumer.queue), losing_dead_letters)
+        findings += await limits(consumer.queue, check_consumer_queue)
+        findings += await limits(dead_letter_queue(consumer.queue), check_dead_letter_queue)
         bindings = await management.bindings(consumer.queue)
         keys = {binding["routing_key"] for binding in bindings if binding.get("source") == exchange}
         old = sorted(keys - {consumer.binding_key})
@@ -119,7 +124,7 @@ async def _examine_policies(management: Management, consumers: "Sequence[Consume
             findings.append(error(_CHECK, what, hint))
     delays = {delay for consumer in consumers for delay in consumer.strategy(DEFAULT_DELAYS).announced}
     for delay in sorted(delays):
-        findings += await limits(delay_resource(exchange, delay), losing_retries)
+        findings += await limits(delay_resource(exchange, delay), check_delay_queue)
     return findings
 
 

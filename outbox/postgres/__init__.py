@@ -1,1 +1,1 @@
-"""PostgreSQL: the outbox table and its store, the schema with its versions, the doorbell, the handles to publish through."""
+"""PostgreSQL: the outbox table and its store, the versioned schema, the doorbell, and the handles to publish through."""

@@ -1,4 +1,4 @@
-"""PostgresArchive: dead letters of a broker, recorded where they can be listed, searched and sent again."""
+"""PostgresArchive: records dead letters of a broker in PostgreSQL, to be listed, searched and requeued."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -12,7 +12,7 @@ from outbox.core.message import NO_HEADERS
 from outbox.errors import DatabaseUnavailableError, SchemaError
 from outbox.masking import Masking
 from outbox.ports import DeadMessage
-from outbox.postgres.deaths import DeadLetterWriter, Storable, recorded
+from outbox.postgres.dead_letter_writer import DeadLetterWriter, Storable, recording_steps
 from outbox.postgres.pool import Connection, Pool, taken_from, unavailable_errors
 from outbox.postgres.queries import TableName, query
 from outbox.postgres.schema import check_archive_tables
@@ -21,9 +21,9 @@ from outbox.postgres.schema.objects import SATELLITES
 STATEMENT_TIMEOUT = timedelta(seconds=30)
 """Longest wait for one batch to be recorded."""
 
-# Of concurrent statements that record deaths of one message one wins; the others find out what there is by then.
+# Of concurrent statements that record one message, one wins. The others are tried again, and then find its row.
 _TRY_AGAIN = (asyncpg.UniqueViolationError, asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
-# What lies in a message, and not in the database.
+# Errors that a message causes.
 _UNSTORABLE = (
     asyncpg.DataError,
     asyncpg.IntegrityConstraintViolationError,
@@ -33,7 +33,7 @@ _UNSTORABLE = (
 
 
 class PostgresArchive:
-    """Implements the Archive port with the table of dead letters that stands next to the outbox table `table`."""
+    """Implements `outbox.ports.Archive` with the table of dead letters next to the outbox table `table`."""
 
     def __init__(self, pool: Pool, table: TableName, *, masking: Masking | None = None) -> None:
         self._pool = pool
@@ -44,12 +44,12 @@ class PostgresArchive:
             for kind in ("dead_letter", "edition", "operation", "operation_item", "subscription", "component")
         }
         self._sql = {
-            name: query("archive.sql", name, recorded=recorded(table.schema), **names)
+            name: query("archive.sql", name, recorded=recording_steps(table.schema), **names)
             for name in ("archive", "known_queues", "count_open", "lacking_rights")
         }
 
     async def check(self) -> None:
-        """Raises `DatabaseUnavailableError`, or `SchemaError` if a table or a right is missing."""
+        """Raises `DatabaseUnavailableError`, or `SchemaError` if a table or a privilege is missing."""
         with unavailable_errors("looking for the table of dead letters"):
             async with taken_from(self._pool) as connection:
                 await check_archive_tables(connection, self._table)
@@ -59,12 +59,11 @@ class PostgresArchive:
             raise SchemaError(f"this user cannot archive dead letters: it lacks {rights}")
 
     async def record(self, dead: Sequence[DeadMessage]) -> None:
-        """See `outbox.ports.Archive.record`. Of a message that the database cannot hold as it is, the text goes in as ASCII."""
+        """See `outbox.ports.Archive.record`. Stores texts as ASCII if the database cannot store a message as it is."""
         try:
             with unavailable_errors("recording dead letters", limit=STATEMENT_TIMEOUT):
                 async with taken_from(self._pool) as connection:
                     storable = Storable(connection.get_settings().server_encoding)
-                    # Of concurrent statements that record deaths of one message one wins; the other is tried once more.
                     with suppress(*_TRY_AGAIN):
                         async with _read_committed(connection):
                             await self._execute(connection, dead, storable)
@@ -95,7 +94,7 @@ class PostgresArchive:
                         async with connection.transaction():
                             await self._execute(connection, [message], storable)
                     except _UNSTORABLE:
-                        # Without what another program may have written into it.
+                        # Without headers and properties, which any program may have written.
                         bare = replace(
                             message,
                             headers=NO_HEADERS,
@@ -121,5 +120,5 @@ _COLUMNS = 28
 
 
 def _read_committed(connection: Connection) -> asyncpg.transaction.Transaction:
-    """Sets READ COMMITTED explicitly: any other level would not see what another archiver has just recorded."""
+    # Explicitly: another default level would not see rows that another archiver has just recorded.
     return connection.transaction(isolation="read_committed")

@@ -1,15 +1,11 @@
-"""The audit table: entries chained by hashes, written in the transaction of the change.
-
-Of `audit.sql`, `list` and `count` take the clauses `by_…` of what a filter names, each a constant with one parameter. If all of
-them were always there (`$1 is null or …`), a generic plan could not use the index of the one that is wanted.
-"""
+"""The audit table: entries chained by hashes, written in the transaction of the change."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any, Literal
 
-from outbox.postgres.deaths import Storable
+from outbox.postgres.dead_letter_writer import Storable
 from outbox.postgres.pool import Connection
 from outbox.postgres.queries import TableName, query
 from outbox.postgres.schema.objects import satellite_names
@@ -21,12 +17,12 @@ LONGEST_NAME = 250
 LONGEST_TEXT = 2_000
 """Characters kept of a target and of a reason."""
 LONGEST_DETAILS = 16_000
-"""Characters of the details, as JSON; of longer ones only the beginning is kept."""
+"""Characters of the details as JSON; longer ones are replaced by their beginning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """An action of a principal. Whatever the texts are, they can be stored: what is too long is cut."""
+    """An action of a principal. Texts that are too long or cannot be stored are cut or replaced."""
 
     actor: str
     role: str
@@ -41,9 +37,9 @@ class Entry:
 
 
 async def write_entry(connection: Connection, table: TableName, entry: Entry) -> None:
-    """Adds the entry, in whatever transaction is open on that connection, until whose end no other entry is written.
+    """Adds an entry in the current transaction of `connection`.
 
-    It is to be written last, so that others do not wait for what follows it.
+    Until the transaction ends, no other entry can be written. Write it last, so that others do not wait longer than necessary.
     """
     storable = Storable(connection.get_settings().server_encoding)
     names = satellite_names(table.schema)
@@ -73,7 +69,7 @@ async def write_entry(connection: Connection, table: TableName, entry: Entry) ->
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chain:
-    """What the hashes say: how many entries have one, the last with its hash, and the ids of the first that are wrong."""
+    """Result of checking the hashes: number of entries with one, the last of them, and the ids of the first wrong ones."""
 
     entries: int
     last_id: int | None
@@ -84,19 +80,19 @@ class Chain:
 
 
 async def read_chain(connection: Connection, table: TableName) -> Chain:
-    """Looks at every entry: whether it is as it was written, and follows the one before it."""
+    """Checks that every entry is unchanged and follows the one before it."""
     sql = query("audit.sql", "chain", **satellite_names(table.schema))
     [row] = await connection.fetch(sql)
     return Chain(**dict(row))
 
 
 Row = Any
-"""A row of the driver: its values by name."""
+"""A row of the driver, with its values by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditFilter:
-    """Which entries are meant: those that fit all that is given. `after` is included, `before` is not."""
+    """Selects entries that match all given fields. `after` is inclusive, `before` exclusive."""
 
     actor: str | None = None
     action: str | None = None
@@ -108,7 +104,7 @@ class AuditFilter:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Behind which entry a page begins, in its direction; or with it, if that is `inclusive`."""
+    """The entry after which a page starts, in its direction; or at which, if `inclusive`."""
 
     at: datetime
     id: int
@@ -118,7 +114,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What is asked of the database."""
+    """A statement with its arguments."""
 
     text: str
     arguments: Sequence[Any]
@@ -127,21 +123,21 @@ class Statement:
 async def list_entries(
     connection: Connection, table: TableName, filter_: AuditFilter, *, limit: int, place: Place | None = None
 ) -> Sequence[Row]:
-    """Up to `limit` entries from `place` on, in the direction of it: newest first, unless that is back."""
+    """Returns up to `limit` entries from `place` on: newest first, or oldest first if it goes `back`."""
     statement = listing(table, filter_, limit=limit, place=place)
     rows: Sequence[Row] = await connection.fetch(statement.text, *statement.arguments)
     return rows
 
 
 async def count_entries(connection: Connection, table: TableName, filter_: AuditFilter, *, most: int) -> int:
-    """How many there are, counted up to `most`."""
+    """Returns the number of entries, counted up to `most`."""
     conditions, arguments = _conditions(filter_, [most])
-    text = query("audit.sql", "count", conditions=_all(conditions), **satellite_names(table.schema))
+    text = query("audit.sql", "count", conditions=_join(conditions), **satellite_names(table.schema))
     return int(await connection.fetchval(text, *arguments))
 
 
 def listing(table: TableName, filter_: AuditFilter, *, limit: int, place: Place | None) -> Statement:
-    """The statement of `list_entries`."""
+    """Returns the statement of `list_entries`."""
     conditions, arguments = _conditions(filter_, [limit])
     if place is not None:
         beyond = (">" if place.back else "<") + ("=" if place.inclusive else "")
@@ -149,10 +145,12 @@ def listing(table: TableName, filter_: AuditFilter, *, limit: int, place: Place 
         conditions.append(f"(at, id) {beyond} (${len(arguments) - 1}, ${len(arguments)})")
     direction = "asc" if place is not None and place.back else "desc"
     names = satellite_names(table.schema)
-    return Statement(query("audit.sql", "list", conditions=_all(conditions), direction=direction, **names), arguments)
+    return Statement(query("audit.sql", "list", conditions=_join(conditions), direction=direction, **names), arguments)
 
 
 def _conditions(filter_: AuditFilter, arguments: list[Any]) -> tuple[list[str], list[Any]]:
+    # Only clauses that the filter needs. With all of them (`$1 is null or …`), a generic plan could not use the index of the
+    # one that matters.
     conditions = []
     for column in fields(filter_):
         if (value := getattr(filter_, column.name)) is not None:
@@ -162,5 +160,5 @@ def _conditions(filter_: AuditFilter, arguments: list[Any]) -> tuple[list[str], 
     return conditions, arguments
 
 
-def _all(conditions: Sequence[str]) -> str:
+def _join(conditions: Sequence[str]) -> str:
     return " and ".join(conditions) or "true"

@@ -1,4 +1,4 @@
-"""Claiming: which due rows a relay takes next, with an ordering key and without, of high priority and of low."""
+"""Claims due rows for a relay: chooses between priorities, and between rows with and without an ordering key."""
 
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -20,13 +20,13 @@ from outbox.postgres.rows import UNREADABLE, Rows
 from outbox.postgres.schema.objects import outbox_names
 
 FAIR_EVERY = 4
-"""One claim in so many begins with the priority whose oldest row has been due the longest."""
+"""Every fourth claim begins with the priority whose oldest row has been due the longest."""
 IDLE_MARGIN = timedelta(seconds=5)
-"""How much longer than a send the server lets a claim's transaction idle."""
+"""Time beyond a send that the server lets the transaction of a claim idle."""
 LOCK_TIMEOUT = timedelta(seconds=5)
 """Longest wait for a lock on rows or on the table, which a schema change may hold."""
 MOST_LOOKS = 5
-"""How often a claim clears the view of lanes before it takes what it sees."""
+"""Most times that a claim marks waiting rows and looks again, before it takes what it finds."""
 _log = logging.getLogger("outbox")
 _TIMEOUT = COMMAND_TIMEOUT.total_seconds()
 
@@ -36,14 +36,14 @@ _T_co = TypeVar("_T_co", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class ClaimedBatch:
-    """What a claim took; in the lanes `blocked` there are rows that are marked as waiting for it."""
+    """Messages of a claim. In the lanes `blocked`, rows are marked as waiting for them."""
 
     messages: Sequence[PendingMessage] = ()
     blocked: Sequence[Lane] = ()
 
 
 class Claimer:
-    """Claims due rows of the outbox table `table`, in a transaction that it begins and that the caller ends."""
+    """Claims due rows of `table`, in a transaction that it begins and the caller ends."""
 
     def __init__(
         self,
@@ -64,38 +64,36 @@ class Claimer:
 
     @property
     def since(self) -> Sequence[float]:
-        """From which due times on the next claim reads: of the priorities, and of rows with an ordering key."""
+        """Due times from which the next claim reads: one per priority, and one for rows with an ordering key."""
         return (*self.scan_start.due_times, *self._lanes.scan_start.due_times)
 
     @property
     def front_in(self) -> timedelta | None:
-        """How long it is until a claim reads from the front again; None if every claim does."""
+        """Time until a claim reads from the front of the index again; None if every claim does."""
         left = max(self.scan_start.seconds_left, self._lanes.scan_start.seconds_left)
         return timedelta(seconds=left) if left else None
 
     async def claim(self, connection: Connection, limit: int) -> ClaimedBatch:
-        """Up to `limit` due messages that no other relay has claimed; they are ours until the transaction ends that it begins.
+        """Claims up to `limit` due messages that no other relay has claimed, until the end of the transaction that it begins.
 
         Raises `TooSlowError` if they cannot be fetched in time; the next claims are smaller.
         """
         limit = self._sizes.rows(limit)
-        # In a short transaction of its own: publishers that withdraw one of the rows wait for its end, not for the send.
-        await self._lanes.make_way(connection)
+        # In a separate, short transaction: a publisher that withdraws one of these rows waits for it, but not for the send.
+        await self._lanes.mark_waiting(connection)
         for _ in range(MOST_LOOKS):
             batch = await self._claim_readable(connection, limit)
-            if not (self._lanes.crowded or (self._lanes.obstructed and not batch.messages)):
+            if not (self._lanes.crowded or (self._lanes.has_waiting and not batch.messages)):
                 return batch
             await connection.execute("rollback", timeout=_TIMEOUT)
-            if not await self._lanes.make_way(connection):
+            if not await self._lanes.mark_waiting(connection):
                 break
         return await self._claim_readable(connection, limit)
 
     async def read(self, connection: Connection, found: asyncpg.Record, lane: Lane | None) -> Sequence[PendingMessage]:
-        """The message of a row that this transaction has locked without its text; nothing if it was replaced meanwhile.
-
-        It may be readable although the claim was not: another relay may have taken the row that is not.
-        """
-        # The error of a row that the server cannot show would end the transaction, and the lock with it.
+        """Reads a row that this transaction has locked without its texts. Returns nothing if it was replaced meanwhile."""
+        # Without a savepoint, an unreadable row would abort the transaction, and release the lock on the row. The row may also
+        # be readable: another relay may have claimed the one that caused the error.
         await connection.execute("savepoint reading", timeout=_TIMEOUT)
         try:
             arguments = (found["id"], self._max_body_bytes)
@@ -106,7 +104,7 @@ class Claimer:
         return [self._rows.pending(row, lane) for row in await self._drop_superseded(connection, rows)]
 
     async def _claim_readable(self, connection: Connection, limit: int) -> ClaimedBatch:
-        """In smaller and smaller batches while a row is among them that the server cannot show."""
+        """Claims a batch. Halves it until it contains no row that the server cannot return."""
         await connection.execute(self.sql["begin"], timeout=_TIMEOUT)
         blocked: list[Lane] = []
         budget = _ByteBudget(self._sizes.max_bytes)
@@ -116,11 +114,11 @@ class Claimer:
                 unkeyed=partial(self._claim_unkeyed, connection, budget),
                 keyed=partial(self._claim_keyed, connection, budget, blocked),
             )
-            self._sizes.in_time()
+            self._sizes.record_success()
             return ClaimedBatch(messages, blocked)
         except _UnreadableError as error:
             await connection.execute("rollback", timeout=_TIMEOUT)
-            # By halves, because the error does not say which row it is.
+            # The error does not say which row it is about.
             if limit > 1:
                 return await self._claim_readable(connection, limit // 2)
             await connection.execute(self.sql["begin"], timeout=_TIMEOUT)
@@ -129,7 +127,7 @@ class Claimer:
     async def _claim_unkeyed(
         self, connection: Connection, budget: "_ByteBudget", limit: int, *, fair: bool, lean: bool
     ) -> "UnkeyedBatch[PendingMessage]":
-        """Messages without an ordering key; see `ClaimUnkeyed`."""
+        """Claims messages without an ordering key; see `ClaimUnkeyed`."""
         if budget.is_spent:
             return UnkeyedBatch(())
         name = "claim_lean" if lean else "claim_fair" if fair else "claim"
@@ -153,7 +151,7 @@ class Claimer:
     async def _claim_keyed(
         self, connection: Connection, budget: "_ByteBudget", blocked: list[Lane], limit: int
     ) -> Sequence[PendingMessage]:
-        """Messages of lanes that are ours from now on; adds to `blocked` those of the lanes in which rows wait for them."""
+        """Locks lanes and claims their first messages. Adds lanes with waiting rows to `blocked`."""
         runs = await self._lanes.take(connection, limit)
         if runs is None:
             return ()
@@ -166,17 +164,17 @@ class Claimer:
         return [self._rows.pending(row, lanes[row["lane"]]) for row in await self._drop_superseded(connection, rows)]
 
     async def _fetch(self, connection: Connection, statement: str, limit: int, *arguments: object) -> Sequence[asyncpg.Record]:
-        """Up to `limit` rows with their bodies."""
+        """Fetches up to `limit` rows with their bodies. Raises `TooSlowError`."""
         try:
             timeout = self._sizes.timeout(limit, COMMAND_TIMEOUT).total_seconds()
             return await connection.fetch(statement, *arguments, timeout=timeout)
         except (TimeoutError, asyncpg.QueryCanceledError) as late:
-            self._sizes.too_slow(limit)
-            _log.warning("claiming %d messages took too long and was undone: fewer are claimed at once for a while", limit)
+            self._sizes.record_timeout(limit)
+            _log.warning("claiming %d messages took too long and was rolled back; using smaller claims for a while", limit)
             raise TooSlowError from late
 
     async def _drop_superseded(self, connection: Connection, rows: Sequence[asyncpg.Record]) -> Sequence[asyncpg.Record]:
-        """The rows without those that were replaced while they were in flight; these are deleted."""
+        """Deletes rows that were replaced since they were first claimed, and returns the others."""
         deduplicated = [row["id"] for row in rows if row["deduplicated"]]
         if not deduplicated:
             return rows
@@ -196,10 +194,10 @@ class Claimer:
 
 @dataclass(frozen=True, slots=True)
 class UnkeyedBatch(Generic[_T_co]):
-    """What was claimed of rows without an ordering key.
+    """Result of a claim of rows without an ordering key.
 
-    `keyed_after`: the lowest priority that was reached, if rows with a key are due too. `plain`: nothing else was found either
-    that a lean claim does without. `full`: there is no room for more, however few were claimed.
+    `keyed_after`: the lowest priority that was reached, if rows with an ordering key are due as well. `plain`: the claim found
+    nothing that a lean claim would miss. `full`: the batch takes no more rows, even if it has fewer than the limit.
     """
 
     taken: Sequence[_T_co]
@@ -209,16 +207,16 @@ class UnkeyedBatch(Generic[_T_co]):
 
 
 class ClaimUnkeyed(Protocol[_T_co]):
-    """Claims rows without an ordering key. A `lean` claim looks for nothing else, and may leave unusual rows."""
+    """Claims rows without an ordering key. A `lean` claim is faster; it ignores other rows, and may skip unusual ones."""
 
     def __call__(self, limit: int, *, fair: bool, lean: bool) -> Awaitable[UnkeyedBatch[_T_co]]: ...
 
 
 class PriorityScheduler:
-    """Decides what each claim takes: high priority before low, and none so long that the others starve.
+    """Decides which rows each claim takes: those of high priority first, without starving the others.
 
-    Rows with an ordering key are of the lowest priority, and have an equal share of it. In a long backlog of nothing but plain
-    rows, only the fair claims look for others.
+    Rows with an ordering key have the lowest priority, and share it equally with other rows. In a long backlog of plain rows,
+    only the fair claims look for rows with an ordering key.
     """
 
     def __init__(self) -> None:
@@ -229,7 +227,7 @@ class PriorityScheduler:
     async def share(
         self, limit: int, *, unkeyed: ClaimUnkeyed[_T], keyed: Callable[[int], Awaitable[Sequence[_T]]]
     ) -> Sequence[_T]:
-        """Up to `limit` of what both claim. While no row with an ordering key is due, `keyed` is not called."""
+        """Claims up to `limit` rows through `unkeyed` and `keyed`. Does not call `keyed` while no such row is due."""
         self._claims += 1
         fair = self._claims % FAIR_EVERY == 0
         if self._lean and not fair:
@@ -237,7 +235,8 @@ class PriorityScheduler:
             self._lean = len(taken) >= limit
             if taken:
                 return taken
-        # Rows with a key had to wait, because of rows of the same priority; or of a higher one, and then more often.
+        # Rows with a key had to wait for others. If those have the same priority, it is their turn now; if a higher one, only
+        # in every eighth claim.
         if self._keyed_after == 0 or (self._keyed_after is not None and self._claims % (2 * FAIR_EVERY) == 0):
             taken = await keyed(limit)
             self._keyed_after = None
@@ -249,18 +248,18 @@ class PriorityScheduler:
             self._keyed_after = found.keyed_after
             self._lean = len(found.taken) >= limit and found.keyed_after is None and found.plain
             return found.taken
-        # Where there are only rows with keys, every other claim looks for others.
+        # If only rows with keys are due, every other claim looks for rows without.
         self._keyed_after = None if found.taken else 0
         return [*found.taken, *await keyed(limit - len(found.taken))]
 
 
 def lowest_reached(rows: Sequence[asyncpg.Record]) -> int | None:
-    """The lowest priority of `rows`, if rows with an ordering key are due, too."""
+    """Returns the lowest priority of `rows`, if rows with an ordering key are due as well."""
     return None if rows[0]["keyed_after"] is None else min(row["keyed_after"] for row in rows)
 
 
 def outbox_queries(table: TableName, *, longest_send: timedelta) -> Mapping[str, str]:
-    """The statements of `relay.sql` for `table`; the server ends their transactions when they idle longer than a send takes."""
+    """Returns the statements of `relay.sql`. The server ends their transactions if they idle longer than `longest_send`."""
     return queries(
         "relay.sql",
         **outbox_names(table),
@@ -271,23 +270,24 @@ def outbox_queries(table: TableName, *, longest_send: timedelta) -> Mapping[str,
 
 @dataclass(slots=True)
 class _ByteBudget:
-    """How many bytes one claim may still take, which may share them out to several statements."""
+    """Bytes that one claim may still take, shared by its statements."""
 
     left: int
     is_spent: bool = False
 
     def spend(self, size: int) -> None:
-        """The first of the statements may take all, and a single row more; less than a half is no room for another one."""
+        """Subtracts the bytes of one statement."""
+        # With less than half of the bytes left, another statement is not worth its round trip.
         self.is_spent = 2 * size > self.left
         self.left -= size
 
 
 class TooSlowError(Exception):
-    """A claim took too long, and nothing is claimed."""
+    """A claim took too long. Nothing is claimed."""
 
 
 class _UnreadableError(Exception):
-    """A row cannot be shown. `claim_unread` claims one row without its text: that row, unless another relay has it."""
+    """The server cannot return a row. `claim_unread` claims a row without its texts: that one, unless another relay has it."""
 
     def __init__(self, claim_unread: Callable[[Connection], Awaitable[ClaimedBatch]], reason: Exception) -> None:
         super().__init__(str(reason))
@@ -307,14 +307,15 @@ def _milliseconds(time: timedelta) -> str:
 
 
 SHRINK_BY = 4
-"""So that few timeouts lie between a full batch and a single row."""
+"""Divides the batch size after a timeout. Large, so that a single row is reached after few timeouts."""
 GROW_BY = 2
+"""Multiplies the batch size after a batch in time."""
 ALONE_TIMEOUT = timedelta(minutes=10)
-"""How long a statement about a single row may take: 128 MiB at 0.2 MiB/s."""
+"""Longest time for a statement about a single row: 128 MiB at 0.2 MiB/s."""
 
 
 class BatchSizes:
-    """Rows and bytes of the next batch, at most `max_bytes`. Without timeouts they are what the caller asks for."""
+    """Limits rows and bytes of the next batch, to at most `max_bytes`. Reduces both after timeouts."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
@@ -322,27 +323,29 @@ class BatchSizes:
 
     @property
     def max_bytes(self) -> int:
-        """Of the next batch; a single row may be larger."""
+        """Most bytes of the next batch; a single row may have more."""
         return max(self._max_bytes // self._divisor, 1)
 
     def rows(self, limit: int) -> int:
-        """Of the next batch, of which `limit` are wanted."""
+        """Most rows of the next batch, up to `limit`."""
         return max(limit // self._divisor, 1)
 
     def timeout(self, rows: int, usual: timedelta) -> timedelta:
-        """How long a batch of so many rows may take. What cannot be divided further gets more time instead."""
-        return max(usual, ALONE_TIMEOUT) if rows == 1 and self.alone else usual
+        """Longest time for a batch of so many rows."""
+        # A single row cannot be divided further, so it gets more time instead.
+        return max(usual, ALONE_TIMEOUT) if rows == 1 and self.is_reduced else usual
 
     @property
-    def alone(self) -> bool:
-        """Whether a single row, if that is the next batch, has more time than usual."""
+    def is_reduced(self) -> bool:
+        """Whether batches are reduced after a timeout, so that a single row gets more time."""
         return self._divisor > 1
 
-    def too_slow(self, rows: int) -> None:
-        """A batch of so many rows was not done in time. A single row says nothing about smaller batches."""
+    def record_timeout(self, rows: int) -> None:
+        """Reduces the next batches after one of so many rows was not done in time."""
+        # A single row that is too slow with reduced batches says nothing about batches of other rows.
         if rows > 1 or self._divisor == 1:
             self._divisor *= SHRINK_BY
 
-    def in_time(self) -> None:
-        """A batch was done in time."""
+    def record_success(self) -> None:
+        """Enlarges the next batches after one that was done in time."""
         self._divisor = max(self._divisor // GROW_BY, 1)

@@ -1,10 +1,10 @@
-"""The doorbell: wakes sleeping relays and workers when rows come, and costs writers next to nothing while none sleeps.
+"""The doorbell: wakes sleeping relays and workers when rows arrive, and costs writers almost nothing while none sleeps.
 
-Sleepers share the *asleep* locks. The table's trigger tries one of them exclusively for an instant, and notifies only if it
-cannot have it. Before that it takes a share of the *in-flight* lock until its transaction ends. Who goes to sleep first
-takes the asleep locks and then tries the in-flight lock: if no writer has a share, every later one will notify, and a look at
-the table finds whatever was committed before. If one has, that writer may not notify, so the lock is tried again, at growing
-intervals, until it is free; then the sleeper looks again. No statement waits in line for a lock. See
+Sleepers share the *asleep* locks. The table's trigger takes a share of the *in-flight* lock until its transaction ends, then
+tries one asleep lock exclusively for an instant, and notifies only if that fails. A relay or worker that goes to sleep takes
+the asleep locks first, then tries the in-flight lock. If no writer has a share, every later writer notifies, and one more look
+at the table finds all earlier commits. If a writer has one, it may not notify, so the sleeper tries the lock at growing
+intervals until it is free, and then looks again. No statement waits for a lock. See
 docs/decisions/0144-sleepers-share-a-lock.md.
 """
 
@@ -23,23 +23,23 @@ from outbox.postgres.pool import DRIVER_ERRORS, Connect, Connection, unavailable
 from outbox.postgres.queries import BellName, TableName
 
 REBUILD_PAUSE = timedelta(milliseconds=500)
-"""Wait before a lost listening connection is opened again."""
+"""Pause before a lost listening connection is opened again."""
 LISTEN_RETRY = timedelta(seconds=30)
-"""Wait before LISTEN is tried again where it did not deliver."""
+"""Pause before LISTEN is tried again where it did not work."""
 LOOPBACK_TIMEOUT = timedelta(seconds=2)
-"""Longest wait for a notification to oneself; without it LISTEN counts as not delivering."""
+"""Longest wait for the test notification. Without it, LISTEN counts as not working."""
 HEARTBEAT = timedelta(seconds=10)
-"""How often the listening connection is asked for an answer: one that was lost in silence is not reported."""
+"""Pause between two checks of the listening connection. Nothing else reports one that was lost silently."""
 ANSWER_TIMEOUT = timedelta(seconds=3)
-"""Longest wait for the server's answer to one of the doorbell's short statements; after that the connection counts as lost."""
+"""Longest wait for one of the doorbell's short statements; after that the connection counts as lost."""
 SETUP_TIMEOUT = timedelta(seconds=15)
-"""Longest wait until a new pair of connections is known to hear, or not."""
+"""Longest time to find out whether notifications arrive on a new pair of connections."""
 _ANSWER = ANSWER_TIMEOUT.total_seconds()
 _ONE_ROW = "SELECT 1"
 FIRST_LOOK_AT_WRITERS = timedelta(milliseconds=2)
-"""How soon a sleeper checks again whether the writers are done that were in flight when it fell asleep."""
+"""First pause before a sleeper checks whether writers that were in flight when it fell asleep have ended."""
 LONGEST_BETWEEN_LOOKS = timedelta(seconds=1)
-"""The interval doubles up to this, so it bounds how late the commit of such a writer is seen."""
+"""Longest such pause; they double up to this. It limits how late the commit of such a writer is noticed."""
 
 Resolve = Callable[[Connection], Awaitable[BellName | None]]
 
@@ -57,13 +57,13 @@ _FIND_BELL = """
 
 
 def bell_of(table: TableName) -> Resolve:
-    """Finds the bell of `table`, in the schema in which the connection's search path finds it.
+    """Returns a function that finds the bell of `table`, through the search path of its connection.
 
-    None if the table's trigger is missing, or of a release before sleepers shared locks: it would never notify them.
+    It returns None if the table's trigger is missing, or is of a release before sleepers shared locks and would never notify.
     """
 
     async def resolve(connection: Connection) -> BellName | None:
-        async with connection.transaction():  # by which a transaction pooler keeps the statement and its run together
+        async with connection.transaction():  # a transaction pooler must prepare and run it on one server
             row = await connection.fetchrow(_FIND_BELL, table.sql)
         if row is None:
             raise SchemaError(
@@ -75,16 +75,16 @@ def bell_of(table: TableName) -> Resolve:
 
 
 async def notifications_arrive(
-    ears: Connection,
-    hand: Connection,
+    listening: Connection,
+    commands: Connection,
     channel: str,
     on_notification: Callable[[], None],
     *,
     timeout: timedelta = LOOPBACK_TIMEOUT,
 ) -> bool:
-    """Whether what `hand` notifies arrives at `ears`; behind a transaction pooler it does not.
+    """Whether a notification from `commands` arrives at `listening`; behind a transaction pooler it does not.
 
-    From here on `ears` calls `on_notification` for each notification without a payload.
+    From then on `on_notification` is called for each notification without a payload.
     """
     token = secrets.token_hex(8)
     heard = asyncio.Event()
@@ -95,19 +95,19 @@ async def notifications_arrive(
         elif payload == "":
             on_notification()
 
-    await ears.add_listener(channel, listener)
-    await hand.execute("select pg_catalog.pg_notify($1, $2)", channel, token)
+    await listening.add_listener(channel, listener)
+    await commands.execute("select pg_catalog.pg_notify($1, $2)", channel, token)
     try:
         async with asyncio.timeout(timeout.total_seconds()):
             await heard.wait()
     except TimeoutError:
-        await ears.remove_listener(channel, listener)
+        await listening.remove_listener(channel, listener)
         return False
     return True
 
 
 class PostgresDoorbell:
-    """Implements the Doorbell port for one table. `run` must be running meanwhile; until it listens, sleepers poll."""
+    """Implements `outbox.ports.Doorbell` for one table while `run` is running. Until it listens, sleepers poll."""
 
     def __init__(
         self, connect: Connect, resolve: Resolve, *, observer: Observer, poll_interval: timedelta = timedelta(seconds=1)
@@ -127,15 +127,15 @@ class PostgresDoorbell:
         nap = _Nap(self)
         self._naps.add(nap)
         try:
-            # Before the sleeper looks once more: a writer that its look misses finds the lock, and notifies.
-            await self._take_lock()
+            # Before the sleeper looks once more, so that a writer whose commit this look misses finds the lock and notifies.
+            await self._acquire_lock()
             yield nap
         finally:
             self._naps.discard(nap)
             if not self._naps:
                 async with self._changing:
                     if self._lock is not None and not self._naps:  # another sleeper may have come meanwhile
-                        await self._lock.give_back()
+                        await self._lock.release()
 
     def ring(self) -> None:
         """See `outbox.ports.Doorbell.ring`."""
@@ -144,14 +144,11 @@ class PostgresDoorbell:
 
     @property
     def longest_nap(self) -> timedelta | None:
-        """While nothing rings, sleepers wake this often; None while LISTEN delivers."""
+        """Longest sleep without a ring; None while LISTEN works."""
         return None if self._mode is WakeMode.LISTENING else self._poll_interval
 
     async def run(self) -> None:
-        """Listens until cancelled; opens the connections again when they are lost.
-
-        Raises `SchemaError` if the table does not exist.
-        """
+        """Listens until cancelled. Opens lost connections again. Raises `SchemaError` if the table does not exist."""
         while True:
             pause = REBUILD_PAUSE
             try:
@@ -163,42 +160,42 @@ class PostgresDoorbell:
             await asyncio.sleep(pause.total_seconds())
 
     async def _listen(self) -> timedelta:
-        async with self._connect() as ears, self._connect() as hand:
+        async with self._connect() as listening, self._connect() as commands:
             lost = asyncio.Event()
-            for connection in (ears, hand):
+            for connection in (listening, commands):
                 connection.add_termination_listener(lambda *_: lost.set())
             async with asyncio.timeout(SETUP_TIMEOUT.total_seconds()):
-                bell = await self._resolve(ears)
-                hears = bell is not None and await notifications_arrive(ears, hand, bell.channel, self.ring)
+                bell = await self._resolve(listening)
+                notified = bell is not None and await notifications_arrive(listening, commands, bell.channel, self.ring)
             if bell is None:
                 self._change_mode(
                     WakeMode.POLLING, "", "the table's trigger is missing or of an earlier release: run `outbox migrate`"
                 )
                 return LISTEN_RETRY
-            if not hears:
+            if not notified:
                 self._change_mode(WakeMode.POLLING, bell.channel, "notifications do not arrive (a transaction pooler?)")
                 return LISTEN_RETRY
             async with asyncio.TaskGroup() as tasks:
-                self._lock = lock = _Lock(ears, hand, bell, tasks, self.ring, lost)
+                self._lock = lock = _Lock(listening, commands, bell, tasks, self.ring, lost)
                 try:
                     if self._naps:
-                        await self._take_lock()
+                        await self._acquire_lock()
                     self._change_mode(WakeMode.LISTENING, bell.channel, "notifications arrive")
-                    # What was published before we listened has woken no sleeper of ours.
+                    # Commits before LISTEN have not woken any sleeper of this process.
                     self.ring()
                     await lock.until_lost()
                 finally:
                     self._lock = None
                     lock.abandon()
-            # Closing what is lost may take a moment, in which no sleeper shall rely on it.
+            # Before the lost connections are closed, which may take a moment: sleepers must not rely on them meanwhile.
             self._change_mode(WakeMode.POLLING, bell.channel, "the listening connection was lost")
             self.ring()
         return REBUILD_PAUSE
 
-    async def _take_lock(self) -> None:
+    async def _acquire_lock(self) -> None:
         async with self._changing:
             if self._lock is not None:
-                await self._lock.take()
+                await self._lock.acquire()
 
     def _change_mode(self, mode: WakeMode, channel: str, reason: str) -> None:
         if mode is not self._mode:
@@ -208,7 +205,7 @@ class PostgresDoorbell:
 
 @dataclass(eq=False, slots=True)
 class _Nap:
-    """One sleeper; see `outbox.ports.Nap`."""
+    """Implements `outbox.ports.Nap` for one sleeper."""
 
     bell: PostgresDoorbell
     rung: asyncio.Event = field(default_factory=asyncio.Event)
@@ -221,92 +218,92 @@ class _Nap:
                 await self.rung.wait()
         except TimeoutError:
             pass
-        self.rung.clear()  # a ring from here on is for the next look
+        self.rung.clear()  # a later ring is for the next look
 
 
 class _Lock:
-    """A bell's locks as sleepers use them, on a connection of its own: the asleep locks are held or not.
+    """Takes and releases the asleep locks of a bell, on a dedicated connection.
 
-    Whatever its connections do not answer in time sets `lost`; then everything is built again, and sleepers poll until it is.
+    Sets `lost` if a connection does not answer in time. Then the connections are replaced, and sleepers poll meanwhile.
     """
 
     def __init__(
         self,
-        ears: Connection,
-        hand: Connection,
+        listening: Connection,
+        commands: Connection,
         bell: BellName,
         tasks: asyncio.TaskGroup,
         on_writers_done: Callable[[], None],
         lost: asyncio.Event,
     ) -> None:
-        self._ears = ears
-        self._hand = hand
+        self._listening = listening
+        self._commands = commands
         self._tasks = tasks
         self._on_writers_done = on_writers_done
         self._lost = lost
-        self._using_hand = asyncio.Lock()
-        self._held = False
+        self._statement_lock = asyncio.Lock()
+        self._is_held = False
         self._in_doubt = False
         self._abandoned = False
         self._watching: asyncio.Task[None] | None = None
-        # As simple queries: one round trip and one transaction each, where a prepared statement takes two. What they find is
-        # the number of rows. A lock that is tried is given back within one expression, which nothing interrupts.
+        # Simple queries take one round trip and one transaction; a prepared statement takes two. They return their result as
+        # the number of rows. A lock is tried and released within one expression, which nothing can interrupt.
         self._no_writer_in_flight = (
             f"select where case when pg_catalog.pg_try_advisory_lock({bell.lock_key}) "
             f"then pg_catalog.pg_advisory_unlock({bell.lock_key}) else false end"
         )
-        # Two statements, because the order matters: a writer takes its share, and then tries an asleep lock. This may wait,
-        # but only for writers that try one: microseconds.
+        # Two statements, because the order matters: a writer takes its share first, and then tries an asleep lock. Taking the
+        # asleep locks may wait, but only for writers that are trying one, which takes microseconds.
         asleep = ", ".join(f"pg_catalog.pg_advisory_lock_shared({key})" for key in bell.asleep_keys)
         self._fall_asleep = f"select {asleep}; {self._no_writer_in_flight}"
 
-    async def take(self) -> None:
-        """Afterwards every writer that begins to publish notifies; sleepers are woken when those before it are done."""
-        if self._abandoned or self._held:
+    async def acquire(self) -> None:
+        """Takes the locks: writers that publish later notify. Wakes sleepers when the writers before them have ended."""
+        if self._abandoned or self._is_held:
             return
-        self._in_doubt = True  # until the answer is here, which a cancellation may come before
-        with self._noticing_loss():
-            alone = await self._ask_hand(self._fall_asleep) == _ONE_ROW
-            self._held, self._in_doubt = True, False
-            # The answer may have come together with the news that the connections are lost.
+        self._in_doubt = True  # until the answer arrives; the task may be cancelled before
+        with self._report_loss():
+            alone = await self._execute(self._fall_asleep) == _ONE_ROW
+            self._is_held, self._in_doubt = True, False
+            # The connections may have been lost while the answer arrived.
             if not alone and not self._abandoned:
                 self._watching = self._tasks.create_task(self._watch_writers())
 
-    async def give_back(self) -> None:
-        """Afterwards writers do not notify, unless other processes sleep."""
+    async def release(self) -> None:
+        """Releases the locks: writers do not notify unless other processes sleep."""
         self._stop_watching()
-        if self._held or self._in_doubt:
-            self._held, self._in_doubt = False, True
-            with self._noticing_loss():
-                await self._ask_hand("select pg_catalog.pg_advisory_unlock_all()")
+        if self._is_held or self._in_doubt:
+            self._is_held, self._in_doubt = False, True
+            with self._report_loss():
+                await self._execute("select pg_catalog.pg_advisory_unlock_all()")
                 self._in_doubt = False
 
     async def until_lost(self) -> None:
-        """Returns when a connection was closed, or does not answer any more."""
+        """Returns when a connection was closed or does not answer."""
         while not self._lost.is_set():
             try:
                 async with asyncio.timeout(HEARTBEAT.total_seconds()):
                     await self._lost.wait()
             except TimeoutError:
-                # A peer that vanished without closing sends nothing: only a question without an answer shows it.
-                with self._noticing_loss():
-                    await self._ears.execute("select", timeout=_ANSWER)
-                    await self._ask_hand("select")
+                # A server that vanished without closing the connection sends nothing. Only an unanswered statement shows it.
+                with self._report_loss():
+                    await self._listening.execute("select", timeout=_ANSWER)
+                    await self._execute("select")
 
     def abandon(self) -> None:
-        """No sleeper relies on the locks any more. If they are held, the end of the connection's use gives them back."""
+        """Stops using the locks. The connection releases them when it is closed or returned to its pool."""
         self._abandoned = True
         self._stop_watching()
 
     async def _watch_writers(self) -> None:
-        """Wakes sleepers when none of the writers is left that were in flight when they fell asleep."""
+        """Wakes sleepers when all writers that were in flight when they fell asleep have ended."""
         pauses = Pauses(first=FIRST_LOOK_AT_WRITERS, longest=LONGEST_BETWEEN_LOOKS)
-        with self._noticing_loss():
+        with self._report_loss():
             while True:
                 await asyncio.sleep(pauses.next().total_seconds())
-                done = await self._ask_hand(self._no_writer_in_flight) == _ONE_ROW
+                done = await self._execute(self._no_writer_in_flight) == _ONE_ROW
                 if self._watching is not asyncio.current_task():
-                    return  # the sleeper has risen meanwhile
+                    return  # the locks were released meanwhile
                 if done:
                     self._watching = None
                     self._on_writers_done()
@@ -314,16 +311,16 @@ class _Lock:
 
     def _stop_watching(self) -> None:
         watching, self._watching = self._watching, None
-        # In the middle of a statement a cancellation would cost another connection, for the cancel request.
-        if watching is not None and not self._using_hand.locked():
+        # Cancelling a running statement would open another connection, for the cancel request.
+        if watching is not None and not self._statement_lock.locked():
             watching.cancel()
 
-    async def _ask_hand(self, question: str) -> str:
-        async with self._using_hand:
-            return await self._hand.execute(question, timeout=_ANSWER)
+    async def _execute(self, statement: str) -> str:
+        async with self._statement_lock:
+            return await self._commands.execute(statement, timeout=_ANSWER)
 
     @contextmanager
-    def _noticing_loss(self) -> Iterator[None]:
+    def _report_loss(self) -> Iterator[None]:
         try:
             yield
         except DRIVER_ERRORS:

@@ -1,8 +1,8 @@
-"""Daily partitions of the history, created ahead and dropped when they are old; and facts about sent messages.
+"""The history: daily partitions, created ahead and dropped when they are old, and records of sent messages.
 
-What takes a lock that readers or writers would notice waits for it a moment only, and is tried again: they are held up for
-that moment at most. As the history has a default partition, PostgreSQL cannot detach concurrently, and attaching locks the
-default one exclusively; that is why a large default partition is not scanned under that lock, but set aside as a whole.
+Statements that lock out readers or writers wait only a moment for their lock, and are tried again, so that no query is blocked
+for longer. Because the history has a default partition, PostgreSQL cannot detach partitions concurrently, and attaching one
+locks the default partition exclusively. A large default partition is therefore not scanned under that lock, but set aside.
 """
 
 import asyncio
@@ -30,19 +30,19 @@ from outbox.postgres.schema.objects import SATELLITES, satellite_names
 
 DAYS_AHEAD = 3
 LOCK_TIMEOUT = timedelta(milliseconds=50)
-"""Longest that anybody is held up by our waiting for a lock."""
+"""Longest wait for a lock. Other queries queue behind it for this long at most."""
 STATEMENT_TIMEOUT = timedelta(seconds=2)
-"""Longest that anything may take while a lock is held."""
-TRIES = 10
-"""For each lock; then it is for the next call."""
-LONGEST_REST = timedelta(milliseconds=400)
-"""Between two tries, a half of it on average."""
+"""Longest time for a statement while a lock is held."""
+ATTEMPTS = 10
+"""Attempts to get each lock, before it is left to the next call."""
+LONGEST_PAUSE = timedelta(milliseconds=400)
+"""Longest pause between two attempts; the average is about half of it."""
 MOST_STRAYS = 5_000
-"""Rows that are moved out of the default partition under its lock; were there more, it would be set aside."""
+"""Most rows that are moved out of the default partition under its lock. With more rows, it is set aside."""
 LARGEST_DEFAULT = 16 * 1024 * 1024
-"""Bytes of a default partition that may be scanned under its lock."""
+"""Most bytes of a default partition that is scanned under its lock."""
 BATCH = 1_000
-"""Rows that are deleted, or moved without a lock, at once."""
+"""Rows that are deleted, or moved without a lock, in one statement."""
 
 _PREFIX = f"{SATELLITES['history']}_p"
 _DATE = "%Y%m%d"
@@ -50,34 +50,34 @@ _BEFORE = f"{SATELLITES['history']}_before"
 _MOMENT = "%Y%m%d%H%M%S%f"
 _BOUND = f"{_BEFORE}_bound"
 _EARLIEST = datetime(1, 1, 1, tzinfo=UTC)
+# The driver needs no limit: the server limits statements that run under a lock.
 _NO_LIMIT = timedelta(hours=6).total_seconds()
-"""The server limits what is done under a lock."""
 _BUSY = (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError, asyncpg.QueryCanceledError)
 _log = logging.getLogger("outbox")
 
 
 async def ensure_partitions(connection: Connection, *, schema: str | None = None, days_ahead: int = DAYS_AHEAD) -> int:
-    """Makes the partitions of today and the coming days (in UTC) that are missing; how many it made.
+    """Creates missing partitions of today and the coming days (UTC). Returns how many it created.
 
-    Rows that went into the default partition for want of them are moved, or, if there are many, become a partition of their own
-    under the name `outbox_history_before_…`. What cannot be locked, because a long query reads it, is left for the next call.
-    Safe while several do it. Raises the driver's errors.
+    Rows that are in the default partition because these were missing are moved. If there are many, the default partition
+    becomes a partition named `outbox_history_before_…`. A partition that a long query is reading is left for the next call. May
+    run concurrently. Raises the driver's errors.
     """
     return await _Partitions(connection, schema).ensure(days_ahead)
 
 
 async def drop_partitions(connection: Connection, older_than: timedelta, *, schema: str | None = None) -> int:
-    """Drops partitions all of whose facts are older than that, and deletes such facts from the default partition.
+    """Drops partitions with only older rows, and deletes older rows from the default partition.
 
-    How many partitions and batches of facts those were. What cannot be locked now is left for the next call. Raises the
-    driver's errors.
+    Returns the number of dropped partitions and deleted batches. Partitions that cannot be locked are left for the next call.
+    Raises the driver's errors.
     """
     return await _Partitions(connection, schema).drop(older_than)
 
 
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """The time of a partition."""
+    """Name and time range of a partition."""
 
     name: str
     since: datetime
@@ -99,7 +99,7 @@ class _Partitions:
         )
 
     async def ensure(self, days_ahead: int) -> int:
-        made = await self._place_detached()
+        created = await self._place_detached()
         today = await self._value("today")
         midnights = [datetime.combine(today + timedelta(days=ahead), time(), UTC) for ahead in range(days_ahead + 2)]
         days = [_Span(f"{_PREFIX}{since:{_DATE}}", since, until) for since, until in pairwise(midnights)]
@@ -109,12 +109,12 @@ class _Partitions:
             await self._value("default_size") > LARGEST_DEFAULT
             or await self._strays(missing[0].since, missing[-1].until) > MOST_STRAYS
         ):
-            # Too large to be scanned, or with too many rows to be moved, under a lock that holds up every writer.
-            made += await self._patiently("setting the default partition aside", partial(self._set_aside, missing))
-            return made + await self._place_detached()
+            # Scanning it, or moving its rows, would take too long under a lock that blocks every writer.
+            created += await self._retry_while_locked("setting the default partition aside", partial(self._set_aside, missing))
+            return created + await self._place_detached()
         for span in missing:
-            made += await self._patiently(f"attaching {span.name}", partial(self._attach, span))
-        return made
+            created += await self._retry_while_locked(f"attaching {span.name}", partial(self._attach, span))
+        return created
 
     async def drop(self, older_than: timedelta) -> int:
         limit = datetime.now(UTC) - older_than
@@ -122,7 +122,7 @@ class _Partitions:
         for name in await self._names("partitions"):
             end = _end(name)
             if end is not None and end <= limit:
-                dropped += await self._patiently(f"dropping {name}", partial(self._drop, name))
+                dropped += await self._retry_while_locked(f"dropping {name}", partial(self._drop, name))
         async with self._connection.transaction():
             status = await self._connection.execute(self._sql["delete_strays"], older_than, BATCH)
         return dropped + (not status.endswith(" 0"))
@@ -130,10 +130,10 @@ class _Partitions:
     # --- making --------------------------------------------------------------------------------------------------------
 
     async def _attach(self, span: _Span) -> int:
-        """Makes a partition, moves the strays into it, and attaches it."""
+        """Creates a partition, moves its rows out of the default partition, and attaches it."""
         async with self._locked("lock_default"):
             strays = await self._strays(span.since, span.until)
-            if strays > MOST_STRAYS or span.name in await self._names("partitions"):  # since it was looked at
+            if strays > MOST_STRAYS or span.name in await self._names("partitions"):  # changed since the check without the lock
                 return 0
             await self._run("make", span)
             if strays:
@@ -142,7 +142,7 @@ class _Partitions:
         return 1
 
     async def _set_aside(self, missing: Sequence[_Span]) -> int:
-        """Detaches the default partition as it is; the first of the `missing` begins now, where that one ends."""
+        """Detaches the default partition. The first of the `missing` partitions begins now, where the detached one ends."""
         async with self._locked("lock_all"):
             if missing[0].name in await self._names("partitions"):  # another process was faster
                 return 0
@@ -156,11 +156,11 @@ class _Partitions:
         return len(missing)
 
     async def _place_detached(self) -> int:
-        """Attaches former default partitions, each from where the one before it ends until it was set aside."""
-        made = 0
+        """Attaches former default partitions, each for the time from the end of the one before it until it was set aside."""
+        created = 0
         for name in await self._names("detached"):
-            made += await self._patiently(f"attaching {name}", partial(self._place, name))
-        return made
+            created += await self._retry_while_locked(f"attaching {name}", partial(self._place, name))
+        return created
 
     async def _place(self, name: str) -> int:
         until = _end(name)
@@ -168,6 +168,8 @@ class _Partitions:
             return 0
         ends = [end for known in await self._names("partitions") if (end := _end(known)) is not None and end <= until]
         span = _Span(name, max(ends, default=_EARLIEST), until)
+        # Everything slow comes first, without a lock on the default partition and without a time limit: no other process uses
+        # the detached table. Its check constraint then spares the scan while it is attached.
         async with self._locked(None, statement_timeout="0"):
             if name not in await self._names("detached"):
                 return 0
@@ -202,7 +204,8 @@ class _Partitions:
         return count
 
     async def _value(self, name: str, *arguments: object) -> Any:
-        """In a transaction also for reading: a transaction pooler may send what is outside of one to another server."""
+        """Returns the value of a query."""
+        # In a transaction: a transaction pooler may send statements outside of one to another server.
         if self._connection.is_in_transaction():
             return await self._connection.fetchval(self._sql[name], *arguments)
         async with self._connection.transaction():
@@ -225,7 +228,7 @@ class _Partitions:
 
     @asynccontextmanager
     async def _locked(self, lock: str | None, *, statement_timeout: str | None = None) -> AsyncIterator[None]:
-        """A transaction that has the history for itself among those of our kind, and `lock`."""
+        """Runs the block in a transaction that excludes other changes of partitions and takes `lock`."""
         try:
             await self._connection.execute(self._sql["begin"])
             if statement_timeout is not None:
@@ -238,19 +241,19 @@ class _Partitions:
             await roll_back_quietly(self._connection)
             raise
 
-    async def _patiently(self, what: str, work: Callable[[], Awaitable[int]]) -> int:
-        """`work`, tried again while it cannot have its locks; 0 if it never could."""
-        for _ in range(TRIES):
+    async def _retry_while_locked(self, what: str, work: Callable[[], Awaitable[int]]) -> int:
+        """Runs `work`, again while it cannot get its locks. Returns 0 if it never gets them."""
+        for _ in range(ATTEMPTS):
             try:
                 return await work()
             except _BUSY:
-                await asyncio.sleep(random.uniform(0.1, 1.0) * LONGEST_REST.total_seconds())  # noqa: S311  no secret
-        _log.info("%s: the history is in use, it is for the next time", what)
+                await asyncio.sleep(random.uniform(0.1, 1.0) * LONGEST_PAUSE.total_seconds())  # noqa: S311  no secret
+        _log.info("%s: the history is in use; will try again later", what)
         return 0
 
 
 def _end(name: str) -> datetime | None:
-    """Where the partition of that name ends; None for one that is not ours."""
+    """Returns the end of the partition of that name; None if it has another form."""
     try:
         if name.startswith(f"{_BEFORE}_"):
             return datetime.strptime(name.removeprefix(f"{_BEFORE}_"), _MOMENT).replace(tzinfo=UTC)
@@ -268,14 +271,14 @@ def _milliseconds(time_: timedelta) -> str:
 
 
 PAUSE = timedelta(minutes=1)
-"""How long nothing is told after that failed once."""
+"""Pause before the history is written again after an error."""
 
 
 class SentFacts:
-    """Writes to the history next to the outbox table `table` what was sent, and its `index_keys`, on behalf of `component`.
+    """Records sent messages, with their `index_keys`, in the history next to the outbox table `table`, for `component`.
 
-    Where it is not there, or closed to the user, nothing is told. When telling fails the messages are settled without, and it
-    is tried again a minute later.
+    Records nothing if the history does not exist or the user may not write to it. If recording fails, messages are settled
+    without it, and it is tried again a minute later.
     """
 
     def __init__(self, table: TableName, component: str, observer: Observer, index_keys: IndexKeys | None = None) -> None:
@@ -289,28 +292,28 @@ class SentFacts:
 
     @property
     def wanted(self) -> bool:
-        """Whether facts are to be told now."""
+        """Whether to record messages now."""
         return self._there and monotonic() >= self._since
 
     async def look(self, connection: Connection) -> None:
-        """Finds out whether the history is there."""
+        """Finds out whether the history can be written."""
         self._there = bool(await connection.fetchval(self.sql["writable"], timeout=COMMAND_TIMEOUT.total_seconds()))
         if not self._there:
-            _log.info("no history of sent messages is written: the table %s is not there, or closed", self.history)
+            _log.info("no history of sent messages is written: the table %s does not exist or is not accessible", self.history)
 
     def arguments(self, messages: Sequence[Message]) -> tuple[object, ...]:
-        """What the statements take of `messages`: ids, roots, parents, by whom, and index keys, None where there are none."""
+        """Returns the statements' arguments about `messages`: ids, roots, parents, component, and index keys or None."""
         keys = [array_text(self._index_keys.values(message)) for message in messages] if self._index_keys else None
         return (*identities(messages), self.component, keys)
 
     def lost(self, count: int, error: BaseException) -> None:
-        """Notes that `count` facts could not be told."""
+        """Records that `count` messages could not be written, and pauses."""
         self._since = monotonic() + PAUSE.total_seconds()
         self._observer.notify(HistoryLost(count=count, reason=reason_of(error)))
 
 
 def identities(messages: Sequence[Message]) -> tuple[list[str], list[str], list[str | None]]:
-    """Ids, roots and parents of `messages`."""
+    """Returns ids, roots and parents of `messages`."""
     chains = [message.tracking_ids for message in messages]
     parents = [chain[-2] if len(chain) > 1 else None for chain in chains]
     return [chain[-1] for chain in chains], [chain[0] for chain in chains], parents

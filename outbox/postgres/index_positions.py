@@ -1,4 +1,4 @@
-"""Where claims begin to read an index of due rows: at its front, behind rows that are gone, or where the last claim ended."""
+"""Where claims start to read an index of due rows: at its front, after dead entries, or after the last claimed row."""
 
 import math
 import time
@@ -12,20 +12,21 @@ FRONT = -math.inf
 """The beginning of the index, as a due time in seconds since 1970."""
 PRIORITIES = 10
 SLOW_SECONDS = 0.05
-"""A claim from the front that takes longer than this has met more dead rows than live ones."""
+"""A claim from the front that takes longer than this has read mostly dead index entries."""
 REST = 10
-"""How many times as long as a slow claim took the next ones begin further behind, so that it costs a tenth of the time."""
+"""After a slow claim from the front, later claims start further on for this many times its duration, so that slow claims take
+a tenth of the time."""
 MARGIN_SECONDS = 1.0
-"""How far before the last claim's first row the next one begins: for rows whose transactions took that long."""
+"""How far before the first row of the last claim the next one starts, for rows whose transactions took that long."""
 
 
 class ScanStart:
-    """From which due times on the next claim reads each of `count` stretches of an index, such as those of priorities.
+    """Due times from which the next claim reads each of `count` parts of an index, such as one per priority.
 
-    A transaction that stays open, anywhere in the database, keeps every row that is sent or handled meanwhile in the index, and
-    each claim from the front reads past all of them. So when that has become slow, claims begin a little before where the last
-    one found its first row. A row that came to lie before that, because its transaction was long or a claim was given back, is
-    found by a claim from the front, which still happens as often as it costs no more than a tenth of the time.
+    A transaction that stays open, anywhere in the database, keeps index entries of all rows that are sent or handled meanwhile,
+    and each claim from the front reads past them. When that becomes slow, claims start a little before the first row of the
+    last claim. Rows before that point, from a long transaction or a claim that was given back, are found by claims from the
+    front, which still run as long as they take no more than a tenth of the time.
     """
 
     def __init__(self, count: int = 1, clock: Callable[[], float] = time.monotonic) -> None:
@@ -35,29 +36,29 @@ class ScanStart:
 
     @property
     def due_times(self) -> Sequence[float]:
-        """The due times to begin at, in seconds since 1970; `FRONT` for the front."""
+        """Due times to start at, in seconds since 1970; `FRONT` for the front of the index."""
         return tuple(self._due_times) if self.seconds_left else (FRONT,) * len(self._due_times)
 
     @property
     def seconds_left(self) -> float:
-        """How long it is until the next claim from the front; 0: it is the next one."""
+        """Seconds until the next claim from the front; 0 if the next claim is one."""
         return max(self._front_again_at - self._clock(), 0.0)
 
     def record_claim(self, *, since: Sequence[float], seconds: float, firsts: Mapping[int, float]) -> None:
-        """Notes a claim that began at `since`, took `seconds`, and found a first row, due at `firsts`, in some stretches."""
+        """Records a claim: where it started, how long it took, and the due time of the first row by part of the index."""
         if FRONT in since and not self.seconds_left:
             self._front_again_at = self._clock() + seconds * REST if seconds > SLOW_SECONDS else 0.0
         for stretch, due in firsts.items():
-            # PostgreSQL's calendar has a beginning: before 1970 a margin could lead out of it.
+            # Before 1970, subtracting a margin could leave the range of PostgreSQL's timestamps.
             self._due_times[stretch] = due - MARGIN_SECONDS if due > 0 else FRONT
 
 
 class ScanCursor:
-    """The last row that was claimed of each of `count` priorities, since a claim from the front.
+    """The last claimed row of each of `count` priorities since the last claim from the front.
 
-    Until a vacuum has been, rows that were sent stand at the front of the index, and each claim from there reads past them, and
-    past rows that other claims hold. A row that comes to lie before the cursor, because its transaction was long or its claim
-    was given back, is for the next claim from the front, of which there is one in `outbox.postgres.claiming.FAIR_EVERY`.
+    Until the next vacuum, the index entries of sent rows stay at its front, and each claim from there reads past them and past
+    rows that other claims have locked. Rows before the cursor, from a long transaction or a claim that was given back, are
+    found by the next claim from the front, which is one in `outbox.postgres.claiming.FAIR_EVERY`.
     """
 
     def __init__(self, count: int) -> None:
@@ -66,22 +67,22 @@ class ScanCursor:
 
     @property
     def position(self) -> tuple[Sequence[float], Sequence[int]]:
-        """By priority: when the last row was due, in seconds since 1970, and its id; `FRONT` and 0 where none was claimed."""
+        """By priority: the due time of the last row in seconds since 1970, and its id; `FRONT` and 0 without one."""
         return self._due_times, self._ids
 
     def reset(self) -> None:
-        """The next claim begins at the front."""
+        """Makes the next claim start at the front."""
         self._due_times = [FRONT] * self._count
         self._ids = [0] * self._count
 
     def advance(self, priority: int, due: float, row_id: int) -> None:
-        """That row was claimed last; those before it were claimed with it, or are left to a claim from the front."""
+        """Moves the cursor after the row. Rows before it that were not claimed are left to a claim from the front."""
         self._due_times[priority], self._ids[priority] = due, row_id
 
 
 @dataclass(frozen=True, slots=True)
 class StartTimes:
-    """From which due times on a claim reads: of the priorities, and of rows with an ordering key; and when it began."""
+    """Due times at which a claim started to read, by priority and for rows with an ordering key, and when it began."""
 
     unkeyed: Sequence[float]
     keyed: Sequence[float]
@@ -89,12 +90,12 @@ class StartTimes:
 
     @property
     def argument(self) -> Sequence[float]:
-        """As `claim` in relay.sql takes them: first those of the priorities."""
+        """The argument of `claim` in relay.sql: the priorities first, then rows with an ordering key."""
         return (*self.unkeyed, *self.keyed)
 
 
 class IndexPositions:
-    """What claims have learnt of the index of due rows, of which `keyed` concerns the one of rows with an ordering key."""
+    """Positions in the indexes of due rows, learnt from claims. `keyed` is about the index of rows with an ordering key."""
 
     def __init__(self, unkeyed: ScanStart, keyed: ScanStart) -> None:
         self._unkeyed = unkeyed
@@ -103,15 +104,15 @@ class IndexPositions:
 
     @property
     def cursor(self) -> tuple[Sequence[float], Sequence[int]]:
-        """Behind which rows a lean claim begins, as `claim_lean` in relay.sql takes them."""
+        """The arguments of `claim_lean` in relay.sql: the rows after which it starts."""
         return self._cursor.position
 
     def start(self) -> StartTimes:
-        """Where any other claim begins, now."""
+        """Returns where any other claim starts now."""
         return StartTimes(self._unkeyed.due_times, self._keyed.due_times, perf_counter())
 
     def record_claim(self, start: StartTimes, rows: Sequence[asyncpg.Record]) -> None:
-        """Notes a claim that began at `start`: its rows are in order within each priority, or one of nulls stands for none."""
+        """Records a claim that began at `start`. Its rows are ordered within each priority; one row of nulls means no rows."""
         seconds = perf_counter() - start.began
         firsts: dict[int, float] = {}
         priority = None
@@ -120,9 +121,9 @@ class IndexPositions:
                 priority = row["priority"]
                 firsts.setdefault(priority, row["due"])
         self._unkeyed.record_claim(since=start.unkeyed, seconds=seconds, firsts=firsts)
-        self._keyed.record_claim(since=start.keyed, seconds=seconds, firsts={})  # it looked for rows with keys, too
+        self._keyed.record_claim(since=start.keyed, seconds=seconds, firsts={})  # it looked for rows with keys as well
         self._cursor.reset()
 
     def advance(self, last: asyncpg.Record, row_id: int) -> None:
-        """That row was the last one that a claim took: a lean claim goes on behind it."""
+        """Records the last row of a claim. The next lean claim starts after it."""
         self._cursor.advance(last["priority"], last["due"], row_id)

@@ -1,4 +1,4 @@
-"""Lanes in the outbox table: taking them, making those that must wait leave the way, and repairing those that wait in vain."""
+"""Lanes of the outbox table: locks them, marks rows that must wait, and releases rows that wait for nothing."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,22 +13,22 @@ from outbox.postgres.pool import COMMAND_TIMEOUT, Connection
 from outbox.postgres.queries import TableName, queries
 
 LONGEST_RUN = 100
-"""Rows of one lane in one claim: each is sent when the one before it is confirmed."""
+"""Most rows of one lane in one claim. Each is sent only after the one before it is confirmed."""
 WINDOW = 1_000
-"""Due rows that a claim looks at to find lanes."""
+"""Due rows that a claim scans to find lanes."""
 LARGE_WINDOW = 5_000
-"""Due rows of which those that must wait are marked in one go."""
-MOST_LANES_OF_A_CROWD = 100
-"""A full window with fewer lanes is crowded: what is due behind the heads is marked, so that other lanes come into view."""
-REPAIRED_AT_ONCE = 5_000
-"""Lanes with blocked rows that one round of repair looks at."""
+"""Due rows that are scanned at once to mark those that must wait."""
+CROWDED_BELOW = 100
+"""A full window with fewer lanes is crowded: the rows behind the heads are marked, so that the next scan finds other lanes."""
+REPAIR_BATCH = 5_000
+"""Lanes with blocked rows that one repair checks."""
 _TIMEOUT = COMMAND_TIMEOUT.total_seconds()
 _LEAST = -(2**63)
 
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """What a statement about our lanes' runs takes: their numbers, their policies, and how long a run may be."""
+    """Arguments of statements about the locked lanes: their numbers, their policies, and the most rows to take from each."""
 
     numbers: Sequence[int]
     policies: Sequence[str]
@@ -36,8 +36,8 @@ class Runs:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
-    """A lane that has rows due behind a head that is not ours."""
+class _WaitingLane:
+    """A lane with due rows that must wait for its head."""
 
     number: int
     policy: str
@@ -52,30 +52,30 @@ class _Seen:
 
 
 class Lanes:
-    """The lanes of `table`. Who holds a lane's head has the lane; see `ordering.sql`."""
+    """The lanes of `table`. A relay that has locked the head of a lane owns the lane; see `ordering.sql`."""
 
     def __init__(self, table: TableName, rules: OrderingRules) -> None:
         self._rules = rules
         self.sql = queries("ordering.sql", table=table.sql)
-        self._waiting: list[_Seen] = []
-        self._crowd: list[_Seen] = []
+        self._waiting: list[_WaitingLane] = []
+        self._crowd: list[_WaitingLane] = []
         self._repaired_to = _LEAST
         self.scan_start = ScanStart()
 
     @property
-    def obstructed(self) -> bool:
-        """Whether rows were seen that are due and must wait, and stand in the way of others."""
+    def has_waiting(self) -> bool:
+        """Whether the last scan found due rows that must wait. They hide other rows from the scan."""
         return bool(self._waiting or self._crowd)
 
     @property
     def crowded(self) -> bool:
-        """Whether a few lanes were all that could be seen."""
+        """Whether the rows of a few lanes filled the last scan."""
         return bool(self._crowd)
 
     async def take(self, connection: Connection, limit: int) -> Runs | None:
-        """Locks up to `limit` lanes in the transaction that is open; None if there is none to be had.
+        """Locks up to `limit` lanes in the current transaction. Returns None if none is available.
 
-        The runs are to be read in another statement, whose snapshot is younger than the locks.
+        Read their rows in another statement, whose snapshot is newer than the locks.
         """
         window = max(WINDOW, 2 * limit)
         since, began = self.scan_start.due_times, perf_counter()
@@ -83,9 +83,9 @@ class Lanes:
         rows: Sequence[asyncpg.Record] = await connection.fetch(self.sql["find_lanes"], *arguments, timeout=_TIMEOUT)
         firsts = {0: rows[0]["due"]} if rows else {}
         self.scan_start.record_claim(since=since, seconds=perf_counter() - began, firsts=firsts)
-        self._waiting = [_seen(row) for row in rows if not row["ready"]]
-        crowded = len(rows) < MOST_LANES_OF_A_CROWD and sum(row["rows_due"] for row in rows) >= window
-        self._crowd = [_seen(row) for row in rows if row["ours"] and row["rows_due"] > 1] if crowded else []
+        self._waiting = [_to_waiting_lane(row) for row in rows if not row["ready"]]
+        crowded = len(rows) < CROWDED_BELOW and sum(row["rows_due"] for row in rows) >= window
+        self._crowd = [_to_waiting_lane(row) for row in rows if row["ours"] and row["rows_due"] > 1] if crowded else []
         ours = [row for row in rows if row["ours"]]
         if not ours:
             return None
@@ -93,50 +93,51 @@ class Lanes:
         return Runs([row["lane"] for row in ours], [row["policy"] for row in ours], longest)
 
     async def claim_head_unread(self, connection: Connection, runs: Runs) -> Sequence[asyncpg.Record]:
-        """The first row of the first lane of `runs`, locked, without any text that the server may be unable to show."""
+        """Locks the first row of the first lane of `runs`, and returns it without texts that the server may fail to return."""
         lane = (runs.numbers[0], runs.policies[0])
         rows: Sequence[asyncpg.Record] = await connection.fetch(self.sql["claim_head_unread"], *lane, timeout=_TIMEOUT)
         return rows
 
-    async def make_way(self, connection: Connection) -> bool:
-        """Marks rows that were seen to be due and must wait; True if there were any. Needs a transaction of its own.
+    async def mark_waiting(self, connection: Connection) -> bool:
+        """Marks due rows that must wait, so that the next scan skips them. Returns whether there were any.
 
-        A head that a later message of its dedup key stands for is removed instead. The transaction is short, because publishers
-        that withdraw one of the rows wait for its end.
+        Deletes a head that a later message with its dedup key has replaced. Begins and commits a transaction. It is short,
+        because publishers that withdraw one of the rows wait for its end.
         """
-        seen = {lane.number: lane for lane in (*self._waiting, *self._crowd)}
+        waiting = {lane.number: lane for lane in (*self._waiting, *self._crowd)}
         self._waiting, self._crowd = [], []
-        if not seen:
+        if not waiting:
             return False
-        heads, policies = [lane.head for lane in seen.values()], [lane.policy for lane in seen.values()]
+        heads, policies = [lane.head for lane in waiting.values()], [lane.policy for lane in waiting.values()]
         await connection.execute(self.sql["begin"], timeout=_TIMEOUT)
         changed = 0
-        if deduplicated := [lane.head for lane in seen.values() if lane.deduplicated]:
+        if deduplicated := [lane.head for lane in waiting.values() if lane.deduplicated]:
             changed += _count(await connection.execute(self.sql["supersede_heads"], deduplicated, timeout=_TIMEOUT))
-        # Only rows behind a head that stays are marked: a head that is leaving would release nothing that is marked after it.
+        # Only rows behind a locked head are marked. A head that is just being settled releases the next row before that row is
+        # marked, and nothing would release it again.
         rows = await connection.fetch(self.sql["share_heads"], heads, policies, timeout=_TIMEOUT)
         shared = {row["id"] for row in rows}
-        staying = [lane for lane in seen.values() if lane.head in shared]
+        staying = [lane for lane in waiting.values() if lane.head in shared]
         since = self.scan_start.due_times
         if parking := [lane for lane in staying if lane.parks]:
-            changed += await _changed(connection, self.sql["park_behind"], parking, *since)
-            # What is left over when there is very much comes due by its first row, and is parked in the next round.
+            changed += await _mark_rows(connection, self.sql["park_behind"], parking, *since)
+            # With very many rows, some are left. Making the first of them due brings them into the next round.
             await self.release(connection, [Lane(lane.number, OrderingPolicy.PARK) for lane in parking])
         if deferring := [lane for lane in staying if not lane.parks]:
-            changed += await _changed(connection, self.sql["defer"], deferring, *since)
+            changed += await _mark_rows(connection, self.sql["defer"], deferring, *since)
         await connection.execute("commit", timeout=_TIMEOUT)
         return changed > 0
 
     async def release(self, connection: Connection, lanes: Sequence[Lane]) -> None:
-        """Makes the next row of each lane due, if it waits for one that this transaction took away."""
+        """Makes the next row of each lane due, if it waits for a row that this transaction has settled."""
         numbers, policies = [lane.number for lane in lanes], [lane.policy.value for lane in lanes]
         await connection.execute(self.sql["release_next"], numbers, policies, timeout=_TIMEOUT)
 
     async def repair(self, connection: Connection) -> int:
-        """Releases rows that wait for no earlier one, in the next few thousand lanes; how many there were."""
-        arguments = (*self._by_prefix(), self._repaired_to, REPAIRED_AT_ONCE)
+        """Releases rows that wait although no earlier row is left, in the next `REPAIR_BATCH` lanes. Returns their number."""
+        arguments = (*self._by_prefix(), self._repaired_to, REPAIR_BATCH)
         row = await connection.fetchrow(self.sql["repair_lanes"], *arguments, timeout=_TIMEOUT)
-        assert row is not None  # noqa: S101  it counts
+        assert row is not None  # noqa: S101  the statement always returns one row
         self._repaired_to = _LEAST if row["last_lane"] is None else row["last_lane"]
         released: int = row["released"]
         return released
@@ -146,20 +147,20 @@ class Lanes:
 
 
 def lane_of(row: asyncpg.Record) -> Lane:
-    """The lane of a row of a run."""
+    """Returns the lane of a claimed row."""
     return Lane(row["lane"], OrderingPolicy(row["policy"]))
 
 
-def _seen(row: asyncpg.Record) -> _Seen:
-    return _Seen(row["lane"], row["policy"], row["head"], row["parked"], row["deduplicated"])
+def _to_waiting_lane(row: asyncpg.Record) -> _WaitingLane:
+    return _WaitingLane(row["lane"], row["policy"], row["head"], row["parked"], row["deduplicated"])
 
 
-async def _changed(connection: Connection, statement: str, lanes: Sequence[_Seen], since: float) -> int:
+async def _mark_rows(connection: Connection, statement: str, lanes: Sequence[_WaitingLane], since: float) -> int:
     numbers, heads = [lane.number for lane in lanes], [lane.head for lane in lanes]
     status = await connection.execute(statement, numbers, heads, LARGE_WINDOW, since, timeout=_TIMEOUT)
     return _count(status)
 
 
 def _count(status: str) -> int:
-    """How many rows a statement changed, which ends its command tag."""
+    """Returns the number of changed rows from the end of a command tag."""
     return int(status.rpartition(" ")[2])

@@ -1,4 +1,4 @@
-"""Deletes old rows in small batches, under a lease, so that it delays no message."""
+"""Deletes old rows in small batches, under a lease, so that messages are not delayed."""
 
 from datetime import timedelta
 from uuid import uuid4
@@ -13,50 +13,50 @@ TIMEOUT = timedelta(seconds=60)
 
 
 class Pruning:
-    """Deletes what is older than it is of use, from the tables next to one outbox table. A table that is not there has none."""
+    """Deletes old rows from the tables next to one outbox table. Treats a missing table as empty."""
 
     def __init__(self, pool: Pool, table: TableName) -> None:
         self._pool = pool
         self._sql = queries("pruning.sql", **satellite_names(table.schema))
 
     async def dead_letters(self, older_than: timedelta, limit: int) -> int:
-        """Deletes up to `limit` letters that were requeued or discarded longer ago than that; how many there were."""
+        """Deletes up to `limit` dead letters that were requeued or discarded longer ago. Returns how many it deleted."""
         return await self._delete("dead_letters", older_than, limit)
 
     async def operations(self, older_than: timedelta, limit: int) -> int:
-        """Deletes operations that ended longer ago than that, with what came of each letter."""
+        """Deletes operations that ended longer ago, with their items."""
         return await self._delete("operations", older_than, limit)
 
     async def components(self, older_than: timedelta, limit: int) -> int:
-        """Deletes what is known of relays and workers that have sent no heartbeat for so long."""
+        """Deletes relays and workers whose last heartbeat is longer ago."""
         return await self._delete("components", older_than, limit)
 
     async def pauses(self, older_than: timedelta, limit: int) -> int:
-        """Deletes pauses that ended longer ago than that."""
+        """Deletes pauses that ended longer ago."""
         return await self._delete("pauses", older_than, limit)
 
     async def audit(self, older_than: timedelta, limit: int) -> int:
-        """Deletes what is known of changes longer ago than that."""
+        """Deletes audit entries that were written longer ago."""
         return await self._delete("audit", older_than, limit)
 
     async def alerts(self, older_than: timedelta, limit: int) -> int:
-        """Deletes alerts that were over longer ago than that, with their messages."""
+        """Deletes alerts that ended longer ago, with their notifications."""
         return await self._delete("alerts", older_than, limit)
 
     async def sessions(self, older_than: timedelta, limit: int) -> int:
-        """Deletes sessions that ended longer ago than that."""
+        """Deletes sessions that ended longer ago."""
         return await self._delete("sessions", older_than, limit)
 
     async def login_failures(self, older_than: timedelta, limit: int) -> int:
-        """Deletes counts of failed logins whose window of time ended longer ago than that."""
+        """Deletes counts of failed logins whose time window ended longer ago."""
         return await self._delete("login_failures", older_than, limit)
 
     async def confirmations(self, older_than: timedelta, limit: int) -> int:
-        """Deletes dry runs that could be followed up until longer ago than that."""
+        """Deletes confirmation tokens of dry runs that expired longer ago."""
         return await self._delete("confirmations", older_than, limit)
 
     async def idempotency_keys(self, older_than: timedelta, limit: int) -> int:
-        """Deletes keys of requests, with their answers, that were made longer ago than that."""
+        """Deletes idempotency keys, with their responses, that were created longer ago."""
         return await self._delete("idempotency_keys", older_than, limit)
 
     async def _delete(self, name: str, *arguments: object) -> int:
@@ -70,14 +70,14 @@ class Pruning:
 
 
 LEASES_TIMEOUT = timedelta(seconds=5)
-"""Longest wait for any statement about a lease; much shorter than a lease lasts."""
+"""Longest wait for a statement about a lease; much shorter than a lease."""
 
 
 class PostgresLease:
-    """Implements `outbox.engine.maintenance.Lease` for one duty: held for `lasts` from each time that `hold` says so.
+    """Implements `outbox.engine.maintenance.Lease` for one duty. Each successful `hold` lasts for `lasts`.
 
-    `holder` shows operators who has it. A process that froze past its lease may still believe in it for a moment, so what is
-    done under one must do no harm when two do it.
+    `holder` names the process for operators. A process that was frozen beyond its lease may still act on it for a moment, so
+    work under a lease must be safe when two processes do it.
     """
 
     def __init__(self, pool: Pool, table: TableName, *, duty: str, holder: str, lasts: timedelta) -> None:

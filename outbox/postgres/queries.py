@@ -1,4 +1,4 @@
-"""Statements, read from the files in `sql/`, and the names in them: validated, quoted, and never shared by two tables."""
+"""Reads statements from the files in `sql/`, and validates, quotes and derives the names in them."""
 
 import hashlib
 import re
@@ -12,13 +12,14 @@ from outbox.errors import IdentifierError
 LONGEST_IDENTIFIER = 63
 """PostgreSQL cuts longer names silently (NAMEDATALEN - 1, in bytes)."""
 ASLEEP_KEYS = 4
-"""Two writers that try one key in the same instant take each other for a sleeper; with several keys they seldom do."""
+"""Number of asleep locks. Two writers that try the same one at the same instant take each other for a sleeper, which is rare
+with several."""
 
 _FORM = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*", re.ASCII)
 
 
 def quoted(name: str, *, kind: str = "table") -> str:
-    """`name` as a quoted identifier. Raises `IdentifierError` for what is not a plain one of at most 63 bytes."""
+    """Quotes `name` as an identifier. Raises `IdentifierError` unless it is a plain name of at most 63 bytes."""
     if not isinstance(name, str) or not _FORM.fullmatch(name) or len(name) > LONGEST_IDENTIFIER:
         raise IdentifierError(
             f"{name!r} cannot be a {kind} name: use letters, digits, underscores, at most {LONGEST_IDENTIFIER} of them"
@@ -27,17 +28,18 @@ def quoted(name: str, *, kind: str = "table") -> str:
 
 
 def derived(base: str, suffix: str) -> str:
-    """A name made of `base` and `suffix`, at most 63 bytes long, different for different bases."""
+    """Joins `base` and `suffix` to a name of at most 63 bytes, which differs for different bases."""
     name = f"{base}_{suffix}"
     if len(name) <= LONGEST_IDENTIFIER:
         return name
+    # Cut names of two bases may be equal; the digest tells them apart.
     digest = hashlib.sha256(base.encode()).hexdigest()[:8]
     return f"{base[: LONGEST_IDENTIFIER - len(suffix) - 10]}_{digest}_{suffix}"
 
 
 @dataclass(frozen=True, slots=True)
 class TableName:
-    """A table, in a schema or wherever the search path finds it."""
+    """A table, with a schema or found through the search path."""
 
     name: str
     schema: str | None = None
@@ -49,19 +51,19 @@ class TableName:
 
     @classmethod
     def parse(cls, text: str) -> "TableName":
-        """`table` or `schema.table`. Raises `IdentifierError` for anything else."""
+        """Parses `table` or `schema.table`. Raises `IdentifierError` for anything else."""
         if not isinstance(text, str):
-            raise IdentifierError(f"a table name is text, not {text!r}")
+            raise IdentifierError(f"a table name must be text, not {text!r}")
         schema, dot, name = text.rpartition(".")
         return cls(name=name, schema=schema if dot else None)
 
     @property
     def sql(self) -> str:
-        """The quoted, possibly qualified name."""
-        return self.beside(self.name)
+        """The quoted name, qualified if it has a schema."""
+        return self.sibling(self.name)
 
-    def beside(self, name: str) -> str:
-        """The quoted name of another object in the same schema."""
+    def sibling(self, name: str) -> str:
+        """Returns the quoted name of another object in the same schema."""
         return quoted(name) if self.schema is None else f"{quoted(self.schema, kind='schema')}.{quoted(name)}"
 
     def __str__(self) -> str:
@@ -74,14 +76,15 @@ class BellName:
 
     channel: str
     lock_key: int
-    """Writers share it until they commit; who goes to sleep sees by it whether any is in flight."""
+    """The in-flight lock. Writers share it until they commit, which shows a sleeper whether any is in flight."""
     asleep_keys: tuple[int, ...]
-    """Sleepers share all of them; a writer tries one."""
+    """The asleep locks. Sleepers share all of them; a writer tries one."""
 
     @classmethod
     def of(cls, schema: str, table: str) -> "BellName":
-        """A name that triggers, relays and workers of any process derive alike from the table's."""
+        """Derives the names from the table's. Triggers, relays and workers of all processes get the same."""
         digest = hashlib.sha256(f"{schema}.{table}".encode()).digest()
+        # Aligned, so that the keys differ in their last bits only: the trigger sets those from its backend's process id.
         first = int.from_bytes(digest[20:28], "big", signed=True) & -ASLEEP_KEYS
         return cls(
             channel=f"outbox_{digest[:12].hex()}",
@@ -95,20 +98,20 @@ _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
 
 def queries(file: str, **names: str) -> Mapping[str, str]:
-    """The blocks of `sql/<file>`, by name, with each `{placeholder}` replaced by the quoted name given for it.
+    """Returns the blocks of `sql/<file>` by name, with each `{placeholder}` replaced by its value in `names`.
 
-    A block begins with a line `-- name: <name>`. A placeholder without a name given raises `KeyError`.
+    A block begins with a line `-- name: <name>`. Raises `KeyError` for a placeholder without a value.
     """
     return {name: render(text, **names) for name, text in _blocks(file).items()}
 
 
 def query(file: str, block: str, **names: str) -> str:
-    """One block of `queries(file)`, by itself: the others' placeholders need no names."""
+    """Returns one block of `sql/<file>`. Placeholders of other blocks need no values."""
     return render(_blocks(file)[block], **names)
 
 
 def render(text: str, **names: str) -> str:
-    """`text` with its `{placeholders}` replaced."""
+    """Replaces the `{placeholders}` of `text`."""
     return _PLACEHOLDER.sub(lambda match: names[match[1]], text)
 
 

@@ -1,4 +1,4 @@
-"""Where the relays of an outbox table send its messages: one row for each that runs, so that all of them send to one place."""
+"""Records where each running relay of an outbox table sends, so that all of them use the same broker and exchange."""
 
 import logging
 from collections.abc import Sequence
@@ -15,17 +15,17 @@ from outbox.postgres.queries import TableName, queries
 from outbox.postgres.schema.objects import satellite_names
 
 HELD_FOR = timedelta(seconds=20)
-"""How long a relay counts as running after it last said so."""
+"""A relay counts as running for this long after each `hold`."""
 REFUSED_FOR = timedelta(minutes=5)
-"""How long it is known that a relay was refused."""
+"""How long the record of a refused relay is kept."""
 _TIMEOUT = timedelta(seconds=5)
-_CLOSED = (asyncpg.UndefinedTableError, asyncpg.InsufficientPrivilegeError)
+_INACCESSIBLE = (asyncpg.UndefinedTableError, asyncpg.InsufficientPrivilegeError)
 _log = logging.getLogger("outbox")
 
 
 @dataclass(frozen=True, slots=True)
 class OtherRelay:
-    """A relay of the same table that sends elsewhere, and until when it counts unless it says so again."""
+    """A relay of the same table that sends elsewhere. It counts until `held_until`, unless it renews that."""
 
     name: str
     destination: str
@@ -34,7 +34,7 @@ class OtherRelay:
 
 @dataclass(frozen=True, slots=True)
 class KnownRelay:
-    """A relay that runs, or `refused`: that did not start, because others send elsewhere."""
+    """A relay that runs; or, if `refused`, one that did not start because others send elsewhere."""
 
     name: str
     destination: str
@@ -42,9 +42,9 @@ class KnownRelay:
 
 
 class RelayDestination:
-    """Where one relay sends, written next to `table` as long as it runs. Everything raises `DatabaseUnavailableError`.
+    """Records where one relay sends, as long as it runs. `hold` raises `DatabaseUnavailableError`.
 
-    Where the table of relays is missing or closed to the user, a warning says so once, and nothing is known of others.
+    If the table of relays is missing or the user lacks privileges on it, logs a warning once and knows of no other relays.
     """
 
     def __init__(self, pool: Pool, table: TableName, *, destination: str, name: str) -> None:
@@ -56,40 +56,41 @@ class RelayDestination:
         self._warned = False
 
     async def hold(self) -> OtherRelay | None:
-        """Says for `HELD_FOR` where this relay sends, unless another one that runs sends elsewhere, which is returned."""
+        """Records for `HELD_FOR` where this relay sends. If another running relay sends elsewhere, returns that one instead."""
         with unavailable_errors("looking at the destinations of relays", limit=_TIMEOUT):
             async with taken_from(self._pool) as connection:
                 try:
                     async with connection.transaction():
+                        # Under a lock: two relays that start together must not both find no other one.
                         await self._execute(connection, "serialize")
                         row = await connection.fetchrow(self._sql["other"], self.destination, timeout=_SECONDS)
                         if row is not None:
                             return OtherRelay(**dict(row))
                         await self._execute(connection, "forget", self.name)
                         await self._execute(connection, "hold", self._id, self.destination, self.name, HELD_FOR)
-                except _CLOSED as error:
+                except _INACCESSIBLE as error:
                     if not self._warned:
                         self._warned = True
                         _log.warning(
-                            "another relay with another broker would go unnoticed, as the table outbox_relay is closed: %s",
+                            "another relay with another broker would go unnoticed: the table outbox_relay is inaccessible: %s",
                             error,
                         )
         return None
 
     async def refuse(self) -> None:
-        """Writes down that this relay does not start, for the doctor and the dashboard."""
-        with suppress(DatabaseUnavailableError), unavailable_errors("telling of a refused relay", limit=_TIMEOUT):
+        """Records that this relay does not start, for the doctor and the dashboard."""
+        with suppress(DatabaseUnavailableError), unavailable_errors("recording a refused relay", limit=_TIMEOUT):
             async with taken_from(self._pool) as connection:
-                with suppress(*_CLOSED):
+                with suppress(*_INACCESSIBLE):
                     async with connection.transaction():
                         await self._execute(connection, "forget", self.name)
                         await self._execute(connection, "refuse", self._id, self.destination, self.name, REFUSED_FOR)
 
     async def release(self) -> None:
-        """Takes back what `hold` said."""
+        """Removes the record of `hold`."""
         with suppress(DatabaseUnavailableError), unavailable_errors("releasing a relay's destination", limit=_TIMEOUT):
             async with taken_from(self._pool) as connection:
-                with suppress(*_CLOSED):
+                with suppress(*_INACCESSIBLE):
                     await self._execute(connection, "release", self._id)
 
     async def _execute(self, connection: Connection, name: str, *arguments: object) -> None:
@@ -99,29 +100,29 @@ class RelayDestination:
 _SECONDS = _TIMEOUT.total_seconds()
 _MOST_NAMED = 10
 AGREE = "give all relays of the table the same OUTBOX_BROKER_URL and OUTBOX_EXCHANGE_NAME"
-"""What to do about a disagreement."""
+"""The hint for a disagreement."""
 
 
 async def known_relays(connection: Connection, table: TableName) -> Sequence[KnownRelay]:
-    """The relays of `table` that run, and those that were refused lately; none if their table is missing or closed."""
+    """Returns the running and recently refused relays of `table`; none if their table is missing or not accessible."""
     try:
         async with connection.transaction():
             return [KnownRelay(**dict(row)) for row in await connection.fetch(relay_queries(table)["list"])]
-    except _CLOSED:
+    except _INACCESSIBLE:
         return ()
 
 
 def disagreement(relays: Sequence[KnownRelay]) -> str | None:
-    """That relays of one table would send to several places, in words; None if they agree."""
+    """Describes that relays of one table send to different destinations; None if they agree."""
     if len({relay.destination for relay in relays}) < 2:
         return None
-    said = [
+    parts = [
         f"{relay.name} {'was refused, as it would send' if relay.refused else 'sends'} to {relay.destination}"
         for relay in relays
     ]
-    return f"relays of one outbox table disagree about where its messages go: {'; '.join(said[:_MOST_NAMED])}"
+    return f"relays of one outbox table disagree about where its messages go: {'; '.join(parts[:_MOST_NAMED])}"
 
 
 def relay_queries(table: TableName) -> "dict[str, str]":
-    """The statements of `relays.sql`."""
+    """Returns the statements of `relays.sql`."""
     return dict(queries("relays.sql", **{**satellite_names(table.schema), "table": table.sql}))

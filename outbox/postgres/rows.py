@@ -1,4 +1,4 @@
-"""Rows of the outbox table as messages: whatever a producer inserted becomes one, if only one that is refused."""
+"""Decodes rows of the outbox table. Never fails: an invalid row becomes a message that is refused."""
 
 import json
 from collections.abc import Sequence
@@ -16,29 +16,30 @@ from outbox.errors import MalformedMessageError
 from outbox.postgres.queries import TableName
 
 UNROUTABLE = "unroutable"
-"""What `last_error` says of a held row."""
+"""`last_error` of a held row."""
 UNREADABLE = (asyncpg.DataError, asyncpg.ProgramLimitExceededError)
-"""What the server says of a row that it cannot show: of text that has no form in UTF-8 (in a database of the encoding SQL_ASCII
-any bytes are text), or of JSON that has too many bytes as text."""
+"""Errors about a row that the server cannot return: text that is not UTF-8, which a database with the encoding SQL_ASCII
+accepts, or JSON that is too long as text."""
 _LONGEST_TIME = timedelta(days=365_000).total_seconds()
 _LATEST = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Reads rows of `table`; those above `max_body_bytes` come without their bodies."""
+    """Decodes rows of `table`. Rows above `max_body_bytes` come without their bodies."""
 
     table: TableName
     max_body_bytes: int
 
     def pending(self, row: asyncpg.Record, lane: Lane | None = None) -> PendingMessage:
-        """The message of a row that a claim shows."""
+        """Decodes a row that a claim returned."""
         too_large_bytes = row["too_large_bytes"]
         headers, malformed = (
             _headers(row["headers"])
             if too_large_bytes is None
             else (NO_HEADERS, too_large(too_large_bytes, self.max_body_bytes))
         )
+        # A producer in another language may write anything into this column. Ids can be replaced, so the message is still sent.
         try:
             tracking_ids = decode_tracking_ids(row["tracking_ids"], source="the column tracking_ids")
         except MalformedMessageError:
@@ -70,7 +71,7 @@ class Rows:
         )
 
     def unread(self, row: asyncpg.Record, error: Exception, lane: Lane | None = None) -> PendingMessage:
-        """Stands for a row of which nothing else is known."""
+        """Makes a message for a row that cannot be read, with its id only."""
         row_id: int = row["id"]
         id_ = self._id_of_row(row_id)
         message = Message(id=id_, routing_key="", body=b"", created_at=_instant(0), tracking_ids=(id_,))
@@ -80,17 +81,17 @@ class Rows:
         )
 
     def _id_of_row(self, row_id: int) -> str:
-        """An id derived from the row, so that every sending has the same, for a row without a readable one."""
+        """Derives an id for a row without a readable one. It is the same each time the row is sent."""
         return str(uuid5(NAMESPACE_OID, f"{self.table}:{row_id}"))
 
 
 def too_large(size: int, limit: int) -> Failure:
-    """Why a message of that size is not sent."""
+    """Returns the failure of a message with more bytes than `limit`."""
     return Failure("too large", f"the message has {size} bytes, and max_body_bytes is {limit}")
 
 
 def array_text(values: Sequence[str]) -> str | None:
-    """Texts as PostgreSQL writes an array of them, to be cast to one; None for none."""
+    """Encodes texts as an array literal of PostgreSQL; None for no texts."""
     quoted = (value.replace("\\", "\\\\").replace('"', '\\"') for value in values)
     return '{"' + '","'.join(quoted) + '"}' if values else None
 
@@ -100,7 +101,7 @@ def _headers(text: str | None) -> tuple[Any, Failure | None]:
         return NO_HEADERS, None
     try:
         headers = json.loads(text)
-    except (ValueError, RecursionError) as error:  # a number of thousands of digits, arrays in arrays in arrays
+    except (ValueError, RecursionError) as error:  # a number with thousands of digits, deeply nested arrays
         return NO_HEADERS, _malformed(f"the column headers cannot be read: {error}")
     if isinstance(headers, dict):
         return headers, None
@@ -112,10 +113,10 @@ def _malformed(reason: str) -> Failure:
 
 
 def time_of(seconds: float | None) -> timedelta | None:
-    """PostgreSQL's intervals reach further than ours, and to infinity."""
+    """Converts seconds, limited to what `timedelta` can hold: PostgreSQL has longer intervals, and infinity."""
     return None if seconds is None else timedelta(seconds=min(max(seconds, -_LONGEST_TIME), _LONGEST_TIME))
 
 
 def _instant(seconds: float) -> datetime:
-    """The instant so long after 1970, or the nearest one that every protocol can carry."""
+    """Converts seconds since 1970, limited to times that every protocol can carry."""
     return datetime.fromtimestamp(seconds if 0 <= seconds <= _LATEST else min(max(seconds, 0), _LATEST), UTC)

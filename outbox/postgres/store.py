@@ -1,4 +1,4 @@
-"""The outbox table as the relay's Store: claims rows, settles them in the same transaction, and looks after those that wait."""
+"""The outbox table as the relay's Store: claims rows, settles them in the same transaction, and releases waiting rows."""
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -35,14 +35,14 @@ from outbox.postgres.rows import time_of
 from outbox.postgres.schema import check_outbox_table
 
 _TIMEOUT = COMMAND_TIMEOUT.total_seconds()
-"""Said with every statement, because a given pool may have no limit of its own."""
+"""Passed with every statement, because a given pool may have no timeout."""
 
 
 class PostgresStore:
-    """Implements the Store port on `table`. Sent rows are deleted, or kept with `sent_at` if `keep_sent`.
+    """Implements `outbox.ports.Store` on `table`. Sent rows are deleted, or kept with `sent_at` if `keep_sent`.
 
-    `ordering` says what becomes of ordering keys; `facts`, what the history records of sent messages; `byte_limits`,
-    how much is claimed at once.
+    `ordering` has the policies for ordering keys. `facts` records sent messages in the history. `byte_limits` limits the size
+    of a claim.
     """
 
     def __init__(
@@ -68,11 +68,11 @@ class PostgresStore:
 
     @property
     def scan_start(self) -> ScanStart:
-        """Where claims of rows without an ordering key begin to read."""
+        """Where claims of rows without an ordering key start to read."""
         return self._claimer.scan_start
 
     async def check(self) -> None:
-        """Raises `SchemaError` if the table is missing, of an unknown shape, or closed to the user."""
+        """Raises `SchemaError` if the table is missing, has another shape, or the user lacks privileges on it."""
         async with self._transaction(f"looking at {self._table}") as connection:
             await check_outbox_table(connection, self._table)
             lacking = await connection.fetchval(self._sql["lacking_rights"])
@@ -91,11 +91,11 @@ class PostgresStore:
             try:
                 claimed = await self._claimer.claim(connection, limit)
                 if not claimed.messages:
-                    # Nothing was left to send, but the rows that others wait for may have been superseded and deleted.
+                    # The claimed rows were superseded and deleted. Rows that waited for them must be released.
                     if claimed.blocked:
                         await self._lanes.release(connection, claimed.blocked)
                     await connection.execute("commit", timeout=_TIMEOUT)
-            except TooSlowError:  # not an outage, unless the next statement says so
+            except TooSlowError:  # not reported as an outage: if it is one, the rollback or the next statement fails
                 await roll_back_quietly(connection)
                 await give_back(self._pool, connection)
                 return None
@@ -145,7 +145,7 @@ class PostgresStore:
             )
 
     async def _stalled_messages(self, connection: Connection, wanted: Sequence[tuple[Way, int]]) -> Sequence[PendingMessage]:
-        """One row at a time: they are few, and their size is known before they are read."""
+        """Locks stalled messages and reads them one by one, within the byte limits."""
         found = await connection.fetch(
             self._sql["lock_stalled"],
             self._ordering.prefixes,
@@ -158,7 +158,7 @@ class PostgresStore:
         messages: list[PendingMessage] = []
         total = 0
         for row in found:
-            size = row["bytes"] if row["bytes"] <= self._byte_limits.body else 0  # what is above that comes without its body
+            size = row["bytes"] if row["bytes"] <= self._byte_limits.body else 0  # a larger message is read without its body
             if messages and total + size > self._byte_limits.batch:
                 break
             total += size
@@ -206,14 +206,15 @@ class PostgresStore:
         return Backlog(unsent=row["unsent"], oldest_due=time_of(row["oldest_due"]))
 
     async def _count(self, name: str, *arguments: object) -> int:
-        """Runs a statement and returns how many rows it changed, which ends its command tag."""
+        """Runs a statement and returns the number of changed rows, from the end of its command tag."""
         async with self._transaction(f"{name} in {self._table}") as connection:
             status = await connection.execute(self._sql[name], *arguments, timeout=_TIMEOUT)
         return int(status.rpartition(" ")[2])
 
     @asynccontextmanager
     async def _transaction(self, doing: str) -> AsyncIterator[Connection]:
-        """For reading, too: a transaction pooler may send what is outside of one to a server that did not prepare it."""
+        """Runs the block in a transaction."""
+        # Reads need one as well: a transaction pooler may send a statement outside of one to a server that has not prepared it.
         with unavailable_errors(doing, lock_timeout=LOCK_TIMEOUT):
             async with taken_from(self._pool) as connection:
                 try:
@@ -226,7 +227,7 @@ class PostgresStore:
 
 
 class PostgresClaim:
-    """Implements the Claim port: a transaction that holds the rows' locks. `blocked` are lanes in which rows wait for them."""
+    """Implements `outbox.ports.Claim`: a transaction with locks on rows. In the lanes `blocked`, other rows wait for them."""
 
     def __init__(
         self,
@@ -280,7 +281,7 @@ class PostgresClaim:
                 await self._settle_sent(settled.done, connection)
             if settled.dropped:
                 await connection.execute(self._sql[self._end], settled.dropped, timeout=_TIMEOUT)
-            # Before the others, so that none of these rows backs off or is parked, with the other rows of its key behind it.
+            # Before retrying and parking: a replaced row must be deleted, not block the other rows of its ordering key.
             if settled.replaceable:
                 await connection.execute(self._sql["supersede"], settled.replaceable, timeout=_TIMEOUT)
             if settled.stalled:
@@ -288,7 +289,7 @@ class PostgresClaim:
             for name, changes in (("retry", settled.retried), ("park", settled.parked), ("hold", settled.held)):
                 if changes:
                     await connection.execute(self._sql[name], *zip(*changes, strict=True), timeout=_TIMEOUT)
-            # At the end: whether a row is the first of its key shows only once the rows before it are gone or parked.
+            # At the end: a row is the first of its key only when the rows before it are gone or parked.
             if self._blocked:
                 await self._lanes.release(connection, self._blocked)
 
@@ -297,13 +298,14 @@ class PostgresClaim:
         return "keep" if self._keep_sent else "delete"
 
     async def _settle_sent(self, sent: Sequence[PendingMessage], connection: Connection) -> None:
-        """What was sent leaves, whether or not the history can be told: hence the savepoint."""
+        """Deletes or keeps sent rows, and records them in the history if possible."""
         ids = [pending.row_id for pending in sent]
         if self._facts is not None and self._facts.wanted:
+            # With a savepoint: an error in the history must not keep sent messages in the outbox, to be sent again.
             await connection.execute("savepoint sent", timeout=_TIMEOUT)
-            told = self._facts.arguments([pending.message for pending in sent])
+            facts = self._facts.arguments([pending.message for pending in sent])
             try:
-                await connection.execute(self._facts.sql[f"{self._end}_told"], ids, *told, timeout=_TIMEOUT)
+                await connection.execute(self._facts.sql[f"{self._end}_and_record"], ids, *facts, timeout=_TIMEOUT)
             except asyncpg.PostgresError as error:
                 await connection.execute("rollback to savepoint sent", timeout=_TIMEOUT)
                 self._facts.lost(len(sent), error)
@@ -312,7 +314,7 @@ class PostgresClaim:
         await connection.execute(self._sql[self._end], ids, timeout=_TIMEOUT)
 
     def _storable(self, failure: Failure) -> str:
-        """The failure as text that the database can hold: without NUL, without halves of pairs, in its encoding."""
+        """Returns the failure as text that the database can store: without NUL and lone surrogates, in its encoding."""
         text = str(failure).replace("\0", "\N{SYMBOL FOR NULL}")
         encoding = "utf-8" if self._keeps_any_text else "ascii"
         return text.encode(encoding, "backslashreplace").decode(encoding)
@@ -320,7 +322,7 @@ class PostgresClaim:
 
 @dataclass(slots=True)
 class _Settlement:
-    """The outcomes of one claim, gathered by the statement that records them."""
+    """The outcomes of one claim, grouped by the statement that records them."""
 
     storable: Callable[[Failure], str]
     done: list[PendingMessage] = field(default_factory=list)
@@ -329,7 +331,7 @@ class _Settlement:
     parked: list[tuple[int, str]] = field(default_factory=list)
     held: list[tuple[int, timedelta | None]] = field(default_factory=list)
     replaceable: list[int] = field(default_factory=list)
-    """What comes back unsent, and may have been replaced meanwhile."""
+    """Unsent rows that may have been replaced meanwhile."""
     stalled: list[int] = field(default_factory=list)
 
     def add(self, pending: PendingMessage, outcome: RelayOutcome) -> None:

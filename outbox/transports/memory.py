@@ -1,4 +1,4 @@
-"""A broker in memory: what tests and single-process programs use instead of RabbitMQ, with the same behaviour."""
+"""A broker in memory, for tests and single-process programs. Behaves like RabbitMQ."""
 
 import asyncio
 import itertools
@@ -23,7 +23,7 @@ _EXPIRED = Failure("Expired", "its time ran out before it was handled")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetter:
-    """A message that failed for good; `trail` are all its failures, oldest first, the last of them being `failure`."""
+    """A message that failed for good. `trail` has all its failures, oldest first; the last one is `failure`."""
 
     queue: str
     message: Message
@@ -35,7 +35,7 @@ class DeadLetter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncomingMessage:
-    """What a handler's `message` parameter receives: aio-pika's read attributes."""
+    """The `message` parameter of a handler, with the read attributes of aio-pika's incoming message."""
 
     body: bytes
     message_id: str
@@ -48,9 +48,9 @@ class IncomingMessage:
 
 
 class MemoryBroker:
-    """Keeps everything in the memory of one process, for any number of relays and workers on one event loop.
+    """Keeps messages in the memory of one process, for any number of relays and workers on one event loop.
 
-    Delays run on the event loop's clock. Queues live as long as the broker; closing it forgets nothing.
+    Delays use the clock of the event loop. Queues and their messages exist as long as the object; `close` does not delete them.
     """
 
     def __init__(self, *, exchange_name: str = "outbox") -> None:
@@ -58,13 +58,13 @@ class MemoryBroker:
         self._queues: dict[str, Queue] = {}
 
     async def open(self) -> None:
-        """Nothing needs opening."""
+        """Does nothing."""
 
     async def close(self) -> None:
-        """Nothing needs closing; what is queued stays queued."""
+        """Does nothing. Queued messages stay queued."""
 
     async def send(self, messages: Sequence[Message], *, timeout: timedelta) -> Sequence[SendResult]:  # noqa: ARG002
-        """Puts each message into every queue that is bound for it; nothing can be slow here."""
+        """Puts each message into every queue that is bound for it. Never times out."""
         results: list[SendResult] = []
         for message in messages:
             if message.target_queue is None:
@@ -81,32 +81,32 @@ class MemoryBroker:
 
     @asynccontextmanager
     async def subscribe(self, subscription: Subscription, receive: Receive) -> AsyncIterator[Intake]:
-        """Within the block, deliveries of the queue go to `receive`, in turn with the queue's other subscribers."""
+        """Calls `receive` with deliveries of the queue within the block, round-robin with its other subscribers."""
         queue = self._queue(subscription.queue)
         queue.bindings.add((subscription.exchange_name, subscription.binding_key))
         queue.ordered = queue.ordered or subscription.ordered
         member = Member(queue, receive, subscription.prefetch_count)
         queue.members.append(member)
-        queue.takers.append(member)
+        queue.holders.append(member)
         queue.pump()
         try:
             yield member
         finally:
             await member.stop()
-            queue.takers.remove(member)
+            queue.holders.remove(member)
             member.give_back()
 
     async def count_dead_letters(self, queue: str) -> int:
-        """How many dead letters `queue` has."""
+        """Returns the number of dead letters of `queue`."""
         return len(self.dead_letters(queue))
 
     async def queue_depth(self, queue: str) -> QueueDepth | None:
-        """How many messages of `queue` wait; None: it is not there. Ages are not kept."""
-        known = self._queues.get(queue)
+        """Returns the number of waiting messages of `queue`, without their age; None if the queue does not exist."""
+        known = self._queues.get(queue)  # not `_queue`, which would create it
         return None if known is None else QueueDepth(len(known.ready))
 
     async def has_queue(self, queue: str) -> bool:
-        """Whether `queue` is there."""
+        """Whether `queue` exists."""
         return queue in self._queues
 
     def dead_letters(self, queue: str) -> Sequence[DeadLetter]:
@@ -114,24 +114,24 @@ class MemoryBroker:
         return tuple(self._queue(queue).dead)
 
     def depth(self, queue: str) -> int:
-        """How many messages wait in `queue`, delayed ones included, those in flight not."""
+        """Returns the number of messages that wait in `queue`, including delayed ones, without those in flight."""
         waiting = self._queue(queue)
         return len(waiting.ready) + len(waiting.delayed)
 
     def is_idle(self, queue: str) -> bool:
-        """Whether nothing waits in `queue` and nothing of it is in flight."""
-        return self.depth(queue) == 0 and not any(member.in_hand for member in self._queue(queue).members)
+        """Whether `queue` has no messages, waiting or in flight."""
+        return self.depth(queue) == 0 and not any(member.in_flight for member in self._queue(queue).members)
 
     def has_consumer(self, queue: str) -> bool:
-        """Whether a consumer takes from `queue`."""
+        """Whether `queue` has a consumer."""
         return bool(self._queue(queue).members)
 
     def put_malformed(self, queue: str, message: Message, *, reason: str) -> None:
-        """Puts a message into `queue` that another program wrote, whose headers cannot be read."""
+        """Puts a message with unreadable headers into `queue`, as another program might."""
         self._queue(queue).put(Entry(message=message, malformed=reason))
 
     def crash(self, queue: str) -> None:
-        """Takes back what is in flight of `queue`, as if the worker had died with it."""
+        """Returns messages in flight to `queue`, as if their worker had crashed."""
         for member in self._queue(queue).members:
             member.give_back(crashed=True)
 
@@ -143,7 +143,7 @@ class MemoryBroker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A message in one queue, with all that its next delivery must know."""
+    """A message in one queue, with the state for its next delivery."""
 
     message: Message
     attempt: int = 1
@@ -154,14 +154,14 @@ class Entry:
     malformed: str = ""
     redelivered: bool = False
 
-    def given_back(self, *, crashed: bool = False) -> "Entry":
-        """The entry for its next delivery."""
+    def for_redelivery(self, *, crashed: bool = False) -> "Entry":
+        """Returns the entry for its next delivery."""
         if not crashed:
             return replace(self, redelivered=True)
         return replace(self, redelivered=True, crashes=self.crashes + 1, blamed=self.isolated)
 
-    def failed(self, failed: FailedAttempt) -> "Entry":
-        """The entry for its next attempt."""
+    def for_next_attempt(self, failed: FailedAttempt) -> "Entry":
+        """Returns the entry for its next attempt."""
         return replace(self, attempt=self.attempt + 1, trail=tuple(extended_failures(self.trail, failed)))
 
     @property
@@ -172,10 +172,10 @@ class Entry:
 
 
 class Queue:
-    """One queue: what is ready, what is delayed, what died, and who takes from it.
+    """One queue: its ready and delayed messages, its dead letters, and its subscriptions.
 
-    In an `ordered` one only the first message of each ordering key is handed out, and the next one when that is settled for
-    good: one that is delayed keeps its place.
+    An `ordered` queue delivers only the first message of each ordering key, and the next one when that is settled for good. A
+    delayed message keeps its position.
     """
 
     def __init__(self, name: str) -> None:
@@ -186,26 +186,27 @@ class Queue:
         self.delayed: dict[asyncio.TimerHandle, Entry] = {}
         self.dead: list[DeadLetter] = []
         self.members: deque[Member] = deque()
-        self.takers: list[Member] = []
-        """The members, and those who take no more but have something in flight."""
+        self.holders: list[Member] = []
+        """The members, and those that have stopped but have messages in flight."""
         self._pumping = False
 
     def wants(self, exchange_name: str, routing_key: str) -> bool:
-        """Whether it is bound for such messages."""
+        """Whether a binding of the queue matches."""
         return any(exchange == exchange_name and matches(key, routing_key) for exchange, key in self.bindings)
 
     def put(self, entry: Entry) -> None:
-        """At the end."""
+        """Adds an entry at the end."""
         self.ready.append(entry)
         self.pump()
 
     def put_in_front(self, entries: Sequence[Entry]) -> None:
-        """At the beginning, in this order."""
+        """Adds entries at the front, in this order."""
         self.ready.extendleft(reversed(entries))
         self.pump()
 
     def put_after(self, delay: timedelta, entry: Entry) -> None:
-        """Always by way of the loop, so that an instant retry, too, lets others go first."""
+        """Adds an entry after `delay`."""
+        # Through the event loop even without a delay, so that an immediate retry lets other messages go first.
         loop = asyncio.get_running_loop()
 
         def due() -> None:
@@ -219,7 +220,7 @@ class Queue:
         self.delayed[handle] = entry
 
     def dead_letter(self, entry: Entry, cause: Cause, failure: Failure) -> None:
-        """Among the dead letters."""
+        """Adds the entry to the dead letters."""
         failed = FailedAttempt(at=datetime.now(UTC), attempt=entry.attempt, failure=failure)
         self.dead.append(
             DeadLetter(
@@ -233,7 +234,8 @@ class Queue:
         )
 
     def pump(self) -> None:
-        """Hands out what is ready, each to the next member that has room. `receive` may call back into the queue."""
+        """Delivers ready entries, each to the next member with room."""
+        # `receive` may settle a delivery, which calls this again.
         if self._pumping:
             return
         self._pumping = True
@@ -250,8 +252,8 @@ class Queue:
     def _next_entry(self) -> Entry | None:
         if not self.ready or not self.ordered:
             return self.ready[0] if self.ready else None
-        in_hand = (delivery.entry for member in self.takers for delivery in member.in_hand.values())
-        busy = {self._key(entry) for entry in itertools.chain(in_hand, self.delayed.values())} - {None}
+        in_flight = (delivery.entry for member in self.holders for delivery in member.in_flight.values())
+        busy = {self._key(entry) for entry in itertools.chain(in_flight, self.delayed.values())} - {None}
         return next((entry for entry in self.ready if self._key(entry) not in busy), None)
 
     def _key(self, entry: Entry) -> str | None:
@@ -266,52 +268,52 @@ class Queue:
 
 
 class Member:
-    """One subscription: who receives, and what is in flight."""
+    """One subscription, with its deliveries in flight."""
 
     def __init__(self, queue: Queue, receive: Receive, prefetch_count: int) -> None:
         self._queue = queue
         self._receive = receive
         self._prefetch_count = prefetch_count
-        self.in_hand: dict[int, Delivery] = {}
+        self.in_flight: dict[int, Delivery] = {}
         self._numbers = itertools.count()
 
     @property
     def has_room(self) -> bool:
-        """Whether it may have another one in flight."""
-        return len(self.in_hand) < self._prefetch_count
+        """Whether the prefetch count allows another delivery."""
+        return len(self.in_flight) < self._prefetch_count
 
     async def stop(self) -> None:
-        """No delivery is handed over any more; what is in flight can still be settled."""
+        """Stops deliveries. Those in flight can still be settled."""
         if self in self._queue.members:
             self._queue.members.remove(self)
 
     def hand_over(self, entry: Entry) -> None:
-        """Gives it an entry to handle."""
+        """Delivers an entry."""
         number = next(self._numbers)
         delivery = Delivery(
             entry,
             self._queue,
-            is_ours=lambda: number in self.in_hand,
-            let_go=lambda: self.in_hand.pop(number, None) is not None,
+            is_held=lambda: number in self.in_flight,
+            release=lambda: self.in_flight.pop(number, None) is not None,
         )
-        self.in_hand[number] = delivery
+        self.in_flight[number] = delivery
         self._receive(delivery)
 
     def give_back(self, *, crashed: bool = False) -> None:
-        """Takes back what it has in flight, in order, as if it had died (`crashed`) or not."""
-        unsettled = [delivery.entry.given_back(crashed=crashed) for delivery in self.in_hand.values()]
-        self.in_hand.clear()
+        """Returns its deliveries in flight to the queue, in order; if `crashed`, as if the worker had crashed."""
+        unsettled = [delivery.entry.for_redelivery(crashed=crashed) for delivery in self.in_flight.values()]
+        self.in_flight.clear()
         self._queue.put_in_front(unsettled)
 
 
 @dataclass(slots=True)
 class Delivery:
-    """One entry in flight, for as long as `is_ours` says so; `let_go` says whether it still was."""
+    """One entry in flight. `is_held` returns whether it still is; `release` ends that, and returns whether it was."""
 
     entry: Entry
     queue: Queue
-    is_ours: Callable[[], bool]
-    let_go: Callable[[], bool]
+    is_held: Callable[[], bool]
+    release: Callable[[], bool]
     incoming: IncomingMessage = field(init=False)
 
     def __post_init__(self) -> None:
@@ -353,34 +355,34 @@ class Delivery:
 
     @property
     def gone(self) -> bool:
-        return not self.is_ours()
+        return not self.is_held()
 
     @property
     def ending(self) -> None:
         return None
 
     async def note_failed(self, failed: FailedAttempt) -> None:
-        self.entry = self.entry.failed(failed)
+        self.entry = self.entry.for_next_attempt(failed)
 
     async def isolate(self) -> bool:
         self.entry = replace(self.entry, isolated=True)
         return True
 
     async def settle(self, outcome: DeliveryOutcome) -> None:
-        if not self.let_go():
-            raise StaleDeliveryError(f"{self.entry.message.id} was given back to {self.queue.name} already")
+        if not self.release():
+            raise StaleDeliveryError(f"{self.entry.message.id} was already returned to {self.queue.name}")
         match outcome:
             case Done():
                 pass
             case Retry(delay, failure):
                 failed = FailedAttempt(at=datetime.now(UTC), attempt=self.entry.attempt, failure=failure)
-                self.queue.put_after(delay, replace(self.entry.failed(failed), redelivered=False))
+                self.queue.put_after(delay, replace(self.entry.for_next_attempt(failed), redelivered=False))
             case Postponed(delay):
                 self.queue.put_after(delay, replace(self.entry, redelivered=False))
             case Dead(cause, failure):
                 self.queue.dead_letter(self.entry, cause, failure)
             case Returned():
-                self.queue.put_in_front([self.entry.given_back()])
+                self.queue.put_in_front([self.entry.for_redelivery()])
             case _:
                 assert_never(outcome)
         self.queue.pump()

@@ -13,7 +13,7 @@ from outbox.core.fingerprint import fingerprint
 from outbox.core.outcome import Cause, Dead, Failure, Retry
 from outbox.masking import Masking
 from outbox.postgres.archive import PostgresArchive
-from outbox.postgres.deaths import DeadLetterWriter, Storable
+from outbox.postgres.dead_letter_writer import DeadLetterWriter, Storable
 from outbox.postgres.pool import Pool, open_pool
 from tests.contract.support import message, send, taking
 from tests.dead_letters.deaths import NOON, TABLE, dead, letters, trail_of

@@ -146,14 +146,14 @@ async def provisioned_with_retries(broker_url: str, broker_admin: RabbitAdmin) -
         (
             {"delivery-limit": 3},
             {
-                ("warning", "the queue 'letters' has delivery-limit = 3: a message that comes back more often"),
-                ("error", "the queue 'letters.dlq' has delivery-limit = 3: a dead letter that comes back more often vanishes"),
+                ("warning", "the queue 'letters' has delivery-limit = 3: a message that is returned more often"),
+                ("error", "the queue 'letters.dlq' has delivery-limit = 3: a dead letter that is returned more often vanishes"),
             },
         ),
         (
             {"message-ttl": 86_400_000},
             {
-                ("warning", "the queue 'letters' has message-ttl = 86400000: what waits for more milliseconds becomes"),
+                ("warning", "the queue 'letters' has message-ttl = 86400000: a message that waits longer (in ms) becomes"),
                 ("error", "the queue 'letters.dlq' has message-ttl = 86400000: dead letters vanish from it"),
             },
         ),
@@ -179,7 +179,7 @@ async def provisioned_with_retries(broker_url: str, broker_admin: RabbitAdmin) -
             {
                 ("error", "the queue 'letters' has expires = 86400000: the broker deletes it with its messages"),
                 ("error", "the queue 'letters.dlq' has expires = 86400000: dead letters vanish from it"),
-                ("error", "the queue 'outbox.delay_60s' has expires = 86400000: no worker consumes from it"),
+                ("error", "the queue 'outbox.delay_60s' has expires = 86400000: it has no consumers"),
             },
         ),
         ({"dead-letter-exchange": "elsewhere", "dead-letter-strategy": "at-most-once"}, set()),

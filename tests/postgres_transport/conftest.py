@@ -1,4 +1,4 @@
-"""Fixtures of the Postgres transport's tests: a database with all its tables, and brokers that are closed again."""
+"""Fixtures of the Postgres transport's tests: a database with all tables, and brokers that are closed afterwards."""
 
 from collections.abc import AsyncIterator
 
@@ -11,7 +11,7 @@ from tests.postgres_transport.support import new_broker
 
 @pytest.fixture
 async def pool(database: str) -> AsyncIterator[Pool]:
-    """Connections of the test's own to that database."""
+    """A pool of connections to that database."""
     opened = await open_pool(database, size=10, application_name="tests")
     yield opened
     await opened.close()
@@ -27,7 +27,7 @@ async def broker(database: str) -> AsyncIterator[PostgresBroker]:
 
 @pytest.fixture
 async def other_broker(database: str) -> AsyncIterator[PostgresBroker]:
-    """Another one, as another process would have it."""
+    """A second broker, as in another process."""
     made = new_broker(database)
     yield made
     await made.close()

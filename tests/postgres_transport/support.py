@@ -1,4 +1,4 @@
-"""What these tests share: brokers with short leases, rows made by plain SQL, plans."""
+"""Shared helpers: brokers with short leases, rows inserted by plain SQL, plans."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ TABLES = TransportTables(TABLE)
 
 
 def new_broker(url: str, *, lease: timedelta = timedelta(seconds=30), observer: Recorder | None = None) -> PostgresBroker:
-    """A broker that polls so seldom that whatever arrives in time was rung for."""
+    """A broker that polls so rarely that every delivery in time was notified."""
     return PostgresBroker(
         url,
         table=TABLE,
@@ -36,7 +36,7 @@ async def bind(pool: Pool, queue: str, binding_key: str, *, exchange: str = EXCH
 
 
 async def insert(pool: Pool, routing_key: str, body: bytes = b"{}", **columns: object) -> int:
-    """One row of the outbox, by SQL alone; its id."""
+    """Inserts a row into the outbox with plain SQL, and returns its id."""
     names = ", ".join(("routing_key", "body", *columns))
     places = ", ".join(f"${number}" for number in range(1, len(columns) + 3))
     statement = f"insert into outbox_table ({names}) values ({places}) returning id"
@@ -45,19 +45,19 @@ async def insert(pool: Pool, routing_key: str, body: bytes = b"{}", **columns: o
 
 
 async def deliveries(pool: Pool, queue: str | None = None) -> Sequence[Any]:
-    """All deliveries, or one queue's, oldest first."""
+    """Returns all deliveries, or those of one queue, oldest first."""
     return await pool.fetch("select * from outbox_delivery where $1::text is null or queue = $1 order by id", queue)
 
 
 async def somebody_waits(pool: Pool) -> bool:
-    """Whether a statement waits for a lock. A sleeper that stands in line for the doorbell's does not count."""
+    """Whether a statement waits for a lock, except for that of the doorbell."""
     return bool(
         await pool.fetchval("select exists(select from pg_locks where not granted and (locktype <> 'advisory' or classid = 0))")
     )
 
 
 async def fill_deliveries(pool: Pool, queue: str, count: int, *, bytes_each: int = 100) -> None:
-    """A queue with many deliveries that are due."""
+    """Fills a queue with many due deliveries."""
     await pool.execute(
         "insert into outbox_delivery (exchange, queue, message_id, routing_key, body, tracking_ids) "
         "select $1, $2, n::text, 'a.b', decode(repeat('ab', $4), 'hex'), jsonb_build_array(n::text) "
@@ -70,7 +70,7 @@ async def fill_deliveries(pool: Pool, queue: str, count: int, *, bytes_each: int
 
 
 async def explained(connection: Connection, statement: str, *arguments: object) -> "list[Node]":
-    """The nodes of a statement's plan as it was executed; what the statement did is undone."""
+    """Executes a statement, returns the nodes of its plan, and rolls back."""
     transaction = connection.transaction()
     await transaction.start()
     try:
@@ -90,7 +90,7 @@ def _nodes(node: Node) -> Iterator[Node]:
 
 
 def rows_read(node: Node) -> float:
-    """How many rows a node produced, and threw away, in all its loops."""
+    """Rows that a node returned and filtered out, in all its loops."""
     removed = node.get("Rows Removed by Filter", 0) + node.get("Rows Removed by Index Recheck", 0)
     rows: float = (node["Actual Rows"] + removed) * node["Actual Loops"]
     return rows

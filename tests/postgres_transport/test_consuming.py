@@ -1,4 +1,4 @@
-"""Consuming: woken at once, within the prefetch count, through outages, and nothing is lost or done twice."""
+"""Consuming: workers are woken at once, keep to the prefetch count, survive outages, and lose or repeat nothing."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -25,12 +25,12 @@ from tests.servers.proxy import Proxy, Towards
 from tests.support import eventually
 
 KEPT = ("body", "exception_message", "failures")
-"""Columns that keep what came; the API masks them when it reads them."""
+"""Columns with unmasked contents; the API masks them when it reads them."""
 
 
 @dataclass
 class Handling:
-    """Handlers that take a moment each, and settle as done."""
+    """Handlers that take a moment and settle as done."""
 
     moment: float = 0.0
     handled: list[bytes] = field(default_factory=list)
@@ -77,7 +77,7 @@ async def test_an_idle_worker_is_woken_by_each_of_many_commits(broker: PostgresB
             await delivery.settle(DONE)
 
 
-async def test_an_outcome_that_cannot_be_written_down_keeps_no_other_from_it_and_comes_again(
+async def test_an_outcome_that_cannot_be_written_does_not_block_others_and_is_delivered_again(
     broker: PostgresBroker, pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("outbox.transports.postgres.delivery.BROKEN_PAUSE", timedelta(milliseconds=50))
@@ -90,7 +90,7 @@ async def test_an_outcome_that_cannot_be_written_down_keeps_no_other_from_it_and
             def broken(*_: object, **__: object) -> None:
                 raise LookupError("a bug of ours")
 
-            patch.setattr("outbox.postgres.deaths.DeadLetterWriter.of_delivery", broken)
+            patch.setattr("outbox.postgres.dead_letter_writer.DeadLetterWriter.of_delivery", broken)
             answers = await asyncio.gather(
                 by_body[b"good"].settle(DONE),
                 by_body[b"bad"].settle(Dead(Cause.REJECTED, FAILURE)),
@@ -121,7 +121,7 @@ async def test_rows_that_another_program_inserts_wake_the_worker(broker: Postgre
         await (await stock.next()).settle(DONE)
 
 
-async def test_a_retry_that_its_worker_leaves_behind_is_taken_in_time_by_a_sleeping_one(
+async def test_an_idle_worker_takes_over_the_retry_of_a_stopped_worker_in_time(
     broker: PostgresBroker, other_broker: PostgresBroker
 ) -> None:
     async with taking(broker, "mail", "#") as taken:
@@ -136,7 +136,7 @@ async def test_a_retry_that_its_worker_leaves_behind_is_taken_in_time_by_a_sleep
             await again.settle(DONE)
 
 
-async def test_what_a_stopping_worker_gives_back_is_taken_at_once_by_a_sleeping_one(
+async def test_an_idle_worker_takes_what_a_stopping_worker_gives_back_at_once(
     broker: PostgresBroker, other_broker: PostgresBroker
 ) -> None:
     async with taking(broker, "mail", "#") as taken:
@@ -152,7 +152,7 @@ async def test_what_a_stopping_worker_gives_back_is_taken_at_once_by_a_sleeping_
 # --- in hand and ahead
 
 
-async def test_many_messages_and_two_workers_each_once_and_never_too_many_at_once(
+async def test_two_workers_handle_each_message_once_within_their_prefetch_counts(
     broker: PostgresBroker, other_broker: PostgresBroker, pool: Pool
 ) -> None:
     await pool.execute(
@@ -168,7 +168,7 @@ async def test_many_messages_and_two_workers_each_once_and_never_too_many_at_onc
     assert await deliveries(pool) == []
 
 
-async def test_a_slow_worker_claims_next_to_nothing_ahead(broker: PostgresBroker, pool: Pool) -> None:
+async def test_a_slow_worker_claims_almost_nothing_ahead(broker: PostgresBroker, pool: Pool) -> None:
     await fill_deliveries(pool, "mail", 1000)
     slow = Handling(moment=0.2)
     async with handling(broker, slow, prefetch=2):
@@ -177,7 +177,7 @@ async def test_a_slow_worker_claims_next_to_nothing_ahead(broker: PostgresBroker
         assert await pool.fetchval("select count(*) from outbox_delivery where lease_token is not null") <= 8
 
 
-async def test_what_expires_before_its_turn_is_a_dead_letter_and_is_not_handled(broker: PostgresBroker, pool: Pool) -> None:
+async def test_a_message_that_expires_before_its_turn_is_dead_lettered_unhandled(broker: PostgresBroker, pool: Pool) -> None:
     await existing(broker, "mail", "#")
     await send(broker, *(message("order.placed", str(number).encode()) for number in range(200)))
     await send(broker, message("order.placed", b"late", expiration=timedelta(seconds=3)))
@@ -247,7 +247,7 @@ async def test_a_row_that_cannot_be_read_says_so_and_can_be_settled(broker: Post
     assert await broker.count_dead_letters("mail") == 1
 
 
-async def test_times_that_python_cannot_hold_stop_nobody(broker: PostgresBroker, pool: Pool) -> None:
+async def test_times_out_of_pythons_range_do_not_stop_a_worker(broker: PostgresBroker, pool: Pool) -> None:
     await fill_deliveries(pool, "mail", 4)
     for number, value in enumerate(("'infinity'", "'-infinity'", "'4000-01-01 BC'", "'200000-01-01'"), start=1):
         await pool.execute(f"update outbox_delivery set created_at = {value} where message_id = '{number}'")
@@ -258,7 +258,7 @@ async def test_times_that_python_cannot_hold_stop_nobody(broker: PostgresBroker,
             await delivery.settle(DONE)
 
 
-async def test_a_failure_with_text_that_postgres_cannot_hold_is_kept_nonetheless(broker: PostgresBroker, pool: Pool) -> None:
+async def test_a_failure_with_text_that_postgres_cannot_store_is_recorded(broker: PostgresBroker, pool: Pool) -> None:
     async with taking(broker, "mail", "#") as taken:
         await send(broker, message("order.placed"))
         failure = Failure("shop.Error", "a \0 and half a pair \ud800", "Traceback: \udcff")
@@ -268,7 +268,7 @@ async def test_a_failure_with_text_that_postgres_cannot_hold_is_kept_nonetheless
     assert (dead["source"], dead["attempt"], dead["status"]) == ("worker", 1, "open")
 
 
-async def test_a_retry_after_aeons_is_possible(broker: PostgresBroker, pool: Pool) -> None:
+async def test_a_retry_may_have_any_delay(broker: PostgresBroker, pool: Pool) -> None:
     async with taking(broker, "mail", "#") as taken:
         await send(broker, message("order.placed"))
         await (await taken.next()).settle(Retry(timedelta.max, FAILURE))
@@ -311,7 +311,7 @@ async def test_only_open_dead_letters_of_the_queue_are_counted(broker: PostgresB
 # --- outages
 
 
-async def test_a_server_that_restarts_under_load_loses_nothing_and_is_told_of(own_postgres: OwnPostgres) -> None:
+async def test_a_server_restart_under_load_loses_nothing_and_is_reported(own_postgres: OwnPostgres) -> None:
     await ensure_outbox_schema_async(own_postgres.url)
     recorder, handlers = Recorder(), Handling(moment=0.001)
     broker = new_broker(own_postgres.url, observer=recorder)
@@ -335,7 +335,7 @@ async def test_a_server_that_restarts_under_load_loses_nothing_and_is_told_of(ow
     assert len(recorder.of(DependencyLost)) == len(recorder.of(DependencyRestored)) >= 1
 
 
-async def test_backends_terminated_again_and_again_lose_nothing(broker: PostgresBroker, pool: Pool) -> None:
+async def test_repeatedly_terminated_backends_lose_nothing(broker: PostgresBroker, pool: Pool) -> None:
     handlers = Handling(moment=0.001)
     async with handling(broker, handlers):
         await fill_deliveries(pool, "mail", 3000)
@@ -392,7 +392,7 @@ async def _settled(pool: Pool, attempt: int | None) -> bool:
     return [row["attempt"] for row in await deliveries(pool)] == ([] if attempt is None else [attempt])
 
 
-async def test_what_a_claim_took_whose_answer_was_lost_comes_at_once_and_counts_no_death(
+async def test_deliveries_of_a_claim_whose_answer_was_lost_come_at_once_and_count_no_crash(
     database: str, pool: Pool, proxied: Callable[[str], Proxy]
 ) -> None:
     proxy = proxied(database)
@@ -443,7 +443,7 @@ async def test_an_outcome_waits_for_the_database_to_come_back(own_postgres: OwnP
     await broker.close()
 
 
-async def test_leaving_while_the_database_is_away_takes_no_longer_than_it_must(own_postgres: OwnPostgres) -> None:
+async def test_ending_a_subscription_while_the_database_is_away_takes_bounded_time(own_postgres: OwnPostgres) -> None:
     await ensure_outbox_schema_async(own_postgres.url)
     broker = new_broker(own_postgres.url)
     async with asyncio.timeout(30):
@@ -487,7 +487,7 @@ async def test_a_binding_key_that_postgres_cannot_hold_is_refused_at_the_start(b
             pass
 
 
-async def test_a_worker_without_the_right_to_bind_uses_what_was_provisioned(
+async def test_a_worker_without_the_privilege_to_bind_uses_a_provisioned_binding(
     database: str, broker: PostgresBroker, pool: Pool
 ) -> None:
     await existing(broker, "mail", "order.*")
@@ -515,7 +515,7 @@ async def test_a_worker_without_the_right_to_bind_uses_what_was_provisioned(
         await pool.execute(f"drop owned by {RESTRICTED}; drop role {RESTRICTED}")
 
 
-async def test_a_worker_that_could_not_record_a_dead_letter_does_not_begin(
+async def test_a_worker_without_privileges_for_dead_letters_does_not_start(
     database: str, broker: PostgresBroker, pool: Pool
 ) -> None:
     await existing(broker, "mail", "order.*")

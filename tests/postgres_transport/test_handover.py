@@ -1,4 +1,4 @@
-"""Handing over inside the database: all or nothing, each once, and nobody's bad row is anybody else's trouble."""
+"""Hand-overs within the database: atomic, each row once, and a bad row does not affect others."""
 
 import asyncio
 import json
@@ -12,14 +12,14 @@ import pytest
 from outbox.errors import DatabaseUnavailableError, SchemaError
 from outbox.postgres.pool import Pool, open_pool
 from outbox.postgres.queries import TableName
-from outbox.transports.postgres.handover import HandedState, PostgresHandover, same_database
+from outbox.transports.postgres.handover import HandoverState, PostgresHandover, same_database
 from tests.contract.harness import EXCHANGE
 from tests.postgres_transport.support import bind, deliveries, handover, insert, somebody_waits
 from tests.servers.postgres import OwnPostgres
 from tests.support import eventually
 
 GATE = 42
-"""An advisory lock at which a statement can be stopped in the middle."""
+"""An advisory lock that stops a statement in the middle."""
 
 
 async def outbox(pool: Pool) -> list[asyncpg.Record]:
@@ -45,7 +45,7 @@ async def test_a_row_moves_to_every_bound_queue_and_keeps_everything(pool: Pool)
 
     [message] = handed.messages
     assert (message.row_id, message.id, message.routing_key) == (row_id, "me", "order.placed")
-    assert (message.state, message.was_held) == (HandedState.SENT, False)
+    assert (message.state, message.was_held) == (HandoverState.SENT, False)
     assert timedelta(0) <= message.age < timedelta(seconds=10)
     assert await outbox(pool) == []
     rows = await deliveries(pool)
@@ -75,7 +75,7 @@ async def test_bindings_of_another_exchange_do_not_count(pool: Pool) -> None:
     await bind(pool, "mail", "#", exchange="another")
     await insert(pool, "order.placed")
     [message] = (await handover(pool).hand_over(10)).messages
-    assert message.state is HandedState.HELD
+    assert message.state is HandoverState.HELD
 
 
 async def test_rows_move_in_the_order_in_which_they_are_due(pool: Pool) -> None:
@@ -109,7 +109,7 @@ async def test_sent_rows_are_kept_where_asked(pool: Pool) -> None:
     await bind(pool, "mail", "#")
     await insert(pool, "order.placed", last_error="unroutable")
     [message] = (await handover(pool, keep_sent=True).hand_over(10)).messages
-    assert (message.state, message.was_held) == (HandedState.SENT, True)
+    assert (message.state, message.was_held) == (HandoverState.SENT, True)
     [row] = await outbox(pool)
     assert row["sent_at"] is not None
     assert row["last_error"] is None
@@ -121,7 +121,7 @@ async def test_unroutable_rows_are_held_with_one_probe_for_each_key_and_nothing_
     for routing_key in ("a.b", "c.d", "a.b", "a.b", "c.d"):
         await insert(pool, routing_key)
     handed = await handover(pool).hand_over(10, probe_delays={"c.d": timedelta(seconds=80)}, first_probe=timedelta(seconds=40))
-    assert {message.state for message in handed.messages} == {HandedState.HELD}
+    assert {message.state for message in handed.messages} == {HandoverState.HELD}
     rows = await pool.fetch(
         "select *, send_after = 'infinity' as for_ever, extract(epoch from send_after - now()) as seconds "
         "from outbox_table order by id"
@@ -144,11 +144,11 @@ async def test_a_probe_that_fails_goes_on_probing(pool: Pool) -> None:
     await insert(pool, "a.b")
     await handover(pool).hand_over(10, first_probe=timedelta(0))
     [again] = (await handover(pool).hand_over(10)).messages
-    assert (again.state, again.was_held) == (HandedState.HELD, True)
+    assert (again.state, again.was_held) == (HandoverState.HELD, True)
     assert await pool.fetchval("select count(*) from outbox_table where send_after < 'infinity'") == 1
 
 
-async def test_rows_for_a_queue_that_is_missing_have_a_probe_of_their_own_and_wait_for_nobody_else(pool: Pool) -> None:
+async def test_rows_for_a_missing_queue_have_a_separate_probe_and_wait_for_no_other_rows(pool: Pool) -> None:
     for queue in ("gone", "gone", None, None):
         await insert(pool, "a.b", target_queue=queue)
     await handover(pool).hand_over(10)
@@ -159,17 +159,17 @@ async def test_rows_for_a_queue_that_is_missing_have_a_probe_of_their_own_and_wa
     assert [(row["probes"], row["for_ever"]) for row in rows] == [(True, False), (False, False), (True, False), (False, True)]
     await pool.execute("update outbox_table set send_after = now() where id = (select min(id) from outbox_table)")
     [again] = (await handover(pool).hand_over(10)).messages
-    assert (again.queue, again.state) == ("gone", HandedState.HELD)
+    assert (again.queue, again.state) == ("gone", HandoverState.HELD)
     probing = "select count(*) = 1 from outbox_table where target_queue = 'gone' and send_after < now() + interval '6 seconds'"
     assert await pool.fetchval(probing)
 
 
-async def test_a_held_row_moves_once_its_queue_is_there(pool: Pool) -> None:
+async def test_a_held_row_moves_when_its_queue_exists(pool: Pool) -> None:
     await insert(pool, "a.b")
     await handover(pool).hand_over(10, first_probe=timedelta(0))
     await bind(pool, "mail", "a.*")
     [message] = (await handover(pool).hand_over(10)).messages
-    assert (message.state, message.was_held) == (HandedState.SENT, True)
+    assert (message.state, message.was_held) == (HandoverState.SENT, True)
     assert len(await deliveries(pool)) == 1
 
 
@@ -178,18 +178,18 @@ async def test_unroutable_rows_are_dropped_where_asked(pool: Pool) -> None:
     await insert(pool, "nobody.cares")
     await insert(pool, "a.b")
     handed = await handover(pool, drop=True).hand_over(10)
-    assert [message.state for message in handed.messages] == [HandedState.DROPPED, HandedState.SENT]
+    assert [message.state for message in handed.messages] == [HandoverState.DROPPED, HandoverState.SENT]
     assert await outbox(pool) == []
     assert len(await deliveries(pool)) == 1
 
 
-async def test_a_row_for_one_queue_goes_there_alone(pool: Pool) -> None:
+async def test_a_row_with_a_target_queue_goes_only_there(pool: Pool) -> None:
     await bind(pool, "mail", "order.placed")
     await bind(pool, "stock", "order.placed")
     await insert(pool, "order.placed", target_queue="stock")
     await insert(pool, "order.placed", target_queue="gone")
     handed = await handover(pool).hand_over(10)
-    assert [message.state for message in handed.messages] == [HandedState.SENT, HandedState.HELD]
+    assert [message.state for message in handed.messages] == [HandoverState.SENT, HandoverState.HELD]
     assert [row["queue"] for row in await deliveries(pool)] == ["stock"]
 
 
@@ -211,7 +211,7 @@ async def test_the_expiration_counts_from_the_hand_over(pool: Pool) -> None:
 
 
 @pytest.mark.parametrize("tracking_ids", ['[1, "a"]', '["a", null]', '[["a"]]', '["a", {}]'])
-async def test_unreadable_tracking_ids_give_an_id_that_stays_and_stop_nobody(pool: Pool, tracking_ids: str) -> None:
+async def test_unreadable_tracking_ids_get_a_stable_id_and_stop_no_other_row(pool: Pool, tracking_ids: str) -> None:
     await insert(pool, "bad", tracking_ids=tracking_ids)
     await insert(pool, "good", tracking_ids='["root", "me"]')
     [held, good] = (await handover(pool).hand_over(10, first_probe=timedelta(0))).messages
@@ -224,7 +224,7 @@ async def test_unreadable_tracking_ids_give_an_id_that_stays_and_stop_nobody(poo
     assert (row["message_id"], json.loads(row["tracking_ids"])) == (sent.id, [sent.id])
 
 
-async def test_rows_at_the_limits_of_their_types_stop_nobody(pool: Pool) -> None:
+async def test_rows_at_the_limits_of_their_types_stop_no_other_row(pool: Pool) -> None:
     await bind(pool, "mail", "#")
     await insert(pool, "x" * 100_000)
     await insert(pool, "")
@@ -233,16 +233,16 @@ async def test_rows_at_the_limits_of_their_types_stop_nobody(pool: Pool) -> None
     await insert(pool, "late")
     await pool.execute("update outbox_table set created_at = 'infinity' where routing_key = 'late'")
     handed = await handover(pool).hand_over(10)
-    assert [message.state for message in handed.messages] == [HandedState.SENT] * 4
+    assert [message.state for message in handed.messages] == [HandoverState.SENT] * 4
     assert len(await deliveries(pool)) == 4
 
 
-async def test_an_unroutable_key_too_long_to_be_held_is_parked_and_stops_nobody(pool: Pool) -> None:
+async def test_an_unroutable_key_too_long_to_be_held_is_parked_and_stops_no_other_row(pool: Pool) -> None:
     noise = "".join(str(number) for number in range(5_000))
     await insert(pool, noise)
     await insert(pool, "short")
     handed = await handover(pool).hand_over(10)
-    assert [message.state for message in handed.messages] == [HandedState.PARKED, HandedState.HELD]
+    assert [message.state for message in handed.messages] == [HandoverState.PARKED, HandoverState.HELD]
     [parked, held] = await outbox(pool)
     assert parked["failed_at"] is not None
     assert parked["attempts"] == 1
@@ -250,13 +250,13 @@ async def test_an_unroutable_key_too_long_to_be_held_is_parked_and_stops_nobody(
     assert held["failed_at"] is None
 
 
-async def test_attempts_that_cannot_be_counted_any_further_stop_nobody(pool: Pool) -> None:
+async def test_an_attempt_count_at_its_limit_stops_no_other_row(pool: Pool) -> None:
     await insert(pool, "x" * 2_000, attempts=2**31 - 1)
     handed = await handover(pool).hand_over(10)
-    assert [message.state for message in handed.messages] == [HandedState.PARKED]
+    assert [message.state for message in handed.messages] == [HandoverState.PARKED]
 
 
-async def test_hand_overs_at_once_move_each_row_once(pool: Pool) -> None:
+async def test_concurrent_hand_overs_move_each_row_once(pool: Pool) -> None:
     await bind(pool, "mail", "#")
     await pool.execute(
         "insert into outbox_table (routing_key, body) select 'k.' || n % 7, n::text::bytea from generate_series(1, 3000) as n"
@@ -323,7 +323,7 @@ async def test_a_hand_over_whose_backend_is_killed_in_the_middle_has_not_happene
 
 @asynccontextmanager
 async def closed_gate(pool: Pool) -> AsyncIterator[None]:
-    """Whoever locks the gate waits until the block ends."""
+    """Holds the lock of the gate within the block."""
     async with pool.acquire() as connection, connection.transaction():
         await connection.execute("select pg_advisory_xact_lock($1)", GATE)
         yield
@@ -355,7 +355,7 @@ async def test_killing_the_server_at_any_moment_loses_and_doubles_nothing(own_po
     pool.terminate()
 
 
-async def test_workers_asleep_are_rung_for(pool: Pool) -> None:
+async def test_a_hand_over_wakes_sleeping_workers(pool: Pool) -> None:
     from outbox.postgres.queries import BellName
 
     bell = BellName.of("public", "outbox_delivery")
@@ -379,7 +379,7 @@ async def test_missing_tables_are_named(database_url: str) -> None:
     await pool.close()
 
 
-async def test_tables_in_another_schema_are_found_beside_their_outbox(database_url: str) -> None:
+async def test_tables_in_another_schema_are_found_next_to_their_outbox(database_url: str) -> None:
     from outbox import ensure_outbox_schema_async
 
     pool = await open_pool(database_url, size=2, application_name="tests")
@@ -390,7 +390,7 @@ async def test_tables_in_another_schema_are_found_beside_their_outbox(database_u
     mover = PostgresHandover(pool, TableName("outbox_table", "shop"), exchange_name="shop", keep_sent=False)
     await mover.check()
     [message] = (await mover.hand_over(10)).messages
-    assert message.state is HandedState.SENT
+    assert message.state is HandoverState.SENT
     assert await pool.fetchval("select count(*) from shop.outbox_delivery") == 1
     await pool.close()
 

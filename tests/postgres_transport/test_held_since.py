@@ -1,4 +1,4 @@
-"""The hand-over tells since when a row is unroutable, as the relay does."""
+"""The hand-over records since when a row is unroutable, as the relay does."""
 
 from datetime import datetime, timedelta
 
@@ -44,7 +44,7 @@ async def test_a_message_that_was_sent_and_is_kept_is_not_held_any_more(pool: Po
 
 
 async def test_held_again_it_is_held_since_then(pool: Pool) -> None:
-    """Whoever released it: a row whose error is another one by now was not held just before."""
+    """A row whose last error is another one was released, by whichever process, and was not held just before."""
     await insert(pool, "a.b")
     await handover(pool).hand_over(10)
     await pool.execute("update outbox_table set last_error = null, send_after = now()")

@@ -1,4 +1,4 @@
-"""Large messages in queues: what a consumer has in memory is bounded, and what comes slowly is handled all the same."""
+"""Large messages in queues: the memory of a consumer is bounded, and slow connections are handled."""
 
 import asyncio
 from datetime import timedelta
@@ -23,7 +23,7 @@ MIB = 1024 * 1024
 
 
 class Handlers:
-    """Handlers that settle when they are told to, and count the bytes that they have in flight."""
+    """Handlers that settle on request, and count the bytes in flight."""
 
     def __init__(self) -> None:
         self.may_end = asyncio.Event()
@@ -126,20 +126,20 @@ async def test_what_cannot_be_claimed_at_once_in_time_is_claimed_in_smaller_part
         await broker.close()
         assert proxy.forwarded[Towards.CLIENT] < 3 * 15_000_000
     assert handlers.sizes == [3_000_000] * 5
-    assert "took too long: fewer are claimed" in caplog.text
+    assert "took too long; using smaller claims" in caplog.text
     assert recorder.of(DependencyLost) == []
     assert await deliveries(pool) == []
 
 
 @pytest.mark.parametrize(("rate", "size"), [(1_000_000, 3_000_000), (200_000, 1_000_000)])
-async def test_a_body_that_takes_too_long_alone_comes_in_pieces(
+async def test_a_single_body_that_takes_too_long_is_read_in_pieces(
     database: str,
     pool: Pool,
     monkeypatch: pytest.MonkeyPatch,
     rate: int,
     size: int,
 ) -> None:
-    """Two seconds are too few for all of it. In the second case they are too few for the first pieces, too."""
+    """Two seconds are too short for the body. In the second case they are too short for the first pieces as well."""
     monkeypatch.setattr("outbox.transports.postgres.broker.STATEMENT_TIMEOUT", timedelta(seconds=2))
     body = Random(1).randbytes(size)
     await fill_deliveries(pool, "mail", 1)

@@ -1,4 +1,4 @@
-"""Leases: who holds one may settle, who lost it changes nothing, and a dead worker's deliveries come to another."""
+"""Leases: only the holder may settle, and the deliveries of a crashed worker come to another."""
 
 import asyncio
 import os
@@ -56,7 +56,7 @@ async def test_a_delivery_is_settled_only_once(broker: PostgresBroker) -> None:
             await delivery.settle(DONE)
 
 
-async def test_a_stale_outcome_does_not_spoil_those_written_with_it(broker: PostgresBroker, pool: Pool) -> None:
+async def test_a_stale_outcome_does_not_affect_others_in_the_same_statement(broker: PostgresBroker, pool: Pool) -> None:
     async with taking(broker, "mail", "#", prefetch_count=20) as taken:
         await send(broker, *(message("order.placed", str(number).encode()) for number in range(20)))
         held = await taken.several(20)
@@ -163,7 +163,7 @@ async def _is(pool: Pool, query: str, expected: object) -> bool:
 
 
 class WorkerProcess:
-    """A `dying_worker.py` at work."""
+    """A running `dying_worker.py`."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
@@ -171,7 +171,7 @@ class WorkerProcess:
         self.send_signal = process.send_signal
 
     async def line(self) -> str:
-        """The body of the next message that it took in hand."""
+        """Returns the body of the next message that it handles."""
         assert self._process.stdout is not None
         async with asyncio.timeout(30):
             return (await self._process.stdout.readline()).decode().strip()

@@ -1,4 +1,4 @@
-"""An ordered queue: of each key one delivery after another, whoever takes them, and no key waits for another one."""
+"""Ordered queues: the deliveries of a key come one after another, with any number of workers, and no key waits for another."""
 
 import asyncio
 import random
@@ -26,7 +26,7 @@ MOMENT = timedelta(milliseconds=200)
 
 
 async def put(pool: Pool, *keys: str | None, queue: str = "mail") -> None:
-    """One delivery of each key, in this order; its body is its place."""
+    """Inserts a delivery per key, in this order, with its position as the body."""
     await pool.executemany(
         "insert into outbox_delivery (exchange, queue, message_id, routing_key, body, tracking_ids, ordering_key) "
         "values ($1, $2, $3, 'a.b', convert_to($3, 'UTF8'), jsonb_build_array($3::text), $4)",
@@ -53,19 +53,19 @@ async def taking_in_order(broker: Broker, *, prefetch_count: int = 10) -> AsyncI
 
 
 async def claim(connection: Connection | Pool, limit: int = 10, *, look: int = 1_000) -> tuple[list[bytes], int, int]:
-    """The bodies that a claim takes, how many it saw, and how many it left."""
+    """Returns the bodies of a claim, how many deliveries were due, and how many were left."""
     rows = await connection.fetch(SQL["claim_ordered"], "mail", limit, uuid4(), LEASE, look, 10**9, 10**9)
     return [row["body"] for row in rows if row["id"] is not None], rows[0]["seen"], rows[0]["left"]
 
 
 async def end(pool: Pool | Connection, body: bytes) -> None:
-    """Ends a claimed delivery, and releases its follower."""
+    """Ends a claimed delivery, and releases the next one of its key."""
     [row] = await pool.fetch("select id, lease_token, ordering_key from outbox_delivery where body = $1", body)
     assert await pool.fetch(SQL["done"], [row["id"]], [row["lease_token"]])
     await pool.fetch(SQL["release"], "mail", [row["ordering_key"]])
 
 
-async def test_of_each_key_the_first_is_delivered_and_the_next_when_that_one_has_ended(
+async def test_the_first_delivery_of_each_key_comes_first_and_the_next_after_its_end(
     broker: PostgresBroker, pool: Pool
 ) -> None:
     await put(pool, "a", "a", "b", None, "a", "b", None)
@@ -81,7 +81,7 @@ async def test_of_each_key_the_first_is_delivered_and_the_next_when_that_one_has
 
 
 @pytest.mark.parametrize("outcome", [Retry(MOMENT, FAILURE), Postponed(MOMENT), RETURNED])
-async def test_what_comes_back_comes_before_its_followers(
+async def test_a_returned_delivery_comes_before_later_ones_of_its_key(
     broker: PostgresBroker, pool: Pool, outcome: Retry | Postponed
 ) -> None:
     await put(pool, "a", "a", "b")
@@ -106,7 +106,7 @@ async def test_workers_share_the_keys(broker: PostgresBroker, other_broker: Post
         assert follower.message.ordering_key == one.message.ordering_key
 
 
-async def test_a_dead_worker_s_deliveries_come_to_another_before_their_followers(
+async def test_deliveries_of_a_crashed_worker_come_to_another_before_later_ones(
     broker: PostgresBroker, database: str, pool: Pool
 ) -> None:
     await put(pool, "a", "a")
@@ -123,8 +123,8 @@ async def test_a_dead_worker_s_deliveries_come_to_another_before_their_followers
         assert (await taken.next()).message.body == b"1"
 
 
-async def test_a_first_one_that_ends_while_it_is_looked_at_lets_nobody_skip_and_nobody_wait(pool: Pool) -> None:
-    """All ways in which a claim and the end of a delivery can meet."""
+async def test_a_delivery_that_ends_during_a_claim_neither_lets_one_skip_nor_leaves_one_waiting(pool: Pool) -> None:
+    """All interleavings of a claim and the end of a delivery."""
     await put(pool, "a", "a", "a")
     assert await claim(pool) == ([b"0"], 3, 0)
     await pool.execute("update outbox_delivery set available_at = now() where lease_token is null")  # nobody looked yet
@@ -141,7 +141,7 @@ async def test_a_first_one_that_ends_while_it_is_looked_at_lets_nobody_skip_and_
     assert (await claim(pool))[0] == [b"2"]
 
 
-async def test_an_end_that_waits_for_a_claim_releases_what_that_one_put_off(pool: Pool) -> None:
+async def test_an_end_that_waits_for_a_claim_releases_what_the_claim_deferred(pool: Pool) -> None:
     await put(pool, "a", "a")
     assert (await claim(pool, look=1))[0] == [b"0"]
     async with pool.acquire() as claiming:
@@ -174,7 +174,7 @@ async def test_two_claims_at_once_never_take_two_of_one_key(pool: Pool) -> None:
     assert [row["body"] for row in rows] == [b"0", b"1", b"2", b"3", b"4"]
 
 
-async def test_a_key_with_very_many_waiting_does_not_hold_up_the_others(broker: PostgresBroker, pool: Pool) -> None:
+async def test_a_key_with_very_many_deliveries_does_not_delay_the_others(broker: PostgresBroker, pool: Pool) -> None:
     await put_many(pool, "poison", 20_000)
     await put(pool, "other")
     async with taking_in_order(broker) as taken:
@@ -191,15 +191,15 @@ async def test_a_key_with_very_many_waiting_does_not_hold_up_the_others(broker: 
                 poison, other = other, await taken.next()
 
 
-async def test_what_waits_behind_a_row_that_somebody_deletes_by_hand_comes_by_itself(pool: Pool) -> None:
+async def test_deliveries_behind_a_row_that_is_deleted_by_hand_come_eventually(pool: Pool) -> None:
     await put(pool, "a", "a")
     assert (await claim(pool))[0] == [b"0"]
     [waits] = await pool.fetch("select available_at - now() as wait from outbox_delivery where body = '1'")
     assert timedelta(minutes=3) < waits["wait"] < timedelta(minutes=7)
 
 
-async def test_every_key_is_handled_in_its_order_by_workers_that_fail_stop_and_are_cut_off(database: str, pool: Pool) -> None:
-    """Each worker holds what it took for a moment, and leaves in the middle of it, again and again."""
+async def test_every_key_is_handled_in_order_by_workers_that_fail_stop_and_lose_connections(database: str, pool: Pool) -> None:
+    """Each worker holds its deliveries for a moment, and is closed in the middle, repeatedly."""
     chance = random.Random(7)
     keys = [f"key {number % 20}" for number in range(400)]
     chance.shuffle(keys)

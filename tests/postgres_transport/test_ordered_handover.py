@@ -1,4 +1,4 @@
-"""Handing over messages with ordering keys: in their order, whatever becomes of one of them, and together with their facts."""
+"""Hand-overs of messages with ordering keys: in order, whatever the outcome of one of them, and with their history."""
 
 from datetime import timedelta
 
@@ -8,7 +8,7 @@ from outbox.core.events import HistoryLost
 from outbox.engine.ordering import OrderingRules
 from outbox.postgres.history import SentFacts
 from outbox.postgres.pool import Pool
-from outbox.transports.postgres.handover import HandedState, PostgresHandover, handover_queries
+from outbox.transports.postgres.handover import HandoverState, PostgresHandover, handover_queries
 from tests.contract.harness import EXCHANGE, Recorder
 from tests.postgres_transport.support import TABLE, TABLES, bind, deliveries, explained, insert, rows_read
 
@@ -63,7 +63,7 @@ async def test_rows_without_keys_are_handed_over_together_with_those_that_have_o
 
 
 @pytest.mark.parametrize("policy", ["block", "park"])
-async def test_what_is_behind_an_unroutable_message_stays(pool: Pool, policy: str) -> None:
+async def test_messages_behind_an_unroutable_one_stay(pool: Pool, policy: str) -> None:
     await publish(pool, "a", "a1")
     await publish(pool, "a", "lost", routing_key="nobody")
     await publish(pool, "a", "a3")
@@ -71,7 +71,7 @@ async def test_what_is_behind_an_unroutable_message_stays(pool: Pool, policy: st
     handing = handover(pool, policy)
     handed = await handing.hand_over(10)
     assert sorted(await arrived(pool)) == ["a1", "b1"]
-    assert [message.state for message in handed.messages].count(HandedState.HELD) == 1
+    assert [message.state for message in handed.messages].count(HandoverState.HELD) == 1
     assert (await handing.hand_over(10)).messages == []
     assert await count(pool, BLOCKED) == 1
     await bind(pool, "mail", "nobody")
@@ -89,7 +89,7 @@ async def test_skip_an_unroutable_message_is_passed_over(pool: Pool) -> None:
     assert await count(pool) == 1
 
 
-async def test_park_what_is_behind_a_parked_message_is_parked_too(pool: Pool) -> None:
+async def test_park_messages_behind_a_parked_one_are_parked_as_well(pool: Pool) -> None:
     await publish(pool, "a", "bad", routing_key="x" * 1001)
     await publish(pool, "a", *(f"a{number}" for number in range(2, 30)))
     handing = handover(pool, "park")
@@ -113,7 +113,7 @@ async def test_blocked_rows_follow_when_their_head_leaves(pool: Pool, keep_sent:
     assert await arrived(pool) == [f"{number:03}" for number in range(250)]
 
 
-async def test_two_hand_overs_never_have_one_key_at_once(pool: Pool) -> None:
+async def test_two_hand_overs_never_take_one_key_at_once(pool: Pool) -> None:
     await publish(pool, "a", "a1", "a2")
     async with pool.acquire() as other, other.transaction():
         await other.execute("select from outbox_table where body = 'a1' for update")
@@ -121,7 +121,7 @@ async def test_two_hand_overs_never_have_one_key_at_once(pool: Pool) -> None:
     assert len((await handover(pool).hand_over(10)).messages) == 2
 
 
-async def test_the_history_is_told_what_was_handed_over(pool: Pool) -> None:
+async def test_the_history_records_what_was_handed_over(pool: Pool) -> None:
     facts = SentFacts(TABLE, "relay-1", Recorder())
     async with pool.acquire() as connection:
         await facts.look(connection)

@@ -1,4 +1,4 @@
-"""Binding keys as PostgreSQL's regular expressions."""
+"""Binding keys as regular expressions of PostgreSQL."""
 
 from collections.abc import Iterator
 
@@ -26,7 +26,7 @@ def connection(postgres_server: PostgresServer) -> Iterator[Connection]:
 
 
 def matched_by_postgres(connection: Connection, pairs: list[tuple[str, str]]) -> list[bool]:
-    """For each binding key and routing key, whether PostgreSQL finds that they match."""
+    """Returns for each binding key and routing key whether they match in PostgreSQL."""
     with connection.cursor() as cursor:
         cursor.execute(
             "select case when pattern is null then binding_key = routing_key else routing_key ~ pattern end "
@@ -73,7 +73,7 @@ def test_a_plain_key_needs_no_expression() -> None:
     assert pattern_of("") is None
 
 
-def test_a_long_key_with_many_wildcards_is_matched_in_no_time(connection: Connection) -> None:
+def test_a_long_key_with_many_wildcards_is_matched_quickly(connection: Connection) -> None:
     bound = ".".join(["#", "a", "*"] * 20)
     key = ".".join(["a"] * 100)
     with connection.cursor() as cursor:

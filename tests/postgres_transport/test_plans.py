@@ -18,7 +18,7 @@ POISONED = 10_000
 KEYS = 1_000
 BATCH = 100
 LIMIT = 20 * BATCH
-"""No step of a plan may read more rows than this."""
+"""Most rows that a step of a plan may read."""
 
 LARGE_TABLES = {"outbox_table", "outbox_delivery"}
 LEASE = timedelta(seconds=30)
@@ -26,7 +26,7 @@ LEASE = timedelta(seconds=30)
 
 @pytest.fixture(params=["never analysed", "analysed when empty", "analysed when full"])
 async def connection(request: pytest.FixtureRequest, pool: Pool) -> AsyncIterator[Connection]:
-    """A database with long queues and much to relay, part of it held, and statistics that are missing, wrong or right."""
+    """A database with long queues and a large outbox, partly held, and with missing, wrong or correct statistics."""
     await pool.execute("alter table outbox_table set (autovacuum_enabled = off)")
     await pool.execute("alter table outbox_delivery set (autovacuum_enabled = off)")
     if request.param == "analysed when empty":
@@ -51,7 +51,7 @@ async def connection(request: pytest.FixtureRequest, pool: Pool) -> AsyncIterato
 
 
 async def fill_keys(pool: Pool, queue: str, *, waiting: int, others: int) -> None:
-    """A queue in which very many deliveries wait behind the first one of their key, and two of each of many other keys."""
+    """A queue with very many deliveries of one key, and two of each of many other keys."""
     await pool.execute(
         "insert into outbox_delivery (exchange, queue, message_id, routing_key, body, tracking_ids, ordering_key) "
         "select $1, $2, n::text, 'a.b', 'x', jsonb_build_array(n::text), "
@@ -65,7 +65,7 @@ async def fill_keys(pool: Pool, queue: str, *, waiting: int, others: int) -> Non
 
 
 def assert_frugal(nodes: list[Node]) -> None:
-    """No large table is scanned, nothing large is sorted, and no index is read beyond a few batches."""
+    """Asserts that no large table is scanned, nothing large is sorted, and no index is read beyond a few batches."""
     for node in nodes:
         seen = f"{node['Node Type']} on {node.get('Relation Name')} read {rows_read(node)} rows"
         assert not (node["Node Type"] == "Seq Scan" and node["Relation Name"] in LARGE_TABLES), seen
@@ -74,7 +74,7 @@ def assert_frugal(nodes: list[Node]) -> None:
 
 @pytest.mark.slow
 async def test_plans_read_no_more_than_a_few_batches(connection: Connection) -> None:
-    """One test, because filling the tables takes longer than all of it."""
+    """One test, because filling the tables takes longer than everything else."""
     await claims_are_frugal(connection)
     await hand_overs_are_frugal(connection)
 
@@ -105,7 +105,7 @@ async def claims_are_frugal(connection: Connection) -> None:
 
 
 async def hand_overs_are_frugal(connection: Connection) -> None:
-    """All three kinds: from where they begin to read, and again when held rows of ten keys come due, with many more waiting."""
+    """All three kinds, and again when held rows of ten keys become due while many more wait."""
     fronts, nothing = [FRONT] * 10, [0] * 10
     places = {"hand_over": ([*fronts, FRONT],), "hand_over_fair": ([*fronts, FRONT],), "hand_over_lean": (fronts, nothing)}
     for held_are_due in (False, True):

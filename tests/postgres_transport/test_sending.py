@@ -1,4 +1,4 @@
-"""Sending into another database: one answer for each message, and each answer true."""
+"""Sending to another database: one correct result per message."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""One queue name and two exchanges in one schema: refused at the start, unless an operator has bound the queue to both."""
+"""One queue name with two exchanges in one schema is refused at startup, unless an operator has bound it to both."""
 
 import asyncio
 import logging
@@ -93,7 +93,7 @@ async def test_a_queue_that_an_operator_binds_to_two_exchanges_serves_both(
     await pool.execute(statement)
     with caplog.at_level(logging.WARNING, "outbox"):
         assert await _starts(broker, "it's mail", "order.*")
-    assert "the queue it's mail of the exchange shop is bound to billing as well" in caplog.text
+    assert "the queue it's mail of the exchange shop is also bound to billing" in caplog.text
     assert await _starts(broker, "it's mail", "invoice.*"), "another key of an exchange that fills the queue already"
 
 

@@ -1,4 +1,4 @@
-"""A row that cannot be handed over, or takes too long, or is too large, stops no other."""
+"""A row that cannot be handed over, takes too long or is too large does not stop other rows."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -12,14 +12,14 @@ from outbox.core.byte_limits import ByteLimits
 from outbox.core.outcome import Dead, Retry
 from outbox.postgres.pool import Pool, open_pool
 from outbox.retry import Backoff, RetryPolicy
-from outbox.transports.postgres.handover import HandedMessage, HandedState, HandoverRounds, PostgresHandover
+from outbox.transports.postgres.handover import HandedMessage, HandoverRounds, HandoverState, PostgresHandover
 from tests.contract.harness import EXCHANGE
 from tests.postgres_transport.support import TABLE, bind, deliveries, insert
 from tests.support import eventually
 
 MIB = 1024 * 1024
 GATE = 42
-"""An advisory lock at which the hand-over of a row can be stopped."""
+"""An advisory lock that stops the hand-over of a row."""
 
 
 def handover(pool: Pool, *, max_attempts: int = 1, **options: object) -> PostgresHandover:
@@ -35,7 +35,7 @@ def handover(pool: Pool, *, max_attempts: int = 1, **options: object) -> Postgre
 
 
 async def everything(moving: PostgresHandover, limit: int = 100) -> list[HandedMessage]:
-    """What hand-overs do until one does nothing."""
+    """Returns the results of hand-overs until one does nothing."""
     handed: list[HandedMessage] = []
     while step := (await moving.hand_over(limit)).messages:
         handed += step
@@ -53,7 +53,7 @@ async def bound(pool: Pool) -> None:
 
 @pytest.fixture
 async def ascii_pool(database_url: str) -> AsyncIterator[Pool]:
-    """A database of the encoding SQL_ASCII, which takes any bytes for text."""
+    """A database with the encoding SQL_ASCII, which accepts any bytes as text."""
     outer = await asyncpg.connect(database_url)
     name = await outer.fetchval("select current_database() || '_ascii'")
     await outer.execute(f"create database {name} encoding 'SQL_ASCII' locale 'C' template template0")
@@ -68,7 +68,7 @@ async def ascii_pool(database_url: str) -> AsyncIterator[Pool]:
 
 
 @pytest.mark.parametrize("ordering_key", ["null", "i::text"])
-async def test_a_row_whose_text_is_none_is_parked_and_the_others_are_handed_over(ascii_pool: Pool, ordering_key: str) -> None:
+async def test_a_row_with_invalid_text_is_parked_and_the_others_are_handed_over(ascii_pool: Pool, ordering_key: str) -> None:
     rows = f"insert into outbox_table (routing_key, body, ordering_key) select 'order.a', '', {ordering_key} "
     await ascii_pool.execute(f"{rows} from generate_series(1, 70) i")
     sick = await ascii_pool.fetchval(
@@ -78,7 +78,7 @@ async def test_a_row_whose_text_is_none_is_parked_and_the_others_are_handed_over
     await ascii_pool.execute(f"{rows} from generate_series(72, 150) i")
     handed = await everything(handover(ascii_pool))
     assert len(await ascii_pool.fetch("select from outbox_delivery")) == 149
-    [refused] = [message for message in handed if message.state is HandedState.REFUSED]
+    [refused] = [message for message in handed if message.state is HandoverState.REFUSED]
     assert (refused.row_id, isinstance(refused.refused, Dead)) == (sick, True)
     [row] = await ascii_pool.fetch("select id, attempts, failed_at is not null as parked, last_error from outbox_table")
     assert (row["id"], row["attempts"], row["parked"]) == (sick, 1, True)
@@ -86,7 +86,7 @@ async def test_a_row_whose_text_is_none_is_parked_and_the_others_are_handed_over
 
 
 async def refuse(pool: Pool, condition: str) -> None:
-    """Has a trigger of the host's refuse deliveries."""
+    """Creates a trigger that refuses deliveries."""
     await pool.execute(
         "create function refuse() returns trigger language plpgsql as "
         f"$$ begin if {condition} then raise exception 'not this one'; end if; return new; end $$"
@@ -126,7 +126,7 @@ async def test_a_row_that_is_refused_holds_up_its_key_and_no_other(pool: Pool) -
 
 @pytest.mark.slow
 async def test_many_enormous_routing_keys_are_handed_over_a_few_at_a_time(pool: Pool) -> None:
-    """Together they are more than a JSON object of PostgreSQL's can hold."""
+    """Together they exceed the size of a JSON object in PostgreSQL."""
     await pool.execute(
         "insert into outbox_table (routing_key, body) "
         "select 'order.' || i || repeat('x', 6000000), '' from generate_series(1, 50) i"
@@ -152,9 +152,7 @@ async def test_a_message_above_the_limit_is_parked_and_the_others_are_handed_ove
 
 
 @pytest.mark.parametrize("ordering_key", [None, "key"])
-async def test_a_hand_over_ends_before_the_message_that_would_take_it_over_its_bytes(
-    pool: Pool, ordering_key: str | None
-) -> None:
+async def test_a_hand_over_ends_before_the_message_that_would_exceed_its_bytes(pool: Pool, ordering_key: str | None) -> None:
     for size in (400, 400, 400, 1_500, 100):
         await insert(pool, "order.a", b"x" * size, ordering_key=ordering_key)
     moving = handover(pool, byte_limits=ByteLimits(batch=1_000, body=4_000))
@@ -166,7 +164,7 @@ async def test_a_hand_over_ends_before_the_message_that_would_take_it_over_its_b
 
 
 async def slow_down(pool: Pool) -> None:
-    """Has each delivery take a tenth of a second."""
+    """Makes each delivery take a tenth of a second."""
     await pool.execute(
         "create function slow_down() returns trigger language plpgsql as $$ begin perform pg_sleep(0.1); return new; end $$"
     )
@@ -174,7 +172,7 @@ async def slow_down(pool: Pool) -> None:
 
 
 @pytest.mark.parametrize("ordering_key", ["null", "i::text"])
-async def test_a_hand_over_that_takes_too_long_is_undone_and_smaller_ones_follow(
+async def test_a_hand_over_that_takes_too_long_is_rolled_back_and_smaller_ones_follow(
     pool: Pool, caplog: pytest.LogCaptureFixture, ordering_key: str
 ) -> None:
     await slow_down(pool)
@@ -191,11 +189,11 @@ async def test_a_hand_over_that_takes_too_long_is_undone_and_smaller_ones_follow
         counts.append(len((await moving.hand_over(64)).messages))
     assert max(counts) <= 10
     assert len(counts) <= 40
-    assert "took too long and was undone" in caplog.text
+    assert "took too long and was rolled back" in caplog.text
 
 
-async def test_what_takes_too_long_never_commits_late(pool: Pool) -> None:
-    """The server has stopped when the hand-over returns."""
+async def test_a_hand_over_that_takes_too_long_never_commits_late(pool: Pool) -> None:
+    """The server has stopped the statement when the hand-over returns."""
     await pool.execute(
         "create function wait() returns trigger language plpgsql as "
         f"$$ begin perform pg_advisory_xact_lock_shared({GATE}); return new; end $$"
@@ -240,7 +238,7 @@ async def test_a_row_that_takes_too_long_alone_is_parked(
 
 @pytest.mark.parametrize("ordering_key", [None, "key"])
 async def test_a_row_that_is_refused_and_then_takes_too_long_is_given_more_time(pool: Pool, ordering_key: str | None) -> None:
-    """It is refused among others and alone, and is slow when it is looked at in the transaction that has it locked."""
+    """It is refused in a batch and alone, and is slow in the transaction that has it locked."""
     await pool.execute("create sequence calls")
     await pool.execute(
         "create function wait() returns trigger language plpgsql as $$ begin if new.routing_key = 'order.slow' then "

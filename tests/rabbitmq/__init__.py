@@ -1,1 +1,1 @@
-"""What RabbitMQ in particular promises, beyond what every transport does."""
+"""Tests of RabbitMQ beyond the contract of every transport."""

@@ -1,4 +1,4 @@
-"""What an operator of a private broker may do to its clients: alarms, time limits."""
+"""Alarms and time limits on a private broker."""
 
 import subprocess
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from tests.servers.rabbitmq_installation import control_command
 
 @contextmanager
 def memory_alarm(server: PrivateRabbitMQ) -> Iterator[None]:
-    """The broker believes that it has used up its memory: it then reads nothing from connections that publish."""
+    """Makes the broker raise its memory alarm: it then reads nothing from connections that publish."""
     _control(server, "set_vm_memory_high_watermark", "0.0000001")
     try:
         yield
@@ -20,7 +20,7 @@ def memory_alarm(server: PrivateRabbitMQ) -> Iterator[None]:
 
 @contextmanager
 def consumer_timeout(server: PrivateRabbitMQ, seconds: float) -> Iterator[None]:
-    """The broker lets channels that are opened from now on keep a message for no longer, and looks every half second."""
+    """Limits how long channels that are opened from now on may keep a message, checked every half second."""
     set_ = "application:set_env(rabbit, {}, {})".format
     limit, tick = set_("consumer_timeout", round(seconds * 1000)), set_("channel_tick_interval", 500)
     _control(server, "eval", f"{limit}, {tick}.")

@@ -13,7 +13,7 @@ from tests.rabbitmq.support import EXCHANGE, MakeBroker, Recorder
 
 @pytest.fixture
 async def make_broker() -> AsyncIterator[MakeBroker]:
-    """A function that makes a broker for a URL or a connection."""
+    """Returns a function that makes a broker for a URL or a connection."""
     async with AsyncExitStack() as stack:
 
         def make(url: str | None = None, *, observer: Recorder | None = None, **options: Any) -> RabbitBroker:
@@ -27,7 +27,7 @@ async def make_broker() -> AsyncIterator[MakeBroker]:
 
 @pytest.fixture
 async def broker(broker_url: str, make_broker: MakeBroker, recorder: Recorder) -> AsyncIterator[RabbitBroker]:
-    """A broker on the session's server, closed before its virtual host goes."""
+    """A broker on the session's server, closed before its virtual host is deleted."""
     broker = make_broker(broker_url, observer=recorder)
     yield broker
     await broker.close()
@@ -35,5 +35,5 @@ async def broker(broker_url: str, make_broker: MakeBroker, recorder: Recorder) -
 
 @pytest.fixture
 def recorder() -> Recorder:
-    """What `broker` tells."""
+    """The events of `broker`."""
     return Recorder()

@@ -1,4 +1,4 @@
-"""What the tests of the RabbitMQ transport share."""
+"""Shared helpers of the RabbitMQ transport's tests."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -21,7 +21,7 @@ FAILURE = Failure("shop.PaymentError", "the card was declined", "Traceback: pay.
 
 
 class Recorder:
-    """An observer that remembers."""
+    """An observer that records events."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -30,7 +30,7 @@ class Recorder:
         self.events.append(event)
 
     def of(self, kind: type[Any]) -> list[Any]:
-        """The events of one kind, in order."""
+        """Returns the events of one kind, in order."""
         return [event for event in self.events if isinstance(event, kind)]
 
 
@@ -52,7 +52,7 @@ def message(
 
 
 async def send(broker: RabbitBroker, *messages: Message, timeout: timedelta = TIMEOUT) -> Sequence[SendResult]:
-    """Their results."""
+    """Sends messages and returns their results."""
     return await broker.send(messages, timeout=timeout)
 
 
@@ -63,7 +63,7 @@ async def deliver(broker: RabbitBroker, *messages: Message) -> None:
 
 @dataclass(slots=True)
 class Inbox:
-    """The deliveries that came, to be taken one by one."""
+    """Collects deliveries, to be read one by one."""
 
     intake: Intake | None = None
     received: int = 0
@@ -75,12 +75,12 @@ class Inbox:
         self._waiting.put_nowait(delivery)
 
     async def next(self, seconds: float = 30) -> RabbitDelivery:
-        """The next delivery."""
+        """Returns the next delivery."""
         async with asyncio.timeout(seconds):
             return await self._waiting.get()
 
     async def nothing_more(self, seconds: float = 0.3) -> None:
-        """Nothing is there, and nothing comes for a while."""
+        """Asserts that no delivery arrives for a while."""
         try:
             delivery = await self.next(seconds)
         except TimeoutError:
@@ -98,7 +98,7 @@ async def consuming(
     retry_delays: Sequence[timedelta] = (),
     ordered: bool = False,
 ) -> AsyncIterator[Inbox]:
-    """Subscribes to a queue, creating it if need be."""
+    """Subscribes to a queue, and creates it if necessary."""
     inbox = Inbox()
     subscription = Subscription(
         queue=queue,
@@ -114,7 +114,7 @@ async def consuming(
 
 
 async def bound(broker: RabbitBroker, queue: str = "mail", binding_key: str = "order.*") -> None:
-    """Creates a queue by subscribing to it for a moment."""
+    """Creates a queue by subscribing to it briefly."""
     async with consuming(broker, queue, binding_key):
         pass
 

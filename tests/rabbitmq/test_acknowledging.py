@@ -1,4 +1,4 @@
-"""Acknowledgements leave in as few frames as possible, at once, and never cover what is unfinished."""
+"""Acknowledgements leave at once in as few frames as possible, and never cover unfinished deliveries."""
 
 import asyncio
 
@@ -9,7 +9,7 @@ from outbox.transports.rabbitmq.inbound import Acknowledgements
 
 
 class Wire:
-    """What was written: each write a list of what the broker reads in it."""
+    """Records writes, each as a list of the decoded frames."""
 
     def __init__(self) -> None:
         self.writes: list[list[str]] = []
@@ -39,7 +39,7 @@ def in_hand(*tags: int) -> tuple[Acknowledgements, Wire]:
     return acknowledgements, wire
 
 
-async def test_what_finishes_in_one_turn_leaves_at_its_end_in_one_frame() -> None:
+async def test_acknowledgements_of_one_event_loop_iteration_leave_in_one_frame() -> None:
     acknowledgements, wire = in_hand(1, 2, 3, 4)
     for tag in (2, 1, 3):
         acknowledgements.ack(tag)
@@ -48,7 +48,7 @@ async def test_what_finishes_in_one_turn_leaves_at_its_end_in_one_frame() -> Non
     assert wire.writes == [["ack ..3"]]
 
 
-async def test_a_finished_one_behind_an_unfinished_one_leaves_by_itself() -> None:
+async def test_a_finished_delivery_behind_an_unfinished_one_has_a_separate_frame() -> None:
     acknowledgements, wire = in_hand(1, 2, 3, 4)
     acknowledgements.ack(3)
     await asyncio.sleep(0)
@@ -60,7 +60,7 @@ async def test_a_finished_one_behind_an_unfinished_one_leaves_by_itself() -> Non
     assert wire.writes == [["ack 3"], ["ack 1"], ["ack ..4"]]
 
 
-async def test_a_run_ends_with_one_that_was_not_acknowledged_before() -> None:
+async def test_a_multiple_acknowledgement_ends_with_a_delivery_that_was_not_acknowledged_before() -> None:
     acknowledgements, wire = in_hand(1, 2, 3)
     acknowledgements.ack(2)
     acknowledgements.ack(3)
@@ -70,7 +70,7 @@ async def test_a_run_ends_with_one_that_was_not_acknowledged_before() -> None:
     assert [sorted(words) for words in wire.writes] == [["ack 2", "ack 3"], ["ack 1"]]
 
 
-async def test_what_is_given_back_leaves_before_a_run_that_passes_it() -> None:
+async def test_a_return_leaves_before_a_multiple_acknowledgement_that_covers_it() -> None:
     acknowledgements, wire = in_hand(1, 2, 3, 4)
     acknowledgements.ack(1)
     acknowledgements.ack(3)
@@ -80,7 +80,7 @@ async def test_what_is_given_back_leaves_before_a_run_that_passes_it() -> None:
     assert wire.writes == [["give back 2", "reject 4", "ack ..3"]]
 
 
-async def test_everything_that_is_left_goes_back_in_one_frame() -> None:
+async def test_all_unanswered_deliveries_are_returned_in_one_frame() -> None:
     acknowledgements, wire = in_hand(1, 2, 3, 4, 5)
     acknowledgements.ack(4)
     acknowledgements.give_back(2)
@@ -90,7 +90,7 @@ async def test_everything_that_is_left_goes_back_in_one_frame() -> None:
     assert len(wire.writes) == 2
 
 
-async def test_what_is_held_is_not_given_back_with_everything_that_is_left() -> None:
+async def test_held_acknowledgements_are_not_returned_with_unanswered_deliveries() -> None:
     acknowledgements, wire = in_hand(1, 2, 3)
     acknowledgements.hold()
     acknowledgements.ack(1)
@@ -99,7 +99,7 @@ async def test_what_is_held_is_not_given_back_with_everything_that_is_left() -> 
     assert wire.writes == [["reject 2", "ack 1"], ["give back ..3"]]
 
 
-async def test_what_is_held_leaves_when_it_is_released() -> None:
+async def test_held_answers_leave_when_they_are_released() -> None:
     acknowledgements, wire = in_hand(1, 2)
     acknowledgements.hold()
     acknowledgements.ack(1)

@@ -1,4 +1,4 @@
-"""What becomes of answers to the broker while the connection takes no more of them."""
+"""Answers to the broker while the connection is congested."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -17,7 +17,7 @@ from tests.support import eventually
 
 @asynccontextmanager
 async def congested(delivery: RabbitDelivery) -> AsyncIterator["asyncio.Queue[object]"]:
-    """Within the block nothing leaves the connection, whose queue has room for one frame, and that is taken."""
+    """Keeps the write queue of the connection, with room for one frame, full within the block."""
     connection = delivery.source.channel.connection
     ordinary = connection.write_queue
     queue: asyncio.Queue[object] = asyncio.Queue(1)
@@ -30,12 +30,12 @@ async def congested(delivery: RabbitDelivery) -> AsyncIterator["asyncio.Queue[ob
 
 
 async def leave(delivery: RabbitDelivery, frame: object) -> None:
-    """`frame` leaves the connection after all."""
+    """Lets `frame` leave the connection."""
     await delivery.source.channel.connection.write_queue.put(frame)
 
 
 async def test_answers_leave_in_the_order_in_which_they_were_given(broker: RabbitBroker) -> None:
-    """An acknowledgement of a run that overtook the return of its first message would make the broker forget that one."""
+    """A multiple acknowledgement that overtakes the return of its first message would delete that message."""
     await bound(broker)
     await deliver(broker, *(message(body=str(number).encode()) for number in range(3)))
     async with consuming(broker) as inbox:

@@ -1,4 +1,4 @@
-"""Deliveries on a real broker: how they end, and how consumers outlive what happens to queues, channels and brokers."""
+"""Deliveries on a real broker: how they are settled, and how consumers recover from lost queues, channels and brokers."""
 
 import asyncio
 from collections.abc import Callable
@@ -34,7 +34,7 @@ DEAD = Dead(Cause.REJECTED, FAILURE)
 # --- retries --------------------------------------------------------------------------------------------------------------
 
 
-async def test_a_retry_keeps_id_properties_and_headers_and_carries_nothing_of_the_broker_s(
+async def test_a_retry_keeps_id_properties_and_headers_without_those_of_the_broker(
     broker: RabbitBroker, broker_admin: RabbitAdmin
 ) -> None:
     async with consuming(broker, retry_delays=DELAYS) as inbox:
@@ -98,10 +98,10 @@ async def test_a_message_without_an_id_keeps_the_one_it_is_given(broker: RabbitB
         assert (await inbox.next()).message.id == given
 
 
-async def test_a_retry_that_cannot_be_published_keeps_its_message_in_hand_until_it_can(
+async def test_a_message_stays_in_flight_until_its_retry_can_be_published(
     make_broker: MakeBroker, own_rabbitmq: OwnRabbitMQ
 ) -> None:
-    """A memory alarm stops publishers; consumers go on."""
+    """A memory alarm stops publishers, but not consumers."""
     broker = make_broker(own_rabbitmq.url)
     async with consuming(broker, retry_delays=DELAYS) as inbox:
         await deliver(broker, message(body=b"1"), message(body=b"2"))
@@ -120,9 +120,7 @@ async def test_a_retry_that_cannot_be_published_keeps_its_message_in_hand_until_
         await inbox.nothing_more()
 
 
-async def test_a_retry_for_which_its_delay_has_vanished_has_it_declared_again(
-    broker: RabbitBroker, broker_admin: RabbitAdmin
-) -> None:
+async def test_a_deleted_delay_is_declared_again_by_the_next_retry(broker: RabbitBroker, broker_admin: RabbitAdmin) -> None:
     async with consuming(broker, retry_delays=DELAYS) as inbox:
         for vanish in (broker_admin.delete_queue, broker_admin.delete_exchange):
             await deliver(broker, message())
@@ -155,7 +153,7 @@ async def test_a_dead_letter_carries_the_error_within_bounds(broker: RabbitBroke
 
 
 @pytest.mark.parametrize(("room", "kept"), [(5_000, 2_000), (500, None), (-200, None)])
-async def test_an_error_takes_no_more_room_than_the_message_s_own_headers_leave(
+async def test_an_error_takes_no_more_space_than_the_headers_of_the_message_leave(
     broker: RabbitBroker, broker_admin: RabbitAdmin, room: int, kept: int | None
 ) -> None:
     failure = Failure("E", "m" * 2_000, "t" * TRACEBACK_LIMIT)
@@ -180,7 +178,7 @@ async def test_an_error_takes_no_more_room_than_the_message_s_own_headers_leave(
         {"x-outbox-expires-at": "soon"},
     ],
 )
-async def test_a_malformed_message_is_buried_with_everything_and_frees_its_place(
+async def test_a_malformed_message_is_dead_lettered_complete_and_frees_its_prefetch(
     broker: RabbitBroker, broker_admin: RabbitAdmin, headers: dict[str, Any]
 ) -> None:
     async with consuming(broker, prefetch_count=1) as inbox:
@@ -198,7 +196,7 @@ async def test_a_malformed_message_is_buried_with_everything_and_frees_its_place
         assert {name: kept[name] for name in headers if name != codec.ROUTING_KEY}.items() <= headers.items()
 
 
-async def test_dead_letters_are_declared_again_when_they_have_vanished(broker: RabbitBroker, broker_admin: RabbitAdmin) -> None:
+async def test_a_deleted_dead_letter_queue_is_declared_again(broker: RabbitBroker, broker_admin: RabbitAdmin) -> None:
     async with consuming(broker) as inbox:
         await deliver(broker, message())
         delivery = await inbox.next()
@@ -216,7 +214,7 @@ async def test_a_queue_without_dead_letters_has_none(broker: RabbitBroker, make_
 # --- acknowledgements -----------------------------------------------------------------------------------------------------
 
 
-async def test_what_is_finished_behind_something_unfinished_does_not_come_again(broker: RabbitBroker) -> None:
+async def test_a_finished_message_behind_an_unfinished_one_is_not_redelivered(broker: RabbitBroker) -> None:
     await bound(broker)
     await deliver(broker, *(message(body=str(number).encode()) for number in range(6)))
     async with consuming(broker) as inbox:
@@ -246,14 +244,14 @@ async def test_a_delivery_is_settled_once(broker: RabbitBroker) -> None:
         await deliver(broker, message())
         delivery = await inbox.next()
         await delivery.settle(DONE)
-        with pytest.raises(StaleDeliveryError, match="settled before"):
+        with pytest.raises(StaleDeliveryError, match="settled already"):
             await delivery.settle(DONE)
 
 
 # --- crashes --------------------------------------------------------------------------------------------------------------
 
 
-async def test_a_lost_connection_is_nobody_s_death(
+async def test_a_lost_connection_counts_as_no_crash(
     make_broker: MakeBroker, broker_url: str, broker: RabbitBroker, proxied: Callable[[str], Proxy]
 ) -> None:
     proxy = proxied(broker_url)
@@ -272,7 +270,7 @@ async def test_a_lost_connection_is_nobody_s_death(
 
 
 async def test_a_message_that_runs_alone_keeps_its_deadline(broker: RabbitBroker, broker_admin: RabbitAdmin) -> None:
-    """Also one whose publisher knows nothing of ours, and says it with an expiration, which copies do not carry."""
+    """Also one from another publisher, which has only an `expiration`, a property that copies do not have."""
     async with consuming(broker) as inbox:
         properties = {"timestamp": 1_980_000_000, "expiration": "60000"}
         await broker_admin.publish(EXCHANGE, "order.placed", b"{}", properties=properties)
@@ -280,7 +278,7 @@ async def test_a_message_that_runs_alone_keeps_its_deadline(broker: RabbitBroker
         assert (await inbox.next()).message.expires_at == datetime.fromtimestamp(1_980_000_060, UTC)
 
 
-async def test_a_message_that_runs_alone_is_not_blamed_for_being_left(broker: RabbitBroker) -> None:
+async def test_a_message_that_runs_alone_is_not_blamed_for_being_given_back(broker: RabbitBroker) -> None:
     await bound(broker)
     await deliver(broker, message())
     async with consuming(broker) as inbox:
@@ -297,7 +295,7 @@ async def test_a_message_that_runs_alone_is_not_blamed_for_being_left(broker: Ra
 # --- staying alive --------------------------------------------------------------------------------------------------------
 
 
-async def test_a_queue_that_is_deleted_comes_back_and_disturbs_no_neighbour(
+async def test_a_deleted_queue_is_declared_again_and_other_consumers_go_on(
     broker: RabbitBroker, broker_admin: RabbitAdmin, recorder: Recorder
 ) -> None:
     async with consuming(broker, "mail") as mail, consuming(broker, "stock") as stock:
@@ -315,10 +313,10 @@ async def test_a_queue_that_is_deleted_comes_back_and_disturbs_no_neighbour(
     assert "'mail'" in lost.reason
 
 
-async def test_a_subscription_goes_on_coming_back_when_something_vanishes_meanwhile(
+async def test_a_subscription_keeps_retrying_when_something_is_deleted_meanwhile(
     broker: RabbitBroker, broker_admin: RabbitAdmin, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between two questions; or the node of a queue is down, which the broker tells as if the queue were not there."""
+    """Between two declarations; or the node of a queue is down, which the broker reports as a missing queue."""
     async with consuming(broker) as inbox:
         ensure, refusals = Topology.ensure_consumer, [ChannelNotFoundEntity("no exchange 'shop' in vhost '/'")]
 
@@ -349,7 +347,7 @@ async def test_an_error_on_one_channel_stops_no_other_and_is_repaired(broker: Ra
         assert stock.received == 1
 
 
-async def test_consumers_come_back_after_the_broker_was_killed_and_tell_once(
+async def test_consumers_recover_after_the_broker_was_killed_and_report_it_once(
     make_broker: MakeBroker, own_rabbitmq: OwnRabbitMQ
 ) -> None:
     recorder = Recorder()
@@ -368,7 +366,7 @@ async def test_consumers_come_back_after_the_broker_was_killed_and_tell_once(
     assert len(recorder.of(DependencyLost)) == 1
 
 
-async def test_a_message_held_for_longer_than_the_broker_allows_comes_again_and_disturbs_no_neighbour(
+async def test_a_message_in_flight_for_too_long_is_redelivered_and_other_consumers_go_on(
     make_broker: MakeBroker, own_rabbitmq: OwnRabbitMQ
 ) -> None:
     recorder = Recorder()
@@ -429,7 +427,7 @@ async def test_stopping_and_leaving_are_bounded_when_the_broker_does_not_answer(
         await through.close()
 
 
-async def test_stop_is_idempotent_and_lets_what_is_in_hand_be_settled_in_any_way(
+async def test_stop_is_idempotent_and_messages_in_flight_can_be_settled_in_any_way(
     broker: RabbitBroker,
 ) -> None:
     async with consuming(broker, retry_delays=DELAYS) as inbox:

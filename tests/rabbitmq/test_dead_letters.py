@@ -1,4 +1,4 @@
-"""Dead letters are taken from their queue as they are, by whoever records them elsewhere."""
+"""Dead letters are read from their queue unchanged, for an archive."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -29,7 +29,7 @@ MakeQueues = Callable[..., RabbitDeadLetterQueues]
 
 
 class Collected:
-    """The dead deliveries that came, to be taken one by one."""
+    """Collects dead deliveries, to be read one by one."""
 
     def __init__(self) -> None:
         self.received = 0
@@ -46,7 +46,7 @@ class Collected:
             return await self._waiting.get()
 
     async def dead(self) -> DeadMessage:
-        """The next one, which is let go of."""
+        """Returns the next one, and forgets it."""
         delivery = await self.next()
         delivery.ack()
         return delivery.dead
@@ -74,7 +74,7 @@ async def collecting(
         yield collected
 
 
-async def test_a_dead_letter_tells_everything_of_its_message_and_of_its_death(
+async def test_a_dead_letter_has_everything_about_its_message_and_failure(
     broker: RabbitBroker, make_queues: MakeQueues
 ) -> None:
     sent = message(
@@ -104,7 +104,7 @@ async def test_a_dead_letter_tells_everything_of_its_message_and_of_its_death(
     assert abs(dead.created_at - sent.created_at) < timedelta(seconds=2)
 
 
-async def test_what_the_broker_gave_up_is_told_by_the_broker_s_account(
+async def test_a_message_that_the_broker_dead_lettered_has_the_brokers_reason(
     broker: RabbitBroker, broker_admin: RabbitAdmin, make_queues: MakeQueues
 ) -> None:
     await bound(broker)
@@ -119,10 +119,10 @@ async def test_what_the_broker_gave_up_is_told_by_the_broker_s_account(
     assert dead.properties["headers"]["x-death"][0]["queue"] == "mail"
 
 
-async def test_what_came_back_more_often_than_a_policy_allows_is_a_dead_letter_that_says_so(
+async def test_a_message_above_the_delivery_limit_of_a_policy_is_a_dead_letter_that_says_so(
     broker: RabbitBroker, broker_admin: RabbitAdmin, broker_url: str, make_queues: MakeQueues
 ) -> None:
-    """Our queues have no delivery limit of their own on any version, and a policy gives them one all the same."""
+    """Declared queues have no delivery limit on any version, but a policy can set one."""
     await bound(broker)
     await broker_admin.set_policy("house", "^mail$", {"delivery-limit": 2}, apply_to="queues")
     await eventually(lambda: _limited(broker_admin, "mail"))
@@ -134,10 +134,10 @@ async def test_what_came_back_more_often_than_a_policy_allows_is_a_dead_letter_t
     assert (dead.cause, dead.failure.type) == ("delivery_limit", "DeliveryLimit")
 
 
-async def test_no_argument_of_ours_protects_a_dead_letter_queue_from_a_policy(
+async def test_no_declared_argument_protects_a_dead_letter_queue_from_a_policy(
     broker: RabbitBroker, broker_admin: RabbitAdmin, broker_url: str
 ) -> None:
-    """Which is why the doctor and the topology name such policies. If this fails on a new version they need not any more."""
+    """Therefore the doctor and the topology report such policies. If this fails on a new version, they no longer need to."""
     await bound(broker)
     await broker_admin.set_policy("house", ".*", {"delivery-limit": 2}, apply_to="queues")
     await eventually(lambda: _limited(broker_admin, "mail.dlq"))
@@ -152,7 +152,7 @@ async def _limited(broker_admin: RabbitAdmin, queue: str) -> bool:
 
 
 async def _lost_until_it_is_gone(broker_url: str, broker_admin: RabbitAdmin, queue: str) -> None:
-    """Takes the message and loses the connection, again and again."""
+    """Receives the message and loses the connection, repeatedly."""
 
     async def in_queue() -> int | None:
         """Ready or in flight."""
@@ -169,7 +169,7 @@ async def _lost_until_it_is_gone(broker_url: str, broker_admin: RabbitAdmin, que
     await eventually(gone, timeout=60)
 
 
-async def test_headers_keep_their_types_beside_the_json_of_their_values(broker: RabbitBroker, make_queues: MakeQueues) -> None:
+async def test_headers_keep_their_types_next_to_their_json_values(broker: RabbitBroker, make_queues: MakeQueues) -> None:
     await bound(broker)
     when = datetime(2026, 5, 1, 12, tzinfo=UTC)
     headers = {"when": when, "raw": bytearray(b"\x00\xff"), "sum": Decimal("12.50"), "deep/er": {"list": [1, when]}, "n": 3}
@@ -192,7 +192,7 @@ async def test_headers_keep_their_types_beside_the_json_of_their_values(broker: 
     assert (dead.cause, dead.by_broker, dead.died_at, dead.trail) == ("unknown", True, None, [])
 
 
-async def test_what_our_own_reader_cannot_read_comes_through_as_far_as_it_goes(
+async def test_invalid_properties_are_decoded_as_far_as_possible(
     broker: RabbitBroker, broker_url: str, make_queues: MakeQueues
 ) -> None:
     await bound(broker)
@@ -208,7 +208,7 @@ async def test_what_our_own_reader_cannot_read_comes_through_as_far_as_it_goes(
         assert dead.properties["headers"]["x-outbox-attempt"] == "two"
 
 
-def test_properties_that_are_not_text_or_beyond_any_calendar_are_read_as_far_as_they_go() -> None:
+def test_properties_with_invalid_text_or_times_are_read_as_far_as_possible() -> None:
     table = encode_table({"tenant": "acme", "name": b"\xff\xfe"})
     flags = (0x8000 | 0x2000 | 0x0080 | 0x0040).to_bytes(2)
     payload = bytes(12) + flags + b"\x04text" + table + b"\x02\xff7" + (2**63).to_bytes(8)
@@ -219,7 +219,7 @@ def test_properties_that_are_not_text_or_beyond_any_calendar_are_read_as_far_as_
     assert content.garbled == {"message_id", "timestamp"}
 
 
-def test_a_table_that_ends_in_nonsense_gives_what_came_before() -> None:
+def test_a_table_with_an_invalid_end_keeps_the_fields_before_it() -> None:
     table = encode_table({"tenant": "acme"})[4:] + b"\x03bad?"
     payload = bytes(12) + (0x2000).to_bytes(2) + len(table).to_bytes(4) + table
     assert read_content(payload).headers == {"tenant": "acme"}
@@ -234,7 +234,7 @@ def test_json_says_everything_of_the_types_that_outbox_itself_sends(value: objec
     assert (content.headers, content.types) == ({"a": value}, {})
 
 
-async def test_what_is_not_acknowledged_goes_back_in_order_and_what_is_does_not(
+async def test_unacknowledged_dead_letters_go_back_in_order_and_acknowledged_ones_do_not(
     broker: RabbitBroker, broker_admin: RabbitAdmin, make_queues: MakeQueues
 ) -> None:
     await bound(broker)
@@ -256,7 +256,7 @@ async def test_what_is_not_acknowledged_goes_back_in_order_and_what_is_does_not(
         assert collected.received == len(rest)
 
 
-async def test_never_more_are_in_hand_than_asked_for(
+async def test_never_more_dead_letters_are_in_flight_than_the_prefetch_count(
     broker: RabbitBroker, broker_admin: RabbitAdmin, make_queues: MakeQueues
 ) -> None:
     await bound(broker)
@@ -271,7 +271,7 @@ async def test_never_more_are_in_hand_than_asked_for(
         await collected.next()
 
 
-async def test_of_large_dead_letters_fewer_are_in_flight_and_of_small_ones_more(
+async def test_fewer_large_and_more_small_dead_letters_are_in_flight(
     broker: RabbitBroker, broker_admin: RabbitAdmin, make_queues: MakeQueues
 ) -> None:
     await bound(broker)
@@ -331,7 +331,7 @@ async def test_a_lost_connection_ends_the_collection_and_the_next_one_finds_ever
         assert (await collected.dead()).body == b"x"
 
 
-async def test_a_lent_connection_serves_as_well(
+async def test_a_given_connection_works_as_well(
     broker: RabbitBroker, broker_admin: RabbitAdmin, broker_url: str, make_queues: MakeQueues
 ) -> None:
     await bound(broker)
@@ -343,8 +343,8 @@ async def test_a_lent_connection_serves_as_well(
         assert not connection.is_closed
 
 
-async def test_failures_take_no_more_room_than_a_frame_has(broker: RabbitBroker, make_queues: MakeQueues) -> None:
-    """What was sent with almost no room beside its own headers can still be tried again, and die."""
+async def test_failures_take_no_more_space_than_a_frame_has(broker: RabbitBroker, make_queues: MakeQueues) -> None:
+    """A message with almost no space left for headers can still be retried and dead-lettered."""
     failure = Failure("shop.PaymentError", "ż" * 2_000, "t" * 8_000, "host:1")
     for size, attempts, message_kept, traceback_kept in (
         (100_000, [1, 2, 3], 2_000, 8_000),
@@ -373,7 +373,7 @@ async def test_failures_take_no_more_room_than_a_frame_has(broker: RabbitBroker,
         (20, 1, "unknown", "Unknown", None),
     ],
 )
-async def test_what_other_programs_send_with_hardly_any_room_for_headers_keeps_its_failure_as_far_as_it_goes(
+async def test_a_foreign_message_with_large_headers_keeps_as_much_of_its_failure_as_fits(
     broker: RabbitBroker, make_queues: MakeQueues, room: int, attempt: int, cause: str, type_: str, message_kept: int | None
 ) -> None:
     failure = Failure("shop.PaymentError", "f" * 600, "t" * 8_000, "host:1")
@@ -392,7 +392,7 @@ async def test_what_other_programs_send_with_hardly_any_room_for_headers_keeps_i
     assert dead.body == b"large"
 
 
-async def test_a_message_without_room_for_another_attempt_is_a_dead_letter_with_what_its_handler_raised(
+async def test_a_message_without_space_for_another_attempt_is_dead_lettered_with_its_error(
     broker: RabbitBroker, make_queues: MakeQueues, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(settling, "retry_headers", lambda _: iter([{"x-outbox-failures": "x" * 200_000}]))
@@ -405,7 +405,7 @@ async def test_a_message_without_room_for_another_attempt_is_a_dead_letter_with_
     assert dead.failure.message.startswith("the card was declined (and it could not be retried: ")
 
 
-async def test_a_relay_leaves_room_for_what_retries_and_dead_letters_add_to_headers(broker: RabbitBroker) -> None:
+async def test_a_relay_leaves_space_for_headers_that_retries_and_dead_letters_add(broker: RabbitBroker) -> None:
     await bound(broker)
     plain = message(headers={"large": ""})
     size = publication_of(plain, exchange=EXCHANGE).header_size
@@ -417,7 +417,7 @@ async def test_a_relay_leaves_room_for_what_retries_and_dead_letters_add_to_head
 
 
 def _with_room(broker: RabbitBroker, room: int) -> Publication:
-    """A message to which another `room` bytes of headers can be added."""
+    """A message with space for another `room` bytes of headers."""
 
     def publication(length: int) -> Publication:
         properties = Basic.Properties(message_id="7", delivery_mode=2, headers={"large": "x" * length})
@@ -426,7 +426,7 @@ def _with_room(broker: RabbitBroker, room: int) -> Publication:
     return publication(broker._pipeline.largest_header - room - publication(0).header_size)
 
 
-async def test_what_other_programs_write_as_failures_stands_in_nobodys_way(
+async def test_invalid_failures_of_other_programs_are_ignored(
     broker: RabbitBroker, broker_admin: RabbitAdmin, make_queues: MakeQueues
 ) -> None:
     odd = ["no JSON", "7", '[{"at": 1}]', "[" * 5_000, '[{"at": "2026-05-01", "attempt": 1e999, "type": "", "message": ""}]']

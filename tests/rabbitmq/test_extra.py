@@ -1,4 +1,4 @@
-"""Without aio-pika installed, one sentence says what to install."""
+"""Without aio-pika, the error says what to install."""
 
 import subprocess
 import sys

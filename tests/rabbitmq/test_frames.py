@@ -1,4 +1,4 @@
-"""The frames that we write ourselves mean to others what they mean to us."""
+"""Encoded frames have the same meaning for other AMQP libraries."""
 
 import math
 from datetime import UTC, datetime
@@ -23,14 +23,14 @@ from outbox.transports.rabbitmq.amqp_encoding import (
     encode_table,
     encode_usual,
 )
-from outbox.transports.rabbitmq.header_json import restored
+from outbox.transports.rabbitmq.header_json import restore_types
 from outbox.transports.rabbitmq.message_format import read_message
 
 FRAME_MAX = 4_096
 
 
 def read_frames(data: bytes) -> list[tuple[int, Any]]:
-    """The frames in `data`, as pamqp understands them, with their channels."""
+    """Returns the frames in `data` as decoded by pamqp, with their channels."""
     frames = []
     while data:
         size, channel, value = frame.unmarshal(data)
@@ -53,9 +53,9 @@ def write(**fields: Any) -> list[tuple[int, Any]]:
 @pytest.mark.parametrize(
     "types", [{"/a": ["octets"]}, {"/a": {}}, {"/list/" + "9" * 5_000: "int8"}, {"/a": None}, {"/a": "octets"}]
 )
-def test_nonsense_about_the_types_of_headers_changes_none(types: dict[str, Any]) -> None:
+def test_invalid_types_of_headers_change_none(types: dict[str, Any]) -> None:
     headers = {"a": 1, "list": [1]}
-    assert restored(headers, types) == headers
+    assert restore_types(headers, types) == headers
 
 
 def read_headers(headers: dict[str, Any]) -> dict[str, Any]:
@@ -102,7 +102,7 @@ texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
     texts,
     st.datetimes(timezones=st.just(UTC)),
 )
-def test_the_properties_of_a_first_sending_are_those_that_any_message_may_have(
+def test_the_fast_encoding_of_properties_equals_the_general_one(
     headers: dict[str, Any], content_type: str | None, expiration: str | None, message_id: str, timestamp: datetime
 ) -> None:
     usual: dict[str, Any] = {
@@ -146,7 +146,7 @@ def test_floats_keep_their_64_bits() -> None:
     assert read_headers({"ratio": 0.1, "pi": math.pi}) == {"ratio": 0.1, "pi": math.pi}
 
 
-def test_what_others_may_have_put_into_headers_survives_a_copy() -> None:
+def test_all_header_types_survive_a_copy() -> None:
     headers = {
         "at": datetime(2026, 5, 4, 3, 2, 1, tzinfo=UTC),
         "price": Decimal("12.50"),
@@ -186,12 +186,12 @@ def test_headers_that_do_not_fit_into_one_frame_are_refused() -> None:
 
 
 @given(st.binary(max_size=50))
-def test_a_message_of_strangers_can_be_read(body: bytes) -> None:
+def test_a_message_of_another_program_can_be_read(body: bytes) -> None:
     read = read_message(Basic.Properties(), "a.b", body)
     assert (read.routing_key, read.body, dict(read.headers)) == ("a.b", body, {})
     assert read.tracking_ids == (read.id,)
 
 
-def test_a_deadline_beyond_the_end_of_time_is_none() -> None:
+def test_an_expiration_out_of_range_is_none() -> None:
     properties = Basic.Properties(timestamp=datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC), expiration="60000")
     assert read_message(properties, "a.b", b"").expires_at is None

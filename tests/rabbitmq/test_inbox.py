@@ -1,4 +1,4 @@
-"""Messages of other programs before an inbox."""
+"""Messages of other programs for consumers with an inbox."""
 
 import asyncpg
 

@@ -1,4 +1,4 @@
-"""A worker whose dead letters cannot be published for a while: it says so once, goes on, and ends when it is told to."""
+"""A worker that cannot publish dead letters for a while reports that once, goes on, and stops on request."""
 
 import asyncio
 import logging
@@ -11,7 +11,7 @@ from tests.rabbitmq.support import EXCHANGE, MakeBroker
 from tests.support import RabbitAdmin, eventually
 
 
-async def test_a_worker_without_the_right_to_publish_dead_letters_keeps_them_tells_so_once_and_ends_when_asked(
+async def test_a_worker_that_may_not_publish_dead_letters_keeps_messages_reports_it_once_and_stops_on_request(
     make_broker: MakeBroker, broker_admin: RabbitAdmin, caplog: pytest.LogCaptureFixture
 ) -> None:
     calls: Counter[bytes] = Counter()

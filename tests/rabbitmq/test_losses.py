@@ -1,4 +1,4 @@
-"""What aiormq raises once a connection is gone, in whatever form, is told as a loss."""
+"""Every error of aiormq about a lost connection is reported as a loss."""
 
 import asyncio
 from datetime import timedelta
@@ -11,7 +11,7 @@ from outbox.transports.rabbitmq.frame_tap import InterceptedConnection
 
 
 async def test_a_future_on_a_channel_whose_connection_was_closed_is_a_loss(broker_url: str) -> None:
-    """aiormq rejects it twice, for the channel and for the connection, and stumbles over the second."""
+    """aiormq rejects it twice, for the channel and for the connection, and fails at the second."""
     connection = await aiormq.connect(broker_url)
     channel = await connection.channel()
     await channel.close()
@@ -20,8 +20,8 @@ async def test_a_future_on_a_channel_whose_connection_was_closed_is_a_loss(broke
         channel.create_future()
 
 
-async def test_a_cancellation_stays_one_whatever_is_lost_meanwhile(broker_url: str) -> None:
-    """aiormq answers it with the reason for which the connection ended; who takes that for the outcome never ends."""
+async def test_a_cancellation_survives_a_lost_connection(broker_url: str) -> None:
+    """aiormq replaces it by the reason of the connection's end. A task that took that for its outcome would never end."""
     connection = await aiormq.connect(broker_url)
     channel = await connection.channel()
     waiting = asyncio.Event()
@@ -43,7 +43,7 @@ async def test_a_cancellation_stays_one_whatever_is_lost_meanwhile(broker_url: s
     await closing
 
 
-async def test_a_cancelled_attempt_to_connect_is_no_failed_one(broker_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_cancelled_connect_is_not_a_failed_one(broker_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     begun = asyncio.Event()
 
     async def connect(_: object) -> None:

@@ -1,4 +1,4 @@
-"""An ordered consumer receives what its queue has in order, whoever stops, dies or is cut off."""
+"""An ordered consumer receives messages in order, also when workers stop, crash or lose their connection."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ BODIES = [str(number).encode() for number in range(120)]
 
 
 async def send_all(broker: RabbitBroker) -> None:
-    """Twelve keys, in turns."""
+    """Twelve keys, alternating."""
     await deliver(broker, *(message(body=body, ordering_key=f"key {int(body) % 12}") for body in BODIES))
 
 
@@ -47,7 +47,7 @@ async def test_the_queue_is_declared_for_a_single_active_consumer(broker: Rabbit
     assert "x-single-active-consumer" not in queues["mail.dlq"]["arguments"]
 
 
-async def test_a_queue_without_it_is_used_and_what_does_not_hold_is_said(
+async def test_a_queue_without_a_single_active_consumer_is_used_with_advice(
     broker: RabbitBroker, make_broker: MakeBroker, broker_url: str
 ) -> None:
     await bound(broker)
@@ -56,11 +56,11 @@ async def test_a_queue_without_it_is_used_and_what_does_not_hold_is_said(
         await deliver(broker, message())
         await (await inbox.next()).settle(DONE)
     [advice] = recorder.of(Advice)
-    assert "only as long as one worker consumes from it" in advice.text
+    assert "only while one worker consumes from it" in advice.text
     assert '"single-active-consumer"' not in advice.text
 
 
-async def test_what_a_cut_off_worker_had_in_hand_comes_to_the_next_one_in_order(
+async def test_messages_in_flight_of_a_disconnected_worker_come_to_the_next_one_in_order(
     make_broker: MakeBroker, broker: RabbitBroker, broker_url: str, proxied: Callable[[str], Proxy]
 ) -> None:
     road = proxied(broker_url)
@@ -82,10 +82,10 @@ async def test_what_a_cut_off_worker_had_in_hand_comes_to_the_next_one_in_order(
             await delivery.settle(DONE)
 
 
-async def test_a_worker_that_stops_finishes_what_runs_before_the_next_one_goes_on(
+async def test_a_stopping_worker_finishes_running_handlers_before_the_next_one_starts(
     make_broker: MakeBroker, broker: RabbitBroker, broker_url: str
 ) -> None:
-    """And what it gives back, in whatever order, comes in the order in which it was sent."""
+    """Messages that it gives back, in any order, are redelivered in the order of sending."""
     other = make_broker(broker_url)
     async with consuming(other, ordered=True) as second:
         # Whoever came first is active.

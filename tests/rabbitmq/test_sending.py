@@ -1,4 +1,4 @@
-"""Batches on a real broker: one answer for each message, whatever happens to its neighbours or to the broker."""
+"""Batches on a real broker: one result per message, whatever happens to other messages or to the broker."""
 
 import asyncio
 import time
@@ -23,7 +23,7 @@ LARGE = 3 * 1024 * 1024
 
 @pytest.fixture
 async def mail(broker: RabbitBroker) -> str:
-    """A queue that wants every `order.*`."""
+    """A queue that is bound with `order.*`."""
     await bound(broker, "mail")
     return "mail"
 
@@ -55,7 +55,7 @@ async def test_a_message_carries_its_properties_and_is_persistent(
     }
 
 
-async def test_an_expiration_is_milliseconds_and_the_deadline_travels_beside_it(
+async def test_an_expiration_is_in_milliseconds_and_the_deadline_is_a_header(
     broker: RabbitBroker, broker_admin: RabbitAdmin, mail: str
 ) -> None:
     deadline = datetime(2036, 5, 4, 3, 2, 1, tzinfo=UTC)
@@ -65,7 +65,7 @@ async def test_an_expiration_is_milliseconds_and_the_deadline_travels_beside_it(
     assert got["properties"]["headers"]["x-outbox-expires-at"] == "2036-05-04T03:02:01+00:00"
 
 
-async def test_an_expiration_that_the_broker_cannot_count_leaves_only_the_deadline(
+async def test_an_expiration_above_the_brokers_limit_leaves_only_the_deadline(
     broker: RabbitBroker, broker_admin: RabbitAdmin, mail: str
 ) -> None:
     await deliver(broker, message(expiration=timedelta(days=50), expires_at=datetime.now(UTC) + timedelta(days=50)))
@@ -86,7 +86,7 @@ async def test_a_message_for_one_queue_goes_there_directly_and_keeps_its_routing
 # --- bad messages ---------------------------------------------------------------------------------------------------------
 
 
-async def test_bad_messages_hurt_only_themselves(broker: RabbitBroker, broker_admin: RabbitAdmin, mail: str) -> None:
+async def test_bad_messages_do_not_affect_others(broker: RabbitBroker, broker_admin: RabbitAdmin, mail: str) -> None:
     bad = [
         message("order." + "x" * 300),
         message(body=b"x" * (MAX_MESSAGE_SIZE + 1)),
@@ -111,8 +111,8 @@ async def test_bad_messages_hurt_only_themselves(broker: RabbitBroker, broker_ad
     assert await _bodies(broker_admin, mail) >= {str(number).encode() for number in range(len(bad))} | {b"last"}
 
 
-async def test_what_can_be_known_to_be_refused_costs_no_channel(broker: RabbitBroker, mail: str) -> None:
-    """The broker names its limit for bodies with the first that exceeds it."""
+async def test_a_message_above_a_known_limit_costs_no_channel(broker: RabbitBroker, mail: str) -> None:
+    """The broker names its limit for bodies when the first one exceeds it."""
     oversize = message(body=b"x" * (MAX_MESSAGE_SIZE + 1))
     [first] = await send(broker, oversize)
     assert isinstance(first, Refused)
@@ -122,9 +122,7 @@ async def test_what_can_be_known_to_be_refused_costs_no_channel(broker: RabbitBr
     assert confirmed is CONFIRMED
 
 
-async def test_a_queue_that_takes_no_more_refuses_and_the_others_do_not(
-    broker: RabbitBroker, broker_admin: RabbitAdmin, mail: str
-) -> None:
+async def test_a_full_queue_refuses_and_others_do_not(broker: RabbitBroker, broker_admin: RabbitAdmin, mail: str) -> None:
     await broker_admin.declare_queue("full", arguments={"x-max-length": 1, "x-overflow": "reject-publish"})
     await broker_admin.bind(EXCHANGE, "full", "full.*")
     await deliver(broker, message("full.up"))
@@ -146,7 +144,7 @@ async def test_messages_with_the_same_id_are_not_confused(broker: RabbitBroker, 
     assert await _bodies(broker_admin, mail) == {b"1", b"3", b"4"}
 
 
-async def test_nothing_is_a_batch_too(broker: RabbitBroker) -> None:
+async def test_an_empty_batch_is_sent(broker: RabbitBroker) -> None:
     assert list(await send(broker)) == []
 
 
@@ -158,7 +156,7 @@ async def test_large_bodies_and_many_messages_arrive_complete(
     assert await broker_admin.depth(mail) == 5_005
 
 
-async def test_batches_in_flight_at_once_do_not_mix(broker: RabbitBroker, mail: str) -> None:
+async def test_concurrent_batches_do_not_mix(broker: RabbitBroker, mail: str) -> None:
     async def lane(routable: bool) -> None:
         keys = ["order.placed" if routable else "nobody.cares"] * 40
         for _ in range(5):
@@ -202,7 +200,7 @@ async def test_a_wrong_password_is_named_and_not_shown(make_broker: MakeBroker, 
     assert "s3cret" not in str(caught.value)
 
 
-async def test_a_confirm_that_never_comes_ends_in_time_and_fits_nothing_later(
+async def test_a_missing_confirm_times_out_and_matches_no_later_message(
     make_broker: MakeBroker, broker: RabbitBroker, broker_url: str, mail: str, proxied: Callable[[str], Proxy]
 ) -> None:
     proxy = proxied(broker_url)
@@ -235,7 +233,7 @@ async def test_late_confirms_are_not_taken_for_those_of_the_next_batch(
     ]
 
 
-async def test_a_cancelled_send_leaves_nothing_behind_that_could_confuse_the_next(
+async def test_a_cancelled_send_does_not_affect_the_next(
     make_broker: MakeBroker, broker_url: str, broker_admin: RabbitAdmin, mail: str, proxied: Callable[[str], Proxy]
 ) -> None:
     proxy = proxied(broker_url)
@@ -251,7 +249,7 @@ async def test_a_cancelled_send_leaves_nothing_behind_that_could_confuse_the_nex
     assert list(await send(through, message("nobody.cares"), message())) == [UNROUTABLE, CONFIRMED]
 
 
-async def test_a_connection_that_is_lost_in_the_middle_is_made_again_and_the_rest_is_sent(
+async def test_a_connection_lost_during_a_batch_is_reopened_and_the_rest_is_sent(
     make_broker: MakeBroker, broker_url: str, broker_admin: RabbitAdmin, mail: str, proxied: Callable[[str], Proxy]
 ) -> None:
     proxy = proxied(broker_url)
@@ -381,7 +379,7 @@ def test_one_of_url_and_connection_must_be_given() -> None:
         "amqp://relay:s3c/ret@localhost/",
     ],
 )
-def test_a_url_that_cannot_be_one_fails_early_and_without_its_password(url: str) -> None:
+def test_an_invalid_url_fails_early_and_without_its_password(url: str) -> None:
     with pytest.raises(UrlError) as caught:
         RabbitBroker(url, exchange_name=EXCHANGE, observer=Recorder())
     assert "s3c" not in str(caught.value)

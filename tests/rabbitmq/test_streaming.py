@@ -1,4 +1,4 @@
-"""Deliveries taken off the stream of frames: read as pamqp would, and everything else is left to aiormq."""
+"""Intercepted deliveries are decoded as by pamqp, and all other frames are passed on to aiormq."""
 
 import asyncio
 from contextlib import suppress
@@ -46,7 +46,7 @@ def _delivery(channel: int, *pieces: bytes, properties: Basic.Properties = PROPE
 
 
 async def _read(frames: list[bytes], *, chunk: int) -> tuple[list[Arrival], list[bytes]]:
-    """What channel 1 is delivered, and the frames that are left, if the socket gives `chunk` bytes at a time."""
+    """Returns the deliveries of channel 1 and the frames that are passed on, if the socket returns `chunk` bytes at a time."""
     reader, arrivals, left = asyncio.StreamReader(), list[Arrival](), list[bytes]()
     stream = FrameStream(reader)
     stream.divert(1, Assembly(arrivals.append).take)
@@ -81,7 +81,7 @@ async def _head(stream: FrameStream) -> bytes:
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 100, 1_000_000])
-async def test_deliveries_are_read_and_everything_else_is_left(chunk: int) -> None:
+async def test_deliveries_are_intercepted_and_other_frames_are_passed_on(chunk: int) -> None:
     others = [
         marshal(Heartbeat(), 0),
         marshal(Basic.CancelOk("ctag"), 1),
@@ -103,7 +103,7 @@ async def test_a_message_without_properties_is_read() -> None:
     assert (arrival.body, arrival.defect, dict(arrival.headers)) == (b"bare", "", {})
 
 
-async def test_the_answer_of_another_protocol_is_left_as_it_is() -> None:
+async def test_the_answer_of_another_protocol_version_is_passed_on() -> None:
     reader = asyncio.StreamReader()
     reader.feed_data(b"AMQP\x01\x01\x00\x09")
     reader.feed_eof()
@@ -138,15 +138,15 @@ async def test_a_channel_that_took_over_a_number_keeps_its_deliveries() -> None:
     assert await stream.readexactly(7) == marshal(Basic.CancelOk("ctag"), 1)[:7]
 
 
-async def test_aiormq_sees_signs_of_life_while_deliveries_pass_it_by(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streaming, "_SIGN_OF_LIFE_SECONDS", -1.0)
+async def test_aiormq_sees_heartbeats_while_deliveries_are_intercepted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streaming, "_HEARTBEAT_SECONDS", -1.0)
     _, left = await _read(_delivery(1, b"one"), chunk=1_000_000)
     assert left == [marshal(Heartbeat(), 0)] * 3
 
 
 @pytest.mark.chaos
-async def test_a_connection_that_only_delivers_is_not_taken_for_dead(make_broker: MakeBroker, broker_url: str) -> None:
-    """Brokers send no heartbeats while they send something else; with one a second, aiormq gives up after six."""
+async def test_a_connection_that_only_delivers_is_not_taken_for_lost(make_broker: MakeBroker, broker_url: str) -> None:
+    """Brokers send no heartbeats while they send other frames. With one per second, aiormq closes the connection after six."""
     recorder = Recorder()
     broker = make_broker(f"{broker_url}?heartbeat=1", observer=recorder)
     async with consuming(broker) as inbox:

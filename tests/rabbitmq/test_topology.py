@@ -1,4 +1,4 @@
-"""What is declared, what is used as it is, and what works without the permission to declare anything."""
+"""Declared and existing resources, and users without the permission to declare any."""
 
 import asyncio
 from contextlib import suppress
@@ -83,7 +83,7 @@ async def test_a_minute_and_sixty_seconds_are_one_delay(broker: RabbitBroker, br
         assert delays == ["shop.delay_60s"]
 
 
-async def test_what_is_there_is_used_without_a_word(make_broker: MakeBroker, broker_url: str, broker: RabbitBroker) -> None:
+async def test_existing_resources_are_used_silently(make_broker: MakeBroker, broker_url: str, broker: RabbitBroker) -> None:
     async with consuming(broker, retry_delays=as_delays(["1s"])):
         pass
     recorder = Recorder()
@@ -105,7 +105,7 @@ async def test_a_queue_with_other_arguments_is_used_as_it_is_and_named_once(
             assert again.attempt == 2
             await again.settle(DONE)
     [advice] = recorder.of(Advice)
-    assert "queue 'mail' exists with other properties" in advice.text
+    assert "queue 'mail' exists with properties other than those" in advice.text
     assert "inequivalent arg" in advice.text
     assert "rabbitmqctl set_policy --apply-to queues outbox-mail '^mail$'" in advice.text
     assert '"dead-letter-exchange": "shop.dlx"' in advice.text
@@ -143,7 +143,7 @@ async def test_an_exchange_of_another_kind_is_named(
 
 @pytest.fixture
 async def restricted_url(broker_admin: RabbitAdmin) -> str:
-    """A user that may configure nothing, and write to the exchange, its dead letters and its delays only."""
+    """A user that may configure nothing, and write only to the exchange, its dead letters and its delays."""
     url = await broker_admin.create_user("restricted", "s3cret")
     await broker_admin.permit("restricted", **RESTRICTED)
     return url
@@ -182,13 +182,13 @@ async def test_a_restricted_user_works_when_everything_is_provisioned(
 
 @pytest.fixture
 async def demoted_url(broker_admin: RabbitAdmin) -> str:
-    """A user with all rights, some of which a test takes away."""
+    """A user with all permissions, some of which a test revokes."""
     url = await broker_admin.create_user("demoted", "s3cret")
     await broker_admin.permit("demoted")
     return url
 
 
-async def test_rights_that_are_taken_away_later_are_noticed(
+async def test_permissions_that_are_revoked_later_are_noticed(
     make_broker: MakeBroker, broker_admin: RabbitAdmin, demoted_url: str
 ) -> None:
     recorder = Recorder()
@@ -206,7 +206,7 @@ async def test_rights_that_are_taken_away_later_are_noticed(
 
 
 async def _provisioned(broker: RabbitBroker, admin: RabbitAdmin, arguments: dict[str, Any] | None) -> None:
-    """Everything that a consumer of `mail` declares; but with `arguments` its queue was there before, and has these."""
+    """Declares everything for a consumer of `mail`. With `arguments`, its queue existed before with these."""
     async with consuming(broker, retry_delays=as_delays(["0"])):
         pass
     if arguments is not None:
@@ -239,7 +239,7 @@ async def test_a_queue_whose_arguments_cannot_be_read_is_treated_as_one_without(
             pass
 
 
-async def test_a_queue_of_our_own_making_dead_letters_what_is_rejected(
+async def test_a_declared_queue_dead_letters_what_is_rejected(
     make_broker: MakeBroker, broker: RabbitBroker, broker_admin: RabbitAdmin
 ) -> None:
     await _provisioned(broker, broker_admin, None)
@@ -279,7 +279,7 @@ async def test_a_dead_letter_is_kept_while_it_may_not_be_published(
     assert await broker_admin.depth("mail") == 0
 
 
-async def test_a_queue_is_left_alone_for_as_long_as_its_dead_letters_could_be_lost(
+async def test_a_queue_is_not_consumed_while_its_dead_letters_could_be_lost(
     make_broker: MakeBroker, broker: RabbitBroker, broker_admin: RabbitAdmin, demoted_url: str
 ) -> None:
     await _provisioned(broker, broker_admin, {})
@@ -317,7 +317,7 @@ async def test_a_dead_letter_is_kept_while_its_queue_is_missing_and_may_not_be_d
     assert await broker_admin.depth("mail") == 0
 
 
-async def test_a_user_with_all_rights_leaves_the_error_with_the_dead_letter(
+async def test_a_user_with_all_permissions_records_the_error_with_the_dead_letter(
     broker: RabbitBroker, broker_admin: RabbitAdmin
 ) -> None:
     async with consuming(broker) as inbox:
@@ -357,12 +357,12 @@ async def test_what_is_missing_and_may_not_be_declared_is_named(
             pass
 
 
-async def test_a_restricted_relay_is_told_what_is_missing(make_broker: MakeBroker, restricted_url: str) -> None:
+async def test_a_restricted_relay_reports_what_is_missing(make_broker: MakeBroker, restricted_url: str) -> None:
     with pytest.raises(TopologyError, match="the exchange 'shop' is missing"):
         await make_broker(restricted_url).open()
 
 
-async def test_a_delay_that_nobody_provisioned_is_replaced_by_a_longer_one(
+async def test_a_delay_that_is_not_provisioned_is_replaced_by_a_longer_one(
     make_broker: MakeBroker, broker: RabbitBroker, restricted_url: str
 ) -> None:
     async with consuming(broker, retry_delays=as_delays(["0", "1s", "1m"])):
@@ -378,7 +378,7 @@ async def test_a_delay_that_nobody_provisioned_is_replaced_by_a_longer_one(
     assert "'shop.delay_1s' instead" in advice.text
 
 
-async def test_a_user_that_may_not_write_to_the_exchange_is_told_so(
+async def test_a_user_that_may_not_write_to_the_exchange_gets_an_error(
     make_broker: MakeBroker, broker: RabbitBroker, broker_admin: RabbitAdmin
 ) -> None:
     await bound(broker)
@@ -412,7 +412,7 @@ def checked_often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def checks(checked_often: None, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Grows by one for each check that has ended."""
+    """Gets an entry for each finished check."""
     ended: list[str] = []
     check = RunningSubscription._check
 
@@ -438,7 +438,7 @@ async def _bound_again(admin: RabbitAdmin, *expected: tuple[str, str, str]) -> N
 
 
 @pytest.mark.usefixtures("checked_often")
-async def test_a_binding_that_is_deleted_at_run_time_is_made_again(broker: RabbitBroker, broker_admin: RabbitAdmin) -> None:
+async def test_a_binding_that_is_deleted_at_run_time_is_created_again(broker: RabbitBroker, broker_admin: RabbitAdmin) -> None:
     async with consuming(broker) as inbox:
         await broker_admin.unbind(EXCHANGE, "mail", "order.*")
         await broker_admin.unbind("shop.dlx", "mail.dlq", "mail")
@@ -448,7 +448,7 @@ async def test_a_binding_that_is_deleted_at_run_time_is_made_again(broker: Rabbi
 
 
 @pytest.mark.usefixtures("checked_often")
-async def test_exchanges_that_are_deleted_at_run_time_are_made_again_and_named(
+async def test_exchanges_that_are_deleted_at_run_time_are_declared_again_and_reported(
     broker: RabbitBroker, broker_admin: RabbitAdmin, recorder: Recorder
 ) -> None:
     async with consuming(broker, retry_delays=as_delays(["0"])) as inbox:
@@ -467,7 +467,7 @@ async def test_exchanges_that_are_deleted_at_run_time_are_made_again_and_named(
 
 
 @pytest.mark.usefixtures("checked_often")
-async def test_each_deletion_is_named_once_however_many_consumers_find_it(
+async def test_each_deletion_is_reported_once_for_any_number_of_consumers(
     broker: RabbitBroker, broker_admin: RabbitAdmin, recorder: Recorder
 ) -> None:
     async with consuming(broker, "mail"), consuming(broker, "stock"):
@@ -483,10 +483,8 @@ async def test_each_deletion_is_named_once_however_many_consumers_find_it(
         assert len([advice for advice in recorder.of(Advice) if "'shop.dlx'" in advice.text]) == 1
 
 
-async def test_what_is_declared_for_the_first_time_is_not_said_to_have_been_deleted(
-    broker: RabbitBroker, recorder: Recorder
-) -> None:
-    """Also the exchange and the queue of a delay, which share a name, and what two consumers declare at once."""
+async def test_a_first_declaration_is_not_reported_as_a_deletion(broker: RabbitBroker, recorder: Recorder) -> None:
+    """Also the exchange and queue of a delay, which have the same name, and resources that two consumers declare at once."""
 
     async def consume(queue: str) -> None:
         async with consuming(broker, queue, retry_delays=as_delays(["0", "1s"])):
@@ -496,7 +494,7 @@ async def test_what_is_declared_for_the_first_time_is_not_said_to_have_been_dele
     assert recorder.of(Advice) == []
 
 
-async def test_checks_do_not_try_again_and_again_what_was_refused(
+async def test_checks_do_not_repeat_refused_bindings(
     make_broker: MakeBroker,
     broker: RabbitBroker,
     broker_admin: RabbitAdmin,
@@ -504,9 +502,9 @@ async def test_checks_do_not_try_again_and_again_what_was_refused(
     monkeypatch: pytest.MonkeyPatch,
     checks: list[str],
 ) -> None:
-    """Each refusal costs a channel, and a line in the broker's log."""
+    """Each refusal costs a channel and a line in the broker's log."""
     await _provisioned(broker, broker_admin, None)
-    monkeypatch.setattr(topology_module, "_BIND_AGAIN", timedelta(hours=1))
+    monkeypatch.setattr(topology_module, "_FIRST_BIND_PAUSE", timedelta(hours=1))
     bind = Channel.queue_bind
     bound_to: list[str] = []
 
@@ -525,7 +523,7 @@ async def test_checks_do_not_try_again_and_again_what_was_refused(
 
 
 @pytest.mark.usefixtures("checked_often")
-async def test_a_binding_that_is_deleted_is_made_again_after_the_permission_for_it_was_granted(
+async def test_a_deleted_binding_is_created_again_after_the_permission_was_granted(
     make_broker: MakeBroker,
     broker: RabbitBroker,
     broker_admin: RabbitAdmin,
@@ -533,8 +531,8 @@ async def test_a_binding_that_is_deleted_is_made_again_after_the_permission_for_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     await _provisioned(broker, broker_admin, None)
-    monkeypatch.setattr(topology_module, "_BIND_AGAIN", timedelta(milliseconds=100))
-    monkeypatch.setattr(topology_module, "_LONGEST_REFUSAL", timedelta(milliseconds=100))
+    monkeypatch.setattr(topology_module, "_FIRST_BIND_PAUSE", timedelta(milliseconds=100))
+    monkeypatch.setattr(topology_module, "_LONGEST_BIND_PAUSE", timedelta(milliseconds=100))
     async with consuming(make_broker(restricted_url), retry_delays=as_delays(["0"])):
         await broker_admin.unbind(EXCHANGE, "mail", "order.*")
         await broker_admin.permit("restricted")
@@ -544,7 +542,7 @@ async def test_a_binding_that_is_deleted_is_made_again_after_the_permission_for_
 async def test_checks_take_no_channels_of_a_connection_that_an_alarm_blocks(
     make_broker: MakeBroker, own_rabbitmq: OwnRabbitMQ, checks: list[str]
 ) -> None:
-    """The host's own, that publishes and consumes: the broker answers nothing on it until the alarm is over."""
+    """A connection of the host that publishes and consumes: the broker answers nothing on it until the alarm is over."""
     async with await aio_pika.connect(own_rabbitmq.url) as connection:
         broker = make_broker(connection=connection)
         async with consuming(broker) as inbox:
@@ -563,7 +561,7 @@ async def test_checks_take_no_channels_of_a_connection_that_an_alarm_blocks(
         await broker.close()
 
 
-async def test_what_is_deleted_at_run_time_and_may_not_be_made_again_is_named_once(
+async def test_a_deleted_resource_that_may_not_be_declared_is_reported_once(
     make_broker: MakeBroker,
     broker: RabbitBroker,
     broker_admin: RabbitAdmin,
@@ -583,7 +581,7 @@ async def test_what_is_deleted_at_run_time_and_may_not_be_made_again_is_named_on
 
 
 @pytest.mark.usefixtures("checked_often")
-async def test_a_binding_of_an_exchange_made_again_is_named_where_this_user_may_not_bind(
+async def test_a_missing_binding_of_a_redeclared_exchange_is_reported_if_the_user_may_not_bind(
     make_broker: MakeBroker, broker: RabbitBroker, broker_admin: RabbitAdmin, demoted_url: str
 ) -> None:
     await _provisioned(broker, broker_admin, None)
@@ -597,7 +595,7 @@ async def test_a_binding_of_an_exchange_made_again_is_named_where_this_user_may_
 async def test_a_relay_declares_again_what_is_deleted_while_it_runs(
     make_broker: MakeBroker, broker: RabbitBroker, broker_admin: RabbitAdmin
 ) -> None:
-    """Also the exchange for delays, by which it reaches a single queue without the right to write to the default exchange."""
+    """Also the exchange for delays, by which it reaches a single queue without permission to write to the default exchange."""
     await _provisioned(broker, broker_admin, None)
     url = await broker_admin.create_user("relay", "s3cret")
     await broker_admin.permit("relay", write=rf"^{EXCHANGE}.*$")
@@ -635,11 +633,11 @@ def test_a_delay_is_named_after_its_length(delay: timedelta, name: str) -> None:
     ("milliseconds", "rounded"),
     [(0, 0), (7, 7), (99, 99), (101, 110), (250, 250), (1234, 1300), (61_000, 61_000), (61_001, 62_000)],
 )
-def test_a_delay_that_nobody_announced_is_rounded_up(milliseconds: float, rounded: int) -> None:
+def test_an_unannounced_delay_is_rounded_up(milliseconds: float, rounded: int) -> None:
     assert rounded_delay(timedelta(milliseconds=milliseconds)) == timedelta(milliseconds=rounded)
 
 
-def test_a_delay_longer_than_the_broker_can_count_is_the_longest() -> None:
+def test_a_delay_above_the_brokers_limit_is_the_longest() -> None:
     assert delay_resource("shop", rounded_delay(timedelta.max)) == "shop.delay_4294967294ms"
 
 
@@ -657,7 +655,7 @@ async def test_a_delivery_limit_is_switched_off_where_there_is_one(version: str 
         asked[name] = arguments
 
     inquiry = Recording(SimpleNamespace(server_properties={"version": version}))  # type: ignore[arg-type]
-    await Topology(lambda _: None, declared_again=lambda _: None).ensure_dead_letters(inquiry, "shop", "mail")
+    await Topology(lambda _: None, report_redeclared=lambda _: None).ensure_dead_letters(inquiry, "shop", "mail")
     assert asked["mail.dlq"].get("x-delivery-limit") == limit
 
 

@@ -1,4 +1,4 @@
-"""Messages that other programs wrote and that cannot be read: each is its own trouble and nobody else's."""
+"""Unreadable messages of other programs do not affect other messages."""
 
 import asyncio
 import struct
@@ -40,7 +40,7 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("properties", UNREADABLE.values(), ids=UNREADABLE.keys())
-async def test_properties_that_cannot_be_read_make_a_dead_letter_and_cut_nobody_off(
+async def test_unreadable_properties_make_a_dead_letter_and_disconnect_no_consumer(
     broker: RabbitBroker, broker_admin: RabbitAdmin, recorder: Recorder, properties: bytes
 ) -> None:
     async with consuming(broker, prefetch_count=1) as inbox:
@@ -59,10 +59,10 @@ async def test_properties_that_cannot_be_read_make_a_dead_letter_and_cut_nobody_
 
 
 @pytest.mark.parametrize("properties", UNREADABLE.values(), ids=UNREADABLE.keys())
-async def test_the_dead_letter_of_what_cannot_be_read_has_its_properties_byte_for_byte(
+async def test_the_dead_letter_of_an_unreadable_message_has_its_properties_byte_for_byte(
     broker: RabbitBroker, broker_admin: RabbitAdmin, broker_url: str, properties: bytes
 ) -> None:
-    """On a classic queue that dead-letters nothing by itself, where only a copy can be a dead letter."""
+    """On a classic queue without a dead letter exchange, where only a copy can be a dead letter."""
     await broker_admin.declare_queue("mail", quorum=False)
     async with consuming(broker) as inbox:
         odd = Publication(EXCHANGE, "order.placed", "", properties, b"odd")
@@ -73,7 +73,7 @@ async def test_the_dead_letter_of_what_cannot_be_read_has_its_properties_byte_fo
     assert _values(properties).items() <= _values(dead.raw_header[12:]).items()
 
 
-async def test_a_copy_keeps_the_types_of_headers_that_python_does_not_tell_apart(broker: RabbitBroker) -> None:
+async def test_a_copy_keeps_header_types_that_python_cannot_represent(broker: RabbitBroker) -> None:
     fields = {
         b"small": b"b\xfb",
         b"short": b"s\x00\x07",
@@ -92,7 +92,7 @@ async def test_a_copy_keeps_the_types_of_headers_that_python_does_not_tell_apart
     assert _values(properties).items() <= _values(again.arrival.raw_header[12:]).items()
 
 
-async def test_a_copy_that_the_broker_returns_cuts_nobody_off(
+async def test_a_copy_that_the_broker_returns_disconnects_no_consumer(
     broker: RabbitBroker, broker_admin: RabbitAdmin, broker_url: str
 ) -> None:
     async with consuming(broker) as inbox:
@@ -120,6 +120,6 @@ async def _only_dead_letter(url: str) -> Arrival:
 
 
 def _values(properties: bytes) -> dict[str, bytes]:
-    """Properties and headers as they stand on the wire, by name."""
+    """Encoded properties and headers by name."""
     raw = raw_properties(bytes(12) + properties)
     return raw | dict(raw_fields(raw.pop("headers", bytes(4))))

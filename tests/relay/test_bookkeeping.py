@@ -144,11 +144,11 @@ async def _seen(lanes: Lanes, connection: asyncpg.Connection) -> None:
 async def _make_way(stage: Stage, policy: str = "block") -> Awaitable[Any]:
     lanes = Lanes(TABLE, OrderingRules.of(policy))
     await _seen(lanes, stage.connection)
-    assert lanes.obstructed
+    assert lanes.has_waiting
 
     async def work() -> None:
         async with stage.pool.acquire() as connection:
-            await lanes.make_way(connection)
+            await lanes.mark_waiting(connection)
 
     return work()
 

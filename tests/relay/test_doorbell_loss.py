@@ -29,7 +29,7 @@ async def test_an_answer_that_comes_when_the_connections_are_given_up_lets_nobod
     lost = asyncio.Event()
     async with asyncio.TaskGroup() as tasks:
         lock = _Lock(connection, connection, BELL, tasks, lambda: None, lost)
-        taking = asyncio.create_task(lock.take())
+        taking = asyncio.create_task(lock.acquire())
         await connection.asked.wait()
         lost.set()
         lock.abandon()
@@ -43,5 +43,5 @@ async def test_a_lock_that_was_given_up_is_asked_for_no_more() -> None:
     async with asyncio.TaskGroup() as tasks:
         lock = _Lock(connection, connection, BELL, tasks, lambda: None, asyncio.Event())
         lock.abandon()
-    await lock.take()
+    await lock.acquire()
     assert not connection.asked.is_set()

@@ -11,7 +11,7 @@ from outbox.engine.routes import LONGEST_PROBE, LONGEST_WAIT, MOST_KEYS, Holds
 from outbox.ports import CONFIRMED, SendResult
 from outbox.ports import Unroutable as NoQueue
 from outbox.transports.postgres.handover import MOST_KEYS as MOST_INTERVALS
-from outbox.transports.postgres.handover import HandedMessage, HandedOver, HandedState, HandoverRounds
+from outbox.transports.postgres.handover import HandedMessage, HandoverResult, HandoverRounds, HandoverState
 from tests.relay.support import ScriptedTransport, relaying
 from tests.support import eventually
 
@@ -46,11 +46,11 @@ class Unroutable:
 
     async def hand_over(
         self, limit: int, *, probe_delays: Mapping[str, timedelta] | None = None, first_probe: timedelta
-    ) -> HandedOver:
+    ) -> HandoverResult:
         self.first_probes.append(first_probe)
         taken, self.keys = self.keys[:limit], self.keys[limit:]
         age = timedelta(0)
-        return HandedOver([HandedMessage(1, "id", key, HandedState.HELD, was_held=False, age=age) for key in taken])
+        return HandoverResult([HandedMessage(1, "id", key, HandoverState.HELD, was_held=False, age=age) for key in taken])
 
 
 async def test_within_the_database_too() -> None:

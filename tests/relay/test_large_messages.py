@@ -102,7 +102,7 @@ async def test_what_cannot_be_claimed_at_once_in_time_is_claimed_in_smaller_part
             await eventually(lambda: rows_are(connection, 0), timeout=120)
         assert relay.recorder.of(DependencyLost) == []
     assert [len(batch) for batch in transport.batches] == [1, 1, 1, 1], "of two at once none arrives in time"
-    assert "took too long and was undone" in caplog.text
+    assert "took too long and was rolled back" in caplog.text
 
 
 async def test_what_waits_for_a_stalled_route_is_claimed_within_the_same_limits(

@@ -1,1 +1,1 @@
-"""The tables: every road to them, taking over older ones, and what they themselves enforce."""
+"""The tables: every way to create them, upgrades of older ones, and their constraints."""

@@ -1,4 +1,4 @@
-"""A picture of what a schema holds, to compare schemas that came about in different ways."""
+"""Snapshots of schemas, to compare schemas that were created in different ways."""
 
 from typing import Any
 
@@ -50,12 +50,12 @@ _QUERIES = {
 
 
 async def catalog(connection: asyncpg.Connection, schema: str = "public") -> dict[str, list[tuple[Any, ...]]]:
-    """Everything in `schema`, by kind."""
+    """Returns all objects in `schema`, by kind."""
     return {kind: sorted(map(tuple, await connection.fetch(query, schema)), key=repr) for kind, query in _QUERIES.items()}
 
 
 async def clear(connection: asyncpg.Connection) -> None:
-    """An empty `public`."""
+    """Empties `public`."""
     await connection.execute("drop schema public cascade; create schema public")
 
 

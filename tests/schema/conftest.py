@@ -1,4 +1,4 @@
-"""A connection, and every road to the tables."""
+"""A connection, and every way to create the tables."""
 
 from collections.abc import AsyncIterator
 
@@ -10,7 +10,7 @@ from tests.schema.support import Alembic
 
 @pytest.fixture
 async def connection(database_url: str) -> AsyncIterator[asyncpg.Connection]:
-    """A connection to the test's own database."""
+    """A connection to the database of the test."""
     opened = await asyncpg.connect(database_url)
     yield opened
     await opened.close()

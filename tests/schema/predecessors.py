@@ -1,4 +1,4 @@
-"""The outbox tables of predecessors, in the shapes that they have out there."""
+"""Outbox tables of predecessors, in shapes that exist in practice."""
 
 import asyncpg
 
@@ -68,7 +68,7 @@ SHAPES = {
 
 
 async def make(connection: asyncpg.Connection, shape: str) -> None:
-    """The table in that shape, with rows of which every third is sent, the last but one due first."""
+    """Creates the table in that shape. Every third row is sent, and the last but one is due first."""
     await connection.execute(SHAPES[shape])
     await connection.execute("""
         do $rows$

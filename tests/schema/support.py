@@ -1,4 +1,4 @@
-"""Our own migrations, run as a user runs them."""
+"""Runs the migrations as a user does."""
 
 import asyncio
 from argparse import Namespace
@@ -13,7 +13,7 @@ REPOSITORY = Path(__file__).parents[2]
 
 
 class Alembic:
-    """Our own migrations, as the command line runs them."""
+    """Runs the migrations as the command line does."""
 
     def __init__(self, url: str) -> None:
         self._url = url

@@ -1,4 +1,4 @@
-"""What a relay or worker looks at before it starts."""
+"""Checks of a relay or worker before it starts."""
 
 import re
 
@@ -16,7 +16,7 @@ from outbox.schema import ensure_outbox_schema_async, ensure_outbox_table_async
 OUTBOX = TableName("outbox_table")
 
 
-async def test_a_table_that_is_there_is_found_in_its_schema(connection: asyncpg.Connection, database_url: str) -> None:
+async def test_an_existing_table_is_found_in_its_schema(connection: asyncpg.Connection, database_url: str) -> None:
     await ensure_outbox_schema_async(database_url)
     assert await check_outbox_table(connection, OUTBOX) == "public"
     assert await check_transport_tables(connection, OUTBOX) == "public"
@@ -29,7 +29,9 @@ async def test_a_table_that_is_there_is_found_in_its_schema(connection: asyncpg.
     assert await check_transport_tables(connection, OUTBOX) == "my-app"
 
 
-async def test_a_missing_table_is_named_with_the_way_to_make_it(connection: asyncpg.Connection, database_url: str) -> None:
+async def test_a_missing_table_is_named_with_the_command_that_creates_it(
+    connection: asyncpg.Connection, database_url: str
+) -> None:
     with pytest.raises(SchemaError, match=r"the table app\.orders does not exist: create it with `outbox migrate`"):
         await check_outbox_table(connection, TableName("orders", "app"))
     await ensure_outbox_table_async(database_url)
@@ -63,14 +65,14 @@ async def test_a_transport_table_of_another_shape_is_named(connection: asyncpg.C
         await check_transport_tables(connection, OUTBOX)
 
 
-async def test_what_only_makes_things_slower_stops_nobody(connection: asyncpg.Connection, database_url: str) -> None:
+async def test_a_missing_index_does_not_stop_a_relay(connection: asyncpg.Connection, database_url: str) -> None:
     await ensure_outbox_schema_async(database_url)
     await connection.execute("drop index outbox_table_due_idx; alter table outbox_table add column tenant text")
     await check_outbox_table(connection, OUTBOX)
 
 
-async def test_everything_that_is_made_is_looked_at(connection: asyncpg.Connection, database_url: str) -> None:
-    """Whatever column, constraint, index, trigger or function is taken away, `ensure_outbox_schema` notices."""
+async def test_every_created_object_is_checked(connection: asyncpg.Connection, database_url: str) -> None:
+    """`ensure_outbox_schema` notices any missing column, constraint, index, trigger or function."""
     await ensure_outbox_schema_async(database_url)
     looked_at = {
         tuple(re.findall(r"'([^']*)'", line)[:2])
@@ -95,8 +97,8 @@ async def test_everything_that_is_made_is_looked_at(connection: asyncpg.Connecti
     assert looked_at == {tuple(row) for row in made}
 
 
-def test_no_statement_holds_what_a_driver_would_take_for_a_parameter() -> None:
-    """Statements go through asyncpg, psycopg, psycopg2 and SQLAlchemy's `text` unchanged."""
+def test_no_statement_contains_what_a_driver_takes_for_a_parameter() -> None:
+    """asyncpg, psycopg, psycopg2 and SQLAlchemy's `text` pass all statements on unchanged."""
     table = TableName("outbox_table", "app")
     plan = ensure_schema(table)
     statements = [

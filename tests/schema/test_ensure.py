@@ -1,4 +1,4 @@
-"""`ensure_outbox_table_*` and `ensure_outbox_schema_*`: what they accept, and what they never do."""
+"""`ensure_outbox_table_*` and `ensure_outbox_schema_*`: accepted arguments, and guarantees."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -52,7 +52,7 @@ async def test_a_url_needs_no_second_driver_and_works_inside_a_running_loop(
     await connection.execute(INSERT)
 
 
-async def test_what_is_complete_is_left_as_it_is(connection: asyncpg.Connection, database_url: str) -> None:
+async def test_a_complete_schema_is_not_changed(connection: asyncpg.Connection, database_url: str) -> None:
     await ensure_outbox_schema_async(database_url)
     expected = await catalog(connection)
     oids = await connection.fetch("select oid, xmin::text from pg_class where relnamespace = 'public'::regnamespace order by 1")
@@ -65,8 +65,8 @@ async def test_what_is_complete_is_left_as_it_is(connection: asyncpg.Connection,
     )
 
 
-async def test_what_is_complete_is_only_looked_at(connection: asyncpg.Connection, database_url: str) -> None:
-    """Without rights, without waiting for anybody, and on a standby, too."""
+async def test_a_complete_schema_is_only_read(connection: asyncpg.Connection, database_url: str) -> None:
+    """Without privileges, without waiting for locks, and also on a standby."""
     await ensure_outbox_schema_async(database_url)
     await connection.execute("create role onlooker_of_the_schema")
     other = await asyncpg.connect(database_url)
@@ -106,7 +106,7 @@ async def test_the_databases_default_isolation_does_not_matter(
 
 @pytest.fixture
 async def opened(database_url: str) -> AsyncIterator[Callable[[str], Any]]:
-    """Opens what the async functions accept, by kind, and closes it afterwards."""
+    """Opens an argument of the async functions by kind, and closes it afterwards."""
     alchemy = database_url.replace("postgresql://", "postgresql+asyncpg://")
     engines = [create_async_engine(alchemy), create_async_engine(alchemy.replace("+asyncpg", "+psycopg"))]
     closing: list[Any] = []
@@ -209,7 +209,7 @@ async def test_an_idle_sync_connection_commits_by_itself(connection: asyncpg.Con
 
 
 @pytest.mark.parametrize("kind", ["psycopg", "psycopg2"])
-async def test_an_autocommitting_sync_connection_makes_all_or_nothing(
+async def test_an_autocommitting_sync_connection_changes_all_or_nothing(
     connection: asyncpg.Connection, database_url: str, kind: str
 ) -> None:
     with sync_handle(kind, database_url) as handle:
@@ -239,7 +239,7 @@ async def test_a_sync_callers_transaction_decides(connection: asyncpg.Connection
 
 
 async def test_an_autocommitting_sqlalchemy_engine_is_refused(connection: asyncpg.Connection, database_url: str) -> None:
-    """There is no transaction to put everything into, and no lock would hold."""
+    """There is no transaction for the changes, and a lock would not last."""
     for driver in ("asyncpg", "psycopg"):
         url = database_url.replace("postgresql://", f"postgresql+{driver}://")
         engine = create_async_engine(url, isolation_level="AUTOCOMMIT")
@@ -260,7 +260,7 @@ async def test_anything_else_is_refused_with_the_list_of_what_is_accepted(handle
         ensure_outbox_table_sync(handle)
 
 
-async def test_a_connection_of_the_other_kind_is_told_which_function_takes_it(database_url: str, opened: Any) -> None:
+async def test_the_error_for_a_connection_of_the_other_kind_names_its_function(database_url: str, opened: Any) -> None:
     with sync_handle("psycopg2", database_url) as handle, pytest.raises(UnsupportedHandleError, match="_sync"):
         await ensure_outbox_table_async(handle)
     with pytest.raises(UnsupportedHandleError, match="_async"):
@@ -272,13 +272,13 @@ async def test_a_url_of_something_else_is_refused() -> None:
         await ensure_outbox_table_async("amqp://guest:secret@localhost/")
 
 
-async def test_a_server_that_is_not_there_is_named_without_the_password() -> None:
+async def test_an_unreachable_server_is_named_without_the_password() -> None:
     with pytest.raises(DatabaseUnavailableError) as error:
         await ensure_outbox_table_async("postgresql://someone:secret@127.0.0.1:1/x")
     assert "secret" not in str(error.value)
 
 
-async def test_a_table_that_is_in_use_is_not_waited_for_without_end(
+async def test_waiting_for_a_table_in_use_has_a_limit(
     connection: asyncpg.Connection, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await ensure_outbox_table_async(database_url)
@@ -292,7 +292,9 @@ async def test_a_table_that_is_in_use_is_not_waited_for_without_end(
     await ensure_outbox_table_async(database_url)
 
 
-async def test_who_waits_for_another_process_finds_its_work_done(connection: asyncpg.Connection, database_url: str) -> None:
+async def test_a_process_that_waits_for_another_finds_the_schema_complete(
+    connection: asyncpg.Connection, database_url: str
+) -> None:
     async with connection.transaction():
         await ensure_outbox_schema_async(connection)
         second = asyncio.create_task(ensure_outbox_schema_async(database_url))
@@ -303,7 +305,7 @@ async def test_who_waits_for_another_process_finds_its_work_done(connection: asy
     await second
 
 
-async def test_missing_rights_are_named(connection: asyncpg.Connection, database_url: str) -> None:
+async def test_missing_privileges_are_named(connection: asyncpg.Connection, database_url: str) -> None:
     await connection.execute("create role without_any_rights")
     try:
         async with connection.transaction():
@@ -315,13 +317,13 @@ async def test_missing_rights_are_named(connection: asyncpg.Connection, database
         await connection.execute("drop role without_any_rights")
 
 
-async def test_a_schema_that_is_not_there_is_named(connection: asyncpg.Connection, database_url: str) -> None:
-    with pytest.raises(SchemaError, match="no schema to be in"):
+async def test_a_missing_schema_is_named(connection: asyncpg.Connection, database_url: str) -> None:
+    with pytest.raises(SchemaError, match="the schema for the tables does not exist"):
         await ensure_outbox_table_async(database_url, "elsewhere.outbox_table")
-    with pytest.raises(SchemaError, match="no schema to be in"):
+    with pytest.raises(SchemaError, match="the schema for the tables does not exist"):
         await ensure_outbox_schema_async(database_url, schema="elsewhere")
     await connection.execute("set search_path = nowhere")
-    with pytest.raises(SchemaError, match="no schema to be in"):
+    with pytest.raises(SchemaError, match="the schema for the tables does not exist"):
         await ensure_outbox_table_async(connection)
 
 
@@ -334,7 +336,7 @@ async def test_a_schema_that_is_not_there_is_named(connection: asyncpg.Connectio
         ("create view outbox_table as select 1 as id", "not an ordinary table"),
     ],
 )
-async def test_a_table_that_is_somebody_elses_is_left_alone(
+async def test_a_foreign_table_is_not_changed(
     connection: asyncpg.Connection, database_url: str, made: str, reason: str
 ) -> None:
     await connection.execute(made)
@@ -346,7 +348,7 @@ async def test_a_table_that_is_somebody_elses_is_left_alone(
     assert await catalog(connection) == before
 
 
-async def test_what_a_newer_release_made_is_left_alone(connection: asyncpg.Connection, database_url: str) -> None:
+async def test_a_schema_of_a_newer_release_is_not_changed(connection: asyncpg.Connection, database_url: str) -> None:
     await ensure_outbox_schema_async(database_url)
     await connection.execute("update outbox_schema_version set version_num = '9999'")
     await connection.execute("alter table outbox_delivery drop column crashes")
@@ -390,7 +392,7 @@ async def test_damage_is_repaired(connection: asyncpg.Connection, database_url: 
     assert await catalog(connection) == expected
 
 
-def test_every_driver_has_its_errors_understood() -> None:
+def test_the_errors_of_every_driver_are_recognised() -> None:
     assert {error.__module__.split(".")[0] for error in _driver_errors()} == {
         "asyncpg",
         "psycopg",

@@ -1,4 +1,4 @@
-"""What the outbox table itself accepts and refuses, under which names, and who may write to it."""
+"""Values that the outbox table accepts and refuses, its names, and privileges to write to it."""
 
 from datetime import timedelta
 from typing import Any
@@ -27,13 +27,13 @@ async def test_routing_key_and_body_suffice(connection: asyncpg.Connection, data
     assert (first["priority"], first["attempts"]) == (0, 0)
 
 
-async def test_a_producer_may_give_an_id_of_its_own(connection: asyncpg.Connection, database_url: str) -> None:
+async def test_a_producer_may_provide_an_id(connection: asyncpg.Connection, database_url: str) -> None:
     await ensure_outbox_table_async(database_url)
     await connection.execute("insert into outbox_table (id, routing_key, body) values (1000, 'a', '')")
 
 
 @pytest.mark.parametrize("length", [1, 255, 300, 100_000])
-async def test_a_routing_key_may_be_longer_than_a_broker_takes(
+async def test_a_routing_key_may_be_longer_than_a_broker_allows(
     connection: asyncpg.Connection, database_url: str, length: int
 ) -> None:
     await ensure_outbox_table_async(database_url)
@@ -57,7 +57,7 @@ IMPOSSIBLE = {
 
 
 @pytest.mark.parametrize("change", IMPOSSIBLE.values(), ids=IMPOSSIBLE.keys())
-async def test_a_row_that_makes_no_sense_is_refused(connection: asyncpg.Connection, database_url: str, change: str) -> None:
+async def test_an_invalid_row_is_refused(connection: asyncpg.Connection, database_url: str, change: str) -> None:
     await ensure_outbox_table_async(database_url)
     await connection.execute("insert into outbox_table (routing_key, body) values ('a', '')")
     with pytest.raises(asyncpg.IntegrityConstraintViolationError):
@@ -74,9 +74,7 @@ IMPOSSIBLE_DELIVERIES = {
 
 
 @pytest.mark.parametrize("change", IMPOSSIBLE_DELIVERIES.values(), ids=IMPOSSIBLE_DELIVERIES.keys())
-async def test_a_delivery_that_makes_no_sense_is_refused(
-    connection: asyncpg.Connection, database_url: str, change: str
-) -> None:
+async def test_an_invalid_delivery_is_refused(connection: asyncpg.Connection, database_url: str, change: str) -> None:
     await ensure_outbox_schema_async(database_url)
     await connection.execute(
         "insert into outbox_delivery (exchange, queue, message_id, routing_key, body, tracking_ids) "
@@ -87,7 +85,7 @@ async def test_a_delivery_that_makes_no_sense_is_refused(
 
 
 async def test_clocks_are_never_compared(connection: asyncpg.Connection, database_url: str) -> None:
-    """A producer whose clock is wrong, or that publishes for later, is not refused."""
+    """A producer with a wrong clock, or that publishes for later, is not refused."""
     await ensure_outbox_table_async(database_url)
     await connection.execute(
         "insert into outbox_table (routing_key, body, created_at, send_after, sent_at) values "
@@ -135,7 +133,9 @@ def test_derived_names_fit_and_differ(length: int) -> None:
     assert len({name for table in bare for name in table}) == len(bare[0]) + len(bare[1])
 
 
-async def test_a_name_of_sixty_three_bytes_is_upgraded_in_place_too(connection: asyncpg.Connection, database_url: str) -> None:
+async def test_a_table_with_a_name_of_sixty_three_bytes_is_upgraded_in_place(
+    connection: asyncpg.Connection, database_url: str
+) -> None:
     name = "o" * 63
     await connection.execute(f"create table {name} (id serial primary key, routing_key text, body bytea)")
     await connection.execute(f"insert into {name} (routing_key, body) values ('a', '')")
@@ -175,8 +175,8 @@ async def test_a_hostile_name_is_refused_before_anything_is_opened(name: Any) ->
 
 
 @pytest.mark.parametrize("name", ["outbox_delivery", "outbox_schema_version", "app.outbox_dead_letter", "outbox_history"])
-async def test_the_names_of_our_other_tables_are_kept_for_them(name: str) -> None:
-    with pytest.raises(IdentifierError, match="kept for another table"):
+async def test_the_names_of_other_outbox_tables_are_reserved(name: str) -> None:
+    with pytest.raises(IdentifierError, match="reserved for another table"):
         await ensure_outbox_table_async("postgresql://nobody@127.0.0.1:1/nowhere", name)
 
 
@@ -194,7 +194,7 @@ async def test_an_unqualified_name_means_the_first_schema_of_the_search_path(
 
 
 async def test_a_role_that_may_only_insert_can_publish(connection: asyncpg.Connection, database_url: str) -> None:
-    """The doorbell runs with the producer's own rights and needs none: not on the function, not on the sequence."""
+    """The doorbell runs with the producer's privileges and needs none, neither on the function nor on the sequence."""
     await ensure_outbox_table_async(database_url)
     await connection.execute(
         "create role only_a_producer; grant insert on outbox_table to only_a_producer; "
@@ -223,7 +223,7 @@ async def test_a_hostile_search_path_changes_nothing_for_the_doorbell(
     await connection.execute("insert into public.outbox_table (routing_key, body) values ('a', '')")
 
 
-async def test_hot_tables_are_vacuumed_by_what_changes_in_them(connection: asyncpg.Connection, database_url: str) -> None:
+async def test_busy_tables_are_vacuumed_by_their_number_of_changes(connection: asyncpg.Connection, database_url: str) -> None:
     await ensure_outbox_schema_async(database_url)
     for table in ("outbox_table", "outbox_delivery"):
         options = await connection.fetchval("select reloptions from pg_class where oid = to_regclass($1)", table)

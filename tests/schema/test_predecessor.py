@@ -1,4 +1,4 @@
-"""Tables of the predecessor's making are taken over in place, with what is in them."""
+"""Tables of the predecessor are upgraded in place with their rows."""
 
 import json
 from collections.abc import Awaitable, Callable
@@ -22,7 +22,7 @@ Road = Callable[[], Awaitable[object]]
 
 @pytest.fixture(params=["ensure", "migrate", "alembic", "sql"])
 def road(request: pytest.FixtureRequest, connection: asyncpg.Connection, database_url: str, alembic: Alembic) -> Road:
-    """Every road that an upgrade may take."""
+    """Every way to upgrade."""
     roads: dict[str, Road] = {
         "ensure": lambda: ensure_outbox_table_async(database_url),
         "migrate": lambda: migrate(database_url),
@@ -33,7 +33,7 @@ def road(request: pytest.FixtureRequest, connection: asyncpg.Connection, databas
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-async def test_it_becomes_the_same_as_a_table_of_ours(
+async def test_a_table_of_the_predecessor_becomes_equal_to_a_new_one(
     connection: asyncpg.Connection, database_url: str, road: Road, shape: str
 ) -> None:
     await road()
@@ -57,7 +57,7 @@ async def test_pending_messages_stay_in_their_order(connection: asyncpg.Connecti
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-async def test_ids_go_on_behind_everything_ever_given_out(
+async def test_ids_continue_after_the_highest_one_ever_assigned(
     connection: asyncpg.Connection, database_url: str, shape: str
 ) -> None:
     await make(connection, shape)
@@ -69,14 +69,16 @@ async def test_ids_go_on_behind_everything_ever_given_out(
     assert await connection.fetchval(insert) == ROWS + 2
 
 
-async def test_ids_go_on_behind_rows_that_were_copied_in(connection: asyncpg.Connection, database_url: str) -> None:
+async def test_ids_continue_after_rows_that_were_copied_in(connection: asyncpg.Connection, database_url: str) -> None:
     await connection.execute(LATEST)
     await connection.execute("insert into outbox_table values (500, 'a', '', '[]', now(), null, now(), null)")
     await ensure_outbox_table_async(database_url)
     assert await connection.fetchval("insert into outbox_table (routing_key, body) values ('a', '') returning id") == 501
 
 
-async def test_the_old_messages_are_json_and_new_ones_what_they_say(connection: asyncpg.Connection, database_url: str) -> None:
+async def test_old_messages_are_json_and_new_ones_have_their_content_type(
+    connection: asyncpg.Connection, database_url: str
+) -> None:
     await make(connection, "latest")
     await ensure_outbox_table_async(database_url)
     await connection.execute("insert into outbox_table (routing_key, body) values ('new', '')")
@@ -85,7 +87,7 @@ async def test_the_old_messages_are_json_and_new_ones_what_they_say(connection: 
 
 
 async def test_the_predecessors_own_insert_still_works(connection: asyncpg.Connection, database_url: str) -> None:
-    """So that services can be deployed one after another."""
+    """So that services can be upgraded one after another."""
     await make(connection, "latest")
     await ensure_outbox_table_async(database_url)
     await connection.execute(
@@ -94,7 +96,7 @@ async def test_the_predecessors_own_insert_still_works(connection: asyncpg.Conne
     )
 
 
-async def test_what_makes_no_sense_any_more_is_mended(connection: asyncpg.Connection, database_url: str) -> None:
+async def test_values_that_are_no_longer_allowed_are_corrected(connection: asyncpg.Connection, database_url: str) -> None:
     await connection.execute(SHAPES["with JSON bodies"])
     await connection.execute("""
         insert into outbox_table (routing_key, body, tracking_ids, created_at, send_after, expiration) values
@@ -130,9 +132,9 @@ async def test_a_caller_that_rolls_back_has_the_old_table_again(connection: asyn
     assert await catalog(connection) == before
 
 
-async def test_a_relay_is_told_how_to_upgrade(connection: asyncpg.Connection) -> None:
+async def test_the_error_of_a_relay_says_how_to_upgrade(connection: asyncpg.Connection) -> None:
     await make(connection, "latest")
-    with pytest.raises(SchemaError, match=r"of an older shape .* upgrade it in place, rows included, with `outbox migrate`"):
+    with pytest.raises(SchemaError, match=r"of an older release .* upgrade it in place, with its rows, with `outbox migrate`"):
         await check_outbox_table(connection, TableName("outbox_table"))
 
 
@@ -187,7 +189,7 @@ async def test_a_notifying_trigger_that_is_added_later_stays(connection: asyncpg
     assert "by_creation" in await indexes_of(connection)
 
 
-async def test_columns_and_indexes_of_their_own_stay(connection: asyncpg.Connection, database_url: str) -> None:
+async def test_other_columns_and_indexes_stay(connection: asyncpg.Connection, database_url: str) -> None:
     await make(connection, "latest")
     await connection.execute("""
         alter table outbox_table add column tenant text default 'us';
@@ -200,7 +202,7 @@ async def test_columns_and_indexes_of_their_own_stay(connection: asyncpg.Connect
     assert await connection.fetchval("select count(*) from outbox_table where tenant = 'us'") == ROWS
 
 
-async def test_what_an_older_service_makes_again_is_taken_away_again(connection: asyncpg.Connection, database_url: str) -> None:
+async def test_what_an_older_service_creates_again_is_removed_again(connection: asyncpg.Connection, database_url: str) -> None:
     await ensure_outbox_table_async(database_url)
     expected = await catalog(connection)
     await connection.execute(LATEST.replace("create table", "create table if not exists") + NOTIFYING)

@@ -1,4 +1,4 @@
-"""The doorbell's trigger: it rings for sleepers, when the rows are committed, and otherwise keeps quiet."""
+"""The doorbell's trigger notifies sleepers when rows are committed, and does nothing otherwise."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -31,12 +31,12 @@ async def connect(database_url: str) -> AsyncIterator[Connect]:
 
 
 async def fall_asleep(sleeper: asyncpg.Connection, bell: BellName) -> None:
-    """Takes the locks that say so."""
+    """Takes the locks of a sleeper."""
     await sleeper.execute("select pg_advisory_lock_shared(key) from unnest($1::bigint[]) as key", bell.asleep_keys)
 
 
 class Ear:
-    """Listens on a channel, and counts."""
+    """Listens on a channel and counts notifications."""
 
     def __init__(self, connection: asyncpg.Connection, *channels: str) -> None:
         self._connection = connection
@@ -56,14 +56,14 @@ class Ear:
         self.heard.append(channel)
 
     async def everything_so_far(self, by: asyncpg.Connection) -> list[str]:
-        """What was heard up to now: notifications come in the order of commits, so a mark of `by`'s comes last."""
+        """Returns the notifications so far. They arrive in the order of commits, so a marker from `by` comes last."""
         self.heard = [channel for channel in self.heard if channel != "marks"]
         await by.execute("select pg_notify('marks', '')")
         await eventually(lambda: "marks" in self.heard)
         return [channel for channel in self.heard if channel != "marks"]
 
 
-async def test_nobody_asleep_no_notification(database_url: str, connect: Connect) -> None:
+async def test_without_sleepers_nothing_is_notified(database_url: str, connect: Connect) -> None:
     await ensure_outbox_table_async(database_url)
     writer = await connect()
     async with Ear(await connect(), BELL.channel) as ear:
@@ -72,7 +72,7 @@ async def test_nobody_asleep_no_notification(database_url: str, connect: Connect
         assert await ear.everything_so_far(writer) == []
 
 
-async def test_a_sleeper_is_rung_once_for_each_commit(database_url: str, connect: Connect) -> None:
+async def test_a_sleeper_is_notified_once_per_commit(database_url: str, connect: Connect) -> None:
     await ensure_outbox_table_async(database_url)
     writer, sleeper = await connect(), await connect()
     await fall_asleep(sleeper, BELL)
@@ -84,7 +84,7 @@ async def test_a_sleeper_is_rung_once_for_each_commit(database_url: str, connect
         assert await ear.everything_so_far(writer) == [BELL.channel]
 
 
-async def test_a_row_due_later_rings_too(database_url: str, connect: Connect) -> None:
+async def test_a_row_that_is_due_later_notifies_as_well(database_url: str, connect: Connect) -> None:
     await ensure_outbox_table_async(database_url)
     writer, sleeper = await connect(), await connect()
     await fall_asleep(sleeper, BELL)
@@ -95,7 +95,7 @@ async def test_a_row_due_later_rings_too(database_url: str, connect: Connect) ->
         assert await ear.everything_so_far(writer) == [BELL.channel]
 
 
-async def test_what_is_rolled_back_rings_nobody(database_url: str, connect: Connect) -> None:
+async def test_a_rollback_notifies_no_sleeper(database_url: str, connect: Connect) -> None:
     await ensure_outbox_table_async(database_url)
     writer, sleeper = await connect(), await connect()
     await fall_asleep(sleeper, BELL)
@@ -112,9 +112,7 @@ async def test_what_is_rolled_back_rings_nobody(database_url: str, connect: Conn
         assert await ear.everything_so_far(writer) == []
 
 
-async def test_a_writer_that_saw_nobody_asleep_can_be_seen_until_its_transaction_ends(
-    database_url: str, connect: Connect
-) -> None:
+async def test_a_writer_that_saw_no_sleeper_is_visible_until_its_transaction_ends(database_url: str, connect: Connect) -> None:
     await ensure_outbox_table_async(database_url)
     writer, sleeper = await connect(), await connect()
     nobody_in_flight = f"select pg_try_advisory_xact_lock({BELL.lock_key})"
@@ -124,7 +122,7 @@ async def test_a_writer_that_saw_nobody_asleep_can_be_seen_until_its_transaction
     assert await sleeper.fetchval(nobody_in_flight)
 
 
-async def test_several_sleep_at_once_and_whoever_rises_last_quiets_the_bell(database_url: str, connect: Connect) -> None:
+async def test_with_several_sleepers_the_last_one_ends_the_notifications(database_url: str, connect: Connect) -> None:
     await ensure_outbox_table_async(database_url)
     writer, *sleepers = [await connect() for _ in range(4)]
     for sleeper in sleepers:
@@ -138,8 +136,8 @@ async def test_several_sleep_at_once_and_whoever_rises_last_quiets_the_bell(data
         assert await ear.everything_so_far(writer) == [BELL.channel] * len(sleepers)
 
 
-async def test_a_relay_of_the_release_before_is_woken(database_url: str, connect: Connect) -> None:
-    """It holds the in-flight lock exclusively while it sleeps, or stands in line for it."""
+async def test_a_relay_of_the_previous_release_is_woken(database_url: str, connect: Connect) -> None:
+    """It holds the in-flight lock exclusively while it sleeps, or waits for it."""
     await ensure_outbox_table_async(database_url)
     earlier, writer, sleeper = await connect(), await connect(), await connect()
     async with Ear(await connect(), BELL.channel) as ear:
@@ -160,7 +158,7 @@ async def test_a_relay_of_the_release_before_is_woken(database_url: str, connect
     ("one", "other"),
     [("one.outbox_table", "other.outbox_table"), ("one.orders", "one.bills"), (f"one.{'x' * 62}a", f"one.{'x' * 62}b")],
 )
-async def test_each_table_has_a_bell_of_its_own(database_url: str, connect: Connect, one: str, other: str) -> None:
+async def test_each_table_has_a_separate_bell(database_url: str, connect: Connect, one: str, other: str) -> None:
     writer, sleeper = await connect(), await connect()
     await writer.execute("create schema one; create schema other")
     bells = [BellName.of(*name.split(".")) for name in (one, other)]
@@ -185,7 +183,7 @@ async def test_the_bell_follows_a_table_that_is_renamed_or_moved(database_url: s
         assert await ear.everything_so_far(writer) == [bell.channel]
 
 
-async def test_deliveries_have_a_bell_too(database_url: str, connect: Connect) -> None:
+async def test_deliveries_have_a_bell_as_well(database_url: str, connect: Connect) -> None:
     await ensure_outbox_schema_async(database_url)
     writer, sleeper = await connect(), await connect()
     bell = BellName.of("public", "outbox_delivery")

@@ -1,4 +1,4 @@
-"""Every road leads to the same tables."""
+"""Every way to create the tables has the same result."""
 
 import asyncio
 import sys
@@ -29,7 +29,7 @@ from tests.schema.catalog import catalog, clear
 from tests.schema.support import REPOSITORY, Alembic
 
 
-async def test_alembic_and_ensure_outbox_schema_make_the_same(
+async def test_alembic_and_ensure_outbox_schema_create_the_same_schema(
     alembic: Alembic, connection: asyncpg.Connection, database_url: str
 ) -> None:
     await alembic.upgrade()
@@ -68,7 +68,7 @@ async def test_alembic_and_ensure_outbox_schema_make_the_same(
     ]
 
 
-async def test_the_printed_sql_makes_the_same(connection: asyncpg.Connection, database_url: str) -> None:
+async def test_the_printed_sql_creates_the_same_schema(connection: asyncpg.Connection, database_url: str) -> None:
     await ensure_outbox_schema_async(database_url)
     expected = await catalog(connection)
     await clear(connection)
@@ -79,7 +79,7 @@ async def test_the_printed_sql_makes_the_same(connection: asyncpg.Connection, da
     assert await connection.fetchval("select version_num from outbox_schema_version") == HEAD
 
 
-async def test_alembics_offline_mode_makes_the_same(
+async def test_alembics_offline_mode_creates_the_same_schema(
     alembic: Alembic, connection: asyncpg.Connection, database_url: str
 ) -> None:
     await ensure_outbox_schema_async(database_url)
@@ -132,7 +132,7 @@ async def test_a_downgrade_never_drops_messages(alembic: Alembic, connection: as
     assert HEAD in await alembic.current()
 
 
-async def test_a_database_of_the_first_version_is_upgraded_with_its_rows_and_taken_back(
+async def test_a_database_of_the_first_version_is_upgraded_with_its_rows_and_downgraded(
     alembic: Alembic, connection: asyncpg.Connection, database_url: str
 ) -> None:
     await ensure_outbox_schema_async(database_url)
@@ -186,7 +186,9 @@ async def test_alembic_run_by_several_at_once_succeeds_for_all(
     assert f"{HEAD} (head)" in await alembic.current()
 
 
-async def test_a_hosts_own_tables_and_alembic_version_are_left_alone(alembic: Alembic, connection: asyncpg.Connection) -> None:
+async def test_the_tables_and_alembic_version_of_a_host_are_not_changed(
+    alembic: Alembic, connection: asyncpg.Connection
+) -> None:
     await connection.execute("create table alembic_version (version_num varchar(32) not null)")
     await connection.execute("insert into alembic_version values ('cafe')")
     await connection.execute("create table orders (id bigint)")
@@ -196,7 +198,7 @@ async def test_a_hosts_own_tables_and_alembic_version_are_left_alone(alembic: Al
     assert await connection.fetchval("select to_regclass('orders')") is not None
 
 
-async def test_a_hosts_own_revision_makes_the_same(connection: asyncpg.Connection, database_url: str) -> None:
+async def test_a_hosts_revision_creates_the_same_schema(connection: asyncpg.Connection, database_url: str) -> None:
     await ensure_outbox_schema_async(database_url)
     expected = await catalog(connection)
     await clear(connection)
@@ -223,14 +225,14 @@ async def test_a_hosts_revision_runs_on_any_driver(connection: asyncpg.Connectio
         await connection.execute(f"insert into {table} (routing_key, body) values ('a', '')")
 
 
-async def test_a_revision_names_a_version_that_there_is(database_url: str) -> None:
+async def test_a_revision_names_an_existing_version(database_url: str) -> None:
     with pytest.raises(SchemaError, match="the versions are 0001, 0002, 0003, 0004"):
         await _as_host(database_url, lambda op: upgrade(op, to="9999"))
     with pytest.raises(SchemaError, match="'8888' is not known"):
         await _as_host(database_url, lambda op: upgrade(op, to="0001", since="8888"))
 
 
-async def test_autogenerate_does_not_drop_our_tables(connection: asyncpg.Connection, database_url: str) -> None:
+async def test_autogenerate_does_not_drop_outbox_tables(connection: asyncpg.Connection, database_url: str) -> None:
     from sqlalchemy import MetaData
 
     await ensure_outbox_schema_async(database_url)
@@ -251,7 +253,7 @@ async def test_autogenerate_does_not_drop_our_tables(connection: asyncpg.Connect
     assert await differences(include_name_beside("outbox_table", "app.orders_outbox")) == []
 
 
-async def test_migrate_makes_a_table_of_another_name_with_the_others_beside_it(
+async def test_migrate_creates_a_table_of_another_name_with_the_others_next_to_it(
     connection: asyncpg.Connection, database_url: str
 ) -> None:
     await connection.execute("create schema app")

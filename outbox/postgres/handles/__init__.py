@@ -1,6 +1,6 @@
-"""The objects that a Publisher can write through: sessions, connections and cursors of SQLAlchemy, asyncpg and psycopg.
+"""Handles that a Publisher can write through: sessions, connections and cursors of SQLAlchemy, asyncpg and psycopg.
 
-Kinds are told apart without importing any library: an instance of a library that is not imported cannot exist.
+Recognises handles without importing any library: an object of a library that was not imported cannot exist.
 """
 
 import sys
@@ -22,14 +22,14 @@ ACCEPTED = (
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """A class, named so that it need not be imported, and what its instances mean to us.
+    """A class by its name, so that it need not be imported, and what to do with its instances.
 
-    For handles `meaning` is the writer, as `module:class` of this package; for what is none, the advice to its owner.
+    For handles, `use` is the writer as `module:class` of this package. For other objects, it is advice to the caller.
     """
 
     library: str
     name: str
-    meaning: str
+    use: str
 
     def includes(self, handle: object) -> bool:
         class_ = getattr(sys.modules.get(self.library), self.name, None)
@@ -38,7 +38,7 @@ class _Kind:
 
 _ASYNC = (
     _Kind("sqlalchemy.ext.asyncio", "AsyncSession", "sqlalchemy:AsyncSessionWriter"),
-    # Connections handed out by a pool are proxies, which count as instances too.
+    # asyncpg registers the proxies that its pool hands out as instances of this class.
     _Kind("asyncpg", "Connection", "asyncpg:ConnectionWriter"),
     _Kind("sqlalchemy.ext.asyncio", "AsyncConnection", "sqlalchemy:AsyncConnectionWriter"),
     _Kind("sqlalchemy.ext.asyncio", "async_scoped_session", "sqlalchemy:AsyncScopedSessionWriter"),
@@ -68,18 +68,18 @@ _ADVICE = (
 
 
 def is_async(handle: object) -> bool:
-    """Whether writing through `handle` has to be awaited."""
+    """Whether `handle` is async, so that writing must be awaited."""
     return _find(handle, _ASYNC) is not None
 
 
 def async_writer(handle: object, table: TableName) -> AsyncWriter:
-    """Writes to `table` through an async `handle`. Raises `UnsupportedHandleError` if it is not one."""
+    """Returns a writer to `table` through an async `handle`. Raises `UnsupportedHandleError` for anything else."""
     writer: AsyncWriter = _writer(handle, table, _ASYNC)
     return writer
 
 
 def sync_writer(handle: object, table: TableName) -> SyncWriter:
-    """Writes to `table` through a sync `handle`. Raises `UnsupportedHandleError` if it is not one."""
+    """Returns a writer to `table` through a sync `handle`. Raises `UnsupportedHandleError` for anything else."""
     writer: SyncWriter = _writer(handle, table, _SYNC)
     return writer
 
@@ -93,9 +93,9 @@ def _writer(handle: object, table: TableName, kinds: Iterable[_Kind]) -> Any:
         if _find(handle, _SYNC):
             raise UnsupportedHandleError(f"{name} is not an async handle: call publish or publish_sync, and so on")
         advice = _find(handle, _ADVICE)
-        refusal = f"cannot publish through {name}; hand over {ACCEPTED}" + (f". {advice.meaning}" if advice else "")
+        refusal = f"cannot publish through {name}; hand over {ACCEPTED}" + (f". {advice.use}" if advice else "")
         raise UnsupportedHandleError(refusal)
-    module, _, name = kind.meaning.partition(":")
+    module, _, name = kind.use.partition(":")
     return getattr(import_module(f"{__name__}.{module}"), name)(handle, table)
 
 

@@ -1,4 +1,4 @@
-"""Writing through an asyncpg connection, alone or out of a pool."""
+"""Writes through an asyncpg connection, standalone or from a pool."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from outbox.postgres.queries import TableName
 
 @dataclass(frozen=True, slots=True)
 class ConnectionWriter:
-    """Outside of a `transaction()` block asyncpg commits each statement by itself."""
+    """Writes through a connection. Outside of a `transaction()` block, asyncpg commits each statement."""
 
     connection: Connection
     table: TableName

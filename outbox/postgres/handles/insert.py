@@ -1,4 +1,4 @@
-"""The statements that insert messages, in each driver's parameter style."""
+"""Statements that insert messages, in the parameter style of each driver."""
 
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,15 +9,15 @@ from outbox.engine.rows import Extras, Row
 from outbox.postgres.queries import TableName, query
 
 Values = tuple[Sequence[Any] | None, ...]
-"""One array for each parameter of a statement."""
+"""One array per parameter of a statement."""
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
     """A statement on `table`, whose `parameters` are arrays.
 
-    `numbered` has them as asyncpg does (`$1`, in the order of `parameters`), `named` as SQLAlchemy (`:body`), `formatted` as
-    psycopg (`%(body)s`).
+    `numbered` is for asyncpg (`$1`, in the order of `parameters`), `named` for SQLAlchemy (`:body`), `formatted` for psycopg
+    (`%(body)s`).
     """
 
     table: TableName
@@ -28,7 +28,7 @@ class Statement:
 
     @classmethod
     def rendered(cls, table: TableName, parameters: tuple[str, ...], render: Callable[[Mapping[str, str]], str]) -> "Statement":
-        """What `render` makes of the spellings of the parameters."""
+        """Calls `render` with the parameters in each style."""
         return cls(
             table=table,
             parameters=parameters,
@@ -38,15 +38,17 @@ class Statement:
         )
 
     def by_name(self, values: Values) -> Mapping[str, Sequence[Any] | None]:
-        """`values` for drivers that name parameters."""
+        """Returns `values` by name, for drivers with named parameters."""
         return dict(zip(self.parameters, values, strict=True))
 
 
+# Arrays of text, bytea and bigint only, each with a cast in the statement: no type codec, time zone or interval style of the
+# caller's connection can change a value.
 PARAMETERS = ("routing_key", "body", "content_type", "tracking_ids", "headers", "expiration", "send_at", "delay")
 EXTRA_PARAMETERS = ("ordering_key", "dedup_key", "replaces", "priority", "hlc")
 
 STATEMENT_SIZE = 64 * 2**20
-"""About how many bytes of messages one statement takes. PostgreSQL refuses a gigabyte, and some drivers double it."""
+"""Approximate bytes of messages in one statement. PostgreSQL refuses a gigabyte, and some drivers double the size."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -55,10 +57,10 @@ _NO_EXTRAS = Extras()
 
 @dataclass(frozen=True, slots=True)
 class Statements:
-    """What a Publisher executes on one table.
+    """Statements of a Publisher on one table.
 
-    `insert` is for plain rows: `insert … select … from unnest(…)`, any number of messages in one round trip.
-    `insert_extended` is the same for batches in which any row has extras, `insert_unique` for those with dedup keys.
+    `insert` inserts any number of plain rows in one round trip, with `insert … select … from unnest(…)`. `insert_extended` is
+    for batches with extras, `insert_unique` for batches with dedup keys.
     """
 
     insert: Statement
@@ -70,7 +72,7 @@ class Statements:
 
     @classmethod
     def on(cls, table: TableName) -> "Statements":
-        """The statements for `table`."""
+        """Returns the statements for `table`."""
         every = (*PARAMETERS, *EXTRA_PARAMETERS)
         return cls(
             insert=_statement(table, "publish.sql", "insert", PARAMETERS),
@@ -82,8 +84,8 @@ class Statements:
         )
 
 
-def parts(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
-    """All `rows`, in one part or in several when they are more than one statement can carry."""
+def split_rows(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
+    """Splits `rows` into split_rows that one statement can carry."""
     start = size = 0
     for position, row in enumerate(rows):
         row_size = len(row.body) + len(row.tracking_ids) + len(row.routing_key) + len(row.headers or "")
@@ -96,36 +98,37 @@ def parts(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
 
 
 def plain_values(rows: Sequence[Row]) -> Values:
-    """The parameters of `PARAMETERS`, with one entry a message; None where no message has such a value."""
+    """Returns one array per name in `PARAMETERS`, with an entry per message; None where no message has a value."""
     _, routing_keys, bodies, content_types, tracking_ids, headers, expirations, dues, _ = map(list, zip(*rows, strict=True))
     return (
         routing_keys,
         bodies,
         content_types,
         tracking_ids,
-        _unless_empty(headers),
-        _unless_empty([_microseconds(expiration) for expiration in expirations]),
-        _unless_empty([_microseconds(due - _EPOCH) if isinstance(due, datetime) else None for due in dues]),
-        _unless_empty([_microseconds(due) if isinstance(due, timedelta) else None for due in dues]),
+        _none_if_empty(headers),
+        _none_if_empty([_microseconds(expiration) for expiration in expirations]),
+        _none_if_empty([_microseconds(due - _EPOCH) if isinstance(due, datetime) else None for due in dues]),
+        _none_if_empty([_microseconds(due) if isinstance(due, timedelta) else None for due in dues]),
     )
 
 
 def extended_values(rows: Sequence[Row]) -> Values:
-    """The values of `values`, and those of `EXTRA_PARAMETERS`."""
+    """Returns the arrays of `plain_values`, and those of `EXTRA_PARAMETERS`."""
     ordering_keys, dedup_keys, replaces, priorities, stamps = map(
         list, zip(*(row.extras or _NO_EXTRAS for row in rows), strict=True)
     )
     return (
         *plain_values(rows),
-        _unless_empty(ordering_keys),
-        _unless_empty(dedup_keys),
+        _none_if_empty(ordering_keys),
+        _none_if_empty(dedup_keys),
         replaces,
         priorities,
-        _unless_empty(stamps),
+        _none_if_empty(stamps),
     )
 
 
-def _unless_empty(array: Sequence[Any]) -> Sequence[Any] | None:
+def _none_if_empty(array: Sequence[Any]) -> Sequence[Any] | None:
+    # Most messages leave most columns empty, and a null costs nothing on the wire.
     return None if array.count(None) == len(array) else array
 
 
@@ -134,20 +137,20 @@ def _microseconds(duration: timedelta | None) -> int | None:
 
 
 def _statement(table: TableName, file: str, block: str, parameters: tuple[str, ...]) -> Statement:
-    def rendered(spelt: Mapping[str, str]) -> str:
-        messages = query("publish_extended.sql", "messages", **spelt) if len(spelt) > len(PARAMETERS) else ""
+    def rendered(spelling: Mapping[str, str]) -> str:
+        messages = query("publish_extended.sql", "messages", **spelling) if len(spelling) > len(PARAMETERS) else ""
         released = query("publish_keys.sql", "released", table=table.sql)
-        return query(file, block, table=table.sql, messages=messages, released=released, **spelt)
+        return query(file, block, table=table.sql, messages=messages, released=released, **spelling)
 
     return Statement.rendered(table, parameters, rendered)
 
 
-def candidates(rows: Sequence[Row]) -> list[Row]:
-    """`rows` without those that another of them makes superfluous, in order.
+def drop_duplicates(rows: Sequence[Row]) -> list[Row]:
+    """Returns `rows` without duplicates of a dedup key, in order.
 
-    What is left of a dedup key is the last row that replaces, or the first one if none does. Which is what publishing one
-    after another would leave.
+    Keeps the last row of a key that replaces, or the first row if none does, as publishing them one after another would.
     """
+    # A statement does not see the rows that it inserts itself, so it cannot find duplicates within a batch.
     chosen: dict[str, int] = {}
     for position, row in enumerate(rows):
         key = _dedup_key(row)
@@ -157,10 +160,10 @@ def candidates(rows: Sequence[Row]) -> list[Row]:
 
 
 def published_ids(rows: Sequence[Row], pending: Collection[str]) -> list[str | None]:
-    """The id of each of `rows`, or None where it met a pending message, as publishing one after another would answer.
+    """Returns the id of each row, or None if it was dropped as a duplicate, as publishing them one after another would.
 
-    `pending` are the dedup keys that were met in the table. A row that a later one of the same call replaced has its id, as
-    if both had been published by calls of their own.
+    `pending` are the dedup keys that were found in the table. A row that a later one of the same call replaced keeps its id, as
+    if both had been published by separate calls.
     """
     taken = set(pending)
     ids: list[str | None] = []
@@ -181,57 +184,58 @@ def _replaces(row: Row) -> bool:
 
 
 class SyncWriter(Protocol):
-    """Executes statements through one handle of the caller's, blocking."""
+    """Executes statements through one sync handle of the caller."""
 
     def in_transaction(self) -> bool:
-        """Whether what is written becomes durable with a commit of the caller's, and not before."""
+        """Whether writes become durable only when the caller commits."""
         ...
 
     def execute(self, statement: Statement, values: Values) -> Sequence[Any]:
-        """The first column of the rows that come back, if any. Neither commits nor rolls back; raises the driver's errors."""
+        """Returns the first column of the rows, if any. Neither commits nor rolls back; raises the driver's errors."""
         ...
 
 
 class AsyncWriter(Protocol):
-    """Executes statements through one handle of the caller's, on its event loop."""
+    """Executes statements through one async handle of the caller."""
 
     async def in_transaction(self) -> bool:
-        """Whether what is written becomes durable with a commit of the caller's, and not before."""
+        """Whether writes become durable only when the caller commits."""
         ...
 
     async def execute(self, statement: Statement, values: Values) -> Sequence[Any]:
-        """The first column of the rows that come back, if any. Neither commits nor rolls back; raises the driver's errors."""
+        """Returns the first column of the rows, if any. Neither commits nor rolls back; raises the driver's errors."""
         ...
 
 
 AnswerT = TypeVar("AnswerT")
 Steps = Generator[tuple[Statement, Values], Sequence[Any], AnswerT]
-"""Yields a statement with its values, is sent the first column of its rows, and returns what came of them all."""
+"""Yields statements with their values, is sent the first column of the rows of each, and returns the result."""
 
 
-def publishing(rows: Sequence[Row], on: Statements, *, serialize: bool) -> Steps[list[str | None]]:
-    """Inserts `rows` and returns their ids, None for what met a pending message.
+def publish_steps(rows: Sequence[Row], on: Statements, *, serialize: bool) -> Steps[list[str | None]]:
+    """Inserts `rows` and returns their ids, None for duplicates of a pending message.
 
-    Rows without extras take one statement for as many as it can carry. `serialize`: the locks of ordering keys are taken first.
+    `serialize`: locks the ordering keys first. Rows without extras need one statement per part.
     """
     extras = [row.extras for row in rows if row.extras is not None]
     if not extras:
-        for part in parts(rows):
+        for part in split_rows(rows):
             yield on.insert, plain_values(part)
         return [row.id for row in rows]
     dedup_keys = _distinct(extra.dedup_key for extra in extras)
     ordering_keys = _distinct(extra.ordering_key for extra in extras) if serialize else []
+    # Before the insert, in a separate statement: its snapshot must be newer than the locks.
     if dedup_keys or ordering_keys:
         yield on.lock, (ordering_keys, dedup_keys)
     pending: set[str] = set()
     insert = on.insert_unique if dedup_keys else on.insert_extended
-    for part in parts(candidates(rows)):
+    for part in split_rows(drop_duplicates(rows)):
         pending.update((yield insert, extended_values(part)))
     return published_ids(rows, pending)
 
 
-def cancelling(dedup_key: str, on: Statements) -> Steps[bool]:
-    """Withdraws what is pending with `dedup_key`; whether there was anything."""
+def cancel_steps(dedup_key: str, on: Statements) -> Steps[bool]:
+    """Withdraws the pending message with `dedup_key`. Returns whether there was one."""
     yield on.lock, ([], [dedup_key])
     withdrawn = yield on.cancel, ([dedup_key],)
     if any(withdrawn):
@@ -240,7 +244,7 @@ def cancelling(dedup_key: str, on: Statements) -> Steps[bool]:
 
 
 def execute_sync(writer: SyncWriter, steps: Steps[AnswerT]) -> AnswerT:
-    """Goes through `steps` with a sync handle."""
+    """Runs `steps` with a sync handle."""
     try:
         statement, values = next(steps)
         while True:
@@ -251,7 +255,7 @@ def execute_sync(writer: SyncWriter, steps: Steps[AnswerT]) -> AnswerT:
 
 
 async def execute_async(writer: AsyncWriter, steps: Steps[AnswerT]) -> AnswerT:
-    """Goes through `steps` with an async handle."""
+    """Runs `steps` with an async handle."""
     try:
         statement, values = next(steps)
         while True:
@@ -266,7 +270,7 @@ def _distinct(keys: Iterable[str | None]) -> list[str]:
 
 
 def array_literals(values: Values) -> Values:
-    """Each array of texts, bytes, integers or booleans, nulls among them, as the text of a literal."""
+    """Encodes each array of texts, bytes, integers or booleans, including nulls, as an array literal."""
     return tuple(None if array is None else "{" + ",".join(map(_element, array)) + "}" for array in values)
 
 

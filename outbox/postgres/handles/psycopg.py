@@ -1,7 +1,7 @@
-"""Writing through psycopg 3: its connections and cursors, async and sync.
+"""Writes through psycopg 3: its connections and cursors, async and sync.
 
-A cursor of the caller's stands for its connection. Statements get a plain cursor of its own: the caller's may have rows left
-to fetch, may be a named one, which can only read, or may spell parameters in another way.
+A cursor is used for its connection only. Statements run on a separate plain cursor: the caller's cursor may have rows left to
+fetch, may be a named one, which can only read, or may use another parameter style.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from outbox.postgres.queries import TableName
 
 @dataclass(frozen=True, slots=True)
 class ConnectionWriter:
-    """Unless it is in autocommit mode, a connection begins a transaction with its first statement."""
+    """Writes through a connection. Outside of autocommit mode, its first statement begins a transaction."""
 
     connection: Connection[Any]
     table: TableName
@@ -33,7 +33,7 @@ class ConnectionWriter:
 
 
 class CursorWriter(ConnectionWriter):
-    """Through the connection of a `Cursor`."""
+    """Writes through the connection of a `Cursor`."""
 
     __slots__ = ()
 
@@ -43,7 +43,7 @@ class CursorWriter(ConnectionWriter):
 
 @dataclass(frozen=True, slots=True)
 class AsyncConnectionWriter:
-    """Unless it is in autocommit mode, a connection begins a transaction with its first statement."""
+    """Writes through a connection. Outside of autocommit mode, its first statement begins a transaction."""
 
     connection: AsyncConnection[Any]
     table: TableName
@@ -58,7 +58,7 @@ class AsyncConnectionWriter:
 
 
 class AsyncCursorWriter(AsyncConnectionWriter):
-    """Through the connection of an `AsyncCursor`."""
+    """Writes through the connection of an `AsyncCursor`."""
 
     __slots__ = ()
 
@@ -67,5 +67,5 @@ class AsyncCursorWriter(AsyncConnectionWriter):
 
 
 def _in_transaction(connection: Connection[Any] | AsyncConnection[Any]) -> bool:
-    """In autocommit mode only within a `transaction()` block, or after a BEGIN of the caller's."""
+    """Whether a transaction is open. In autocommit mode, only in a `transaction()` block or after the caller's BEGIN."""
     return not connection.autocommit or connection.info.transaction_status != TransactionStatus.IDLE

@@ -1,7 +1,7 @@
-"""Writing through psycopg2: its connections and cursors.
+"""Writes through psycopg2: its connections and cursors.
 
-A cursor of the caller's stands for its connection. Statements get a plain cursor of its own: the caller's may have rows left
-to fetch, or may be a named one, which can only read.
+A cursor is used for its connection only. Statements run on a separate plain cursor: the caller's cursor may have rows left to
+fetch, or may be a named one, which can only read.
 """
 
 from collections.abc import Sequence
@@ -17,17 +17,19 @@ from outbox.postgres.queries import TableName
 
 @dataclass(frozen=True, slots=True)
 class ConnectionWriter:
-    """Unless it is in autocommit mode, a connection begins a transaction with its first statement."""
+    """Writes through a connection. Outside of autocommit mode, its first statement begins a transaction."""
 
     connection: connection
     table: TableName
 
     def __post_init__(self) -> None:
         if self.connection.async_:
-            raise UnsupportedHandleError("a psycopg2 connection in asynchronous mode does not wait for a statement to be done")
+            raise UnsupportedHandleError(
+                "psycopg2 connections in asynchronous mode are not supported: they do not wait for statements to finish"
+            )
 
     def in_transaction(self) -> bool:
-        """In autocommit mode only after a BEGIN of the caller's."""
+        """Whether a transaction is open. In autocommit mode, only after the caller's BEGIN."""
         return not self.connection.autocommit or self.connection.info.transaction_status != TRANSACTION_STATUS_IDLE
 
     def execute(self, statement: Statement, values: Values) -> Sequence[Any]:
@@ -37,7 +39,7 @@ class ConnectionWriter:
 
 
 class CursorWriter(ConnectionWriter):
-    """Through the connection of a cursor."""
+    """Writes through the connection of a cursor."""
 
     __slots__ = ()
 

@@ -1,6 +1,6 @@
-"""How type checkers tell async handles from sync ones, whichever of the libraries are installed.
+"""Protocols by which type checkers tell async handles from sync ones, whichever libraries are installed.
 
-No handle has both shapes, so that a type checker finds one answer even where row types are `Any`.
+No handle matches both, so that overloads are unambiguous even where row types are `Any`.
 """
 
 from collections.abc import Awaitable
@@ -8,13 +8,13 @@ from typing import Any, Protocol
 
 
 class AsyncHandle(Protocol):
-    """An async session, connection or cursor: what executes has to be awaited."""
+    """An async session, connection or cursor: `execute` must be awaited."""
 
     def execute(self, *args: Any, **kwargs: Any) -> Awaitable[Any]: ...
 
 
 class _Rows(Protocol):
-    """What executing at once gives back."""
+    """Result of a sync `execute`."""
 
     def fetchall(self) -> Any: ...
 

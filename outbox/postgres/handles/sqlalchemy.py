@@ -1,7 +1,7 @@
-"""Writing through SQLAlchemy: its sessions and connections, async and sync, on all three drivers.
+"""Writes through SQLAlchemy: its sessions and connections, async and sync, with all three drivers.
 
-All of them end at the `Connection` that takes part in the caller's transaction: that SQLAlchemy begins, lazily, with the first
-statement that goes through it. Never at the driver's connection below, which is not in that transaction before.
+Statements run on SQLAlchemy's `Connection`, never on the driver's connection below it: SQLAlchemy begins the caller's
+transaction lazily, with the first statement on its `Connection`.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ _WITHOUT_NOTIFYING = text("set local outbox.doorbell = 'off'")
 
 @dataclass(frozen=True, slots=True)
 class ConnectionWriter:
-    """Through a `Connection`; outside of AUTOCOMMIT, its first statement begins a transaction."""
+    """Writes through a `Connection`. Outside of AUTOCOMMIT, its first statement begins a transaction."""
 
     connection: Connection
     table: TableName
@@ -45,7 +45,7 @@ class ConnectionWriter:
         if self.connection.dialect.driver == "psycopg2":
             values = array_literals(values)
         if isinstance(self.connection.get_transaction(), TwoPhaseTransaction):
-            # PostgreSQL prepares no transaction that has notified, so relays that sleep find the row later.
+            # PostgreSQL cannot prepare a transaction that has notified. Sleeping relays find the row later.
             self.connection.execute(_WITHOUT_NOTIFYING)
         result = self.connection.execute(_clause(statement), statement.by_name(values))
         return result.scalars().all() if result.returns_rows else ()
@@ -53,7 +53,7 @@ class ConnectionWriter:
 
 @dataclass(frozen=True, slots=True)
 class SessionWriter:
-    """Through a `Session`, without flushing it."""
+    """Writes through a `Session`, without flushing it."""
 
     session: Session
     table: TableName
@@ -65,19 +65,20 @@ class SessionWriter:
         return self._connection().execute(statement, values)
 
     def _connection(self) -> ConnectionWriter:
-        """A session with several binds, or one that chooses by itself, is asked where it would insert into the table."""
+        """Returns the session's connection for inserts into the outbox table."""
+        # A session with several binds, or with its own `get_bind`, chooses the connection by the clause.
         try:
             connection = self.session.connection(bind_arguments={"clause": _target(self.table)})
         except UnboundExecutionError as error:
             raise ConfigurationError(
-                f"the session has several binds and none for {self.table}: publish through the connection of the one "
-                f"that you write to, session.connection(bind_arguments={{'mapper': YourModel}}), which is in its transaction"
+                f"the session has several binds and none for {self.table}: publish through the connection that you write to, "
+                f"session.connection(bind_arguments={{'mapper': YourModel}}), which is in its transaction"
             ) from error
         return ConnectionWriter(connection, self.table)
 
 
 class ScopedSessionWriter(SessionWriter):
-    """Through the session that a `scoped_session` has for the caller."""
+    """Writes through the current session of a `scoped_session`."""
 
     __slots__ = ()
 
@@ -87,7 +88,7 @@ class ScopedSessionWriter(SessionWriter):
 
 @dataclass(frozen=True, slots=True)
 class AsyncConnectionWriter:
-    """Through an `AsyncConnection`."""
+    """Writes through an `AsyncConnection`."""
 
     connection: AsyncConnection
     table: TableName
@@ -103,7 +104,7 @@ class AsyncConnectionWriter:
 
 @dataclass(frozen=True, slots=True)
 class AsyncSessionWriter:
-    """Through an `AsyncSession`, without flushing it."""
+    """Writes through an `AsyncSession`, without flushing it."""
 
     session: AsyncSession
     table: TableName
@@ -116,7 +117,7 @@ class AsyncSessionWriter:
 
 
 class AsyncScopedSessionWriter(AsyncSessionWriter):
-    """Through the session that an `async_scoped_session` has for the caller."""
+    """Writes through the current session of an `async_scoped_session`."""
 
     __slots__ = ()
 
@@ -131,5 +132,5 @@ def _clause(statement: Statement) -> TextClause:
 
 @lru_cache(maxsize=32)
 def _target(name: TableName) -> InsertClause:
-    """What a session that chooses its bind by the statement gets to see."""
+    """Returns a clause by which a session can choose its bind."""
     return insert(table(name.name, schema=name.schema))

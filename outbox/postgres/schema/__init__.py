@@ -1,4 +1,4 @@
-"""The tables of Outbox in PostgreSQL: their versions, how to bring a database to one, and how to check that it is there."""
+"""The tables of Outbox in PostgreSQL: versions of the schema, migrations, and checks."""
 
 from outbox.postgres.schema.check import check_archive_tables, check_inbox, check_outbox_table, check_transport_tables
 from outbox.postgres.schema.hosts import downgrade, include_name, include_name_beside, upgrade

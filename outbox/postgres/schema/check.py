@@ -1,4 +1,4 @@
-"""Checks at start that the tables exist and fit this release: a few catalog lookups."""
+"""Checks at startup that the tables exist and fit this release, with a few catalog lookups."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from outbox.postgres.queries import TableName, queries
 from outbox.postgres.schema.objects import ARCHIVE, SATELLITES, TRANSPORT, outbox_names, satellite_names, table_names
 
 OUTBOX_FILES = ("outbox_table.sql", "outbox_table_2.sql", "outbox_table_3.sql", "publish_function.sql")
-"""Where the shape of an outbox table is written."""
+"""Files with the expected shape of an outbox table."""
 SATELLITE_FILES = (
     "transport_tables.sql",
     "delivery_2.sql",
@@ -25,12 +25,12 @@ SATELLITE_FILES = (
     "operation_3.sql",
     "admin_tables_4.sql",
 )
-"""Where the shapes of the tables next to an outbox table are written; a table's shape may lie in several."""
+"""Files with the expected shapes of the tables next to an outbox table. The shape of a table may be in several of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One column, constraint, index, trigger or function that is not as it should be; `found` is None if it is missing."""
+    """A column, constraint, index, trigger or function that differs from the expected one; `found` is None if missing."""
 
     kind: str
     name: str
@@ -42,9 +42,9 @@ class Difference:
 
 
 def outbox_differences(table: TableName, *, by_path: bool = False) -> str:
-    """The query for the `Difference`s of one outbox table.
+    """Returns the query for the `Difference`s of one outbox table.
 
-    `by_path`: of the table that an unqualified name finds through the search path, instead of the one that it would create.
+    `by_path`: check the table that an unqualified name finds through the search path, not the one that it would create.
     """
     names = outbox_names(table)
     shapes = [queries(file, **names)["shape"] for file in OUTBOX_FILES]
@@ -54,7 +54,7 @@ def outbox_differences(table: TableName, *, by_path: bool = False) -> str:
 def satellite_differences(
     schema: str | None, *, kinds: Iterable[str] = tuple(SATELLITES), by_path: bool = False
 ) -> Sequence[str]:
-    """Differences of each table of these `kinds` next to the outbox table."""
+    """Returns a query for the `Difference`s of each table of these `kinds` next to the outbox table."""
     files = [queries(file, **satellite_names(schema)) for file in SATELLITE_FILES]
     return [
         _differences(
@@ -67,6 +67,7 @@ def satellite_differences(
 
 
 def _differences(table: TableName, shapes: Sequence[str], *, by_path: bool) -> str:
+    # Each file adds rows to one list of values, so comments and trailing commas between the parts must go.
     wanted = ",\n".join(
         "\n".join(line for line in shape.splitlines() if not line.startswith("--")).rstrip(",") for shape in shapes
     )
@@ -76,67 +77,68 @@ def _differences(table: TableName, shapes: Sequence[str], *, by_path: bool) -> s
     return queries("shape.sql", **names, shape=wanted)["differences"]
 
 
-_VITAL = frozenset({"column", "trigger"})
-"""Without these nothing works, or no sleeper is woken. A missing index or constraint only makes things slower or laxer."""
+_REQUIRED_KINDS = frozenset({"column", "trigger"})
+"""Kinds that must be correct: without them nothing works, or sleepers are not woken. Without an index or a constraint,
+statements are only slower or less strict."""
 
 
 async def check_outbox_table(connection: Connection, table: TableName) -> str:
-    """The schema in which `table` is found. Raises `SchemaError` if it is missing or of another shape; changes nothing."""
+    """Returns the schema that contains `table`. Raises `SchemaError` if it is missing or has another shape."""
     schema = await schema_of(connection, table)
     if schema is None:
-        raise SchemaError(f"the table {table} does not exist: create it with {_MIGRATE}, or by itself with {_ENSURE}")
-    lacks = await _lacks(connection, outbox_differences(table, by_path=True))
-    if not lacks:
+        raise SchemaError(f"the table {table} does not exist: create it with {_MIGRATE}, or only this table with {_ENSURE}")
+    differences = await _required_differences(connection, outbox_differences(table, by_path=True))
+    if not differences:
         return schema
-    if any(lack.kind == "column" and lack.found is None for lack in lacks):
+    if any(difference.kind == "column" and difference.found is None for difference in differences):
         raise SchemaError(
-            f"the table {table} is of an older shape ({_list(lacks)}): upgrade it in place, rows included, "
+            f"the table {table} has the shape of an older release ({_list(differences)}): upgrade it in place, with its rows, "
             f"with `outbox migrate`, or with {_ENSURE}"
         )
-    raise SchemaError(f"the table {table} is not as it should be ({_list(lacks)}): repair it with {_ENSURE}")
+    raise SchemaError(f"the table {table} is not as it should be ({_list(differences)}): repair it with {_ENSURE}")
 
 
 async def check_transport_tables(connection: Connection, table: TableName) -> str:
-    """The schema in which the tables of the Postgres transport are found that belong next to `table`. Raises `SchemaError`."""
+    """Returns the schema of the Postgres transport's tables next to `table`. Raises `SchemaError`."""
     names = ", ".join(SATELLITES[kind] for kind in TRANSPORT)
     schema = await schema_of(connection, TableName(SATELLITES["delivery"], table.schema))
     if schema is None:
         raise SchemaError(f"the tables of the Postgres transport ({names}) do not exist: create them with {_MIGRATE}")
-    lacks: list[Difference] = []
+    differences: list[Difference] = []
     for query in satellite_differences(table.schema, kinds=TRANSPORT, by_path=True):
-        lacks += await _lacks(connection, query)
-    if lacks:
+        differences += await _required_differences(connection, query)
+    if differences:
         raise SchemaError(
             f"the tables of the Postgres transport ({names}) in the schema {schema} are not as they should be "
-            f"({_list(lacks)}): repair them with {_MIGRATE}"
+            f"({_list(differences)}): repair them with {_MIGRATE}"
         )
     return schema
 
 
 async def check_archive_tables(connection: Connection, table: TableName) -> None:
-    """Raises `SchemaError` unless the tables are there that an archiver uses next to `table`."""
+    """Raises `SchemaError` unless the tables that an archiver uses exist next to `table`."""
     for kind in ARCHIVE:
         if await schema_of(connection, TableName(SATELLITES[kind], table.schema)) is None:
             raise SchemaError(
                 f"the table {SATELLITES[kind]}, which an archiver uses, does not exist: create it with {_MIGRATE}"
             )
-    lacks: list[Difference] = []
+    differences: list[Difference] = []
     for query in satellite_differences(table.schema, kinds=ARCHIVE, by_path=True):
-        lacks += await _lacks(connection, query)
-    if lacks:
+        differences += await _required_differences(connection, query)
+    if differences:
         raise SchemaError(
-            f"the tables that an archiver uses are not as they should be ({_list(lacks)}): repair them with {_MIGRATE}"
+            f"the tables that an archiver uses are not as they should be ({_list(differences)}): repair them with {_MIGRATE}"
         )
 
 
 async def check_inbox(connection: Connection, table: TableName) -> None:
-    """Raises `SchemaError` unless the inbox that belongs next to `table` is there."""
+    """Raises `SchemaError` unless the inbox table next to `table` exists."""
     name = SATELLITES["inbox"]
     if await schema_of(connection, TableName(name, table.schema)) is None:
         raise SchemaError(f"the table {name}, which consumers with inbox=True need, does not exist: create it with {_MIGRATE}")
     [query] = satellite_differences(table.schema, kinds=("inbox",), by_path=True)
-    if lacks := await _lacks(connection, query):
-        raise SchemaError(f"the table {name} is not as it should be ({_list(lacks)}): repair it with {_MIGRATE}")
+    if differences := await _required_differences(connection, query):
+        raise SchemaError(f"the table {name} is not as it should be ({_list(differences)}): repair it with {_MIGRATE}")
 
 
 _MIGRATE = "`outbox migrate` or ensure_outbox_schema_async"
@@ -144,14 +146,14 @@ _ENSURE = "ensure_outbox_table_async"
 
 
 async def schema_of(connection: Connection, table: TableName) -> str | None:
-    """The schema in which `table` is found through the search path; None if it is not found."""
+    """Returns the schema in which the search path finds `table`; None if it does not exist."""
     schema: str | None = await connection.fetchval(queries("shape.sql", **table_names(table), shape="")["schema_of"])
     return schema
 
 
-async def _lacks(connection: Connection, query: str) -> list[Difference]:
+async def _required_differences(connection: Connection, query: str) -> list[Difference]:
     rows: Sequence[Any] = await connection.fetch(query)
-    return [difference for difference in (Difference(*row) for row in rows) if difference.kind in _VITAL]
+    return [difference for difference in (Difference(*row) for row in rows) if difference.kind in _REQUIRED_KINDS]
 
 
 def _list(differences: Sequence[Difference]) -> str:

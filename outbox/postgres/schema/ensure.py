@@ -1,8 +1,7 @@
-"""Bringing a database to the newest version of the schema, whatever it was before.
+"""Brings a database to the newest version of the schema, from any earlier state.
 
-A plan is a generator: it yields one statement at a time and is sent the rows. It knows nothing of drivers, so sync and async
-connections of any kind run the same one, always within one transaction. One that is open already is kept: the plan is
-committed or rolled back with it.
+A plan is a generator that yields one statement at a time and is sent its rows. It does not depend on a driver, so sync and
+async connections of all drivers run the same plan, in one transaction, or as part of one that is open already.
 """
 
 import sys
@@ -17,8 +16,8 @@ from outbox.errors import ConfigurationError, SchemaError, UnsupportedHandleErro
 from outbox.postgres.queries import TableName
 from outbox.postgres.schema.check import Difference, outbox_differences, satellite_differences
 from outbox.postgres.schema.versions import (
-    BEGIN_ALONE,
-    END_ALONE,
+    BEGIN_EXCLUSIVE,
+    END_EXCLUSIVE,
     HEAD,
     IN_TRANSACTION,
     LOCK_TIMEOUT,
@@ -34,64 +33,64 @@ Rows = Sequence[Sequence[Any]]
 Plan = Generator[str, Rows, None]
 
 OLDEST_SERVER = 150000
-"""PostgreSQL 15, as `server_version_num` counts."""
+"""PostgreSQL 15, as a `server_version_num`."""
 
 
 def ensure_table(table: TableName) -> Plan:
-    """One outbox table with its doorbell, made, repaired, or upgraded from the predecessor's. Does nothing if all is there."""
-    yield from _server_is_new_enough()
+    """Creates, repairs or upgrades one outbox table with its doorbell. Changes nothing if it is complete."""
+    yield from _require_new_server()
     if (yield from _differences([outbox_differences(table)])):
-        yield from _alone(lambda: _change_table(table))
+        yield from _exclusively(lambda: _change_table(table))
 
 
 def ensure_schema(table: TableName) -> Plan:
-    """Every table: the outbox table, and the others next to it. The same as `alembic upgrade head`."""
-    yield from _server_is_new_enough()
-    if (yield from _schema_lacks(table)):
-        yield from _alone(lambda: _change_schema(table))
+    """Creates, repairs or upgrades all tables: the outbox table and those next to it. Equals `alembic upgrade head`."""
+    yield from _require_new_server()
+    if (yield from _is_incomplete(table)):
+        yield from _exclusively(lambda: _change_schema(table))
 
 
 def _change_table(table: TableName) -> Plan:
     if not (yield from _differences([outbox_differences(table)])):
         return
     for version in VERSIONS:
-        yield from _each(version.outbox_table(table))
-    _all_is_there((yield from _differences([outbox_differences(table)])))
+        yield from _yield_each(version.outbox_table(table))
+    _require_complete((yield from _differences([outbox_differences(table)])))
 
 
 def _change_schema(table: TableName) -> Plan:
-    if not (yield from _schema_lacks(table)):
+    if not (yield from _is_incomplete(table)):
         return
     stamped = yield from stamped_version(table.schema)
-    # At the newest version already, and yet something is missing: every statement can be executed again.
+    # If the version is the newest but something is missing, all versions run again: every statement may be repeated.
     for version in versions_after(stamped) or VERSIONS:
-        yield from _each(version.upgrade(table))
-    yield from _each(stamp(table.schema, HEAD))
-    _all_is_there((yield from _differences(_every_table(table))))
+        yield from _yield_each(version.upgrade(table))
+    yield from _yield_each(stamp(table.schema, HEAD))
+    _require_complete((yield from _differences(_every_table(table))))
 
 
-def _alone(change: Callable[[], Plan]) -> Plan:
-    """Runs `change` while no other process changes any schema, and no lock is waited for without end."""
-    yield BEGIN_ALONE
+def _exclusively(change: Callable[[], Plan]) -> Plan:
+    """Runs `change` while no other process changes a schema, with a time limit for locks."""
+    yield BEGIN_EXCLUSIVE
     if not (yield IN_TRANSACTION):
         raise ConfigurationError(
-            "the connection is in autocommit mode: begin a transaction first, so that all or nothing is made"
+            "the connection is in autocommit mode: begin a transaction first, so that all changes are made or none"
         )
-    yield from _each(WAIT_FOR_OTHERS)
+    yield from _yield_each(WAIT_FOR_OTHERS)
     yield from change()
-    yield END_ALONE
+    yield END_EXCLUSIVE
 
 
-def _server_is_new_enough() -> Plan:
+def _require_new_server() -> Plan:
     ((version, name),) = yield "select current_setting('server_version_num')::integer, current_setting('server_version')"
     if version < OLDEST_SERVER:
         raise SchemaError(f"PostgreSQL 15 or newer is needed; this server is {name}")
 
 
-def _schema_lacks(table: TableName) -> Generator[str, Rows, bool]:
+def _is_incomplete(table: TableName) -> Generator[str, Rows, bool]:
     stamped = yield from stamped_version(table.schema)
     if not is_known(stamped):
-        return False  # a newer release was here; what it keeps compatible is not ours to judge, and never ours to change
+        return False  # the schema of a newer release: this one must not change it
     return stamped != HEAD or bool((yield from _differences(_every_table(table))))
 
 
@@ -106,13 +105,13 @@ def _differences(queries: Sequence[str]) -> Generator[str, Rows, list[Difference
     return found
 
 
-def _all_is_there(differences: Sequence[Difference]) -> None:
+def _require_complete(differences: Sequence[Difference]) -> None:
     if differences:
         raise SchemaError(f"the schema could not be repaired: {'; '.join(map(str, differences))}")
 
 
-def _each(statements: Sequence[str]) -> Plan:
-    # Not `yield from`: the rows that a plan is sent would go to the tuple.
+def _yield_each(statements: Sequence[str]) -> Plan:
+    # Not `yield from`: a tuple cannot receive the rows that the plan is sent.
     for statement in statements:  # noqa: UP028
         yield statement
 
@@ -121,11 +120,11 @@ _OWN_TRANSACTION = "set transaction isolation level read committed"
 
 
 async def run(plan: Plan, connection: object) -> None:
-    """Runs `plan` on an asyncpg, psycopg or SQLAlchemy connection, pool or engine, of the asynchronous kind.
+    """Runs `plan` on an async connection, pool or engine of asyncpg, psycopg or SQLAlchemy.
 
-    Raises `UnsupportedHandleError` for anything else, and `SchemaError` for what the server refused.
+    Raises `UnsupportedHandleError` for anything else, and `SchemaError` if the server refuses a change.
     """
-    with _refusals():
+    with _explain_errors():
         if isinstance(connection, asyncpg.Pool):
             async with connection.acquire() as borrowed:
                 await _on_asyncpg(plan, borrowed)
@@ -147,8 +146,8 @@ async def run(plan: Plan, connection: object) -> None:
 
 
 def run_sync(plan: Plan, connection: object) -> None:
-    """Runs it on a synchronous connection of psycopg, psycopg2 or SQLAlchemy, or on an engine."""
-    with _refusals():
+    """Runs `plan` on a sync connection of psycopg, psycopg2 or SQLAlchemy, or on an engine. Raises as `run` does."""
+    with _explain_errors():
         if _is(connection, "sqlalchemy", "Engine"):
             with connection.connect() as opened:  # type: ignore[attr-defined]
                 _on_sqlalchemy(plan, opened)
@@ -214,7 +213,7 @@ def _on_psycopg2(plan: Plan, connection: Any) -> None:
     if connection.info.transaction_status != psycopg2.extensions.TRANSACTION_STATUS_IDLE:
         _drive_sync(plan, fetch)
         return
-    # In autocommit mode psycopg2 begins and ends nothing by itself; otherwise it must not miss what we begin and end.
+    # In autocommit mode psycopg2 sends no BEGIN and COMMIT. Otherwise they must go through it, so that it knows its state.
     commit, rollback = (
         (lambda: fetch("commit"), lambda: fetch("rollback"))
         if connection.autocommit
@@ -263,7 +262,7 @@ def _drive_sync(plan: Plan, fetch: Callable[[str], Rows]) -> None:
 
 
 def _is(value: object, module: str, name: str) -> bool:
-    """Whether `value` is of a class that may not be installed: if its module was never imported, it is not."""
+    """Whether `value` is an instance of a class that may not be installed. If its module was not imported, it is not."""
     cls = getattr(sys.modules.get(module), name, None)
     return cls is not None and isinstance(value, cls)
 
@@ -271,17 +270,17 @@ def _is(value: object, module: str, name: str) -> bool:
 def _unsupported(connection: object, accepted: str, *, other: str) -> UnsupportedHandleError:
     return UnsupportedHandleError(
         f"{type(connection).__module__}.{type(connection).__qualname__} is not {accepted}, nor a URL; "
-        f"for the other kind there is the function that ends with {other}"
+        f"for other connections use the function that ends with {other}"
     )
 
 
 @contextmanager
-def _refusals() -> Iterator[None]:
-    """Says what to do about the errors of the server that people meet."""
+def _explain_errors() -> Iterator[None]:
+    """Turns common errors of the server into `SchemaError` with advice."""
     try:
         yield
     except _driver_errors() as error:
-        driver_error = getattr(error, "orig", error)  # SQLAlchemy's wraps it
+        driver_error = getattr(error, "orig", error)  # SQLAlchemy wraps the driver's error
         sqlstate = getattr(driver_error, "sqlstate", None) or getattr(driver_error, "pgcode", None)
         if (advice := _ADVICE.get(sqlstate or "")) is None:
             raise
@@ -290,17 +289,17 @@ def _refusals() -> Iterator[None]:
 
 
 def _driver_errors() -> tuple[type[Exception], ...]:
-    """Of the drivers that are in use; the others cannot have raised anything."""
+    # Only imported drivers can have raised an error.
     optional = (("psycopg", "Error"), ("psycopg2", "Error"), ("sqlalchemy.exc", "DBAPIError"))
     found = (getattr(sys.modules.get(module), name, None) for module, name in optional)
     return (asyncpg.PostgresError, *(cls for cls in found if cls is not None))
 
 
 _ADVICE = {
-    "55P03": f"a transaction that did not end within {LOCK_TIMEOUT.total_seconds():.0f} seconds holds a table, so nothing was "
+    "55P03": f"a transaction has held a lock on a table for {LOCK_TIMEOUT.total_seconds():.0f} seconds, so nothing was "
     "changed: end the long transaction and try again",
     "42501": "this role may not create or change the tables of Outbox: run `outbox migrate` as the owner of the schema, and "
-    "grant this role its use",
-    "3F000": "the tables have no schema to be in: create it, or name one that exists",
+    "grant this role usage on it",
+    "3F000": "the schema for the tables does not exist: create it, or name one that exists",
     "P0001": "the schema cannot be changed",
 }

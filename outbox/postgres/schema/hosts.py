@@ -1,4 +1,4 @@
-"""For applications with an Alembic of their own: our tables in a revision of theirs, and out of their autogenerate.
+"""For applications that use Alembic: creates the tables in one of their revisions, and hides them from autogenerate.
 
 from alembic import op
 from outbox.schema import downgrade, upgrade
@@ -20,51 +20,51 @@ IncludeName = Callable[[str | None, str, Mapping[str, str | None]], bool]
 
 
 def upgrade(op: Any, *, to: str, since: str | None = None, table_name: str = OUTBOX_TABLE) -> None:
-    """Brings the tables from version `since` (None: from nothing, or from the predecessor's table) to version `to`.
+    """Upgrades the tables from version `since` (None: an empty database, or the predecessor's table) to version `to`.
 
-    `op` is Alembic's, online or offline, or a SQLAlchemy `Connection` in a transaction. A revision names its version, so that
-    it does the same for ever; a later revision of the host's takes the next step with `since`. The version is recorded, so
-    that `ensure_outbox_schema_*` and `outbox migrate` find their work done.
+    `op` is Alembic's, online or offline, or a SQLAlchemy `Connection` in a transaction. Name the version, so that the revision
+    always does the same; a later revision upgrades further with `since`. The version is recorded, so that
+    `ensure_outbox_schema_*` and `outbox migrate` have nothing left to do.
     """
     table = outbox_table(table_name)
     _execute(op, *upgrade_statements(table, to=to, since=since), *raise_stamp(table.schema, to))
 
 
 def downgrade(op: Any, *, since: str, to: str | None = None, table_name: str = OUTBOX_TABLE) -> None:
-    """Takes the tables from version `since` back to version `to` (None: away).
+    """Downgrades the tables from version `since` to version `to` (None: drops them).
 
-    Fails, changing nothing, if a table that would be dropped holds messages that are not sent, not handled, or dead and open.
+    Fails, and changes nothing, if a table to be dropped has unsent or unhandled messages or open dead letters.
     """
     table = outbox_table(table_name)
     _execute(op, *downgrade_statements(table, since=since, to=to), *stamp(table.schema, to))
 
 
 def apply_version(op: Any, number: str, *, since: str | None, table_name: str = OUTBOX_TABLE) -> None:
-    """`upgrade` by one version for an Alembic environment that records versions itself, as ours does."""
+    """Upgrades by one version, for an Alembic environment that records versions itself."""
     _execute(op, *upgrade_statements(outbox_table(table_name), to=number, since=since))
 
 
 def revert_version(op: Any, number: str, *, to: str | None, table_name: str = OUTBOX_TABLE) -> None:
-    """`downgrade` by one version, likewise."""
+    """Downgrades by one version, for an Alembic environment that records versions itself."""
     _execute(op, *downgrade_statements(outbox_table(table_name), since=number, to=to))
 
 
 def include_name(name: str | None, type_: str, parent_names: Mapping[str, str | None]) -> bool:
-    """For `context.configure(include_name=…)`: autogenerate then leaves our tables alone."""
+    """For `context.configure(include_name=…)`: makes autogenerate ignore the tables of Outbox."""
     return _include_all_but(OUTBOX_TABLE)(name, type_, parent_names)
 
 
 def include_name_beside(*table_names: str) -> IncludeName:
-    """As `include_name`, for outbox tables of other names."""
+    """Returns an `include_name` for outbox tables with other names."""
     return _include_all_but(*(outbox_table(name).name for name in table_names))
 
 
 def _include_all_but(*outbox_tables: str) -> IncludeName:
-    ours = {*outbox_tables, *SATELLITES.values(), VERSION_TABLE}
+    own_tables = {*outbox_tables, *SATELLITES.values(), VERSION_TABLE}
     partition = f"{SATELLITES['history']}_"
 
     def include(name: str | None, type_: str, _parent_names: Mapping[str, str | None]) -> bool:
-        return type_ != "table" or not (name in ours or (name or "").startswith(partition))
+        return type_ != "table" or not (name in own_tables or (name or "").startswith(partition))
 
     return include
 

@@ -1,4 +1,4 @@
-"""The names of what belongs to each table: derived from the table's own, so that two tables never share anything."""
+"""Names of the objects of each table, derived from its name, so that two tables never share an object."""
 
 from collections.abc import Mapping
 
@@ -33,19 +33,19 @@ SATELLITES = {
     "alert": "outbox_alert",
     "alert_delivery": "outbox_alert_delivery",
 }
-"""Tables with fixed names in addition to an outbox table, whatever that one is called."""
+"""Tables next to an outbox table. Their names do not depend on its name."""
 TRANSPORT = ("subscription", "delivery", "dead_letter", "edition", "operation", "operation_item")
-"""Those that the Postgres transport needs."""
+"""Tables that the Postgres transport needs."""
 ARCHIVE = ("dead_letter", "edition", "operation", "operation_item", "subscription", "component")
-"""Those that an archiver needs."""
+"""Tables that an archiver needs."""
 
 _RESERVED = frozenset(SATELLITES.values()) | {VERSION_TABLE, "outbox_history_default"}
 _RING_BODY = f"\n{queries('ring_body_3.sql')['body']}\n"
 FIRST_RING_BODY = f"\n{queries('ring_body.sql')['body']}\n"
-"""What the doorbell's trigger did before version 0003."""
+"""Body of the doorbell's trigger function before version 0003."""
 _CONTROL_RING_BODY = f"\n{queries('control_ring_body.sql')['body']}\n"
 
-# No suffix ends with an underscore and another one: `a` + `_x_idx` and `a_x` + `_idx` would be one name.
+# No suffix may end with an underscore and another suffix: `a` + `_x_idx` and `a_x` + `_idx` would be the same name.
 _OUTBOX_OBJECTS = {
     "primary_key": "pkey",
     "check_attempts": "check_attempts",
@@ -159,27 +159,27 @@ _SATELLITE_OBJECTS = {
 
 
 def outbox_table(text: str) -> TableName:
-    """The outbox table that `text` names. Raises `IdentifierError` if it cannot be one."""
+    """Parses the name of an outbox table. Raises `IdentifierError` if it is invalid or reserved."""
     table = TableName.parse(text)
     if table.name in _RESERVED:
-        raise IdentifierError(f"{table.name!r} is kept for another table of Outbox: choose a different name")
+        raise IdentifierError(f"{table.name!r} is reserved for another table of Outbox: choose a different name")
     return table
 
 
 def outbox_names(table: TableName) -> dict[str, str]:
-    """The placeholders of `outbox_table.sql` and `upgrade.sql`: `{x}` is quoted, `{x_name}` bare."""
+    """Returns the placeholders of `outbox_table.sql` and `upgrade.sql`: `{x}` is quoted, `{x_name}` is not."""
     return {
         **table_names(table),
         **_derived_names("", table.name, _OUTBOX_OBJECTS),
-        "publish_function": table.beside(_publish_function(table.name)),
+        "publish_function": table.sibling(_publish_function(table.name)),
         "publish_function_name": _publish_function(table.name),
-        # The predecessor knew no failed messages.
+        # The predecessor has no column for failed messages.
         "is_predecessors": "not exists (select from pg_attribute where attrelid = target and attname = 'failed_at')",
     }
 
 
 def satellite_names(schema: str | None) -> dict[str, str]:
-    """The placeholders of the files of the other tables, for those in `schema`; None: where `create table` makes them."""
+    """Returns the placeholders of the other tables' files, for `schema`; None: the schema where `create table` creates them."""
     names: dict[str, str] = {
         "history_default": TableName("outbox_history_default", schema).sql,
         "control_ring_body": _CONTROL_RING_BODY,
@@ -194,30 +194,31 @@ def satellite_names(schema: str | None) -> dict[str, str]:
 
 
 def table_names(table: TableName) -> dict[str, str]:
-    """The placeholders of `ring.sql`, `shape.sql` and `stamps.sql`, for any table."""
+    """Returns the placeholders of `ring.sql`, `shape.sql` and `stamps.sql`, for any table."""
     return {
         "table": table.sql,
         "table_alone": quoted(table.name),
         "schema": _schema(table),
-        # The table as it is in the catalog, where `create table` would make it; null if it is not there.
+        # The existing table in the schema where `create table` would create it; null without one.
         "target": (
             "(select c.oid::regclass from pg_class c join pg_namespace n on n.oid = c.relnamespace "
             f"where n.nspname = {_schema(table)} and c.relname = '{table.name}')"
         ),
         "ring_trigger": quoted(_ring(table.name)),
         "ring_trigger_name": _ring(table.name),
-        "ring_function": table.beside(_ring(table.name)),
+        "ring_function": table.sibling(_ring(table.name)),
         "ring_body": _CONTROL_RING_BODY if table.name == SATELLITES["control"] else _RING_BODY,
     }
 
 
 def _schema(table: TableName) -> str:
-    """The schema in which `create table` would make it, as an expression."""
+    """Returns the schema where `create table` creates the table, as an SQL expression."""
     return "current_schema()" if table.schema is None else f"'{table.schema}'"
 
 
 def _publish_function(table: str) -> str:
-    """`outbox_publish` for `outbox_table`, which leaves a table `outbox` another name; `x_publish` for any table `x`."""
+    """Returns `outbox_publish` for `outbox_table`, and `x_publish` for any other table `x`."""
+    # A table named `outbox` must not get the same name, so the two swap.
     bases = {OUTBOX_TABLE: "outbox", "outbox": OUTBOX_TABLE}
     return derived(bases.get(table, table), "publish")
 

@@ -1,4 +1,4 @@
-"""Versions of the schema: what each adds, how it is reverted, and the stamps that record it."""
+"""Versions of the schema: what each adds, how to revert it, and the stamps that record it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Mapping, Sequence
@@ -21,29 +21,29 @@ Statements = tuple[str, ...]
 
 
 class Version(ABC):
-    """One step of the schema.
+    """One version of the schema.
 
-    Each statement may be executed again without harm, so that a half-made or damaged schema is repaired by running them all.
-    They contain neither `%` nor a colon in front of a word, which drivers and SQLAlchemy would take for parameters. A released
-    version is never edited; the next one alters what it made.
+    Every statement may be repeated, so that running all of them repairs a damaged schema. Statements contain neither `%` nor a
+    colon before a word, which drivers and SQLAlchemy take for parameters. Never edit a released version: alter its objects in
+    the next one.
     """
 
     number: str
 
     @abstractmethod
     def outbox_table(self, table: TableName) -> Statements:
-        """Makes its part of an outbox table, or adapts one that is there."""
+        """Returns statements that create its part of an outbox table, or adapt an existing one."""
 
     @abstractmethod
     def satellites(self, schema: str | None) -> Statements:
-        """Makes its part of the other tables, in a schema."""
+        """Returns statements that create its part of the other tables in a schema."""
 
     @abstractmethod
     def downgrade(self, table: TableName) -> Statements:
-        """Takes all of it back."""
+        """Returns statements that revert the version."""
 
     def upgrade(self, table: TableName) -> Statements:
-        """The whole step, for `table` and what lies next to it."""
+        """Returns all statements of the version, for `table` and the tables next to it."""
         return self.outbox_table(table) + self.satellites(table.schema)
 
 
@@ -53,12 +53,12 @@ class _First(Version):
     def outbox_table(self, table: TableName) -> Statements:
         names = outbox_names(table)
         blocks = queries("outbox_table.sql", **names)
-        made = ("table", "pending_index", "held_index", "sent_index", "failed_index", "storage")
-        return (*queries("upgrade.sql", **names).values(), *(blocks[name] for name in made), *_first_doorbell(table))
+        created = ("table", "pending_index", "held_index", "sent_index", "failed_index", "storage")
+        return (*queries("upgrade.sql", **names).values(), *(blocks[name] for name in created), *_first_doorbell(table))
 
     def satellites(self, schema: str | None) -> Statements:
         blocks = queries("transport_tables.sql", **satellite_names(schema))
-        made = (
+        created = (
             "subscription_table",
             "delivery_table",
             "delivery_index",
@@ -66,7 +66,7 @@ class _First(Version):
             "dead_letter_table",
             "dead_letter_index",
         )
-        return (*(blocks[name] for name in made), *_first_doorbell(_delivery(schema)))
+        return (*(blocks[name] for name in created), *_first_doorbell(_delivery(schema)))
 
     def downgrade(self, table: TableName) -> Statements:
         return tuple(queries("downgrade.sql", **satellite_names(table.schema), **table_names(table)).values())
@@ -76,7 +76,7 @@ class _Second(Version):
     number = "0002"
 
     def outbox_table(self, table: TableName) -> Statements:
-        return _all_but_shapes(queries("outbox_table_2.sql", **outbox_names(table)))
+        return _without_shapes(queries("outbox_table_2.sql", **outbox_names(table)))
 
     def satellites(self, schema: str | None) -> Statements:
         names = satellite_names(schema)
@@ -88,7 +88,7 @@ class _Second(Version):
             "reporting_tables.sql",
             "admin_tables.sql",
         )
-        return tuple(statement for file in files for statement in _all_but_shapes(queries(file, **names)))
+        return tuple(statement for file in files for statement in _without_shapes(queries(file, **names)))
 
     def downgrade(self, table: TableName) -> Statements:
         return tuple(queries("downgrade_2.sql", **satellite_names(table.schema), **outbox_names(table)).values())
@@ -99,20 +99,20 @@ class _Third(Version):
 
     def outbox_table(self, table: TableName) -> Statements:
         names = outbox_names(table)
-        added = (_all_but_shapes(queries(file, **names)) for file in ("outbox_table_3.sql", "publish_function.sql"))
+        added = (_without_shapes(queries(file, **names)) for file in ("outbox_table_3.sql", "publish_function.sql"))
         return (*_third_doorbell(table), *chain.from_iterable(added))
 
     def satellites(self, schema: str | None) -> Statements:
         names = satellite_names(schema)
         files = ("dead_letter_3.sql", "reporting_tables_3.sql", "audit_table_3.sql", "operation_3.sql")
-        added = (_all_but_shapes(queries(file, **names)) for file in files)
+        added = (_without_shapes(queries(file, **names)) for file in files)
         return (*_third_doorbell(_delivery(schema)), *chain.from_iterable(added))
 
     def downgrade(self, table: TableName) -> Statements:
-        # Of the doorbells only the functions: the triggers that call them stay.
+        # Only the functions of the doorbells: the triggers that call them stay.
         doorbells = _first_doorbell(_delivery(table.schema))[:1] + _first_doorbell(table)[:1]
-        taken_back = queries("downgrade_3.sql", **satellite_names(table.schema), **outbox_names(table))
-        return doorbells + tuple(taken_back.values())
+        reverted = queries("downgrade_3.sql", **satellite_names(table.schema), **outbox_names(table))
+        return doorbells + tuple(reverted.values())
 
 
 class _Fourth(Version):
@@ -123,7 +123,7 @@ class _Fourth(Version):
         return ()
 
     def satellites(self, schema: str | None) -> Statements:
-        return _all_but_shapes(queries("admin_tables_4.sql", **satellite_names(schema)))
+        return _without_shapes(queries("admin_tables_4.sql", **satellite_names(schema)))
 
     def downgrade(self, table: TableName) -> Statements:
         return tuple(queries("downgrade_4.sql", **satellite_names(table.schema)).values())
@@ -142,7 +142,7 @@ def _delivery(schema: str | None) -> TableName:
     return TableName(SATELLITES["delivery"], schema)
 
 
-def _all_but_shapes(blocks: Mapping[str, str]) -> Statements:
+def _without_shapes(blocks: Mapping[str, str]) -> Statements:
     return tuple(block for name, block in blocks.items() if not name.endswith("shape"))
 
 
@@ -151,7 +151,7 @@ HEAD = VERSIONS[-1].number
 
 
 def versions_after(number: str | None) -> Sequence[Version]:
-    """What is still to be applied to a schema at `number`; None: to a database without any. Raises `SchemaError`."""
+    """Returns the versions to apply after `number`; None means an empty database. Raises `SchemaError`."""
     if not is_known(number):
         raise SchemaError(
             f"schema version {number!r} is not known to this release, which knows {', '.join(v.number for v in VERSIONS)}"
@@ -160,12 +160,12 @@ def versions_after(number: str | None) -> Sequence[Version]:
 
 
 def is_known(number: str | None) -> bool:
-    """Whether this release knows the version `number`."""
+    """Whether this release knows version `number`."""
     return number is None or any(version.number == number for version in VERSIONS)
 
 
 def stamped_version(schema: str | None) -> Generator[str, Sequence[Sequence[Any]], str | None]:
-    """The version of the schema; None if it has none. Raises `SchemaError` if it has several."""
+    """Returns the recorded version of the schema; None without one. Raises `SchemaError` if there are several."""
     table = TableName(VERSION_TABLE, schema)
     if not (yield _query("stamps_exist", table)):
         return None
@@ -176,7 +176,7 @@ def stamped_version(schema: str | None) -> Generator[str, Sequence[Sequence[Any]
 
 
 def stamp(schema: str | None, number: str | None) -> tuple[str, ...]:
-    """The statements that record `number`; None: no version at all."""
+    """Returns statements that record version `number`, or that remove the record if it is None."""
     table = TableName(VERSION_TABLE, schema)
     if number is None:
         return (_query("drop_stamps", table),)
@@ -184,7 +184,7 @@ def stamp(schema: str | None, number: str | None) -> tuple[str, ...]:
 
 
 def raise_stamp(schema: str | None, number: str) -> tuple[str, ...]:
-    """The statements that record `number`, unless a later version is recorded already."""
+    """Returns statements that record version `number`, unless a later one is recorded."""
     table = TableName(VERSION_TABLE, schema)
     return tuple(_query(name, table, number=number) for name in ("stamps_table", "forget_older", "stamp_if_none"))
 
@@ -206,34 +206,34 @@ _BLOCKS = queries(
     lock_key=str(int.from_bytes(b"outbox", "big")),
 )
 
-BEGIN_ALONE = _BLOCKS["begin"]
+BEGIN_EXCLUSIVE = _BLOCKS["begin"]
 IN_TRANSACTION = _BLOCKS["in_transaction"]
 WAIT_FOR_OTHERS = (_BLOCKS["wait_for_others"], _BLOCKS["lock"], _BLOCKS["do_not_wait_long"])
-END_ALONE = _BLOCKS["end"]
+END_EXCLUSIVE = _BLOCKS["end"]
 
 
-def alone(statements: tuple[str, ...]) -> tuple[str, ...]:
-    """`statements`, to be executed in a transaction, with all that is needed around them."""
-    return (BEGIN_ALONE, *WAIT_FOR_OTHERS, *statements, END_ALONE)
+def exclusively(statements: tuple[str, ...]) -> tuple[str, ...]:
+    """Adds the statements that keep other schema changes away and limit lock waits. Execute all in one transaction."""
+    return (BEGIN_EXCLUSIVE, *WAIT_FOR_OTHERS, *statements, END_EXCLUSIVE)
 
 
 def upgrade_statements(table: TableName, *, to: str, since: str | None = None) -> tuple[str, ...]:
-    """What brings `table`, and the tables next to it, from version `since` to version `to`; None: from nothing at all."""
+    """Returns statements that upgrade `table`, and those next to it, from version `since` (None: an empty database) to `to`."""
     versions = _between(since, to)
-    return alone(tuple(statement for version in versions for statement in version.upgrade(table)))
+    return exclusively(tuple(statement for version in versions for statement in version.upgrade(table)))
 
 
 def downgrade_statements(table: TableName, *, since: str, to: str | None = None) -> tuple[str, ...]:
-    """What takes `table`, and the tables next to it, from version `since` back to version `to`; None: to nothing at all.
+    """Returns statements that downgrade `table`, and those next to it, from version `since` to `to` (None: drop everything).
 
-    It fails, changing nothing, if a table that is dropped holds messages that are not sent, not handled, or dead and open.
+    They fail, and change nothing, if a table to be dropped has unsent or unhandled messages or open dead letters.
     """
     versions = reversed(_between(to, since))
-    return alone(tuple(statement for version in versions for statement in version.downgrade(table)))
+    return exclusively(tuple(statement for version in versions for statement in version.downgrade(table)))
 
 
 def script(table: TableName) -> str:
-    """Everything as one SQL text that may be run more than once; it records the version, too."""
+    """Returns the whole schema as one SQL script, which also records the version. It may be run repeatedly."""
     statements = (
         "begin",
         *upgrade_statements(table, to=VERSIONS[-1].number),

@@ -4,7 +4,7 @@ values ($1, $2, $3, now() + $4::interval, $5)
 returning expires_at
 
 -- name: find_session
--- Unless its token was revoked.
+-- Not if its token was revoked.
 select login_hash, expires_at, name, role
 from {session} as session
 where token_hash = $1 and expires_at > now()
@@ -15,7 +15,7 @@ delete from {session}
 where token_hash = $1
 
 -- name: forget_expired
--- A few with every login, so that they do not pile up where nobody prunes.
+-- A few with every login, so that they do not pile up without maintenance.
 delete from {session}
 where token_hash = any(array(
     select token_hash
@@ -27,7 +27,7 @@ where token_hash = any(array(
 ))
 
 -- name: count_failure
--- One more in the present window of time; the first one after its end begins the next.
+-- Counts a failure in the current time window. The first one after its end begins the next window.
 insert into {login_failure} as known (bucket, window_ends_at, failures)
 values ($1, now() + $2::interval, 1)
 on conflict (bucket) do update set
@@ -36,7 +36,7 @@ on conflict (bucket) do update set
 returning failures, window_ends_at - now() as rest
 
 -- name: list_sessions
--- Those that have not ended, the newest first. The id says which one it is and is of no use otherwise.
+-- Sessions that have not ended, newest first. The id identifies a session, but gives no access.
 select left(encode(sha256(token_hash), 'hex'), 16) as id, login_hash, name, created_at, expires_at, role
 from {session} as session
 where expires_at > now()

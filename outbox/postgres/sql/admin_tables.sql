@@ -1,5 +1,5 @@
 -- name: audit_table
--- One row is something that an actor did, or was not allowed to do: written in the transaction of the change.
+-- One row per action of an actor, done or denied, written in the transaction of the change.
 create table if not exists {audit} (
     id bigint generated always as identity,
     at timestamptz not null default now(),
@@ -17,7 +17,7 @@ create table if not exists {audit} (
 )
 
 -- name: audit_age_index
--- What is listed newest first, and what pruning deletes, oldest first.
+-- For lists, newest first, and for pruning, oldest first.
 create index if not exists {audit_age_index} on {audit} (at, id)
 
 -- name: audit_actor_index
@@ -27,15 +27,15 @@ create index if not exists {audit_actor_index} on {audit} (actor, at, id)
 create index if not exists {audit_action_index} on {audit} (action, at, id)
 
 -- name: audit_target_index
--- Of the beginning only: an index takes no long texts.
+-- On the beginning only, because an index cannot hold long texts.
 create index if not exists {audit_target_index} on {audit} (left(target, 200), at, id)
 
 -- name: audit_outcome_index
--- What was denied or failed is rare, and looked for.
+-- Denied and failed actions, which are rare.
 create index if not exists {audit_outcome_index} on {audit} (outcome, at, id) where outcome <> 'done'
 
 -- name: session_table
--- One row is a login: the cookie, and the token that they logged in with, are known by their hashes only.
+-- One row per login. Stores only hashes of the cookie and of the token.
 create table if not exists {session} (
     token_hash bytea not null,
     login_hash bytea not null,
@@ -49,7 +49,7 @@ create table if not exists {session} (
 create index if not exists {session_age_index} on {session} (expires_at)
 
 -- name: login_failure_table
--- How often logging in failed from one address, or from all, in the present window of time: what several processes share.
+-- Failed logins of one address, or of all addresses, in the current time window, shared by all processes.
 create table if not exists {login_failure} (
     bucket text not null,
     window_ends_at timestamptz not null,
@@ -61,7 +61,7 @@ create table if not exists {login_failure} (
 create index if not exists {login_failure_age_index} on {login_failure} (window_ends_at)
 
 -- name: confirmation_table
--- One row is a dry run that may be followed up: what it was about, and how many it meant. Good for one use.
+-- One row per dry run with its confirmation token: the action, and the number of items. A token can be used once.
 create table if not exists {confirmation} (
     token_hash bytea not null,
     actor text not null,
@@ -75,7 +75,7 @@ create table if not exists {confirmation} (
 create index if not exists {confirmation_age_index} on {confirmation} (expires_at)
 
 -- name: idempotency_table
--- One row is a change that was asked for with a key: running under `token` until `held_until`, or done, with its answer.
+-- One row per request with an idempotency key: running under `token` until `held_until`, or done, with its response.
 create table if not exists {idempotency} (
     actor text not null,
     key text not null,
@@ -94,7 +94,7 @@ create table if not exists {idempotency} (
 create index if not exists {idempotency_age_index} on {idempotency} (created_at)
 
 -- name: group_note_table
--- What an operator noted about a group of dead letters.
+-- Notes of operators about groups of dead letters.
 create table if not exists {group_note} (
     by text not null,
     group_id text not null,

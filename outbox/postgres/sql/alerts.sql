@@ -1,7 +1,7 @@
-What alerts are raised, resolved and sent, and what is looked for that no finding of the verdict names.
+Raises, resolves and sends alerts, and looks for causes that are not findings of the health verdict.
 
 -- name: raise
--- An alert, or the same one again, which is as it is now and has held until now. `ended`: it is about what happened, not about what is.
+-- Raises an alert, or updates it and the time until which it has held. `ended`: it is about an event, not about a state.
 insert into {alert} as known (code, subject_kind, subject, severity, summary, link, since, resolved_at)
 values ($1, $2, $3, $4, $5, $6, $7, case when $8 then clock_timestamp() end)
 on conflict (code, subject_kind, md5(subject)) where resolved_at is null do update
@@ -9,14 +9,14 @@ set severity = excluded.severity, summary = excluded.summary, link = excluded.li
 returning id, xmax = 0 as is_new, fired_at
 
 -- name: resolve
--- Alerts that did not hold for $1; $2 hold now.
+-- Resolves alerts that have not held for $1. $2: alerts that hold now.
 update {alert}
 set resolved_at = clock_timestamp()
 where resolved_at is null and id <> all($2::bigint[]) and seen_at < clock_timestamp() - $1::interval
 returning id, code, subject_kind, subject, severity, summary, link, since, fired_at, resolved_at
 
 -- name: withdraw
--- What was not sent yet, of alerts that are over; the alerts of which anything was.
+-- Withdraws unsent notifications of alerts that have ended. Returns the alerts with sent ones.
 with unsent as (
     update {alert_delivery} set due_at = null, last_error = 'resolved before it was sent'
     where alert_id = any($1::bigint[]) and due_at is not null and attempts = 0
@@ -29,7 +29,7 @@ select $1, $2, target, body, $5
 from unnest($3::text[], $4::text[]) as given (target, body)
 
 -- name: take
--- Messages that are due, kept from others until $1 from now.
+-- Takes due notifications, and keeps them from other processes for $1.
 update {alert_delivery} as delivery
 set attempts = attempts + 1, due_at = clock_timestamp() + $1::interval
 where id = any(array(
@@ -41,12 +41,11 @@ returning id, alert_id, event, target, body, attempts
 update {alert_delivery} set due_at = null, sent_at = clock_timestamp(), last_error = null where id = $1
 
 -- name: failed
--- $3: null, and nothing is tried again.
+-- $3: the pause before the next attempt; null for no further attempt.
 update {alert_delivery} set due_at = clock_timestamp() + $3::interval, last_error = $2 where id = $1
 
 -- name: new_groups
--- Groups of the latest letters that failed within $1, of which nothing failed before, and that were in no alert since then. What was
--- marked is known.
+-- Groups of the latest dead letters that failed within $1, without earlier failures, and in no alert since then. Marked groups are known.
 select fingerprint
 from (
     select distinct fingerprint
@@ -68,7 +67,7 @@ order by fingerprint
 limit 100
 
 -- name: ended_operations
--- Operations that ended within $1, and were in no alert.
+-- Operations that ended within $1 and were in no alert.
 select id::text as id, action, state, total, stopped_because, requested_by, finished_at
 from {operation} as operation
 where finished_at > now() - $1::interval and not exists (
@@ -78,7 +77,7 @@ order by id
 limit 100
 
 -- name: list
--- The page behind ($2, $3), or before it if $4, of open ($1 true) or resolved (false) alerts, or of all.
+-- The page of alerts after ($2, $3), or before it if $4. $1: true for open ones, false for resolved ones, null for all.
 select id, code, subject_kind, subject, severity, summary, link, since, fired_at, resolved_at, (
     select coalesce(json_agg(json_build_object(
         'event', event, 'target', target, 'attempts', attempts, 'due_at', due_at, 'sent_at', sent_at, 'last_error', last_error

@@ -1,5 +1,5 @@
 -- name: begin
--- Kept for the end, and also the sign that there is a transaction, without which it is gone at once.
+-- Saves the setting for the end. Also shows whether a transaction is open: without one, it is lost at once.
 select set_config('outbox.lock_timeout', current_setting('lock_timeout'), true)
 
 -- name: in_transaction
@@ -7,15 +7,15 @@ select 1
 where current_setting('outbox.lock_timeout', true) <> ''
 
 -- name: wait_for_others
--- Milliseconds. Another process may be rewriting a large table.
+-- In milliseconds. Another process may be rewriting a large table.
 set local lock_timeout = {others_timeout}
 
 -- name: lock
--- One at a time in a database, whoever it is: `create ... if not exists` by itself is not safe from others who do the same.
+-- One process per database at a time, because `create ... if not exists` alone is not safe when two do the same.
 select pg_advisory_xact_lock({lock_key})
 
 -- name: do_not_wait_long
--- Milliseconds. Whoever wants a table that we wait for waits behind us.
+-- In milliseconds. Other queries queue behind a statement that waits for a table.
 set local lock_timeout = {lock_timeout}
 
 -- name: end

@@ -1,6 +1,6 @@
 -- name: archive
--- What a broker kept of dead messages. Clocks of others may be ahead, but nothing fails in the future; where nobody says when it
--- was published, it was when it died. The letters of one message are recorded by one statement after another, never by the same.
+-- Records dead messages of a broker. Clocks of other hosts may be ahead, so failure times are limited to now. A message without a time of
+-- publication gets that of its failure. Dead letters of one message must be recorded by successive statements, never by the same.
 with death as materialized (
     select number, source, exchange, queue, message_id, routing_key, body, content_type, headers::jsonb as headers,
         properties::jsonb as properties, header_types::jsonb as header_types, tracking_ids::jsonb as tracking_ids, ordering_key, hlc,
@@ -24,7 +24,7 @@ select count(*)
 from death
 
 -- name: known_queues
--- Queues that something is bound to in the database, and those of workers, for as long as their components are remembered.
+-- Queues with a binding in the database, and queues of workers whose components are still recorded.
 select queue
 from {subscription}
 union

@@ -1,11 +1,10 @@
 -- name: take_turn
--- Until the end of the transaction no other entry is written, so that each follows one that is committed. Known by the table's
--- number: it may be named in several ways.
+-- No other entry is written until the transaction ends, so that each entry follows a committed one. The lock uses the table's oid, because
+-- the table may be named in several ways.
 select pg_advisory_xact_lock(hashtextextended('outbox audit ' || to_regclass($1)::oid, 0))
 
 -- name: record
--- A hash is made of the hash before it and of the columns, in the form that `chain` computes once more when it checks them: a change of
--- one breaks the other.
+-- The hash covers the previous hash and all columns. `chain` computes it in the same way to check it: change both together.
 with entry as (
     select now() as at, $1::text as actor, $2::text as role, $3::text as action, $4::text as target, $5::text as outcome,
         $6::text as reason, $7::jsonb as details, $8::text as request_id, $9::text as client_request_id, $10::text as address,
@@ -24,8 +23,8 @@ select at, actor, role, action, target, outcome, reason, details, request_id, cl
 from entry
 
 -- name: chain
--- The first entry that is not as it was written, the first that does not follow the one before it, and the first without a hash
--- behind one that has one. Before the first that is kept, retention may have deleted others.
+-- The first changed entry, the first that does not follow the one before it, and the first without a hash after one with a hash.
+-- Entries before the first one may have been deleted by retention.
 with chained as (
     select id, hash, previous_hash, lag(hash) over (order by id) as before, row_number() over (order by id) as position,
         hash = sha256(coalesce(previous_hash, '') || convert_to(
@@ -45,7 +44,7 @@ select count(*) as entries, max(id) as last_id,
 from chained
 
 -- name: list
--- In the order of each index, so that a page is read and no more. `{conditions}` are those below that are asked for.
+-- In the order of the indexes, so that it reads one page only. `conditions` are clauses below, for the fields of the filter.
 select id, at, actor, role, action, target, outcome, reason, details, request_id, client_request_id, address
 from {audit}
 where {conditions}

@@ -1,10 +1,10 @@
 -- name: audit_client_request_id
--- What the client called the request, apart from our name for it. Null: it said nothing, or a release before wrote the entry.
+-- The request id of the client, next to the one that the service assigns. Null without one, or in entries of an earlier release.
 alter table {audit} add column if not exists client_request_id text
 
 -- name: audit_previous_hash
--- The chain (docs/decisions/0163-audit-entries-are-chained.md): each entry has a hash of itself and of the hash before it. Null:
--- written before version 0003.
+-- The chain (docs/decisions/0163-audit-entries-are-chained.md): the hash of each entry covers the entry and the previous hash. Null in
+-- entries from before version 0003.
 alter table {audit} add column if not exists previous_hash bytea
 
 -- name: audit_hash

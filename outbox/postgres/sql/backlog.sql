@@ -1,6 +1,6 @@
 -- name: settings
--- Every count has an index to be read from, in order and up to a limit; statistics, which lag behind a queue's table, shall not
--- talk the planner into reading and sorting all of it. Compiling would take longer than counting.
+-- Every count reads an index in order, up to a limit. Statistics lag behind in a table that is used as a queue, so the planner must not
+-- choose to read and sort all of it. JIT compilation would take longer than counting.
 set local enable_seqscan = off;
 set local enable_bitmapscan = off;
 set local enable_sort = off;
@@ -8,7 +8,7 @@ set local jit = off;
 set local max_parallel_workers_per_gather = 0
 
 -- name: counted
--- How many rows are in each state, by routing key, each state read up to $1 rows from its index.
+-- The number of rows by state and routing key. Reads up to $1 rows of each state from its index.
 select state, routing_key, count(*) as count
 from (
     (
@@ -114,7 +114,7 @@ group by state, routing_key
 select greatest(pg_relation_size('{table}'::regclass) / current_setting('block_size')::integer, 1)
 
 -- name: sampled
--- The same of $1 percent of the table's pages, the same ones each time, so that the estimate does not jump.
+-- As `counted`, from $1 percent of the table's pages. Always the same pages, so that the estimate does not jump.
 select state, routing_key, count(*) as count
 from (
     select
@@ -134,7 +134,7 @@ from (
 group by state, routing_key
 
 -- name: oldest
--- Since when the row has been due that has been due the longest.
+-- For how many seconds the oldest due row has been due.
 select (extract(epoch from now()) - extract(epoch from min(send_after)))::float8
 from (
     select first.send_after
@@ -161,7 +161,7 @@ from (
 ) as due
 
 -- name: waited
--- How long the first held, stalled and parked rows have been so, of up to $1 of each, read as they are counted.
+-- How long the oldest of up to $1 held, stalled and parked rows have been in that state.
 select state, (extract(epoch from now()) - extract(epoch from min(since)))::float8 as seconds
 from (
     (
@@ -192,26 +192,26 @@ where isfinite(since)
 group by state
 
 -- name: inserted
--- How many ids were given out so far; null for who may not know.
+-- The number of ids assigned so far; null without the privilege to read it.
 select case when has_sequence_privilege(sequence, 'select') then pg_sequence_last_value(sequence::regclass) end
 from pg_get_serial_sequence('{table}', 'id') as sequence
 
 -- name: rates
--- What was sent in the last five minutes that are over, and in how many of them any relay reported.
+-- Messages sent in the last five complete minutes, and the number of those minutes in which a relay reported.
 select coalesce(sum(sent) filter (where queue = ''), 0)::bigint as sent, count(distinct starts_at) as minutes
 from {stats}
 where starts_at >= date_trunc('minute', now()) - interval '5 minutes' and starts_at < date_trunc('minute', now())
     and seconds = 60
 
 -- name: relays
--- What live relays reported in the last seconds.
+-- The send rate of all live relays, as they last reported it.
 select sum((activity -> 'per_second' ->> 'sent')::float8)
 from {component}
 where kind = 'relay' and stopped_at is null and seen_at > clock_timestamp() - 2 * every
     and jsonb_typeof(activity -> 'per_second' -> 'sent') = 'number'
 
 -- name: deliveries
--- By queue: walks the index from queue to queue, and reads up to $1 rows of all of them, but a hundred of each.
+-- Walks the index from queue to queue. Reads up to $1 rows in total, but a hundred of each queue.
 with recursive walk (queue) as (
     (
         select queue
@@ -281,7 +281,7 @@ from {delivery} tablesample system ($1) repeatable (0)
 group by 1, 2
 
 -- name: last_handled
--- When a message of each of the queues $1 was handled last, to the minute, in the last hour.
+-- The minute of the last hour in which a message of each of the queues $1 was last handled.
 select queue, max(starts_at) as minute
 from {stats}
 where queue = any($1::text[]) and seconds = 60 and starts_at > now() - interval '1 hour'
@@ -289,7 +289,7 @@ where queue = any($1::text[]) and seconds = 60 and starts_at > now() - interval 
 group by queue
 
 -- name: sent_since
--- The minutes of the last hour in which messages were sent, with their routing keys, the first first.
+-- The minutes of the last hour in which messages were sent, with their routing keys, oldest first.
 select starts_at as minute, routing_key
 from {stats}
 where queue = '' and seconds = 60 and sent > 0 and starts_at > now() - interval '1 hour'

@@ -1,8 +1,8 @@
-Chains: of one message in full, and a list of their beginnings. Each statement is complete but for the rows that it looks at, which are
-a table, or the part of it that `newest_rows` and `newest_deliveries` find.
+Chains: one chain in full, and a list of their first messages. The statements read their rows from a table, or from the part of it that
+`newest_rows` and `newest_deliveries` find.
 
 -- name: root_in_history
--- The beginning of the chain that an id belongs to, which may itself be the beginning.
+-- The first message of the chain that an id belongs to, which may be that message.
 select root_id
 from (
     (
@@ -41,7 +41,7 @@ where tracking_ids @> jsonb_build_array($1::text)
 limit 1
 
 -- name: facts
--- Of one chain, as they happened. Times are seconds: an interval or a moment of PostgreSQL can be too much for a program.
+-- Facts of one chain, in order. Times are returned as seconds: intervals and timestamps of PostgreSQL can be out of Python's range.
 select fact, message_id, parent_id, routing_key, queue, attempt, error_type, error_message, component,
     extract(epoch from at)::float8 as at, extract(epoch from waited)::float8 as waited, extract(epoch from ran)::float8 as ran
 from {history}
@@ -59,7 +59,7 @@ order by id
 limit $2
 
 -- name: rows
--- One for each row, the latest last: that of a message that was requeued is its second.
+-- One per row, the latest last. The row of a requeued message is its second.
 select distinct on (id) id, tracking_ids ->> -1 as message_id, routing_key, tracking_ids::text as chain, attempts, last_error, target_queue,
     extract(epoch from created_at)::float8 as created_at, extract(epoch from sent_at)::float8 as sent_at,
     extract(epoch from failed_at)::float8 as failed_at,
@@ -103,8 +103,8 @@ where tracking_ids @> jsonb_build_array($1::text)
 limit $2
 
 -- name: consumers
--- What workers have reported of their consumers, those included that ended lately: since when, whether any of them lives, whether
--- one that lives pauses itself because its handler fails, and the fixed delays of their retries, as the last one reported them.
+-- Consumers as workers have reported them, including workers that ended recently: since when, whether any worker is alive, whether a live
+-- one pauses itself because its handler fails, and the fixed retry delays that the last one reported.
 select consumer ->> 'queue' as queue, consumer ->> 'binding_key' as binding_key,
     bool_or(consumer -> 'history' = 'true') as history, extract(epoch from min(started_at))::float8 as since,
     bool_or(stopped_at is null and seen_at >= clock_timestamp() - 6 * every) as lives,
@@ -129,13 +129,13 @@ from {control}
 where scope in ('queue', 'worker') and (until is null or until > clock_timestamp())
 
 -- name: subscribed
--- Queues of the Postgres transport: what waits in them is among the deliveries.
+-- Queues of the Postgres transport, whose messages are among the deliveries.
 select distinct queue
 from {subscription}
 limit 5000
 
 -- name: live_rows
--- Where the messages of the chains $1 are that have a row in the outbox, the latest row of each last.
+-- Messages of the chains $1 that have a row in the outbox, the latest row of each last.
 select tracking_ids ->> 0 as root_id, tracking_ids ->> -1 as message_id,
     case
         when sent_at is not null then 'sent'
@@ -153,7 +153,7 @@ order by id
 limit 20000
 
 -- name: live_deliveries
--- The same of those that wait in a queue of the Postgres transport, or are being handled.
+-- Messages of the chains $1 that are in a queue of the Postgres transport, waiting or in flight.
 select tracking_ids ->> 0 as root_id, message_id, queue,
     case
         when lease_token is not null and leased_until > clock_timestamp() then 'in_flight'
@@ -165,7 +165,7 @@ where tracking_ids ->> 0 = any($1::text[])
 limit 20000
 
 -- name: beginnings
--- The first messages of chains, by the time at which they were sent, newest first, behind the place $1, $2, from $3 to before $4.
+-- First messages of chains by the time of sending, newest first, after the position ($1, $2), from $3 to before $4.
 select message_id as root_id, routing_key, at, hashtextextended(message_id, 0) as hash,
     least(coalesce(waited, '0'), '7 days') as waited
 from {history}
@@ -177,7 +177,7 @@ order by at desc, hash desc
 limit $5
 
 -- name: later_beginnings
--- The same before the place, oldest first.
+-- As `beginnings`, before the position, oldest first.
 select message_id as root_id, routing_key, at, hashtextextended(message_id, 0) as hash,
     least(coalesce(waited, '0'), '7 days') as waited
 from {history}
@@ -189,8 +189,8 @@ order by at, hash
 limit $5
 
 -- name: members
--- What the history tells first of each of these chains, up to $4 facts. Nothing of a chain is much older than its beginning,
--- which waited $3 in the outbox.
+-- The first facts of each of these chains in the history, up to $4. No fact of a chain is much older than its first message, which waited
+-- $3 in the outbox.
 select root.number, member.fact, member.message_id, member.routing_key, member.queue, extract(epoch from member.at)::float8 as at
 from unnest($1::text[], $2::timestamptz[], $3::interval[]) with ordinality as root (id, at, waited, number)
 cross join lateral (
@@ -204,7 +204,7 @@ cross join lateral (
 order by root.number, member.at
 
 -- name: begun_before
--- Which of these beginnings are second ones: of messages that had been sent before they were requeued.
+-- Those of these first messages that were sent before, and requeued.
 select root.number
 from unnest($1::text[], $2::timestamptz[]) with ordinality as root (id, at, number)
 where exists(
@@ -215,13 +215,13 @@ where exists(
 )
 
 -- name: resolved
--- Which of these dead letters were resolved since, by message and queue; the latest of each.
+-- Those of these dead letters that were resolved since, by message and queue, the latest of each.
 select message_id, queue, status
 from {dead_letter}
 where message_id = any($1::text[]) and status <> 'open'
 
 -- name: newest_rows
--- Of a table that may be too large to be searched: what came last, what is parked, and what nobody could be found for.
+-- The part of a table that is searched, which may be too large to be searched in full: the newest, parked, held and stalled rows.
 (
     (select * from {table} order by id desc limit {most_rows})
     union all
@@ -254,7 +254,7 @@ select exists(select from {table} order by id desc offset {most_rows} limit 1)
 select exists(select from {delivery} order by id desc offset {most_rows} limit 1)
 
 -- name: by_key
--- The latest messages that have one of their index keys equal to $1.
+-- The latest messages with an index key equal to $1.
 select root_id, message_id, routing_key, queue, fact
 from {history}
 where keys is not null and keys @> array[$1::text]
@@ -262,7 +262,7 @@ order by at desc
 limit $2
 
 -- name: latest_attempts
--- Of the queue $1, from $2 to $3, with one of the facts $4.
+-- Attempts of the queue $1, from $2 to $3, with one of the facts $4.
 select at, fact, message_id, root_id, routing_key, attempt, waited, ran, error_type, error_message, component
 from {history}
 where queue = $1 and at >= $2 and at < $3 and fact = any($4::text[])
@@ -270,7 +270,7 @@ order by at desc
 limit $5
 
 -- name: slowest_attempts
--- The same by how long they ran, of the latest $6.
+-- As `latest_attempts`, the longest ones of the latest $6.
 select *
 from (
     select at, fact, message_id, root_id, routing_key, attempt, waited, ran, error_type, error_message, component

@@ -1,4 +1,4 @@
-Dry runs that may be followed up. A token is known by its hash only.
+Confirmation tokens of dry runs. Only their hashes are stored.
 
 -- name: promise
 insert into {confirmation} (token_hash, actor, request_hash, total, expires_at)
@@ -11,7 +11,7 @@ from {confirmation}
 where token_hash = $1
 
 -- name: use
--- Another request that uses it at the same time waits here for our commit, and then finds nothing.
+-- A second request with the same token waits here until the first commits, and then finds nothing.
 delete from {confirmation}
 where token_hash = $1 and actor = $2 and request_hash = $3 and expires_at > now()
 returning total

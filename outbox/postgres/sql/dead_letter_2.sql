@@ -1,6 +1,6 @@
 -- name: dead_letter_columns
--- `deaths` is how often it died, each time after having been requeued; `failures` what failed of it, oldest first, as
--- `outbox.failures` encodes it; `properties` and `header_types` what AMQP knows beyond JSON. `search` and `preview` are masked.
+-- `deaths`: how often the message was dead-lettered. `failures`: its failures, oldest first, as `outbox.core.failures` encodes them.
+-- `properties` and `header_types`: parts of an AMQP message that JSON cannot represent. `search` and `preview` are masked.
 alter table {dead_letter}
     add column if not exists properties jsonb,
     add column if not exists header_types jsonb,
@@ -18,16 +18,16 @@ alter table {dead_letter}
     add column if not exists resolution text
 
 -- name: dead_letter_identity_index
--- The same death is recorded once, whoever records it. A message without an id is never taken for another one.
+-- Each failure is recorded once, whichever process records it. A message without an id is never taken for another one.
 create unique index if not exists {dead_letter_identity_index} on {dead_letter} (queue, md5(message_id), requeue_count, attempt, md5(body))
     where message_id is not null
 
 -- name: dead_letter_message_index
--- By hash, because an id may be any text, and too long for another index.
+-- By hash, because an id may be any text, and too long for an index.
 create index if not exists {dead_letter_message_index} on {dead_letter} using hash (message_id)
 
 -- name: dead_letter_group_index
--- With what counting groups reads, by queue as well, so that the letters themselves, which are large, are left alone.
+-- Includes the columns for counting groups, also by queue, so that the large rows need not be read.
 create index if not exists {dead_letter_group_index} on {dead_letter} (fingerprint, failed_at desc, id desc)
     include (status, first_failed_at, queue)
 
@@ -35,7 +35,7 @@ create index if not exists {dead_letter_group_index} on {dead_letter} (fingerpri
 create index if not exists {dead_letter_listing_index} on {dead_letter} (failed_at desc, id desc)
 
 -- name: dead_letter_open_index
--- What waits for an operator, among many that were resolved.
+-- Open dead letters, among many resolved ones.
 create index if not exists {dead_letter_open_index} on {dead_letter} (failed_at desc, id desc) where status = 'open'
 
 -- name: dead_letter_search_index
@@ -45,36 +45,36 @@ create index if not exists {dead_letter_search_index} on {dead_letter} using gin
 create index if not exists {dead_letter_tracking_index} on {dead_letter} using gin (tracking_ids jsonb_path_ops)
 
 -- name: dead_letter_key_index
--- Whole, with what counting groups reads. AMQP allows no longer ones.
+-- Keys up to the limit of AMQP, with the columns for counting groups.
 create index if not exists {dead_letter_key_index} on {dead_letter} (routing_key, failed_at desc, id desc)
     include (status, first_failed_at)
     where length(routing_key) <= 255
 
 -- name: dead_letter_long_key_index
--- By hash, as of the message: these routing keys are any text, and may be too long for an index.
+-- By hash: these routing keys may be any text, and too long for an index.
 create index if not exists {dead_letter_long_key_index} on {dead_letter} (hashtextextended(routing_key, 0), failed_at desc, id desc)
     where least(length(routing_key), 256) = 256
 
 -- name: dead_letter_exception_index
--- By hash, too: types of exceptions are any text.
+-- By hash: exception types may be any text.
 create index if not exists {dead_letter_exception_index} on {dead_letter} (hashtextextended(exception_type, 0), failed_at desc, id desc)
 
 -- name: dead_letter_failures_index
--- The few that failed very often.
+-- The few dead letters that failed very often.
 create index if not exists {dead_letter_failures_index} on {dead_letter} (
     (case when jsonb_typeof(failures) = 'array' then greatest(attempt, jsonb_array_length(failures)) else attempt end)
 )
 
 -- name: dead_letter_requeued_index
--- What was requeued once, whatever became of it.
+-- Dead letters that were ever requeued.
 create index if not exists {dead_letter_requeued_index} on {dead_letter} (resolved_at) where status = 'requeued' or deaths > 1
 
 -- name: dead_letter_resolved_index
--- What pruning deletes, oldest first.
+-- Dead letters that pruning deletes, oldest first.
 create index if not exists {dead_letter_resolved_index} on {dead_letter} (resolved_at) where status <> 'open'
 
 -- name: edition_table
--- Bodies and headers as they were before an edit, so that nothing of a message is lost by mending it.
+-- Bodies and headers as they were before an edit.
 create table if not exists {edition} (
     dead_letter_id bigint not null,
     version integer not null,
@@ -88,8 +88,8 @@ create table if not exists {edition} (
 )
 
 -- name: operation_table
--- A change of many dead letters, made in batches by maintenance, and going on after a restart. Until `canary_until`
--- it waits for what becomes of the first ones.
+-- Bulk operations on dead letters. Maintenance processes them in batches, and continues after a restart. Until `canary_until`, an operation
+-- waits for the results of its first messages.
 create table if not exists {operation} (
     id bigint generated always as identity,
     action text not null,
@@ -113,8 +113,8 @@ create table if not exists {operation} (
 )
 
 -- name: operation_item_table
--- What an operation is to do with one dead letter, and what came of it. `letter` is its id as operators know it, `requeue_count`
--- the count with which it was sent again.
+-- One row per operation and dead letter, with the outcome. `letter`: the id that operators see. `requeue_count`: the count with which the
+-- message was requeued.
 create table if not exists {operation_item} (
     operation_id bigint not null,
     position integer not null,
@@ -134,11 +134,11 @@ create table if not exists {operation_item} (
 create index if not exists {operation_item_letter_index} on {operation_item} (letter, operation_id)
 
 -- name: operation_item_outcome_index
--- What an operation does next, how many of its letters came back dead, and each outcome's letters in their order.
+-- The next items of an operation, the number of those that failed again, and the items of each outcome in order.
 create index if not exists {operation_item_outcome_index} on {operation_item} (operation_id, outcome, position)
 
 -- name: operation_item_claim_index
--- A dead letter belongs to one operation at a time.
+-- A dead letter belongs to at most one active operation.
 create unique index if not exists {operation_item_claim_index} on {operation_item} (letter)
     where outcome = 'pending'
 

@@ -1,15 +1,15 @@
 -- name: recorded
--- Records each row of `death`, which comes before: (queue, message_id, requeue_count, attempt, body) tell one death from another.
+-- Records each row of the step `death`, which comes before, identified by (queue, message_id, requeue_count, attempt, body).
 --
--- `known` has been recorded already: by whoever died between writing it and letting go of it, or before an edit. `earlier` is the
--- dead letter that was requeued and came back, the one with this body first. It is opened again, unless somebody else did so
--- meanwhile, which shows in its count; when and why it was last resolved stays. Everything else is a dead letter of its own.
+-- `known`: recorded already, by a process that crashed between writing it and acknowledging the message, or before an edit. `earlier`:
+-- the dead letter that was requeued and failed again, preferably the one with this body. It is opened again, unless another statement
+-- did so meanwhile, which shows in its count; time and reason of its last resolution stay. Every other row becomes a new dead letter.
 --
--- `back` are the letters whose message came back dead: to their queue, or to another one that an operation had sent it to, so that
--- the operation knows.
+-- `back`: dead letters whose message failed again, in their queue or in another one that an operation had sent it to. The operation is
+-- updated.
 --
--- Letters of a message are looked up by its id, one message after another (`offset 0` keeps it so), and the queue is hidden from the
--- planner: without statistics it takes a queue's letters for a few, and reads them all.
+-- Dead letters of a message are looked up by its id, one message after another (`offset 0` keeps it so). The queue is hidden from the
+-- planner: without statistics it expects few dead letters in a queue, and reads all of them.
 found as materialized (
     select death.number, letter.id, letter.requeue_count, letter.attempt, letter.body = death.body as is_same_body
     from death

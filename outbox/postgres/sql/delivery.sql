@@ -1,5 +1,5 @@
 -- name: binding
--- Whether exchange $1 fills queue $2 by binding key $3, or by any key; and which other exchanges fill it.
+-- Whether queue $2 is bound to exchange $1 with key $3, or with any key, and to which other exchanges.
 select
     exists(
         select
@@ -10,19 +10,19 @@ select
     array(select distinct exchange from {subscription} where queue = $2 and exchange <> $1 order by exchange) as others
 
 -- name: lock_bindings
--- Until the transaction ends no other worker binds: of two that bind one queue to two exchanges at once, the later one must see the
--- earlier one's row.
+-- Keeps other workers from binding until the transaction ends. If two bind one queue to two exchanges at once, the second must see the
+-- row of the first.
 select pg_catalog.pg_advisory_xact_lock('{subscription}'::regclass::oid::bigint)
 
 -- name: bind
--- The expression is tried first, so that one that PostgreSQL cannot compile never gets near a message.
+-- Tries the expression first, so that one that PostgreSQL cannot compile is never used for a message.
 insert into {subscription} (exchange, queue, binding_key, pattern)
 select $1, $2, $3, $4
 where ('' ~ $4) is not null or $4::text is null
 on conflict (exchange, queue, binding_key) do update set pattern = excluded.pattern
 
 -- name: send
--- Puts messages into the queues of exchange $1, all or none, and returns the numbers of those that no queue wants.
+-- Puts messages into the queues of exchange $1, all or none, and returns the numbers of unroutable ones.
 with message as materialized (
     select *
     from unnest(
@@ -47,7 +47,7 @@ routed as materialized (
         end as queues
     from message
 ),
--- A time limit that no calendar can hold is none.
+-- An expiration beyond the range of timestamps is none.
 delivered as (
     insert into {delivery} (
         exchange, queue, message_id, routing_key, body, content_type, headers, tracking_ids, ordering_key, hlc, requeue_count,
@@ -65,14 +65,13 @@ from routed
 where queues is null
 
 -- name: claim
--- Takes up to $2 due deliveries of queue $1 for $4, under the token $3. A lease that was still there when it ended was never
--- given back: its worker died, or was away for as long. Times go out as seconds, which hold whatever a column may contain.
+-- Leases up to $2 due deliveries of queue $1 for the time $4, under the token $3. A delivery that is due with a lease was never given
+-- back: its worker crashed, or was frozen for as long. Times are returned as seconds, so that no value is out of the driver's range.
 --
--- The limit is hidden from the planner, which then expects to need only a part of the rows, and reads the index in its order
--- instead of sorting what statistics take for a handful of rows and may be a million. $5 is the time to begin at; `first_due`,
--- of every row, when the first of them was due, and `seen` how many there were: not all are taken if they have more than $6 bytes
--- together, but the first one is. Bodies of more than $7 bytes stay behind. (`octet_length` reads the length that stands next to
--- a stored value, and not the value.)
+-- The limit is hidden from the planner: it then expects to need only a part of the rows, and reads the index in order instead of sorting
+-- what the statistics take for a few rows and may be a million. $5: the due time to start at. `first_due`: when the first row was due.
+-- `seen`: the number of due rows; if they have more than $6 bytes together, only some of them are leased, but always the first. Bodies of
+-- more than $7 bytes are not returned. (`octet_length` reads the length stored with a value, without reading the value.)
 with due as materialized (
     select id, available_at, octet_length(routing_key) + octet_length(body) + coalesce(pg_column_size(headers), 0) as bytes
     from {delivery}
@@ -97,18 +96,18 @@ returning id, exchange, message_id, routing_key, case when octet_length(body) <=
     (select extract(epoch from min(available_at))::float8 from due) as first_due, (select count(*) from due) as seen
 
 -- name: claim_ordered
--- The same for queues whose deliveries of one key come one after another. Of the first $5 that are due it takes those without a
--- key, and those that are the first of their key in this queue. One statement does for that: what was first in our snapshot and
--- is gone or leased by now fails our lock, and nobody takes its follower before having seen that it is gone.
+-- As `claim`, for ordered queues. Of the first $5 due deliveries, leases those without an ordering key, and those that are the first of
+-- their key in this queue. One statement is enough: a delivery that was first in the snapshot but is gone or leased by now is not locked,
+-- and a worker leases the next one only after it has seen that the first is gone.
 --
--- Followers that are due are put off, so that the next claims need not look at them again: when their predecessor ends,
--- `release` brings the next one back. The first of the key is locked against deletion meanwhile. Otherwise it could end unseen,
--- before its follower is put off, and nobody would bring that back.
+-- Due deliveries behind the first of their key are deferred, so that the next claims need not read them again; `release` makes the next
+-- one due when the first ends. Meanwhile the first is locked against deletion. Otherwise it could end before the next one is deferred,
+-- and nothing would make that one due.
 --
--- They come back by themselves after some minutes, each at its own time, for whoever deletes rows by hand.
+-- Deferred deliveries become due again after some minutes, at random times, in case that rows are deleted by hand.
 --
--- `seen` is how many were due, and `left` how many of these were neither taken nor put off: their turn comes at once. $6 and $7 are
--- as above.
+-- `seen`: the number of due deliveries. `left`: how many of them were neither leased nor deferred; they are due at once. $6 and $7: as
+-- in `claim`.
 with due as materialized (
     select id, case when ordering_key is not null then hashtextextended(ordering_key, 0) end as lane,
         octet_length(routing_key) + octet_length(body) + coalesce(pg_column_size(headers), 0) as bytes
@@ -142,7 +141,7 @@ put_off as (
     where id = any(array(select placed.id from placed join standing on standing.id = placed.first where placed.id <> placed.first))
     returning id
 ),
--- Named in the next step, so that it comes first: what a step of this statement has changed can be locked by none after it.
+-- The next step refers to this one, so that it runs first: no later step can lock a row that an earlier one has changed.
 aside as materialized (
     select count(*) as number
     from put_off
@@ -179,14 +178,14 @@ from count
 left join claimed on true
 
 -- name: read_piece
--- $4 bytes of a body, from $3 on.
+-- $4 bytes of a body, from position $3 on.
 select substring(body from $3::integer + 1 for $4::integer)
 from {delivery}
 where id = $1 and lease_token = $2
 
 -- name: release
--- The first delivery of each of the keys $2 in queue $1 is due, after the one before it has ended. Run it in the transaction that
--- ended that one, and after it: only a new statement sees what others put off while we waited for our locks.
+-- Makes the first delivery of each of the keys $2 in queue $1 due, after the one before it has ended. Run it in the same transaction,
+-- after that end: only a new statement sees deliveries that others deferred while the first statement waited for its locks.
 update {delivery}
 set available_at = now()
 where lease_token is null and available_at > now() and id = any(array(
@@ -204,14 +203,14 @@ where lease_token is null and available_at > now() and id = any(array(
 returning id
 
 -- name: unclaim
--- Gives back what a claim took whose answer never came. Everything that is leased or scheduled lies behind now in the index.
+-- Gives back the deliveries of a claim whose answer was lost. Leased and scheduled deliveries are after now() in the index.
 update {delivery}
 set available_at = least(now(), created_at), lease_token = null, leased_until = null
 where id = any(array(select id from {delivery} where queue = $1 and available_at > now() and lease_token = $2))
 returning id
 
 -- name: next_due
--- How many seconds until the first delivery of each queue is due, from the times $2 on; a leased one is when its lease ends.
+-- Seconds until the first delivery of each queue is due, from the due times $2 on. A leased one is due when its lease ends.
 select wanted.queue,
     (
         select extract(epoch from delivery.available_at)
@@ -253,8 +252,8 @@ select case when count(*) = 1 then '' else current_setting('outbox.lease_lost') 
 from done
 
 -- name: note_failed
--- An attempt failed and the next one follows in the same hand, so the lease stays. Repeating this changes nothing. Of the failures
--- the first and the latest are kept, as `outbox.failures` does it.
+-- Records a failed attempt. The same worker makes the next one, so the lease stays. Repeating this changes nothing. Keeps the first and
+-- the latest failures, as `outbox.core.failures` does.
 update {delivery} as delivery
 set attempt = greatest(delivery.attempt, $3),
     failures = case
@@ -269,7 +268,7 @@ where delivery.id = $1 and delivery.lease_token = $2
 returning delivery.id
 
 -- name: retry
--- Of the failures the first and the latest are kept, and the traceback of the last one, as `outbox.failures` does it.
+-- Keeps the first and the latest failures, and the traceback of the last one, as `outbox.core.failures` does.
 update {delivery} as delivery
 set attempt = delivery.attempt + 1, available_at = now() + settled.delay, isolated = false, lease_token = null,
     leased_until = null,
@@ -297,7 +296,7 @@ where delivery.id = settled.id and delivery.lease_token = settled.token and deli
 returning delivery.id
 
 -- name: give_back
--- It goes in front of what came later, not behind it. The suspicion of a blamed one stays.
+-- The delivery goes before later ones, not after them. The mark of one that is taken for a poison message stays.
 update {delivery} as delivery
 set available_at = least(now(), delivery.created_at), isolated = settled.blamed, lease_token = null, leased_until = null
 from unnest($1::bigint[], $2::uuid[], $3::boolean[]) as settled (id, token, blamed)
@@ -305,7 +304,7 @@ where delivery.id = settled.id and delivery.lease_token = settled.token and deli
 returning delivery.id
 
 -- name: dead_letter
--- The message ends here and is a dead letter, or neither happened. Its failures so far come before the last one.
+-- Deletes the delivery and records a dead letter, or neither. Its earlier failures come before the last one.
 with gone as (
     delete from {delivery} as delivery
     using unnest(
@@ -335,7 +334,7 @@ select id
 from gone
 
 -- name: lacking_rights
--- What recording a dead letter takes: looking for earlier ones, opening them again, and telling the operation that sent them.
+-- Privileges for recording a dead letter: find earlier ones, open them again, and update the operation that requeued them.
 select right_ || ' on ' || wanted.relation
 from (
     values ('select', '{dead_letter}'), ('insert', '{dead_letter}'), ('update', '{dead_letter}'), ('select', '{edition}'),
@@ -344,14 +343,14 @@ from (
 where not has_table_privilege(wanted.relation, right_)
 
 -- name: whereabouts
--- What became of deliveries whose settling was cut off before its answer came.
+-- The state of deliveries whose settlement may have been written although its answer was lost.
 select id, attempt, lease_token
 from {delivery}
 where id = any($1::bigint[])
 
 -- name: ring
--- For what became due sooner by an update, which no trigger tells of: notifies if a worker sleeps, as `ring_body_3.sql` does.
--- $1 to $3: the channel, the in-flight lock, which workers of the release before hold while they sleep, and an asleep lock.
+-- Notifies if a worker sleeps, as `ring_body_3.sql` does, after an update made rows due earlier: the trigger fires on inserts only. $1 to
+-- $3: the channel, the in-flight lock, which workers of the previous release hold while they sleep, and an asleep lock.
 select pg_catalog.pg_notify($1, '')
 where not pg_catalog.pg_try_advisory_xact_lock_shared($2)
     or case when pg_catalog.pg_try_advisory_lock($3) then not pg_catalog.pg_advisory_unlock($3) else true end
@@ -362,7 +361,7 @@ from {dead_letter}
 where queue = $1 and status = 'open'
 
 -- name: queue_depth
--- How many deliveries of queue $1 are due, counted up to $2, and for how many seconds the first has been.
+-- The number of due deliveries of queue $1, counted up to $2, and for how many seconds the first has been due.
 select count(*) as ready, extract(epoch from clock_timestamp() - min(available_at))::float8 as oldest
 from (
     select available_at
@@ -373,7 +372,7 @@ from (
 ) as counted
 
 -- name: queue_depth_estimated
--- About how many deliveries of queue $1 are due, from $2 pages of the table.
+-- Estimates the number of due deliveries of queue $1 from $2 pages of the table.
 select (count(*) filter (where queue = $1 and available_at <= now()) * greatest(pages::float8 / $2, 1))::bigint as ready
 from (select pg_relation_size('{delivery}'::regclass) / current_setting('block_size')::integer as pages) as size
 cross join lateral (
@@ -383,5 +382,5 @@ cross join lateral (
 group by pages
 
 -- name: has_queue
--- What `send` and `hand_over` go by when they look for a message's target queue.
+-- Whether `send` and the hand-over find the queue as a target queue.
 select exists(select from {subscription} where queue = $1)

@@ -1,6 +1,6 @@
 -- name: shape
--- Everything about the tables $2 of schema $1 that a migration decides, as (table, kind, name, definition), free of the
--- schema's name; with the first of them goes the function $3.
+-- All parts of the tables $2 of schema $1 that migrations create, as (table, kind, name, definition), without the name of the schema. The
+-- function $3 belongs to the first table.
 with wanted as (
     select c.oid, c.relname, c.reloptions, n.nspname
     from pg_catalog.pg_class c
@@ -62,7 +62,7 @@ join pg_catalog.pg_class c on c.oid = s.relid
 where s.schemaname = $1 and c.relname = any($2::text[])
 
 -- name: pinning
--- Whoever keeps vacuum from removing dead rows, longest first: sessions, prepared transactions, replication slots.
+-- Sessions, prepared transactions and replication slots that keep vacuum from removing dead rows, longest first.
 select kind, name, extract(epoch from now() - since)::float8 as seconds, what
 from (
     select 'session' as kind, pid::text || ' of ' || coalesce(usename, '?') || coalesce(' (' || nullif(application_name, '') || ')', '') as name,
@@ -83,7 +83,7 @@ from pg_catalog.pg_replication_slots
 where not active and coalesce(xmin, catalog_xmin) is not null
 
 -- name: lacking_rights
--- Which of the rights $3 on the tables $2 of schema $1 this role lacks.
+-- Privileges $3 on the tables $2 of schema $1 that this role lacks.
 select wanted.name, wanted.privilege
 from unnest($2::text[], $3::text[]) as wanted (name, privilege)
 join pg_catalog.pg_class c on c.relname = wanted.name

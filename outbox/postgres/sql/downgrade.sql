@@ -1,5 +1,5 @@
 -- name: keep_messages
--- A message that was committed is never dropped with its table: it is delivered, requeued or discarded first.
+-- Refuses to drop a table with committed messages: they must be delivered, requeued or discarded first.
 do $keep$
 declare
     kept record;

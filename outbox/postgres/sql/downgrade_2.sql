@@ -44,7 +44,7 @@ drop table if exists {idempotency}
 drop table if exists {group_note}
 
 -- name: drop_dead_letter_columns
--- Their indexes go with them, and so do the two that follow.
+-- Their indexes are dropped with them, and so are the next two.
 alter table if exists {dead_letter}
     drop column if exists properties, drop column if exists header_types, drop column if exists failures,
     drop column if exists deaths, drop column if exists first_failed_at, drop column if exists fingerprint,
@@ -78,7 +78,7 @@ $indexes$
 alter table if exists {delivery} drop column if exists hlc, drop column if exists failures
 
 -- name: unblock
--- The release before knows no rows that wait for one of their key.
+-- The previous release does not know blocked rows.
 do $unblock$
 begin
     if {target} is not null then

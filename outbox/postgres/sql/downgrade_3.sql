@@ -18,7 +18,7 @@ end
 $stalled$
 
 -- name: release_stalled
--- The release before knows no routes that are stalled.
+-- The previous release does not know stalled routes.
 do $stalled$
 begin
     if {target} is not null then

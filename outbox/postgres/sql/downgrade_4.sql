@@ -27,7 +27,7 @@ alter table {history} drop column if exists keys
 drop table if exists {revoked_token}
 
 -- name: end_sessions_of_providers
--- The release before takes every session for that of a token.
+-- The previous release takes every session for one of a token.
 delete from {session} where role is not null
 
 -- name: drop_session_role

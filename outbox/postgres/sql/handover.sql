@@ -1,17 +1,15 @@
-A hand-over moves up to $2 rows of the outbox to the queues of exchange $1 in one statement: either a row is in every queue that wants
-it and gone from the outbox, or nothing happened. The statement is a chain of steps, which are the blocks of this file and `routes` of
-routing.sql. Each is complete in itself; `handover.py` lists those of each kind of hand-over, in the order in which they run. Kinds
-differ in which rows they claim, and in what they do without.
+A hand-over moves up to $2 rows of the outbox to the queues of exchange $1 in one statement. Either a row is in every queue that is
+bound for it and gone from the outbox, or nothing happened. The statement is a chain of steps: the blocks of this file, and `routes` of
+routing.sql. Each block is complete; `handover.py` lists the steps of each kind of hand-over in order. The kinds differ in the rows that
+they claim, and in the steps that they leave out.
 
-All of them take these parameters. $3: keep what was sent. $4: drop what is unroutable instead of holding it. $5 and $6: how long the
-probes of some routing keys wait; $7: the same for every other key. $8: the expiration of rows without one. $9: how many bytes the rows
-have together, unless one has more. $10: the component that the history names. $11: a row with more bytes is parked. From $12 on: what
-the claim begins with.
+Parameters of all kinds. $3: keep sent rows. $4: drop unroutable rows instead of holding them. $5 and $6: routing keys, and how long
+their probes wait; $7: the wait for every other key. $8: the expiration of rows without one. $9: bytes of all rows together; a single row
+may have more. $10: the component to name in the history. $11: a row with more bytes is parked. From $12 on: where the claim starts.
 
-Rows are locked in the first step and changed by `id = any(array(...))`, which is an index scan whatever the planner believes about the
-table, and which also finds a row that somebody changed between our snapshot and our lock. The limit is hidden from it, so that it
-expects to need only a part of the rows, and reads the index in its order instead of sorting. There is one row of nulls if there were
-none.
+The first step locks rows. Later ones change them by `id = any(array(...))`, which is an index scan whatever the statistics say, and
+which also finds a row that was changed between the snapshot and the lock. The limit is hidden from the planner: it then expects to need
+only a part of the rows, and reads the index in order instead of sorting. Without rows, the result is one row of nulls.
 
 -- name: claim
 -- Due rows without an ordering key, priority by priority, from the due times $12 on; see `claim` in relay.sql.
@@ -32,7 +30,7 @@ claimed as materialized (
 )
 
 -- name: claim_fair
--- As `claim`, but first the priority whose oldest row has been due the longest.
+-- As `claim`, but begins with the priority whose oldest row has been due the longest.
 claimed as materialized (
     select message.*
     from (
@@ -61,7 +59,7 @@ claimed as materialized (
 )
 
 -- name: claim_lean
--- As `claim`, but begins behind the rows that were due at $12 and have the ids $13, by priority from 0 on.
+-- As `claim`, but starts after the rows that were due at $12 and have the ids $13, by priority from 0 on.
 claimed as materialized (
     select message.*
     from generate_series(9, 0, -1) as class (priority)
@@ -136,7 +134,7 @@ claimed as materialized (
 )
 
 -- name: claim_one
--- The row with the id $2, whatever its key; the transaction has it locked.
+-- The row with the id $2, with or without an ordering key. The transaction has locked it.
 claimed as materialized (
     select *
     from {table}
@@ -144,7 +142,7 @@ claimed as materialized (
 )
 
 -- name: measured
--- `octet_length` reads the length that stands next to a stored value, and not the value.
+-- `octet_length` reads the length stored with a value, without reading the value.
 measured as (
     select *, octet_length(routing_key) + octet_length(body) + coalesce(pg_column_size(headers), 0) as row_bytes,
         sum(octet_length(routing_key) + octet_length(body) + coalesce(pg_column_size(headers), 0))
@@ -153,7 +151,7 @@ measured as (
 )
 
 -- name: superseded
--- A row that was held or came back, while another was published with its dedup key, is dropped: that one stands for it.
+-- Drops rows that were held or returned, if a later message with their dedup key replaces them.
 superseded as (
     delete from {table}
     where id = any(array(
@@ -175,7 +173,7 @@ due as materialized (
 )
 
 -- name: not_superseded
--- Rows that another may stand for are left alone. They count, so that no more is read than is wanted.
+-- Skips rows that a later message may replace. They count, so that the claim reads no more rows than its limit.
 due as materialized (
     select *
     from measured
@@ -190,9 +188,9 @@ address as materialized (
 )
 
 -- name: routed
--- A row for one queue goes there whatever is bound to it, if some exchange knows the queue.
--- A producer in another language may write any JSON as tracking ids: a row without a readable id gets one that depends on
--- nothing but the row.
+-- A row with a target queue goes there whatever its bindings are, if the queue is bound to any exchange.
+-- A producer in another language may write any JSON as tracking ids. A row without a readable id gets one that is derived from the
+-- row, so that it is always the same.
 routed as (
     select *,
         case
@@ -227,7 +225,7 @@ message as (
 )
 
 -- name: message_in_line
--- What is behind a row that stays is left alone.
+-- Rows behind a row that stays in the outbox are not moved.
 staying as materialized (
     select lane, min(rank) as rank
     from routed
@@ -242,7 +240,7 @@ message as materialized (
 )
 
 -- name: told
--- What the history is told.
+-- Records sent messages in the history.
 told as (
     insert into {history} (at, fact, message_id, root_id, parent_id, routing_key, waited, component)
     select clock_timestamp(), 'sent', chain ->> -1, chain ->> 0, chain ->> -2, routing_key,
@@ -252,13 +250,13 @@ told as (
 )
 
 -- name: untold
--- Without a history: names the component, so that the parameters have the same numbers.
+-- Without a history. Mentions the component, so that all kinds have the same parameters.
 told as (
     select $10::text
 )
 
 -- name: delivered
--- A time limit that no calendar can hold is none.
+-- An expiration beyond the range of timestamps is none.
 delivered as (
     insert into {delivery} (
         exchange, queue, message_id, routing_key, body, content_type, headers, tracking_ids, ordering_key, created_at, expires_at,
@@ -302,9 +300,9 @@ kept as (
     set sent_at = clock_timestamp(), last_error = null, held_at = null
     where $3::boolean and id = any((select ids from gone)::bigint[])
 ),
--- One held row of a routing key probes, the others wait for its success; none of these if an earlier one probes already. Those
--- for one queue alone have a probe of their own; the others wait no longer than `LONGEST_WAIT`, should it be lost.
--- `offset 0` keeps this a look into the held index for each key, where a join might read all held rows.
+-- One held row per routing key is the probe, unless an earlier row is one already; the others wait for its success. Rows with a target
+-- queue have a separate probe; others wait at most `LONGEST_WAIT`, in case that the probe is lost.
+-- `offset 0` makes this one lookup in the held index per key; a join might read all held rows.
 probe as materialized (
     select candidate.id, candidate.routing_key, candidate.target_queue
     from (
@@ -342,7 +340,7 @@ waiting as (
         send_after = case when target_queue is null then 'infinity' else now() + interval '300 seconds' end
     where id = any(array(select id from message where state = 'held' except select id from probe))
 ),
--- The index of held rows has no room for longer keys, and no worker for larger messages.
+-- Longer keys do not fit into the index of held rows. Larger messages exceed the limit of workers.
 parked as (
     update {table}
     set attempts = least(attempts, 2147483646) + 1, failed_at = clock_timestamp(), held_at = null,
@@ -355,7 +353,7 @@ parked as (
 )
 
 -- name: shown
--- A creation time at infinity has no age, but must not end the statement either.
+-- A creation time of infinity has no age, and must not make the statement fail.
 select id as row_id, case state when 'too_large' then left(chain ->> -1, 255) else chain ->> -1 end as message_id,
     case state when 'too_large' then left(routing_key, 255) else routing_key end as routing_key, state,
     last_error is not distinct from 'unroutable' as was_held,
@@ -375,7 +373,7 @@ left join message on true
 order by send_after, id
 
 -- name: shown_lean
--- As `shown`, without a look for rows with dedup keys or ordering keys: planning that takes longer than the look.
+-- As `shown`, without looking for rows with dedup keys or ordering keys: planning that takes longer than running it.
 select id as row_id, case state when 'too_large' then left(chain ->> -1, 255) else chain ->> -1 end as message_id,
     case state when 'too_large' then left(routing_key, 255) else routing_key end as routing_key, state,
     last_error is not distinct from 'unroutable' as was_held,
@@ -386,7 +384,7 @@ left join message on true
 order by send_after, id
 
 -- name: shown_in_line
--- As `shown`, in the order of the lanes. `blocked`: those in which rows wait, also of those of which everything was superseded.
+-- As `shown`, in the order of the lanes. `blocked`: lanes with waiting rows, including those whose claimed rows were all superseded.
 select id as row_id, case state when 'too_large' then left(chain ->> -1, 255) else chain ->> -1 end as message_id,
     case state when 'too_large' then left(routing_key, 255) else routing_key end as routing_key, state,
     last_error is not distinct from 'unroutable' as was_held,

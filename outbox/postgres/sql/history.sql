@@ -1,20 +1,20 @@
 -- name: begin
--- Nobody waits long for us, who wait for a lock: behind a waiting exclusive lock everybody else queues.
+-- With a short limit for locks: all other queries queue behind a statement that waits for an exclusive lock.
 begin isolation level read committed;
 set local lock_timeout = {lock_timeout};
 set local statement_timeout = {statement_timeout};
--- One at a time; readers and writers do not mind.
+-- One process at a time. This lock does not block readers and writers.
 lock table {history} in share update exclusive mode
 
 -- name: partitions
--- The partitions, the default one aside, with the names that they have in their schema.
+-- Names of the partitions without the default one.
 select coalesce(array_agg(part.relname::text order by part.relname), '{}')
 from pg_catalog.pg_inherits
 join pg_catalog.pg_class as part on part.oid = inhrelid
 where inhparent = '{history}'::regclass and inhrelid <> '{history_default}'::regclass and not inhdetachpending
 
 -- name: detached
--- Former default partitions that have not found their place yet.
+-- Former default partitions that are not attached yet.
 select coalesce(array_agg(part.relname::text order by part.relname), '{}')
 from pg_catalog.pg_class as part
 where part.relnamespace = (select relnamespace from pg_catalog.pg_class where oid = '{history}'::regclass)
@@ -36,7 +36,7 @@ lock table only {history_default} in access exclusive mode
 lock table only {history} in access exclusive mode
 
 -- name: strays
--- How many rows of the default partition belong elsewhere, if they are not too many to be moved at once.
+-- Rows of the default partition that belong into another partition, counted up to a limit.
 select count(*)
 from (
     select
@@ -62,17 +62,17 @@ from moved
 alter table {history} attach partition {partition} for values from ({since}) to ({until})
 
 -- name: set_aside
--- What is in the default partition stays in it, under another name, and an empty one takes its place.
+-- Renames and detaches the default partition with its rows, and attaches an empty one.
 alter table {history} detach partition {history_default};
 alter table {history_default} rename to {before};
 create table {history_default} partition of {history} default
 
 -- name: complete
--- One that was set aside before version 0004 lacks it.
+-- A partition that was set aside before version 0004 lacks the column.
 alter table {partition} add column if not exists keys text[]
 
 -- name: throw_out
--- Rows outside of the time of a former default partition: written by whoever says when a fact was.
+-- Rows outside of the time range of a former default partition, whose time another program has set.
 with moved as (
     delete from {partition}
     where ctid = any(array(select ctid from {partition} where at < $1 or at >= $2 limit $3))
@@ -83,7 +83,7 @@ select *
 from moved
 
 -- name: bound
--- Scans, but nobody else uses the table meanwhile; attaching it does not have to scan then.
+-- Scans the table while no other process uses it, so that attaching it needs no scan.
 alter table {partition} add constraint {bound} check ({later_than} at < {until})
 
 -- name: is_bound

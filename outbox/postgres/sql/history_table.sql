@@ -1,5 +1,5 @@
 -- name: history_table
--- One row is one fact about a message, without its body. Rows are never changed; days are dropped whole.
+-- One row per fact about a message, without its body. Rows are never updated; whole days are dropped.
 create table if not exists {history} (
     at timestamptz not null default now(),
     fact text not null,
@@ -18,18 +18,18 @@ create table if not exists {history} (
 ) partition by range (at)
 
 -- name: history_default
--- For facts of days that no partition was made for.
+-- For facts of days without a partition.
 create table if not exists {history_default} partition of {history} default
 
 -- name: history_message_index
--- By hash, because an id may be any text, also one that is too long for an index.
+-- By hash, because an id may be any text, and too long for an index.
 create index if not exists {history_message_index} on {history} (hashtextextended(message_id, 0), at)
 
 -- name: history_root_index
 create index if not exists {history_root_index} on {history} (hashtextextended(root_id, 0), at)
 
 -- name: history_recent_index
--- The beginnings of chains, newest first.
+-- The first messages of chains, newest first.
 create index if not exists {history_recent_index} on {history} (at) where fact = 'sent' and parent_id is null
 
 -- name: history_shape

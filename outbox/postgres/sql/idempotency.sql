@@ -1,8 +1,8 @@
-Changes that were asked for with a key, and what was answered.
+Requests with an idempotency key, and their responses.
 
 -- name: claim
--- Nothing is returned where the key is somebody else's now, or has been answered. Who held it and is late can store no answer any
--- more: its token is gone.
+-- Returns nothing if another request holds the key, or its response is stored. A request that held the key before and is late cannot store
+-- a response: its token was replaced.
 insert into {idempotency} as known (actor, key, request_hash, token, held_until)
 values ($1, $2, $3, $4, now() + $5::interval)
 on conflict (actor, key) do update

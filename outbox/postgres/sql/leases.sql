@@ -1,5 +1,5 @@
 -- name: hold
--- Takes the lease of a duty if no process holds it, or holds it for longer if it is ours. The database's clock counts.
+-- Takes the lease of a duty if no process holds it, or extends it if this one does. Uses the clock of the database.
 insert into {lease} as lease (duty, holder, token, held_until)
 values ($1, $2, $3, clock_timestamp() + $4::interval)
 on conflict (duty) do update

@@ -1,6 +1,6 @@
 -- name: letters
--- Lines of the list out of the dead letters. jsonb goes out as text: no codec of a given pool has a say. A letter keeps the count
--- that it died with, by which it is known if it fails again; one that was requeued since was so once more.
+-- Rows of the list from the dead letters. jsonb is returned as text, so that codecs of a given pool do not matter. A dead letter keeps the
+-- requeue count of its failure, by which it is recognised if it fails again; if it was requeued since, the count is one higher.
 select id::text as letter, id as number, 0 as kind, source, status, exchange, queue, routing_key, message_id,
     tracking_ids::text as tracking_ids, ordering_key, cause, exception_type, coalesce(shown_message, exception_message) as exception_message, fingerprint, worker, service_version, attempt,
     requeue_count + (status = 'requeued')::integer as requeue_count, deaths, {failed_attempts} as failures, created_at,
@@ -9,8 +9,8 @@ select id::text as letter, id as number, 0 as kind, source, status, exchange, qu
 from {dead_letter} as letter
 
 -- name: parked
--- The same out of the rows that the relay parked. A producer may have written any time; ours end with the year 9999. Small bodies
--- come along, of which a preview is made.
+-- As `letters`, from parked rows of the outbox. A producer may have written any time; Python's end with the year 9999. Small bodies are
+-- returned for a preview.
 select 'outbox-' || id as letter, id as number, 1 as kind, 'relay' as source, 'open' as status, '' as exchange,
     coalesce(target_queue, '') as queue, routing_key, {parked_message_id} as message_id, tracking_ids::text as tracking_ids,
     ordering_key, 'refused' as cause, {parked_type} as exception_type,
@@ -23,7 +23,7 @@ select 'outbox-' || id as letter, id as number, 1 as kind, 'relay' as source, 'o
 from {table} as letter
 
 -- name: failed_attempts
--- As the index has it.
+-- The same expression as in the index.
 case when jsonb_typeof(failures) = 'array' then greatest(attempt, jsonb_array_length(failures)) else attempt end
 
 -- name: parked_message_id
@@ -33,19 +33,19 @@ case when jsonb_typeof(tracking_ids) = 'array' then tracking_ids ->> -1 end
 split_part(coalesce(last_error, ''), ': ', 1)
 
 -- name: parked_fingerprint
--- Errors that differ in numbers, ids and quoted values only are alike.
+-- Errors that differ only in numbers, ids and quoted values are equal.
 lpad(to_hex(hashtextextended(
     regexp_replace(coalesce(last_error, ''), '''[^'']*''|"[^"]*"|[0-9a-fA-F]{8,}|[0-9]+', '#', 'g'), 0
 )), 16, '0')
 
 -- name: parked_search
--- Of the error without what may be the value of a secret: whatever follows a sign of equality, a colon, or the name of a scheme.
+-- The error without possible secrets: text after an equals sign, a colon, or the name of an authentication scheme.
 to_tsvector('simple', concat_ws(' ', routing_key, target_queue, tracking_ids::text, regexp_replace(
     left(last_error, 4000), '(=|:|\mbearer|\mbasic)\s*("[^"]*"|''[^'']*''|\S+)', '\1', 'gi'
 )))
 
 -- name: detail
--- $2: no more bytes of the body than these; null: the whole.
+-- $2: most bytes of the body to return; null for all.
 select case when $2::integer is null then body else substr(body, 1, $2) end as body, headers::text as headers, properties::text as properties, header_types::text as header_types, hlc,
     exception_message as whole_message, exception_traceback, failures::text as trail
 from {dead_letter}
@@ -73,8 +73,8 @@ from {table}
 where id = any($2::bigint[])
 
 -- name: groups
--- One pass over the letters: first by group and hour, of which there are few, then by group. Without the filter's status, because
--- what was requeued is not open any more.
+-- One pass over the dead letters: first by group and hour, which are few, then by group. Ignores the status of the filter, because requeued
+-- dead letters are no longer open.
 with requeued as materialized (
     select {by} as key, max(resolved_at) as at
     from (
@@ -109,7 +109,7 @@ order by count desc, last_seen desc, key
 limit {most}
 
 -- name: versions_of
--- Of each of the groups $1, which releases of the service its latest $2 letters failed in, the latest first.
+-- For each of the groups $1, the service releases in which its latest $2 dead letters failed, latest first.
 select fingerprint, service_version, count(*) as count, min(failed_at) as first_failed_at, max(failed_at) as last_failed_at
 from unnest($1::text[]) as wanted (fingerprint)
 cross join lateral (
@@ -124,8 +124,8 @@ group by fingerprint, service_version
 order by last_failed_at desc, service_version
 
 -- name: marks
--- Every mark, and what shows whether it still holds: of a group that is fixed, what failed since, in a release in which the latest
--- letters did not fail before; of one that is muted, how many are open, counted one beyond its limit.
+-- All marks, and what shows whether they still hold. For a fixed group: failures since then, in a release in which the latest dead letters
+-- did not fail before. For a muted group: the number of open ones, counted up to its limit plus one.
 select mark.group_id, mark.status, mark.fixed_in, mark.muted_above, mark.marked_by, mark.marked_at,
     coalesce(failed.count, 0) as since_count, failed.first as since_at, coalesce(unresolved.count, 0) as open_count
 from {group_mark} as mark
@@ -194,8 +194,8 @@ select null::text as fingerprint, null::text as queue, null::text as routing_key
 where false
 
 -- name: facets
--- How many have which value of each field, the most frequent ones. `grouping` has a bit for each field, the first the highest: 0
--- for the one that is counted by.
+-- The most frequent values of each field, with their counts. `grouping` has a bit per field, the first one the highest, which is 0 for the
+-- field that is grouped by.
 select field, value, count
 from (
     select grouping({fields}) as field, coalesce({fields}) as value, count(*) as count,
@@ -209,14 +209,14 @@ where rank <= {most}
 order by field, rank
 
 -- name: error_containing
--- Dead letters whose error has the text $1 in it, the newest first: of the newest $2.
+-- Dead letters among the newest $2 whose error contains the text $1, newest first.
 select id
 from (select id, exception_type, exception_message from {dead_letter} order by failed_at desc, id desc limit $2) as newest
 where strpos(lower(exception_message), lower($1)) > 0 or strpos(lower(exception_type), lower($1)) > 0
 limit $3
 
 -- name: requeues_of
--- What the history tells of a message after it was requeued, in its order.
+-- Entries of the history about a message after it was requeued, in order.
 select fact, at, queue, component
 from {history}
 where hashtextextended(message_id, 0) = hashtextextended($1, 0) and message_id = $1

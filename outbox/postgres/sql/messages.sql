@@ -1,6 +1,6 @@
 -- name: line
--- What is listed of a row. Times are seconds and jsonb is text: no value that a producer may insert is too much for the driver
--- then. Small bodies come along, of which a preview is made. Whoever released a row may have left the time since when it was held.
+-- The listed columns of a row. Times are returned as seconds and jsonb as text, so that no value of a producer is out of the driver's
+-- range. Small bodies are returned for a preview. A released row may still have the time since when it was held.
 id,
     case
         when sent_at is not null then 'sent'
@@ -62,7 +62,7 @@ from {table}
 where id = $1
 
 -- name: first_of_key
--- The first row of an ordering key that is before row $2 and not sent.
+-- The first unsent row of an ordering key before row $2.
 select id,
     case
         when sent_at is not null then 'sent'
@@ -81,7 +81,7 @@ order by hashtextextended(ordering_key, 0), id
 limit 1
 
 -- name: probe
--- The row that finds out whether there is a queue by now, for all held rows that go the same way as this one.
+-- The probe for all held rows with the route of this one.
 select id, extract(epoch from send_after)::float8 as due_at
 from {table}
 where sent_at is null and failed_at is null and last_error = 'unroutable' and routing_key = $1 and send_after < 'infinity'
@@ -90,7 +90,7 @@ order by routing_key, send_after, id
 limit 1
 
 -- name: stalled_probe
--- The row that finds out next whether its route takes messages again, for all that go the same way. The relay knows when.
+-- The next probe for all stalled rows with the route of this one. Only the relay knows when it is sent.
 select id, null::float8 as due_at
 from {table}
 where sent_at is null and failed_at is null and last_error = 'stalled' and routing_key = $1
@@ -99,7 +99,7 @@ order by routing_key, coalesce(target_queue, ''), attempts, id
 limit 1
 
 -- name: handled
--- The last that is known of a message in each queue. Materialized: the index that is in this order reads all queues.
+-- The last fact about a message in each queue. Materialized: the index in this order would read all queues.
 with facts as materialized (
     select queue, fact, attempt, error_type, error_message, at
     from {history}
@@ -116,7 +116,7 @@ from {component}
 where kind = 'relay' and stopped_at is null and seen_at > clock_timestamp() - 6 * every
 
 -- name: containing
--- Rows whose body has the bytes $1 in it, the newest first: of the newest $2 rows, those up to $3 bytes large.
+-- Rows among the newest $2 with up to $3 bytes whose body contains the bytes $1, newest first.
 select id
 from (select id, body from {table} order by id desc limit $2) as newest
 where case when octet_length(body) <= $3 then position($1::bytea in body) > 0 end

@@ -1,4 +1,4 @@
-What people note about groups of dead letters.
+Notes about groups of dead letters.
 
 -- name: notes
 select group_id, note as text, noted_by, noted_at

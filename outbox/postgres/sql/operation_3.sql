@@ -1,6 +1,6 @@
 -- name: operation_results
--- Of what was sent again: how many have which result, kept as it is found; of the rest nothing is known, as of what was sent before
--- version 0003. The canary went out at `canary_since`.
+-- Numbers of requeued messages by result, updated as results are found. Messages that were requeued before version 0003 have none. The
+-- canary was requeued at `canary_since`.
 alter table {operation}
     add column if not exists waiting integer not null default 0,
     add column if not exists retrying integer not null default 0,
@@ -9,8 +9,8 @@ alter table {operation}
     add column if not exists canary_since timestamptz
 
 -- name: operation_item_result
--- The message that the letter was sent again as, and its queue, null: every queue that its routing key leads to. `result` is what
--- became of it, looked for again at `check_at`; null: nothing was sent, or it is final. `failed_attempts` are those since it was sent.
+-- The requeued message and its queue; null for all queues that its routing key is bound to. `result`: its result so far, looked for again
+-- at `check_at`, which is null if nothing was requeued or the result is final. `failed_attempts`: attempts since the requeue.
 alter table {operation_item}
     add column if not exists message_id text,
     add column if not exists queue text,
@@ -31,11 +31,11 @@ end
 $check$
 
 -- name: operation_item_check_index
--- What is looked for next, of all operations.
+-- The next results to look for, of all operations.
 create index if not exists {operation_item_check_index} on {operation_item} (check_at) where check_at is not null
 
 -- name: operation_item_open_index
--- The same of one operation.
+-- The next results to look for, of one operation.
 create index if not exists {operation_item_open_index} on {operation_item} (operation_id, check_at) where check_at is not null
 
 -- name: operation_shape

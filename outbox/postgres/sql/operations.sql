@@ -1,7 +1,7 @@
-Operations on many dead letters: their letters are fixed when they are created, and done in batches.
+Bulk operations on dead letters. Their items are fixed at creation and processed in batches.
 
 -- name: take_turn
--- One operation is created at a time, so that no letter comes into two.
+-- Only one operation is created at a time, so that no dead letter is in two.
 select pg_catalog.pg_advisory_xact_lock('{operation}'::regclass::oid::bigint)
 
 -- name: create
@@ -10,9 +10,9 @@ values ($1, cast($2::text as jsonb), cast($3::text as jsonb), $4, $5, greatest($
 returning id
 
 -- name: fix_letters
--- In the order in which they came to be. What another operation has to do is skipped. The digest says which letters these are, and in
--- which state: it is equal for the same ones in any order, without keeping or sorting them, and is that of planning.sql. It is of the
--- very letters that are fixed: a statement of its own would see what was committed meanwhile.
+-- In the order of their creation, without items of other active operations. The digest identifies the dead letters and their states, in
+-- any order, without storing or sorting them; planning.sql computes the same. It is computed here, because another statement would also
+-- see rows that were committed meanwhile.
 with wanted as materialized (
     select letter, kind, number, version, status, failed_at
     from (
@@ -36,15 +36,15 @@ select (select count(*) from item) as count,
 from wanted
 
 -- name: created
--- One without anything to do has done it.
+-- An operation without items has ended.
 update {operation}
 set total = $2, state = case when pending then 'running' else 'finished' end, finished_at = case when not pending then now() end
 from (select exists(select from {operation_item} where operation_id = $1 and outcome = 'pending') as pending) as item
 where id = $1
 
 -- name: operation
--- `counts` are of the outcomes that few letters come to: what was done is counted as it is done, and what is left is to be done.
--- `late`: of what failed again and has not been looked at since, what it was taken for, and how many had not failed before.
+-- `counts`: numbers of the rarer outcomes. Done items are counted when they are done, and all others are pending.
+-- `late`: items that failed again and were not looked at since, by the result recorded so far, and how many had not failed before.
 select id, action, state, selector::text, options::text, reason, requested_by, created_at, updated_at, finished_at, continue_at,
     canary_since, canary_until, total, done, waiting, retrying, handled, failed, stopped_because,
     (
@@ -70,7 +70,7 @@ from {operation}
 where id = $1
 
 -- name: operations
--- As `operation`, the newest first; $1: only those that go on.
+-- As `operation`, newest first. $1: only active ones.
 select id, action, state, selector::text, options::text, reason, requested_by, created_at, updated_at, finished_at, continue_at,
     canary_since, canary_until, total, done, waiting, retrying, handled, failed, stopped_because,
     (
@@ -98,7 +98,7 @@ order by id desc
 limit $2
 
 -- name: newer_operations
--- As `operations`, those that came after the operation $3, as many as make a page.
+-- As `operations`, one page of those after the operation $3.
 select *
 from (
     select id, action, state, selector::text, options::text, reason, requested_by, created_at, updated_at, finished_at,
@@ -137,7 +137,7 @@ order by position
 limit $4
 
 -- name: count_operations
--- No further than $2.
+-- Counted up to $2.
 select count(*)
 from (
     select
@@ -147,7 +147,7 @@ from (
 ) as counted
 
 -- name: items_in_turn
--- One outcome after another, as $2 has them, each in its order: those behind the position $4 of the outcome with the place $3 in $2.
+-- Items by outcome, in the order of $2, after the position $4 in the outcome with the index $3 in $2.
 select position, letter, outcome, detail, result, failed_attempts, turn
 from (select outcome, turn from unnest($2::text[]) with ordinality as wanted (outcome, turn) where turn >= $3::bigint) as wanted
 cross join lateral (
@@ -162,7 +162,7 @@ order by turn, position
 limit $5::bigint
 
 -- name: items_in_turn_backwards
--- The same, from the end: those before.
+-- As `items_in_turn`, backwards from that position.
 select position, letter, outcome, detail, result, failed_attempts, turn
 from (select outcome, turn from unnest($2::text[]) with ordinality as wanted (outcome, turn) where turn <= $3::bigint) as wanted
 cross join lateral (
@@ -201,7 +201,7 @@ order by position
 limit $2
 
 -- name: settle_items
--- Of what was sent again, what becomes of it is looked for from then on.
+-- The results of requeued messages are looked for from then on.
 update {operation_item} as item
 set outcome = settled.outcome, detail = nullif(settled.detail, ''), requeue_count = settled.requeue_count, settled_at = now(),
     message_id = settled.message_id, queue = settled.queue, result = case when settled.message_id is not null then 'waiting' end,
@@ -211,8 +211,8 @@ from unnest($2::integer[], $3::text[], $4::text[], $5::integer[], $6::text[], $7
 where item.operation_id = $1 and item.position = settled.position
 
 -- name: proceed
--- $2: how many were done. $3: the pause that the rate asks for; what was late is caught up with, up to a second. $4: how long to
--- wait at most for what becomes of the canary, which is complete now. $5: the canary passed.
+-- $2: how many items were done. $3: the pause for the rate limit; a delay of up to a second is made up for. $4: the longest wait for the
+-- results of the canary, which is complete now. $5: the canary passed.
 update {operation}
 set updated_at = now(), done = done + $2, waiting = waiting + case when action = 'requeue' then $2 else 0 end,
     canary_since = case when $4::interval is null then canary_since else now() end,
@@ -228,7 +228,7 @@ from (select exists(select from {operation_item} where operation_id = $1 and out
 where id = $1
 
 -- name: wait_for_canary
--- Soon at first, then at longer intervals.
+-- Soon at first, then after growing intervals.
 update {operation}
 set continue_at = now() + greatest(interval '250 milliseconds', least(interval '5 seconds', (now() - canary_since) / 10))
 where id = $1
@@ -245,7 +245,7 @@ update {operation} set state = 'paused', updated_at = now() where id = $1 and st
 update {operation} set state = 'running', updated_at = now() where id = $1 and state = 'paused' returning id
 
 -- name: end
--- $2: cancelled, by a person, or stopped, by itself. $3: why.
+-- $2: cancelled by an operator, or stopped automatically. $3: the reason.
 update {operation}
 set state = $2, stopped_because = $3, updated_at = now(), finished_at = now()
 where id = $1 and state in ('running', 'paused')

@@ -1,8 +1,8 @@
-Rows with an ordering key. A *lane* is what the rows of one key are in, by id; it is named by the hash of the key. A lane is
-claimed by locking its *head*, the row before which nothing of the key may leave: its first row, parked or not; under the policy
-"skip" its first row that is ready. Whoever holds the head has the lane. A row is *ready* if it is not parked, and due or blocked.
-A row that is due but must wait for the head may be marked 'blocked', which takes it out of the index of due rows; whoever takes the
-head away releases the row that follows it. The policy of a key is that of the longest prefix, and the longest prefix is given first.
+Rows with an ordering key. A *lane* is the sequence of rows with one key, by id; its number is the hash of the key. The *head* of a lane
+is the row that must leave first: its first row, parked or not; under the policy "skip", its first ready row. A relay claims a lane by
+locking its head. A row is *ready* if it is not parked, and due or blocked. A due row that must wait for the head may be marked
+'blocked', which removes it from the index of due rows; the transaction that removes the head releases the row after it. The policy of a
+key is that of its longest matching prefix; prefixes are passed longest first.
 
 -- name: begin
 begin isolation level read committed;
@@ -13,10 +13,10 @@ set local enable_bitmapscan = off;
 set local enable_sort = off
 
 -- name: find_lanes
--- Locks the heads of up to $5 lanes that have something due, looking at the $3 rows that have been due the longest since $4. $1 and
--- $2: prefixes and their policies. Returns every lane that it saw, whether this transaction has it now, and the state of its head.
--- Exactly the head is locked or nothing, also when its neighbour would be free. Of a moderate number of lanes half are left to the next
--- claim, so that two are in flight.
+-- Locks the heads of up to $5 lanes with due rows, among the $3 rows that have been due the longest, from the due time $4 on. $1 and $2:
+-- prefixes and their policies. Returns every lane that it found, whether this transaction owns it now, and the state of its head.
+-- Locks exactly the head or nothing, never the row after it. With a moderate number of lanes, half of them are left to the next claim, so
+-- that two claims are in flight.
 with front as materialized (
     select id, ordering_key, hashtextextended(ordering_key, 0) as lane, row_number() over () as place,
         date_part('epoch', send_after) as due
@@ -75,12 +75,12 @@ from headed
 order by place
 
 -- name: claim_runs
--- Claims the first rows of each of the lanes $1 with the policies $2, whose heads this transaction has locked, up to the first that is
--- not ready or that another transaction has locked. $3: rows of one lane at most. $4: rows at most. $5 and $6: bytes, as in `claim`.
+-- Claims the first rows of each of the lanes $1 with the policies $2, whose heads this transaction has locked, up to the first row that
+-- is not ready or is locked by another transaction. $3: most rows of one lane. $4: most rows. $5 and $6: bytes, as in `claim`.
 --
--- Its snapshot is younger than the locks on the heads, which is why it is a statement of its own. The first rows of all lanes come
--- before the second ones, so that one after another of each lane means as few steps as possible. `blocked` tells that the lane has
--- blocked rows hereabouts. Sizes and columns are those of `claim` in relay.sql.
+-- A separate statement, because its snapshot must be newer than the locks on the heads. The first rows of all lanes come before the
+-- second ones, because the rows of a lane are sent one after another, and lanes at the same time. `blocked`: the lane has blocked rows
+-- nearby. Sizes and columns are those of `claim` in relay.sql.
 with candidate as materialized (
     select lane.number as lane, lane.policy, lane.place, near.id, near.rank, near.open, near.blocked
     from unnest($1::bigint[], $2::text[]) with ordinality as lane (number, policy, place)
@@ -159,7 +159,7 @@ from measured
 where batch_bytes <= $5 or (batch_bytes = row_bytes and not too_large)
 
 -- name: claim_head_unread
--- Claims the first row of the lane $1 with the policy $2, and returns nothing of it that the server may be unable to show.
+-- Claims the first row of the lane $1 with the policy $2, and returns only columns that the server can always return.
 select message.id, message.attempts, lane.number as lane, lane.policy
 from (select $1::bigint as number, $2::text as policy) as lane
 cross join lateral (
@@ -182,8 +182,8 @@ cross join lateral (
 ) as message
 
 -- name: supersede_heads
--- Of the heads $1 those that came back unsent while another one was published with their dedup key; see `supersede` in relay.sql.
--- The other one may be behind them, and must not wait for them. Parked ones stay, for a person.
+-- Deletes those of the heads $1 that were returned unsent and replaced by a later message with their dedup key; see `supersede` in
+-- relay.sql. The later message may be behind them, and must not wait for them. Parked heads stay, for an operator.
 delete from {table}
 where id = any(array(
     select id
@@ -197,9 +197,9 @@ where id = any(array(
 ))
 
 -- name: share_heads
--- A shared lock keeps heads from leaving, and finds those that are leaving: rows behind them must not be marked then, for nobody
--- would release them. It is the weakest there is, so that publishers do not take such a head to be in flight; one that withdraws it
--- waits until we have committed. Under "skip" a head that is not ready any more is none.
+-- A shared lock keeps heads in the outbox, and skips heads that are just being removed: rows behind those must not be marked, because
+-- nothing would release them. It is the weakest lock, so that publishers do not take the head for one in flight. A publisher that
+-- withdraws it waits until this transaction commits. Under "skip", a head that is no longer ready is none.
 select message.id
 from {table} as message
 join unnest($1::bigint[], $2::text[]) as lane (head, policy) on id = lane.head
@@ -211,7 +211,7 @@ where sent_at is null
 for key share of message skip locked
 
 -- name: defer
--- Rows that are due behind the heads $2 of the lanes $1, among the $3 that have been due the longest since $4, wait for them.
+-- Marks rows behind the heads $2 of the lanes $1 as blocked, among the $3 rows that have been due the longest, from $4 on.
 update {table}
 set last_error = 'blocked', held_at = null, send_after = 'infinity'
 where id = any(array(
@@ -234,7 +234,7 @@ where id = any(array(
 ))
 
 -- name: park_behind
--- Rows behind the parked heads $2 of the lanes $1, due since $4 or blocked, are parked with them. $3: how many at most.
+-- Parks rows behind the parked heads $2 of the lanes $1, if they are due from $4 on or blocked. $3: most rows.
 with behind as (
     select lane.head, follower.id
     from unnest($1::bigint[], $2::bigint[]) as lane (number, head)
@@ -274,8 +274,8 @@ where message.id = behind.id and message.id = any(array(
 ))
 
 -- name: release_next
--- The row that follows in each of the lanes $1 with the policies $2 is due, if it waits for a head that has left. If a publisher
--- is withdrawing it, nobody waits for that publisher's transaction: `repair_lanes` releases what follows then.
+-- Makes the next row of each of the lanes $1 with the policies $2 due, if it waits for a head that is gone. Skips a row that a publisher
+-- is withdrawing, so as not to wait for that transaction: `repair_lanes` releases the row after it.
 update {table}
 set last_error = null, send_after = now()
 where id = any(array(
@@ -302,9 +302,9 @@ where id = any(array(
 ))
 
 -- name: repair_lanes
--- Walks the index of blocked rows from lane to lane, $4 of them after the lane $3, and releases those that wait for nobody: whose
--- head was deleted by hand, or withdrawn. $1 and $2: the policies by prefix. Under "park" a blocked row behind a parked one is
--- released too, and parked when it is claimed.
+-- Walks the index of blocked rows from lane to lane, $4 lanes after the lane $3, and releases rows that wait for no other: their head was
+-- withdrawn, or deleted by hand. $1 and $2: the policies by prefix. Under "park", a blocked row behind a parked one is released as well,
+-- and parked when it is claimed.
 with recursive walk (lane, id, ordering_key, number) as (
     (
         select hashtextextended(ordering_key, 0), id, ordering_key, 1

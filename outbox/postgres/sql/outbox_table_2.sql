@@ -1,5 +1,5 @@
 -- name: columns
--- `held_at` is when a row was first found unroutable, and null unless it is held. Rows that a release before held have none.
+-- `held_at`: when a row was first found unroutable; null unless it is held. Rows that an earlier release held have none.
 alter table {table}
     add column if not exists requeue_count integer not null default 0,
     add column if not exists held_at timestamptz
@@ -14,24 +14,24 @@ end
 $checks$
 
 -- name: due_index
--- What the relay claims: class by class, and in a class in the order in which it is due. Rows with an ordering key are claimed
--- by key, and are not in it.
+-- Rows that a relay claims, by priority and then in the order in which they are due. Rows with an ordering key are claimed by key, and are
+-- not in this index.
 create index if not exists {due_index} on {table} (priority, send_after, id)
     where sent_at is null and failed_at is null and ordering_key is null
 
 -- name: ordered_due_index
--- Which keys have something due.
+-- Finds ordering keys with due rows.
 create index if not exists {ordered_due_index} on {table} (send_after, id)
     where sent_at is null and failed_at is null and ordering_key is not null
 
 -- name: ordered_index
--- The rows of one key in their order, parked ones included. By hash, because a key may be too long for an index: two keys that
--- share one are ordered as if they were one.
+-- The rows of one ordering key in order, including parked ones. By hash, because a key may be too long for an index. Two keys with the same
+-- hash are ordered as one.
 create index if not exists {ordered_index} on {table} (hashtextextended(ordering_key, 0), id)
     where sent_at is null and ordering_key is not null
 
 -- name: blocked_index
--- Rows that wait for an earlier one of their key. Finding keys that nobody goes on with touches those only.
+-- Rows that wait for an earlier one of their ordering key, for finding keys that nothing releases.
 create index if not exists {blocked_index} on {table} (hashtextextended(ordering_key, 0), id)
     where sent_at is null and failed_at is null and ordering_key is not null and last_error = 'blocked'
 
@@ -40,7 +40,7 @@ create index if not exists {dedup_index} on {table} (dedup_key)
     where dedup_key is not null and sent_at is null and failed_at is null
 
 -- name: drop_pending_index
--- The index of the first version, which the two of due rows replace.
+-- The index of version 0001, which the two indexes of due rows replace.
 do $pending$
 declare
     replaced constant regclass := (

@@ -1,8 +1,8 @@
-What an action would do, counted without doing any of it.
+Dry runs: counts what an action would do.
 
 -- name: plan
--- $1: the greatest age that is requeued. Of what shares an ordering key with messages that wait, the letters count: parked rows
--- keep their place.
+-- $1: the greatest age that is requeued. Of items with an ordering key of waiting messages, only dead letters count: parked rows keep their
+-- position.
 with wanted as materialized (
     select letter, kind, queue, exception_type, ordering_key, created_at, version, status, failed_at
     from (
@@ -43,7 +43,7 @@ from (
 ) as meant
 
 -- name: silent_workers
--- Of the queues $1, those that a living worker takes messages from without telling what it handled.
+-- Those of the queues $1 that a live worker consumes without reporting what it handled.
 select consumer ->> 'queue' as queue, min(component.name) as worker
 from {component} as component
 cross join lateral jsonb_array_elements(case when jsonb_typeof(consumers) = 'array' then consumers else '[]' end) as consumer

@@ -1,4 +1,4 @@
-Policies that requeue the dead letters of a group by themselves.
+Policies that requeue the dead letters of a group automatically.
 
 -- name: policies
 -- Every policy, with its latest operation.
@@ -19,7 +19,7 @@ delete from {requeue_policy}
 where group_id = $1
 
 -- name: active_policies
--- Those that are not stopped, with what their latest operation says; it may have been pruned. Due is what has rested for an hour.
+-- Policies that are not stopped, with the state of their latest operation, which may have been pruned. A policy is due after an hour.
 select policy.group_id, policy.per_hour, policy.set_by, policy.operation_id, operation.state, operation.failed,
     operation.stopped_because as operation_stopped_because,
     (operation.id is null or operation.finished_at is not null)
@@ -30,7 +30,7 @@ where policy.stopped_at is null
 order by policy.group_id
 
 -- name: take
--- Whether the policy may start an operation; until the end of the transaction no other process finds so.
+-- Whether the policy may start an operation. Until the transaction ends, no other process may.
 select true
 from {requeue_policy}
 where group_id = $1 and stopped_at is null and coalesce(started_at <= clock_timestamp() - interval '1 hour', true)

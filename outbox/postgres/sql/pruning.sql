@@ -1,7 +1,7 @@
-Deletes rows that are not needed any more: of longer ago than $1, up to $2 of them. Rows that another process deletes are skipped.
+Deletes up to $2 rows that are older than $1. Skips rows that another process is deleting.
 
 -- name: dead_letters
--- Resolved letters that are too old; none that a running operation still has to do with.
+-- Resolved dead letters, except those of active operations.
 delete from {dead_letter}
 where id = any(array(
     select id
@@ -19,7 +19,7 @@ where id = any(array(
 ))
 
 -- name: operations
--- Its items go with it.
+-- Their items are deleted as well.
 delete from {operation}
 where id = any(array(
     select id
@@ -30,17 +30,17 @@ where id = any(array(
 ))
 
 -- name: components
--- Whoever has given no sign of life for so long will not come back under this id.
+-- A component without a heartbeat for so long does not come back under its id.
 delete from {component}
 where seen_at < now() - $1::interval and id = any(array(select id from {component} order by seen_at limit $2))
 
 -- name: pauses
--- Pauses that are over.
+-- Pauses that have ended.
 delete from {control}
 where until < now() - $1::interval and $2::integer > 0
 
 -- name: idempotency_keys
--- None that is still held: whoever holds it is about to write the answer.
+-- Not keys that are held: their request is about to store its response.
 delete from {idempotency}
 where (actor, key) in (
     select actor, key
@@ -52,7 +52,7 @@ where (actor, key) in (
 )
 
 -- name: audit
--- Entries of the audit that are too old.
+-- Old entries of the audit.
 delete from {audit}
 where id = any(array(
     select id
@@ -64,7 +64,7 @@ where id = any(array(
 ))
 
 -- name: alerts
--- What is not over is kept. The messages go with it.
+-- Not active alerts. Their notifications are deleted as well.
 delete from {alert}
 where id = any(array(
     select id
@@ -76,7 +76,7 @@ where id = any(array(
 ))
 
 -- name: sessions
--- Sessions that ended too long ago.
+-- Sessions that have ended.
 delete from {session}
 where token_hash = any(array(
     select token_hash
@@ -88,7 +88,7 @@ where token_hash = any(array(
 ))
 
 -- name: login_failures
--- Counts of failed logins whose window of time ended too long ago.
+-- Counts of failed logins whose time window has ended.
 delete from {login_failure}
 where bucket = any(array(
     select bucket
@@ -100,7 +100,7 @@ where bucket = any(array(
 ))
 
 -- name: confirmations
--- Dry runs that could be followed up until too long ago.
+-- Confirmation tokens of dry runs that have expired.
 delete from {confirmation}
 where token_hash = any(array(
     select token_hash

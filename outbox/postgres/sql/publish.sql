@@ -1,7 +1,7 @@
-Arrays are unnested in the select list, in step: a function in the from clause would store all of its rows before the first is
-inserted. An array that is null, because no message has such a value, yields nulls.
-Times are microseconds, so that no type codec of the caller's connection has a say; `greatest` ignores nulls, and keeps an eta in
-the past from overtaking what is due already.
+Arrays are unnested in the select list: a function in the from clause would store all of its rows before the first is inserted. A null
+array, for a value that no message has, yields nulls.
+Times are microseconds, so that type codecs of the caller's connection do not matter. `greatest` ignores nulls, and keeps a message with
+a due time in the past from overtaking rows that are due already.
 
 -- name: insert
 insert into {table} (routing_key, body, content_type, tracking_ids, headers, expiration, send_after)

@@ -1,9 +1,8 @@
-What a batch takes in which any message has a key, a priority or a stamp. Plain ones have a statement of their own, publish.sql,
-which costs less.
+Statements for batches with a key, a priority or a clock stamp in any message. Batches without use publish.sql, which costs less.
 
 -- name: messages
--- The rows of a batch, from arrays as in publish.sql. A stamped row is not due before its stamp's time, so that claims, which
--- go by the due time, follow the stamps.
+-- The rows of a batch, from arrays as in publish.sql. A row with a clock stamp is not due before the time of its stamp, so that claims,
+-- which go by due time, follow the stamps.
 select
     position,
     routing_key,
@@ -50,10 +49,10 @@ from ({messages}) as message
 order by position
 
 -- name: insert_unique
--- Under the locks of its dedup keys. Answers with those that are pending already; what replaces them is inserted, what does not
--- is left out. A row that a relay has claimed is on its way and counts as gone; see `publish_keys.sql`. One that is met is kept from
--- being claimed until the caller's transaction ends: if it were sent before, its handler would not see what the caller has written
--- and relies on it to tell.
+-- Requires the locks of the dedup keys. Returns keys that are pending already; rows that replace them are inserted, others are left out.
+-- A row that a relay has claimed counts as sent; see `publish_keys.sql`. A pending row that was found cannot be claimed until the
+-- caller's transaction ends. If it were sent earlier, its handler would not see the caller's writes, about which the message that was
+-- left out was to inform it.
 with message as materialized (
 {messages}
 ),

@@ -1,16 +1,16 @@
-Publishers of one key, and what is pending with it.
+Publishers of one key, and the pending row with it.
 
-A row is in flight if, and only if, it is locked `for update`: claims take this lock, and nothing else does to a pending row.
-Publishers therefore look for what is pending with `for key share skip locked`, which only a claim, or a deletion, keeps from its
-row. What else is done to a pending row (marking it as blocked, releasing it, making it a probe, keeping a head where it is) is
-bookkeeping, and takes at most the lock of an update, `for no key update`. Whoever withdraws a row waits for it: a relay's is
-committed without waiting for anybody, and what an operator or another publisher released is theirs until they commit. No claim
-gets in between, because the share keeps it away.
+A row is in flight if, and only if, it is locked `for update`: claims take this lock, and nothing else takes it on a pending row.
+Publishers therefore look for pending rows with `for key share skip locked`, which conflicts only with a claim or a deletion. All other
+changes of a pending row (mark it as blocked, release it, make it a probe, keep a head in the outbox) are bookkeeping, and take at most
+the lock of an update, `for no key update`. A publisher that withdraws a row waits for bookkeeping: a relay commits it without waiting
+for anything, and an operator or another publisher holds it until they commit. No claim gets in between, because the share lock
+prevents it.
 
 -- name: lock
--- Publishers of one key wait for each other until their transactions end, in a statement of its own: the next one sees what
--- whoever was before committed, where this one would still have its old snapshot. In one order for everybody, so that no two
--- batches wait for each other; the names of the locks are no relay's, so that nobody waits for one.
+-- Makes publishers of one key wait for each other until their transactions end. A separate statement: the next one has a new snapshot, and
+-- sees what the publisher before has committed. All batches take the locks in the same order, so that they cannot deadlock. Relays do
+-- not use these locks, so no publisher waits for a relay.
 select count(pg_advisory_xact_lock(lock_key))
 from (
     select hashtextextended(key, hashtextextended('outbox ordering_key', cast(cast('{table}' as regclass) as bigint))) as lock_key
@@ -22,8 +22,8 @@ from (
 ) as sorted
 
 -- name: released
--- What waited for a withdrawn row of its ordering key is due, if nothing else is before it. A relay may have been marking just that
--- row until the withdrawal went through, which our snapshot is too old to see; then the relays' housekeeping releases it.
+-- Makes the row after a withdrawn row of its ordering key due, if no other row is before it. A relay may have marked that row just before
+-- the withdrawal, which this snapshot is too old to see; then the repair of the relays releases it.
 released as (
     update {table}
     set last_error = null, send_after = now()
@@ -52,8 +52,8 @@ released as (
 )
 
 -- name: cancel
--- Under the lock of the dedup key. Answers with one row for each that was withdrawn: whether another one is due instead. The
--- deletion waits for bookkeeping, and looks again afterwards, because that may have parked the row.
+-- Requires the lock of the dedup key. Returns a row for each withdrawn row that says whether another row is due instead. The deletion
+-- waits for bookkeeping and checks the row again afterwards, because that may have parked it.
 with pending as materialized (
     select id
     from {table}
@@ -71,7 +71,7 @@ select exists (select from released)
 from withdrawn
 
 -- name: ring
--- Wakes a relay that sleeps, when the transaction is committed: the trigger on inserts does, and does not count rows.
+-- Wakes a sleeping relay when the transaction commits: runs the trigger on inserts, which fires even without rows.
 insert into {table} (routing_key, body)
 select '', ''
 where false

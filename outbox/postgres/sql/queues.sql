@@ -1,7 +1,7 @@
-Queues, as operators ask for them: what was done in the last hour, and what is left.
+Queues in the admin API: activity of the last hour, and backlog.
 
 -- name: activity
--- What workers did by queue in the hour from $1 on, in steps of five minutes from 0 to 11, and in the same hour a day before, as -1.
+-- Activity of workers by queue in the hour from $1 on, in steps of five minutes from 0 to 11, and in the same hour a day before as -1.
 -- Counts are added up as float8, which is exact up to 2^53.
 select queue, step,
     sum(processed::float8)::bigint as handled, sum(failed::float8)::bigint as failed,
@@ -27,18 +27,18 @@ from (
 group by queue, step
 
 -- name: sent
--- What relays sent from $1 on for five minutes, by routing key.
+-- Messages that relays sent in the five minutes from $1 on, by routing key.
 select routing_key, sum(sent::float8)::bigint as sent
 from {stats}
 where starts_at >= $1 and starts_at < $1::timestamptz + interval '5 minutes' and seconds = 60 and queue = '' and sent > 0
 group by routing_key
 
 -- name: known_since
--- The first minute from $1 on of which anything is known.
+-- The first minute from $1 on with data.
 select min(starts_at) from {stats} where starts_at >= $1 and seconds = 60
 
 -- name: dead_letters
--- How many dead letters of each of the queues $1 are open, each counted up to $2.
+-- The number of open dead letters of each of the queues $1, counted up to $2.
 select wanted.queue, (
     select count(*)
     from (select from {dead_letter} as letter where letter.queue = wanted.queue and letter.status = 'open' limit $2) as counted

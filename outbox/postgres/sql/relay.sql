@@ -1,10 +1,10 @@
-What a relay does with rows of the outbox: it claims those that are due, settles them, and looks after those that wait. Rows with an
-ordering key are claimed by `ordering.sql`.
+Statements of a relay: claim due rows of the outbox, settle them, and release waiting rows. `ordering.sql` claims rows with an ordering
+key.
 
 -- name: begin
--- Bounded by the server too: a relay that froze or vanished loses its rows by itself, and a late one cannot commit. Every
--- statement has an index in the order that it wants; statistics, which lag behind a queue's table, shall not talk the planner
--- into reading and sorting the backlog instead. (`set` takes no parameters, so the two times in milliseconds are written into it.)
+-- The server limits the transaction as well: a relay that is frozen or gone loses its locks, and cannot commit late. Every statement
+-- has an index in its order. Statistics lag behind in a table that is used as a queue, so the planner must not choose to read and sort
+-- the backlog. (`set` takes no parameters, so the two times in milliseconds are written into it.)
 begin isolation level read committed;
 set local idle_in_transaction_session_timeout = {idle_timeout};
 set local lock_timeout = {lock_timeout};
@@ -13,12 +13,12 @@ set local enable_bitmapscan = off;
 set local enable_sort = off
 
 -- name: claim
--- Claims up to $1 due rows without an ordering key, the highest priority first. $2: how many bytes they have together, unless the
--- first one alone has more. $3: a row with more bytes comes without its body. $4: the due times to begin at, in seconds since 1970, of
--- the priorities from 0 on, and of rows with an ordering key.
+-- Claims up to $1 due rows without an ordering key, the highest priority first. $2: bytes of all rows together; the first one may have
+-- more. $3: a row with more bytes is returned without its body. $4: the due times to start at, in seconds since 1970, by priority from 0
+-- on, and for rows with an ordering key.
 --
--- Reads the index of due rows priority by priority, locks as it goes, and skips what other relays have locked; the outer limit stops
--- it in the middle. The result has at least one row, of nulls if nothing was claimed, so that `keyed_after` is known.
+-- Reads the index of due rows priority by priority, locks rows as it reads, and skips rows that other relays have locked. The outer limit
+-- stops the scan. The result has at least one row, of nulls if nothing was claimed, so that it always contains `keyed_after`.
 with claimed as materialized (
     select message.*
     from generate_series(9, 0, -1) as class (priority)
@@ -34,10 +34,10 @@ with claimed as materialized (
     ) as message
     limit $1
 ),
--- Sizes are counted before anything is fetched, so that a batch of large rows ends early instead of filling the memory; the rest
--- stays for the next. A row that is too large to be fetched at all counts for nothing: it goes out without its body.
--- `octet_length` reads the length that stands next to a stored value, and not the value. Small jsonb values are not worth the
--- conversion that tells their size. `offset 0` keeps the planner from computing each size once for every mention.
+-- Sizes are added up before rows are fetched, so that a batch of large rows ends early instead of filling the memory. A row that is too
+-- large to be fetched counts as zero: it is returned without its body. `octet_length` reads the length stored with a value, without
+-- reading the value. For small jsonb values, finding out the size is not worth the conversion. `offset 0` keeps the planner from
+-- computing a size once per mention.
 sized as (
     select *,
         octet_length(routing_key) + octet_length(body)
@@ -51,9 +51,9 @@ measured as (
         sum(case when row_bytes > $3::bigint then 0 else row_bytes end) over (rows unbounded preceding) as batch_bytes
     from sized
 )
--- Times are seconds and jsonb is text: no value that a producer may insert is too much for the driver then, and no codec of a
--- given pool has a say. (`date_part` is `extract` without the detour through numeric, which takes half a microsecond.)
--- `keyed_after` is null unless rows with an ordering key are due, which `ordering.sql` claims; then it is the priority reached here.
+-- Times are returned as seconds and jsonb as text, so that no value of a producer is out of the driver's range, and codecs of a given
+-- pool do not matter. (`date_part` is `extract` without the conversion to numeric, which takes half a microsecond.)
+-- `keyed_after` is the priority reached here if rows with an ordering key are due, which `ordering.sql` claims; else null.
 select id, case when too_large then left(routing_key, 255) else routing_key end as routing_key,
     case when not too_large then body end as body,
     case when too_large and pg_column_size(tracking_ids) > 2000 then '[]' else tracking_ids::text end as tracking_ids,
@@ -75,7 +75,7 @@ from (select) as one
 left join measured on batch_bytes <= $2 or (batch_bytes = row_bytes and not too_large)
 
 -- name: claim_fair
--- As `claim`, but first the priority whose oldest row has been due the longest, so that none waits for ever behind those above it.
+-- As `claim`, but begins with the priority whose oldest row has been due the longest, so that no priority starves.
 with claimed as materialized (
     select message.*
     from (
@@ -136,8 +136,8 @@ from (select) as one
 left join measured on batch_bytes <= $2 or (batch_bytes = row_bytes and not too_large)
 
 -- name: claim_lean
--- As `claim`, but begins behind the rows where the last claim ended, which were due at $4 and have the ids $5, by priority from 0 on.
--- It does not look for rows with an ordering key: planning that takes longer than the look. The result may be empty.
+-- As `claim`, but starts after the last rows of the previous claim, which were due at $4 and have the ids $5, by priority from 0 on. Does
+-- not look for rows with an ordering key: planning that takes longer than running it. The result may be empty.
 with claimed as materialized (
     select message.*
     from generate_series(9, 0, -1) as class (priority)
@@ -179,7 +179,7 @@ from measured
 where batch_bytes <= $2 or (batch_bytes = row_bytes and not too_large)
 
 -- name: claim_unread
--- Claims one row, and returns nothing of it that the server may be unable to show. $1: in the order of `claim_fair`, from the front.
+-- Claims one row, and returns only columns that the server can always return. $1: in the order of `claim_fair`, from the front.
 with claimed as materialized (
     select message.*
     from (
@@ -213,7 +213,7 @@ select id, attempts
 from claimed
 
 -- name: read
--- Returns the row $1, which this transaction has locked; without its body if it has more than $2 bytes.
+-- Returns the row $1, which this transaction has locked, without its body if it has more than $2 bytes.
 with claimed as (
     select *
     from {table}
@@ -242,9 +242,9 @@ select id, case when too_large then left(routing_key, 255) else routing_key end 
 from measured
 
 -- name: supersede
--- Of rows that come back unsent, or came back, while another one was published with their dedup key: that one stands for them. The
--- claim that gives them back looks, and the next one looks again, for what was committed in between, or if the first one died.
--- This is not a part of the claim, because most rows have no such key, and planning it would cost every claim.
+-- Deletes rows that were returned unsent, if a later message with their dedup key replaces them. It runs when a claim returns rows, and
+-- again in the next claim, for messages that were committed in between and for claims that crashed. It is not part of the claim,
+-- because most rows have no dedup key, and planning it would cost every claim.
 delete from {table}
 where id = any(array(
     select id
@@ -281,8 +281,8 @@ from unnest($1::bigint[], $2::text[]) as outcome (id, error)
 where message.id = outcome.id
 
 -- name: hold
--- Without a probe delay a held row is due never: the success of its key's probe releases it. A row that was held already keeps
--- the time since when, and has none if the release that held it kept none.
+-- Without a probe delay, a held row is never due: the success of its key's probe releases it. A row that was held before keeps the time
+-- since when, and has none if the release of Outbox that held it did not record one.
 update {table} as message
 set last_error = 'unroutable', send_after = coalesce(clock_timestamp() + outcome.probe_after, 'infinity'),
     held_at = case when message.last_error = 'unroutable' then message.held_at else clock_timestamp() end
@@ -290,14 +290,14 @@ from unnest($1::bigint[], $2::interval[]) as outcome (id, probe_after)
 where message.id = outcome.id
 
 -- name: stall
--- Due never: the success of a probe releases it. A probe that failed keeps the time since when.
+-- Never due: the success of a probe releases it. A failed probe keeps the time since when it has been stalled.
 update {table} as message
 set last_error = 'stalled', send_after = 'infinity',
     held_at = case when message.last_error = 'stalled' then message.held_at else clock_timestamp() end
 where id = any($1::bigint[])
 
 -- name: release_held
--- Rows for one queue alone are released by one for the same queue.
+-- Rows with a target queue are released by a row with the same one.
 update {table}
 set last_error = null, held_at = null, send_after = now()
 where id in (
@@ -311,8 +311,8 @@ where id in (
 )
 
 -- name: ensure_probes
--- Walks the held index from key to key; the first row of a key is its probe, unless it too waits for ever. Rows for one queue
--- alone, of which there are few, never wait for ever, and say nothing of the others.
+-- Walks the held index from key to key. The first row of a key is its probe, unless it is never due itself. Rows with a target queue are
+-- few, are always due at some time, and do not show whether the others have a probe.
 with recursive probe as (
     (
         select id, routing_key, send_after
@@ -343,7 +343,7 @@ where id = any(array(
 ))
 
 -- name: next_due
--- The front of each index of due rows, from the times in $1 on; see `claim`.
+-- The first entry of each index of due rows, from the times $1 on; see `claim`.
 select (extract(epoch from min(send_after)) - extract(epoch from clock_timestamp()))::float8
 from (
     select first.send_after
@@ -379,8 +379,8 @@ where id in (
 )
 
 -- name: backlog
--- Counting millions every few seconds would cost more than relaying them: beyond 100,000 rows the answer is what the two indexes
--- of due rows held when they were last vacuumed or analysed.
+-- Counting millions of rows every few seconds would cost more than relaying them. Beyond 100,000 rows, the answer is the size of the two
+-- indexes of due rows at the last vacuum or analyze.
 select
     case when counted.unsent < 100000 then counted.unsent else greatest(counted.unsent, known.unsent) end as unsent,
     (extract(epoch from now()) - extract(epoch from oldest.send_after))::float8 as oldest_due

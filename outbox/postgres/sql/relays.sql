@@ -1,10 +1,10 @@
 -- name: serialize
--- Two relays that start at once see each other: the second waits until the first has said where it sends. Ends with the transaction,
--- so that it works behind poolers that share sessions.
+-- Of two relays that start at once, the second waits until the first has recorded where it sends. The lock ends with the transaction, so
+-- that it works behind transaction poolers.
 select set_config('synchronous_commit', 'off', true), pg_advisory_xact_lock(hashtextextended('outbox relays of ' || '{table}'::regclass::oid, 0))
 
 -- name: other
--- A relay of the same outbox table that runs and sends elsewhere than $1.
+-- A running relay of the same outbox table that does not send to $1.
 select name, destination, held_until
 from {relay}
 where outbox_table = '{table}'::regclass::oid and not refused and destination <> $1 and held_until >= clock_timestamp()
@@ -12,21 +12,21 @@ order by held_until desc, id
 limit 1
 
 -- name: hold
--- Says that the relay $1 sends to $2, for $4 more.
+-- Records for the time $4 that the relay $1 sends to $2.
 insert into {relay} as relay (id, outbox_table, destination, name, held_until)
 values ($1, '{table}'::regclass::oid, $2, $3, clock_timestamp() + $4::interval)
 on conflict (id) do update
 set held_until = excluded.held_until
 
 -- name: refuse
--- Says for $4 that the relay $1 did not start, because others send elsewhere than to $2.
+-- Records for the time $4 that the relay $1 did not start, because others do not send to $2.
 insert into {relay} (id, outbox_table, destination, name, held_until, refused)
 values ($1, '{table}'::regclass::oid, $2, $3, clock_timestamp() + $4::interval, true)
 on conflict (id) do update
 set held_until = excluded.held_until, refused = true
 
 -- name: forget
--- Rows that have ended, and what was said of earlier starts of the relay $1.
+-- Deletes rows that have ended, and records of earlier starts of the relay $1.
 delete from {relay}
 where held_until < clock_timestamp() or (refused and name = $1 and outbox_table = '{table}'::regclass::oid)
 

@@ -1,13 +1,13 @@
-What becomes of dead letters by a person's wish. Rows are locked first, in the order of their ids, in a statement of their own:
-the next one then judges them as they are, whoever changed them meanwhile. A row whose tracking ids cannot
-be read has an id that depends on nothing but the row. `busy_with` is the operation that still has to do with a letter, other than $2.
+Changes of dead letters by operators. A separate statement locks the rows first, in the order of their ids, so that the next statement sees
+them as they are after concurrent changes. A row with unreadable tracking ids gets an id that is derived from the row. `busy_with`: an
+active operation other than $2 on the dead letter.
 
 -- name: lock_letters
 select from {dead_letter} where id = any($1::bigint[]) order by id for update
 
 -- name: lock_dedup_keys
--- What is requeued is pending: publishers of its dedup key come before or after, with the lock of publish_keys.sql. Taken before
--- rows are locked, as publishers do.
+-- A requeued row is pending, so this takes the lock of its dedup key, see publish_keys.sql, to come before or after its publishers. Before
+-- rows are locked, in the same order as publishers, so that they cannot deadlock.
 select count(pg_advisory_xact_lock(lock_key))
 from (
     select distinct
@@ -18,11 +18,11 @@ from (
 ) as sorted
 
 -- name: lock_parked
--- None that is pending: it may be in flight, and nobody waits for a relay, nor takes a lock that looks like one.
+-- Not pending rows: one may be in flight, and this must not wait for a relay, nor take a lock that publishers take for a claim.
 select from {table} where id = any($1::bigint[]) and failed_at is not null order by id for update
 
 -- name: destinations
--- The queues that letters and parked rows would go back to; empty for those that go where their routing key leads.
+-- The queues that dead letters and parked rows would go back to; empty for those that are routed by their routing key.
 select distinct queue
 from (
     select queue from {dead_letter} where id = any($1::bigint[])
@@ -32,12 +32,12 @@ from (
 where queue <> ''
 
 -- name: requeue_letters
--- $2: the operation that does it. $3: another queue. $4: by the routing key. $5: which queues exist. $6: the greatest age that is
--- requeued; null: any. $7: by whom. $8: whether history is written. $9: why.
+-- $2: the operation. $3: another queue. $4: whether to use the routing key. $5: the existing queues. $6: the greatest age that is requeued;
+-- null for any. $7: the actor. $8: whether to write the history. $9: the reason.
 --
--- A message without an id gets one, which the letter keeps, so that it is known if it comes back. Rows get their ids in the order
--- of the letters', which is that of their deaths. They are as old as the requeue: how long they were dead is no time in the
--- outbox. What AMQP knows of a message beyond JSON travels in a header that the relay reads.
+-- A message without an id gets one, and the dead letter keeps it, so that it is recognised if the message fails again. Rows get their ids
+-- in the order of the dead letters' ids, in which they failed. They are as old as the requeue: time as a dead letter is not time in the
+-- outbox. Properties that JSON cannot represent are passed to the relay in a header.
 with wanted as materialized (
     select letter.id, routing_key, body, content_type, headers, header_types, properties, ordering_key, created_at, hlc, requeue_count,
         status,
@@ -121,8 +121,8 @@ select id::text as id, verdict[1] as outcome, verdict[2] as reason, requeue_coun
 from judged
 
 -- name: requeue_parked
--- In place, so that it keeps its place among those of its ordering key. The parameters are the same, without the last. `rival` has
--- the same dedup key and is pending, or is requeued with it and younger: only one of them may be pending.
+-- In place, so that it keeps its position in its ordering key. The parameters are the same, without the last. `rival`: a row with the same
+-- dedup key that is pending, or a newer one that is requeued in the same statement. Only one of them may be pending.
 with wanted as materialized (
     select parked.id, routing_key, created_at, requeue_count, sent_at, failed_at,
         coalesce(
@@ -214,8 +214,8 @@ select id::text as id, verdict[1] as outcome, verdict[2] as reason
 from judged
 
 -- name: discard_parked
--- It leaves the outbox, so that what waits for it goes on, and is a discarded dead letter from then on, with the kind of error, the
--- fingerprint and the search text that letters.sql shows of a parked row.
+-- Moves the row from the outbox to the discarded dead letters, so that rows behind it can go on. It gets the error type, the fingerprint
+-- and the search text that letters.sql shows for a parked row.
 with judged as materialized (
     select id,
         case
@@ -375,7 +375,7 @@ from {dead_letter}
 where id = $1
 
 -- name: edit_letter
--- What is replaced becomes an edition. $7 and $8: what is shown and searched of it from now on.
+-- Saves the replaced version as an edition. $7 and $8: the new preview and search text.
 with kept as (
     insert into {edition} (dead_letter_id, version, body, content_type, headers, replaced_by)
     select id, version, body, content_type, headers, $6
@@ -391,7 +391,7 @@ from kept
 where letter.id = kept.dead_letter_id
 
 -- name: copy_parked
--- A parked row that is edited leaves a dead letter behind, which keeps what it was; without an id: that death is on record already.
+-- Keeps the original of an edited parked row as a dead letter. Returns a null id if that failure is recorded already.
 with gone as (
     select parked.*,
         case
@@ -435,8 +435,8 @@ set body = $2, content_type = $3, headers = cast($4::text as jsonb)
 where id = $1 and sent_at is null and failed_at is not null
 
 -- name: release_lanes
--- What waited for rows that are gone: the first of a key is due, unless it is parked itself. One that is on its way needs no
--- release; one that a publisher is withdrawing is released by the relays' housekeeping.
+-- Makes the first row of each key due, if it waited for a row that is gone and is not parked. A row in flight needs no release. The repair
+-- of the relays releases rows behind one that a publisher is withdrawing.
 update {table}
 set send_after = now(), last_error = null
 where id = any(array(
@@ -457,12 +457,12 @@ where id = any(array(
 ))
 
 -- name: ring
--- For what became due by an update, which no trigger tells of: once a batch, so it may notify where no relay or worker sleeps.
+-- Notifies after updates made rows due: the trigger fires on inserts only. Runs once a batch, so it need not check whether anyone sleeps.
 select pg_catalog.pg_notify('outbox_' || encode(substr(sha256(convert_to(nspname || '.' || relname, 'UTF8')), 1, 12), 'hex'), '')
 from pg_catalog.pg_class as c
 join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
 where c.oid = '{table}'::regclass
 
 -- name: has_queue
--- What a worker has consumed from, where PostgreSQL is the broker.
+-- Whether a worker has consumed the queue, with PostgreSQL as the broker.
 select exists(select from {subscription} where queue = $1)

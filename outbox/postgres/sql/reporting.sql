@@ -1,5 +1,5 @@
 -- name: begin
--- Reports are worth neither waiting for the disk nor waiting for anybody's lock.
+-- Reports are not important enough to wait for the disk or for locks.
 begin isolation level read committed;
 set local synchronous_commit = off;
 set local statement_timeout = {statement_timeout};
@@ -7,7 +7,7 @@ set local lock_timeout = {lock_timeout};
 set local idle_in_transaction_session_timeout = {statement_timeout}
 
 -- name: usable
--- Which of the tables are there and open to the user.
+-- Those of the tables that exist and the user may write to.
 select wanted.kind
 from unnest($1::text[], $2::text[], $3::text[]) as wanted (kind, name, rights)
 where to_regclass(wanted.name) is not null and not exists (
@@ -17,7 +17,7 @@ where to_regclass(wanted.name) is not null and not exists (
 )
 
 -- name: write_history
--- Facts say how long ago they were, so that all times in the table are the database's.
+-- Facts are passed with their age, so that all times in the table are from the clock of the database.
 insert into {history} (
     at, fact, message_id, root_id, parent_id, routing_key, queue, attempt, waited, ran, error_type, error_message, keys,
     component
@@ -30,8 +30,7 @@ from unnest(
 ) as told (ago, fact, message_id, root_id, parent_id, routing_key, queue, attempt, waited, ran, error_type, error_message, keys)
 
 -- name: add_stats
--- Counts add up; of what was measured the highest stays. Rows are locked in the order of their keys, so that two processes that add
--- at once wait for each other, and never both.
+-- Adds counts, and keeps the highest measured values. Locks rows in the order of their keys, so that two processes cannot deadlock.
 insert into {stats} as so_far (
     starts_at, seconds, routing_key, queue, created, sent, processed, failed, retried, dead, duplicates, backlog, oldest_age,
     latency
@@ -74,14 +73,14 @@ on conflict (id) do update
 set seen_at = clock_timestamp(), activity = excluded.activity, applied = excluded.applied, stopped_at = excluded.stopped_at
 
 -- name: pauses
--- The pauses that hold now, how many seconds each of them lasts, and what time it is.
+-- The active pauses, how many seconds each of them has left, and the time.
 select scope, name, (extract(epoch from until) - extract(epoch from clock_timestamp()))::float8 as seconds_left,
     extract(epoch from clock_timestamp())::float8 as now
 from (values (1)) as always (one)
 left join {control} on until is null or until > clock_timestamp()
 
 -- name: channel
--- Where the table of pauses is, if its trigger notifies.
+-- The schema and name of the table of pauses, if its trigger notifies.
 select n.nspname::text as schema, c.relname::text as name
 from pg_catalog.pg_class c
 join pg_catalog.pg_namespace n on n.oid = c.relnamespace
@@ -122,8 +121,8 @@ from {component}
 order by kind, name, started_at
 
 -- name: list_recent_components
--- All that live, and the $1 that ended last; restarts in quick succession leave one row each. $2: with the schemas of bodies.
--- The time is the server's, so that ages are right whatever the reader's clock says.
+-- All live components, and the $1 that ended last; each restart leaves a row. $2: with the schemas of bodies. Returns the time of the
+-- server, so that ages do not depend on the reader's clock.
 select id, kind, name, host, process_id, version, service_version, started_at, seen_at, every, activity::text as activity,
     case
         when $2::boolean or jsonb_typeof(consumers) <> 'array' then consumers
@@ -148,9 +147,8 @@ where place <= case when condition in ('lost', 'stopped') then $1 else 1000 end
 order by kind, name, started_at
 
 -- name: thin_stats
--- Rows of spans shorter than $1 seconds that are older than $2 become rows of $1 seconds, up to $3 of them at once. In one
--- statement, so that nothing is counted twice or not at all, whoever adds to them meanwhile. Spans are counted from a midnight in
--- UTC. They add up as in `add_stats`.
+-- Merges up to $3 rows of spans shorter than $1 seconds that are older than $2 into rows of $1 seconds. In one statement, so that nothing
+-- is lost or counted twice if rows are added meanwhile. Spans start at midnight UTC. Values are added up as in `add_stats`.
 with thinned as (
     delete from {stats}
     where ctid = any(array(

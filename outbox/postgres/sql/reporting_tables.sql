@@ -1,6 +1,6 @@
 -- name: stats_table
--- What happened in one span of time, added up over all processes. `latency` counts by bucket, so that it adds up too;
--- `backlog` and `oldest_age` are the highest that were measured in it.
+-- Activity in a span of time, added up over all processes. `latency` has counts by bucket, which can be added up as well. `backlog` and
+-- `oldest_age` are the highest values measured in the span.
 create table if not exists {stats} (
     starts_at timestamptz not null,
     seconds integer not null,
@@ -21,7 +21,7 @@ create table if not exists {stats} (
 )
 
 -- name: component_table
--- One row is one relay, worker, archiver or maintenance task, with its last sign of life.
+-- One row per relay, worker, archiver or maintenance task, with its last heartbeat.
 create table if not exists {component} (
     id text not null,
     kind text not null,
@@ -41,7 +41,7 @@ create table if not exists {component} (
 )
 
 -- name: control_table
--- One row is a pause that an operator asked for: of all relays, all workers, or one of them by name, or of one queue.
+-- One row per pause: of all relays, of all workers, of one of them by name, or of one queue.
 create table if not exists {control} (
     scope text not null,
     name text not null default '',
@@ -55,7 +55,7 @@ create table if not exists {control} (
 )
 
 -- name: lease_table
--- Duties that one process does for all. Whoever holds the token holds the lease, until it ends.
+-- Leases of duties that only one process performs. The process with the token holds the lease until it ends.
 create table if not exists {lease} (
     duty text not null,
     holder text not null,

@@ -1,6 +1,6 @@
 -- name: control_ring
--- Tells every component of a pause or its end, when it is committed (docs/decisions/0145-pauses-are-notified.md). The channel is that
--- of `BellName.of`, made from where the table is now. Pauses are rare, so this notifies whether or not a component listens.
+-- Notifies all components when the beginning or the end of a pause is committed (docs/decisions/0145-pauses-are-notified.md). The channel
+-- is that of `BellName.of`, derived from the table's current schema and name. Pauses are rare, so this does not check for listeners.
 create or replace function {control_ring_function}() returns trigger
     language plpgsql
     set search_path = pg_catalog, pg_temp
@@ -14,8 +14,8 @@ create or replace trigger {control_ring_trigger} after insert or update or delet
 ('trigger', '{control_ring_trigger_name}', 'enabled')
 
 -- name: relay_table
--- One row is one relay that runs, and where it sends the messages of its outbox table; it is held until then, unless it says so again.
--- All that run send to one place: another one is refused. There is no address with a password in it.
+-- One row per running relay, with the destination of its outbox table's messages, valid until `held_until` unless renewed. All running
+-- relays have the same destination; a relay with another one is refused. Destinations contain no passwords.
 create table if not exists {relay} (
     id uuid not null,
     outbox_table oid not null,

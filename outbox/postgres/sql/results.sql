@@ -1,8 +1,8 @@
-What became of the messages that operations have sent again. Their items are locked first, in a statement of its own: the next one
-then sees them as they are, also if one of their messages failed again meanwhile.
+Results of messages that operations have requeued. A separate statement locks the items first, so that the next one sees them as they are
+if one of their messages failed again meanwhile.
 
 -- name: due
--- What is to be looked for, of all operations. What another process looks for is left to it.
+-- Locks items of all operations whose result is to be looked for. Skips those that another process is looking for.
 select operation_id, position
 from {operation_item}
 where check_at <= now()
@@ -11,7 +11,7 @@ limit $1
 for update skip locked
 
 -- name: due_of
--- The same of the operation $2; $3: also what is not due yet.
+-- As `due`, for the operation $2. $3: include items that are not due yet.
 select operation_id, position
 from {operation_item}
 where operation_id = $2 and check_at is not null and ($3::boolean or check_at <= now())
@@ -20,10 +20,10 @@ limit $1
 for update skip locked
 
 -- name: look
--- $1, $2: the items. $3: after how long nothing more is looked for. Of several queues, the message is handled when all that have
--- told of it have handled it. A message is a dead letter, or parked, once more: `requeue_count` tells from which life that is.
--- What is not final is looked for again after a tenth of the time since it was sent, at least a second. Items are looked up one by
--- one (`offset 0` keeps it so), and written where they were found, whatever the planner knows of them.
+-- $1, $2: the items. $3: the time after which no result is looked for. With several queues, a message is handled when all queues that
+-- reported it have handled it. If it is a dead letter or parked again, `requeue_count` shows after which requeue that happened. Items
+-- without a final result are looked for again after a tenth of the time since the requeue, at least a second. Items are looked up one
+-- by one (`offset 0` keeps it so) and updated by position, whatever the statistics say.
 with item as materialized (
     select item.*
     from unnest($1::bigint[], $2::integer[]) as given (operation_id, position)
@@ -113,7 +113,7 @@ noted as (
         and item.ctid = any(array(select place from judged))
         and (item.check_at <= now() or item.result is distinct from seen or item.failed_attempts <> attempts)
 ),
--- In their order, so that two that count for the same operations never wait for each other.
+-- In order, so that two transactions that count for the same operations cannot deadlock.
 counting as materialized (
     select id
     from {operation}

@@ -1,9 +1,9 @@
 -- name: routes
--- Which queues each routing key of the rows of `address` goes to, and which queues are known, as two JSON objects: looking into
--- them costs the same whatever the planner believes, and statistics are wrong whenever a queue fills or drains quickly.
+-- Returns the queues for each routing key of `address`, and the known queues, as two JSON objects. Lookups in them cost the same with any
+-- plan; for a join, the statistics are wrong whenever a queue fills or drains quickly.
 --
--- `union` makes one delivery of two bindings of one queue that match the same message. Each pattern meets all routing keys of
--- the batch before the next pattern does, because PostgreSQL remembers only a few compiled expressions.
+-- `union` makes one delivery if two bindings of a queue match the same message. Each pattern is compared with all routing keys of the
+-- batch before the next one, because PostgreSQL caches only a few compiled expressions.
 destination as (
     select address.routing_key, subscription.queue
     from address

@@ -1,9 +1,9 @@
 -- name: writable
 select coalesce(has_table_privilege(to_regclass('{history}'), 'insert'), false)
 
--- name: delete_told
--- The rows $1 are gone; the history is told of them. $2 to $4: ids, roots and parents of their messages; $5: by whom;
--- $6: their index keys.
+-- name: delete_and_record
+-- Deletes the rows $1 and records them in the history. $2 to $4: ids, roots and parents of their messages. $5: the component. $6: their
+-- index keys.
 with gone as (
     delete from {table}
     where id = any($1::bigint[])
@@ -15,8 +15,8 @@ select clock_timestamp(), 'sent', sent.message_id, sent.root_id, sent.parent_id,
 from gone
 join unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $6::text[]) as sent (id, message_id, root_id, parent_id, keys) on sent.id = gone.id
 
--- name: keep_told
--- The same for rows that are kept.
+-- name: keep_and_record
+-- As `delete_and_record`, for rows that are kept.
 with gone as (
     update {table}
     set sent_at = clock_timestamp(), last_error = null, held_at = null

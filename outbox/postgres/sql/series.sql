@@ -1,11 +1,11 @@
-Statistics as series. Rows are found by the beginning of their span, which the primary key begins with.
-Spans are counted from a midnight in UTC, the beginning of 2000.
+Time series of statistics. Rows are found by the start of their span, the first column of the primary key. Spans are counted from midnight
+UTC at the beginning of 2000.
 
 -- name: now
 select clock_timestamp()
 
 -- name: coarsest
--- The longest span that statistics of that time are kept by. Days and hours are looked for where they would begin.
+-- The longest span of statistics in that time. Days and hours are looked up at the times at which they would start.
 select case
     when exists(
         select
@@ -21,7 +21,7 @@ select case
 end
 
 -- name: series
--- What happened from $1 to $2 in each step of $3 seconds, relays and workers apart: relays report no queue. The columns are
+-- Activity from $1 to $2 in steps of $3 seconds, separately for relays and workers: relays report no queue. The columns are
 -- those of `series_by_name`, without a name. Where there are no names, the length of a step does not depend on their number, so the rows
 -- are added up at once. Counts are added up as float8, which is exact up to 2^53: the sums of bigint could become larger than a bigint,
 -- and need time and memory for that.
@@ -46,8 +46,8 @@ where starts_at >= date_bin(make_interval(secs => $3::float8), $1::timestamptz, 
 group by 1, 3
 
 -- name: series_of_queue
--- What workers did with messages of the queue $4, in the same columns, and a row `(others)` of each step in which they did anything else:
--- what was not done in such a step is 0, and not unknown.
+-- Activity of workers in the queue $4, with the same columns, and a row `(others)` for each step with activity in other queues: in such a
+-- step, no activity means 0, not missing data.
 select date_bin(make_interval(secs => $3::float8), starts_at, timestamptz '2000-01-01 00:00:00+00') as span, null::text as name,
     queue = '' as of_relays, null::bigint as place, 0::bigint as names,
     sum(created::float8)::bigint as created, sum(sent::float8)::bigint as sent, sum(processed::float8)::bigint as processed,
@@ -79,10 +79,10 @@ where queue not in ('', $4)
 group by 1
 
 -- name: series_by_name
--- What happened in each step by queue ($9), or by routing key. The rows are read once, and added up to cells of $3 seconds, of which
--- there are few; everything else is made of those. Asked for is the time from $1 to $2; steps may begin with $4 and end with $5, and
--- take ($6)[n] seconds where there are n names. Told apart are the $7 names that most happened under; the rest is $8, and what has no
--- name stays without: relays report no queue, and no routing key for the depth of the backlog.
+-- Activity in each step by queue ($9), or by routing key. Reads the rows once, and adds them up to few cells of $3 seconds; everything else
+-- is computed from those. The time range is $1 to $2. Steps may begin at $4 and end at $5, and take ($6)[n] seconds with n names. Returns
+-- the $7 most active names separately, and the rest as $8. Rows without a name stay without: relays report no queue, and no routing key
+-- for the depth of the backlog.
 with cell as materialized (
     select date_bin(make_interval(secs => $3::float8), starts_at, timestamptz '2000-01-01 00:00:00+00') as span,
         case

@@ -1,13 +1,13 @@
 -- name: schema_of
--- The schema in which a name, qualified or not, is found through the search path; no row if it is not found.
+-- The schema in which the search path finds a name, qualified or not; no row if it does not exist.
 select n.nspname::text
 from pg_class c
 join pg_namespace n on n.oid = c.relnamespace
 where c.oid = to_regclass('{table}')
 
 -- name: differences
--- What a table lacks of its shape, as (kind, name, wanted, found); everything, if the table is not there. Also what an older
--- library that is still in use makes again.
+-- Differences of a table from its shape, as (kind, name, wanted, found); all objects, if the table does not exist. Includes objects that an
+-- older release that is still in use creates again.
 with target as (
     select {target} as oid
 ), wanted (kind, name, definition) as (

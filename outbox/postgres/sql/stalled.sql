@@ -1,10 +1,10 @@
-Rows that wait because their route is stalled: the broker answers, but takes no messages for it. They are found by route, and in
-it by the number of refusals, so that a row that is refused for reasons of its own lets others go first.
+Rows that wait because their route is stalled: the broker answers, but takes no messages for it. Of each route, those with the fewest
+refusals come first, so that a row that is refused for another reason does not block the others.
 
 -- name: lock_stalled
--- Of each of the routes $3 (routing keys) and $4 (queues, or ''), the first $5 rows that no other relay has. Under every policy but
--- "skip" a row with an ordering key must be the first of its key, which whoever locks it then has; see `ordering.sql`. $1 and $2:
--- the policies by prefix.
+-- Locks the first $5 rows of each of the routes $3 (routing keys) and $4 (queues, or '') that no other relay has locked. Except under
+-- "skip", a row with an ordering key must be the head of its lane, which this transaction owns then; see `ordering.sql`. $1 and $2: the
+-- policies by prefix.
 select message.id, message.attempts, octet_length(message.body) + coalesce(pg_column_size(message.headers), 0) as bytes,
     message.lane, message.policy
 from unnest($3::text[], $4::text[], $5::bigint[]) as route (routing_key, queue, rows)

@@ -1,5 +1,5 @@
 -- name: stamps_table
--- As Alembic makes it, so that both use one: `alembic upgrade head` and `ensure_outbox_schema` see each other's work.
+-- As Alembic creates it, so that `alembic upgrade head` and `ensure_outbox_schema` share one table.
 create table if not exists {table} (
     version_num varchar(32) not null,
     constraint outbox_schema_version_pkc primary key (version_num)

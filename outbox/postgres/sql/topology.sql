@@ -5,7 +5,7 @@ order by exchange, queue, binding_key
 limit $1
 
 -- name: held_keys
--- Routing keys of which messages are held, and a first one of each: walks the index of held rows from key to key, $1 of them.
+-- Routing keys with held messages, and the first message of each. Walks the index of held rows from key to key, up to $1 keys.
 with recursive held (routing_key, id, target_queue, number) as (
     (
         select routing_key, id, target_queue, 1

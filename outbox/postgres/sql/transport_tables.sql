@@ -1,5 +1,5 @@
 -- name: subscription_table
--- An exchange's queues and what fills them. `pattern` is the binding key as a regular expression; null: compare as it is.
+-- Bindings of queues to exchanges. `pattern`: the binding key as a regular expression; null if it has no wildcards.
 create table if not exists {subscription} (
     exchange text not null,
     queue text not null,
@@ -10,7 +10,7 @@ create table if not exists {subscription} (
 )
 
 -- name: delivery_table
--- One message for one queue. A leased row is due again when its lease ends, so a claim never meets it before.
+-- One row per message and queue. A leased row is due again when its lease ends, so that no claim finds it before.
 create table if not exists {delivery} (
     id bigint generated always as identity,
     exchange text not null,
@@ -39,11 +39,11 @@ create table if not exists {delivery} (
 )
 
 -- name: delivery_index
--- What a worker claims from one queue, in the order in which it is due.
+-- Deliveries that a worker claims from one queue, in the order in which they are due.
 create index if not exists {delivery_index} on {delivery} (queue, available_at, id)
 
 -- name: delivery_storage
--- As of the outbox table: it lives on its dead rows being removed early.
+-- As the outbox table, it needs frequent vacuums.
 alter table {delivery} set (
     fillfactor = 85,
     autovacuum_vacuum_scale_factor = 0.02,
@@ -54,7 +54,7 @@ alter table {delivery} set (
 )
 
 -- name: dead_letter_table
--- A message that failed for good, with all that is needed to understand it and to send it again.
+-- Messages that failed for good, with everything that is needed to investigate and requeue them.
 create table if not exists {dead_letter} (
     id bigint generated always as identity,
     source text not null,

@@ -1,6 +1,6 @@
 -- name: check
--- A table that is there already is adapted only if it is an outbox table of somebody's making. These blocks find nothing to do,
--- and lock nothing, if there is no table yet or nothing is left to adapt.
+-- Adapts an existing table only if it is an outbox table. These blocks change and lock nothing if there is no table yet, or nothing is left
+-- to adapt.
 do $check$
 declare
     target constant regclass := {target};
@@ -32,9 +32,8 @@ end
 $check$
 
 -- name: drop_triggers
--- The doorbell replaces triggers that do nothing but notify, which make commits queue behind one lock. Only while the table is
--- being taken over: a trigger that somebody adds later is theirs, unless it has the predecessor's name. A function that serves
--- other tables too stays.
+-- The doorbell replaces triggers that only notify, which make all commits queue behind one lock. Only during the takeover of the table: a
+-- trigger that is added later belongs to the application, unless it has the predecessor's name. Keeps functions that other tables use.
 do $triggers$
 declare
     target constant regclass := {target};
@@ -59,7 +58,7 @@ end
 $triggers$
 
 -- name: drop_indexes
--- Ours cover what these were for. An index over other columns, a unique one, and one that somebody adds later are theirs.
+-- The new indexes replace these. Keeps indexes over other columns, unique ones, and those that the application adds later.
 do $indexes$
 declare
     target constant regclass := {target};
@@ -84,7 +83,7 @@ end
 $indexes$
 
 -- name: identity
--- A serial id becomes an identity that goes on behind everything ever given out. It stays an integer here, and becomes a bigint
+-- A serial id becomes an identity that continues after the highest id ever assigned. It stays an integer here, and becomes a bigint
 -- together with the other columns, so that the table is rewritten once.
 do $identity$
 declare
@@ -131,9 +130,9 @@ end
 $identity$
 
 -- name: columns
--- Every column of ours, of our type, in one statement, so that the table is rewritten at most once: for an id that was an
--- integer, a JSON column, a body that was not bytes. Columns with constant defaults and longer text cost nothing. Rows that are
--- there were published as JSON, and stay so named.
+-- Adds or converts all columns in one statement, so that the table is rewritten at most once: for an integer id, a JSON column, or a body
+-- that is not bytea. Columns with constant defaults and longer text types need no rewrite. Existing rows were published as JSON, and get
+-- that content type.
 do $columns$
 declare
     target constant regclass := {target};
@@ -202,7 +201,7 @@ end
 $columns$
 
 -- name: values
--- What was allowed once and makes no sense now is mended, each row that is not sent staying where it was in the queue.
+-- Corrects values that are no longer allowed. Unsent rows keep their position in the queue.
 do $values$
 declare
     target constant regclass := {target};
@@ -226,7 +225,7 @@ end
 $values$
 
 -- name: constraints
--- The same as those of a table made by us.
+-- The constraints of a new table.
 do $constraints$
 declare
     target constant regclass := {target};

@@ -1,9 +1,9 @@
-What operators see of messages in queues of the database, and what they do to messages that wait: to rows of the outbox that were
-not sent, and to deliveries. They do not wait for what is in flight: what a relay or a worker has is skipped, and reported so.
+Messages in queues of the database as operators see them, and changes of waiting messages: of unsent rows of the outbox, and of
+deliveries. Changes do not wait for messages in flight: rows that a relay or a worker has locked are skipped, and reported as such.
 
 -- name: deliveries
--- Up to $6 deliveries of queue $1 that fit, in the order in which they are due, beyond the place ($7, $8); $9: from that place on.
--- A leased delivery is due again when its lease ends, so that of the states only 'queued' has a due time in the past.
+-- Up to $6 deliveries of queue $1 that match, in the order in which they are due, after the position ($7, $8), or from it on if $9.
+-- A leased delivery is due again when its lease ends, so 'queued' is the only state with a due time in the past.
 select id, exchange, queue, message_id, left(tracking_ids ->> 0, 1000) as root_id, routing_key,
     left(ordering_key, 1000) as ordering_key, content_type, octet_length(body) as size,
     case when octet_length(body) <= 4096 then body end as shown, attempt, crashes, requeue_count,
@@ -33,7 +33,7 @@ order by available_at {way}, id {way}
 limit $6
 
 -- name: find_deliveries
--- The ids of the first $6 of them.
+-- The ids of the first $6 deliveries that match.
 select id
 from (
     select id, available_at,
@@ -73,7 +73,7 @@ from {delivery}
 where id = $1
 
 -- name: ahead
--- How many deliveries of its queue are due before delivery $1, counted up to $2.
+-- The number of deliveries of its queue that are due before delivery $1, counted up to $2.
 select count(*)
 from (
     select
@@ -104,7 +104,7 @@ cross join lateral (
 where one.id = $1 and one.ordering_key is not null and first.id < one.id
 
 -- name: lock_messages
--- Locks those of the rows $1 that wait, and says of each what it is.
+-- Locks waiting rows among $1, and returns the state of each.
 with locked as materialized (
     select id, sent_at, failed_at, ordering_key
     from {table}
@@ -124,13 +124,13 @@ from unnest($1::bigint[]) as asked (id)
 left join locked on locked.id = asked.id
 
 -- name: park
--- What is cancelled is parked first, and discarded as what is parked is.
+-- A cancelled message is parked first, and then discarded like any parked one.
 update {table}
 set failed_at = now(), last_error = $2, held_at = null
 where id = any($1::bigint[])
 
 -- name: reschedule
--- Due at $2, or now; null: as before. Whatever they waited for, they are tried then. $3: the priority; null: as before.
+-- Makes rows due at $2, or now; null leaves the time. They are tried then, whatever they waited for. $3: the priority; null leaves it.
 update {table}
 set priority = coalesce($3::smallint, priority),
     send_after = case
@@ -148,7 +148,7 @@ from {table}
 where id = $1
 
 -- name: edit_message
--- With another routing key it may find its way: what was held or stalled is tried again.
+-- With another routing key it may be routable, so a held or stalled message is tried again.
 update {table}
 set routing_key = $2, body = $3, content_type = $4, headers = cast($5::text as jsonb),
     send_after = case when last_error in ('unroutable', 'stalled') then now() else send_after end,
@@ -157,14 +157,14 @@ set routing_key = $2, body = $3, content_type = $4, headers = cast($5::text as j
 where id = $1
 
 -- name: ring_messages
--- For what became due by an update, which no trigger tells of: once a request, so it may notify where no relay sleeps.
+-- Notifies after updates made rows due: the trigger fires on inserts only. Runs once a request, so it need not check for sleepers.
 select pg_catalog.pg_notify('outbox_' || encode(substr(sha256(convert_to(nspname || '.' || relname, 'UTF8')), 1, 12), 'hex'), '')
 from pg_catalog.pg_class as c
 join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
 where c.oid = '{table}'::regclass
 
 -- name: lock_deliveries
--- Locks those of the deliveries $1 that no worker has, and says of each what it is.
+-- Locks deliveries among $1 that no worker holds, and returns the state of each.
 with locked as materialized (
     select id, lease_token, available_at, ordering_key
     from {delivery}
@@ -184,14 +184,14 @@ from unnest($1::bigint[]) as asked (id)
 left join locked on locked.id = asked.id
 
 -- name: make_due
--- After all that are due already.
+-- After all deliveries that are due already.
 update {delivery}
 set available_at = now()
 where id = any($1::bigint[])
 
 -- name: move_to_front
--- Due right before the first that is due of its queue. Workers that begin to read the index further behind come back to its front:
--- see `outbox.postgres.index_positions`.
+-- Makes it due just before the first delivery of its queue. Workers that start to read further on return to the front of the index, see
+-- `outbox.postgres.index_positions`.
 with first as materialized (
     select wanted.queue, due.available_at
     from (select distinct queue from {delivery} where id = any($1::bigint[])) as wanted
@@ -209,7 +209,7 @@ from first
 where delivery.id = any($1::bigint[]) and delivery.queue = first.queue
 
 -- name: take
--- Leases them to the transaction that ends them, because an end needs a lease.
+-- Leases them to this transaction, because ending a delivery requires a lease.
 update {delivery}
 set lease_token = $2, leased_until = now() + interval '1 minute'
 where id = any($1::bigint[])
@@ -217,7 +217,7 @@ returning id, queue, message_id, routing_key, body, content_type, headers::text 
     ordering_key, attempt, failures::text as failures
 
 -- name: died
--- The facts of the history that a worker's report would be, by the operator $9.
+-- Writes the history that a worker would write for a dead letter, on behalf of the operator $9.
 insert into {history} (fact, message_id, root_id, parent_id, routing_key, queue, attempt, error_type, error_message, component)
 select 'died', message_id, root_id, parent_id, routing_key, queue, attempt, error_type, error_message, $9
 from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::integer[], $7::text[], $8::text[])
@@ -230,7 +230,7 @@ join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
 where c.oid = '{delivery}'::regclass
 
 -- name: deliveries_containing
--- Deliveries whose body has the bytes $1 in it, the newest first: of the newest $2, those up to $3 bytes large.
+-- Deliveries among the newest $2 with up to $3 bytes whose body contains the bytes $1, newest first.
 select id
 from (select id, body from {delivery} order by id desc limit $2) as newest
 where case when octet_length(body) <= $3 then position($1::bytea in body) > 0 end

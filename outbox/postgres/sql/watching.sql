@@ -1,10 +1,10 @@
-What may have changed since the last look, read once a second while somebody listens: by indexes, and no count beyond its bound.
+Detects changes since the last look. Runs once a second while a client listens, so it reads indexes only and limits all counts.
 
 -- name: now
 select clock_timestamp()
 
 -- name: dead_letters
--- The latest failure and the latest resolution tell of changes that the counts do not show.
+-- The latest failure and the latest resolution show changes that the counts do not.
 select
     (
         select count(*)

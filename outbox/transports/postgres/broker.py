@@ -38,53 +38,54 @@ from outbox.ports import (
     SendResult,
     Subscription,
 )
-from outbox.postgres.deaths import DeadLetterWriter, Storable
+from outbox.postgres.dead_letter_writer import DeadLetterWriter, Storable
 from outbox.postgres.doorbell import PostgresDoorbell, bell_of
 from outbox.postgres.index_positions import ScanStart
 from outbox.postgres.pool import Pool, Preparing, borrow_from, connect_to, open_pool, unavailable_errors
 from outbox.postgres.queries import BellName, TableName
 from outbox.postgres.schema import check_transport_tables
-from outbox.transports.postgres.subscription import LEAVING_TIMEOUT, PostgresIntake, SecondsUntilDue, Waking
-from outbox.transports.postgres.tables import Call, Statements, TransportTables, borrowed, pattern_of
+from outbox.transports.postgres.subscription import CLOSE_TIMEOUT, PostgresIntake, SecondsUntilDue, Waker
+from outbox.transports.postgres.tables import Call, Statements, TransportTables, borrow, pattern_of
 
 LARGEST_BODY = 128 * 1024 * 1024
-"""A larger body is refused, in bytes: PostgreSQL could hold it, but no worker could claim it together with others."""
+"""Largest body in bytes. PostgreSQL can store more, but no worker could claim it together with others."""
 LARGEST_BATCH = 16 * 1024 * 1024
-"""A statement ends after the message whose body takes it over this many bytes."""
+"""Bytes of bodies after which `send` begins another statement."""
 LONGEST_STATEMENT = timedelta(seconds=60)
-"""Longest wait for one statement, whatever the caller's timeout."""
+"""Longest wait for one statement, whatever timeout the caller gives."""
 
 _REFUSALS = (asyncpg.DataError, asyncpg.ProgramLimitExceededError, asyncpg.IntegrityConstraintViolationError)
-"""What PostgreSQL, or the driver, says of values and not of itself."""
+"""Errors about the values of a statement, raised by PostgreSQL or the driver."""
 
 _Row = tuple[object, ...]
 
 
 LEASE = timedelta(seconds=30)
-"""How long a delivery is a worker's without a sign of life; renewed every third of it."""
+"""How long a worker holds a delivery without renewing it. Leases are renewed after a third of this time."""
 POLL_INTERVAL = timedelta(seconds=1)
-"""How often idle queues are looked at where LISTEN does not deliver."""
+"""Pause between two looks at idle queues where LISTEN does not work."""
 POOL_SIZE = 8
-"""Most connections of a pool of our own; the doorbell has two more."""
+"""Most connections of a pool that the broker opens itself; the doorbell has two more."""
 SMALLEST_POOL = 4
-"""A given pool must have room for the doorbell's two, a claim, and outcomes."""
+"""Least size of a given pool: two connections for the doorbell, one for claims, one for outcomes."""
 DEPTH_COUNTED = 10_000
-"""Due deliveries of a queue that are counted one by one; of more, a part of the table is looked at."""
+"""Due deliveries of a queue that are counted exactly; more are estimated from a sample of the table."""
 DEPTH_PAGES = 500
+"""Pages of that sample."""
 STATEMENT_TIMEOUT = timedelta(seconds=20)
-"""Longest wait for any single statement of a worker. Shorter than a lease, so that it can be tried again."""
+"""Longest wait for one statement of a worker. Shorter than a lease, so that there is time for another attempt."""
 
 _NAME = "outbox broker"
 _log = logging.getLogger("outbox")
 
 
 class PostgresBroker:
-    """Implements the Transport and Broker ports with the tables that stand next to the outbox table `table`.
+    """Implements `outbox.ports.Transport` and `outbox.ports.Broker` with tables next to the outbox table `table`.
 
-    Give a `postgresql://` URL or a pool; a given pool is used and left open, and needs room for four connections. `lease` is
-    how long a dead worker's deliveries wait for another one, `poll_interval` how often idle queues are looked at where
-    notifications do not arrive. `masking` is for what is shown and searched of dead letters. `byte_limits` is how much a
-    subscription has in memory at once, and what is too large for it: that is a dead letter.
+    Takes a `postgresql://` URL or a pool. A given pool is left open and needs room for four connections. `lease` is how long
+    the deliveries of a crashed worker wait before another worker gets them. `poll_interval` is the pause between looks at idle
+    queues where notifications do not arrive. `masking` applies to what is displayed and searched of dead letters. `byte_limits`
+    limits the bytes that a subscription has in memory at once; a message that exceeds the limit for one is a dead letter.
     """
 
     def __init__(
@@ -119,10 +120,10 @@ class PostgresBroker:
         self._statements: Statements | None = None
         self._bell: BellName | None = None
         self._opening = asyncio.Lock()
-        self._away = False
-        self._waking: Waking | None = None
-        self._waking_tasks: list[asyncio.Task[None]] = []
-        self._sleepers = 0
+        self._is_away = False
+        self._waker: Waker | None = None
+        self._waker_tasks: list[asyncio.Task[None]] = []
+        self._waker_users = 0
         self._scan_starts: dict[str, ScanStart] = {}
 
     # --- sending
@@ -137,18 +138,18 @@ class PostgresBroker:
             self._statements = Statements(self._opened_pool)
             try:
                 with unavailable_errors("opening the broker in PostgreSQL"):
-                    async with borrowed(self._opened_pool) as connection:
+                    async with borrow(self._opened_pool) as connection:
                         schema = await check_transport_tables(connection, self._tables.outbox)
                         self._storable = Storable(connection.get_settings().server_encoding)
             except DatabaseUnavailableError as error:
                 raise BrokerUnavailableError(str(error)) from error
             except SchemaError as error:
                 raise TopologyError(str(error)) from error
-            # Set last: a task that finds it may rely on all tables being there.
+            # Set last: it shows other tasks that the tables were checked.
             self._bell = BellName.of(schema, self._tables.delivery.name)
 
     async def send(self, messages: Sequence[Message], *, timeout: timedelta) -> Sequence[SendResult]:
-        """See `outbox.ports.Transport.send`. A batch is one statement: all that is routed arrives together."""
+        """See `outbox.ports.Transport.send`. One statement per `LARGEST_BATCH` bytes; its routable messages arrive together."""
         results: list[SendResult | None] = [None] * len(messages)
         late = Failure(type="TimeoutError", message=f"the database did not answer within {timeout}")
         try:
@@ -158,7 +159,7 @@ class PostgresBroker:
                 size = 0
                 for position, message in enumerate(messages):
                     try:
-                        parts[-1].append((position, _row(message)))
+                        parts[-1].append((position, _to_row(message)))
                     except (TypeError, ValueError, RecursionError) as error:
                         results[position] = Refused(Failure.of(error))
                         continue
@@ -180,12 +181,12 @@ class PostgresBroker:
         return [result or NotSent(late) for result in results]
 
     async def _send(self, rows: Sequence[tuple[int, _Row]], results: list[SendResult | None]) -> None:
-        """Sends all or none, and fills `results`; if some cannot be taken, by halves until the culprit stands alone."""
+        """Sends all or none, and fills `results`. Halves the batch to find a message that PostgreSQL refuses."""
         columns = map(list, zip(*(row for _, row in rows), strict=True))
         unroutable: set[int] = set()
         refusal: Exception | None = None
         with unavailable_errors("sending", limit=LONGEST_STATEMENT):
-            # Caught within the block, which takes every error of the driver for an outage.
+            # Caught inside `unavailable_errors`, which would report every error of the driver as an outage.
             try:
                 statement, exchange = self._sql["send"], self._exchange_name
                 answer = await self._opened_statements.fetch(statement, exchange, *columns, timeout=LONGEST_STATEMENT)
@@ -208,7 +209,7 @@ class PostgresBroker:
         pool, self._pool = self._pool, self._given_pool
         if pool is not None and pool is not self._given_pool:
             try:
-                async with asyncio.timeout(LEAVING_TIMEOUT.total_seconds()):
+                async with asyncio.timeout(CLOSE_TIMEOUT.total_seconds()):
                     await pool.close()
             except (TimeoutError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
                 pool.terminate()
@@ -219,7 +220,7 @@ class PostgresBroker:
     async def subscribe(self, subscription: Subscription, receive: Receive) -> AsyncIterator[Intake]:
         """See `outbox.ports.Broker.subscribe`."""
         await self.open()
-        # Found out before a message is to be dead-lettered and cannot be.
+        # Checked now: without these privileges the first dead letter would fail.
         try:
             lacking = await self._fetch("lacking_rights")
         except DatabaseUnavailableError as error:
@@ -229,15 +230,15 @@ class PostgresBroker:
             raise TopologyError(f"this user cannot record dead letters: it lacks {rights}")
         await self._bind(subscription)
         with ungrouped():
-            async with self._sleeping() as waking, asyncio.TaskGroup() as tasks:
+            async with self._shared_waker() as waker, asyncio.TaskGroup() as tasks:
                 intake = PostgresIntake(
                     subscription,
                     receive,
-                    fetch=self._fetch_watched,
+                    fetch=self._fetch_reporting,
                     fetch_bodies=self._fetch_bodies,
-                    fetch_in_turn=self._fetch_in_turn,
+                    fetch_atomically=self._fetch_atomically,
                     ring=self._ring,
-                    waking=waking,
+                    waker=waker,
                     lease=self._lease,
                     writer=DeadLetterWriter(self._masking, self._storable),
                     scan_start=self._scan_starts.setdefault(subscription.queue, ScanStart()),
@@ -250,37 +251,37 @@ class PostgresBroker:
                     yield intake
                 finally:
                     await intake.give_back()
-                    await asyncio.wait([running], timeout=LEAVING_TIMEOUT.total_seconds())
+                    await asyncio.wait([running], timeout=CLOSE_TIMEOUT.total_seconds())
                     running.cancel()
 
     async def queue_depth(self, queue: str) -> QueueDepth | None:
-        """See `outbox.ports.MeasuresQueues.queue_depth`. More than `DEPTH_COUNTED` are estimated from a part of the table."""
-        ready, oldest = await self._answer("queue_depth", queue, DEPTH_COUNTED)
+        """See `outbox.ports.MeasuresQueues.queue_depth`. More than `DEPTH_COUNTED` deliveries are estimated from a sample."""
+        ready, oldest = await self._fetch_row("queue_depth", queue, DEPTH_COUNTED)
         if ready == DEPTH_COUNTED:
-            ready = max(ready, *await self._answer("queue_depth_estimated", queue, DEPTH_PAGES))
+            ready = max(ready, *await self._fetch_row("queue_depth_estimated", queue, DEPTH_PAGES))
         return QueueDepth(ready, timedelta(seconds=max(oldest or 0.0, 0.0)))
 
     async def count_dead_letters(self, queue: str) -> int:
         """See `outbox.ports.Broker.count_dead_letters`."""
-        [count] = await self._answer("count_dead_letters", queue)
+        [count] = await self._fetch_row("count_dead_letters", queue)
         return int(count)
 
     async def has_queue(self, queue: str) -> bool:
         """See `outbox.ports.Broker.has_queue`."""
         if self._storable.text(queue) != queue:
             return False
-        [has_it] = await self._answer("has_queue", queue)
+        [has_it] = await self._fetch_row("has_queue", queue)
         return bool(has_it)
 
     # --- helpers
 
-    async def _answer(self, name: str, queue: str, *arguments: Any) -> Any:
-        """The one row that a statement says of a queue."""
+    async def _fetch_row(self, name: str, queue: str, *arguments: Any) -> Any:
+        """Runs a statement about a queue and returns its one row."""
         await self.open()
         try:
             [row] = await self._fetch(name, queue, *arguments)
         except DatabaseUnavailableError as error:
-            raise BrokerUnavailableError(f"nobody can say now what is with {queue!r}: {error}") from error
+            raise BrokerUnavailableError(f"the state of queue {queue!r} is unknown: {error}") from error
         return row
 
     @property
@@ -296,44 +297,43 @@ class PostgresBroker:
         return self._statements
 
     async def _bind(self, subscription: Subscription) -> None:
-        """Looks first, so that a worker without the right to bind can use what was provisioned.
-
-        Deliveries are claimed by queue, as in RabbitMQ. So a queue of another exchange's worker is refused: each worker would
-        take the other's messages. A binding that is there already was made on purpose.
-        """
+        """Binds the queue unless it is bound. Refuses a queue that is bound to another exchange only."""
         exchange, queue, key = subscription.exchange_name, subscription.queue, subscription.binding_key
         binding = (exchange, queue, key, pattern_of(key))
         try:
             with unavailable_errors(f"binding {queue!r}"):
-                async with borrowed(self._opened_pool) as connection:
+                async with borrow(self._opened_pool) as connection:
+                    # Look first: a worker without the privilege to bind can use a binding that was provisioned.
                     [found] = await connection.fetch(self._sql["binding"], *binding)
                     if not found["bound"]:
                         async with connection.transaction(isolation="read_committed"):
-                            # Looked at again under the lock: two workers that start together must not both find it free.
+                            # Look again under the lock: two workers that start together must not both find the queue unbound.
                             await connection.execute(self._sql["lock_bindings"])
                             [found] = await connection.fetch(self._sql["binding"], *binding)
+                            # Deliveries are claimed by queue, as in RabbitMQ, so workers of two exchanges on one queue would
+                            # handle each other's messages. If this exchange has bound the queue before, that is on purpose.
                             if found["others"] and not found["known"]:
-                                raise TopologyError(self._shared_queue(found["others"], *binding))
+                                raise TopologyError(self._shared_queue_error(found["others"], *binding))
                             await connection.execute(self._sql["bind"], *binding)
         except DatabaseUnavailableError as error:
             match error.__cause__:
                 case asyncpg.InsufficientPrivilegeError():
                     raise TopologyError(
                         f"the queue {queue!r} is not bound with {key!r} to the exchange {exchange!r}, and binding it needs the "
-                        f"rights to insert into and to update {self._tables.subscription}: {error}"
+                        f"privileges to insert into and to update {self._tables.subscription}: {error}"
                     ) from error
                 case asyncpg.DataError() | asyncpg.ProgramLimitExceededError():
                     raise ConfigurationError(f"{queue!r} cannot be bound with {key!r}: {error}") from error
             raise BrokerUnavailableError(str(error)) from error
         if found["others"]:
             _log.warning(
-                "the queue %s of the exchange %s is bound to %s as well: workers of each handle the messages of all",
+                "the queue %s of the exchange %s is also bound to %s: workers of each exchange handle messages of all of them",
                 queue,
                 exchange,
                 ", ".join(found["others"]),
             )
 
-    def _shared_queue(self, others: Sequence[str], *binding: str | None) -> str:
+    def _shared_queue_error(self, others: Sequence[str], *binding: str | None) -> str:
         exchange, queue, binding_key, pattern = binding
         table = self._tables.subscription.sql
         values = ", ".join("null" if value is None else _literal(value) for value in (exchange, queue, binding_key, pattern))
@@ -346,74 +346,78 @@ class PostgresBroker:
         )
 
     @asynccontextmanager
-    async def _sleeping(self) -> AsyncIterator[Waking]:
-        """The one sleeper of all subscriptions, which is there as long as any of them is."""
-        if self._waking is None:
+    async def _shared_waker(self) -> AsyncIterator[Waker]:
+        """Provides the one waker that all subscriptions share. It runs as long as any of them needs it."""
+        if self._waker is None:
             doorbell = PostgresDoorbell(
                 borrow_from(self._opened_pool) if self._url is None else connect_to(self._url, application_name=_NAME),
                 bell_of(self._tables.delivery),
                 observer=self._observer,
                 poll_interval=self._poll_interval,
             )
-            self._waking = Waking(doorbell, next_due=self._next_due)
-            self._waking_tasks = [asyncio.create_task(doorbell.run()), asyncio.create_task(self._waking.run())]
-            for task in self._waking_tasks:
-                task.add_done_callback(_report)
-        self._sleepers += 1
+            self._waker = Waker(doorbell, next_due=self._next_due)
+            self._waker_tasks = [asyncio.create_task(doorbell.run()), asyncio.create_task(self._waker.run())]
+            for task in self._waker_tasks:
+                task.add_done_callback(_log_failure)
+        self._waker_users += 1
         try:
-            yield self._waking
+            yield self._waker
         finally:
-            self._sleepers -= 1
-            if not self._sleepers:
-                tasks, self._waking_tasks, self._waking = self._waking_tasks, [], None
+            self._waker_users -= 1
+            if not self._waker_users:
+                tasks, self._waker_tasks, self._waker = self._waker_tasks, [], None
                 for task in tasks:
                     task.cancel()
                 await asyncio.wait(tasks)
 
     async def _next_due(self, queues: Sequence[str]) -> SecondsUntilDue:
         since = [due for queue in queues for due in self._scan_starts[queue].due_times]
-        rows = await self._fetch_watched("next_due", queues, since)
+        rows = await self._fetch_reporting("next_due", queues, since)
         due: dict[str, float | None] = {}
         for row in rows:
-            # Claims begin at the front again then, and may find what they have passed over; 0: they all begin there.
+            # At that time claims start at the front of the index again, and may find a delivery that they passed over. Zero
+            # means that they all start there.
             front_in = self._scan_starts[row["queue"]].seconds_left or None
             due[row["queue"]] = min((seconds for seconds in (row["seconds"], front_in) if seconds is not None), default=None)
         return due
 
     async def _ring(self) -> None:
         if (bell := self._bell) is not None:
-            await self._fetch_watched("ring", bell.channel, bell.lock_key, bell.asleep_keys[0])
+            await self._fetch_reporting("ring", bell.channel, bell.lock_key, bell.asleep_keys[0])
 
-    async def _fetch_watched(self, name: str, *arguments: Any) -> Sequence[asyncpg.Record]:
-        """Fetches, and notifies observers when the database is lost and when it is back."""
-        with self._watched():
+    async def _fetch_reporting(self, name: str, *arguments: Any) -> Sequence[asyncpg.Record]:
+        """Runs a statement. Notifies the observer when the database is lost and when it is back."""
+        with self._outages_reported():
             return await self._fetch(name, *arguments)
 
     async def _fetch_bodies(self, name: str, *arguments: Any) -> Sequence[asyncpg.Record]:
-        """Fetches bodies. A statement that takes too long raises `TimeoutError`: large bodies may be the reason."""
-        with self._watched():
+        """Runs a statement that reads bodies. Raises `TimeoutError` if it takes too long: large bodies may be the reason."""
+        with self._outages_reported():
             try:
                 return await self._fetch(name, *arguments)
             except StatementTimeoutError as error:
                 raise TimeoutError(str(error)) from error
 
-    async def _fetch_in_turn(self, *calls: Call) -> Sequence[Sequence[asyncpg.Record]]:
-        """Several statements in one transaction, likewise."""
+    async def _fetch_atomically(self, *calls: Call) -> Sequence[Sequence[asyncpg.Record]]:
+        """Runs several statements in one transaction. Notifies the observer like `_fetch_reporting`."""
         statements = [(self._sql[name], *arguments) for name, *arguments in calls]
-        with self._watched(), unavailable_errors(f"{calls[0][0]} at the broker in PostgreSQL", limit=STATEMENT_TIMEOUT):
-            return await self._opened_statements.fetch_in_turn(*statements, timeout=STATEMENT_TIMEOUT)
+        with (
+            self._outages_reported(),
+            unavailable_errors(f"{calls[0][0]} at the broker in PostgreSQL", limit=STATEMENT_TIMEOUT),
+        ):
+            return await self._opened_statements.fetch_atomically(*statements, timeout=STATEMENT_TIMEOUT)
 
     @contextmanager
-    def _watched(self) -> Iterator[None]:
+    def _outages_reported(self) -> Iterator[None]:
         try:
             yield
         except DatabaseUnavailableError as error:
-            if not self._away:
-                self._away = True
+            if not self._is_away:
+                self._is_away = True
                 self._observer.notify(DependencyLost(dependency=Dependency.BROKER, reason=str(error)))
             raise
-        if self._away:
-            self._away = False
+        if self._is_away:
+            self._is_away = False
             self._observer.notify(DependencyRestored(dependency=Dependency.BROKER))
 
     async def _fetch(self, name: str, *arguments: Any) -> Sequence[asyncpg.Record]:
@@ -421,7 +425,7 @@ class PostgresBroker:
             return await self._opened_statements.fetch(self._sql[name], *arguments, timeout=STATEMENT_TIMEOUT)
 
 
-def _row(message: Message) -> _Row:
+def _to_row(message: Message) -> _Row:
     if len(message.body) > LARGEST_BODY:
         raise ValueError(f"the body has {len(message.body)} bytes, more than the {LARGEST_BODY} that are accepted")
     return (
@@ -445,6 +449,6 @@ def _literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _report(task: "asyncio.Task[None]") -> None:
+def _log_failure(task: "asyncio.Task[None]") -> None:
     if not task.cancelled() and (error := task.exception()) is not None:
-        _log.error("idle workers are not woken any more: %s", error, exc_info=error)
+        _log.error("idle workers are no longer woken: %s", error, exc_info=error)

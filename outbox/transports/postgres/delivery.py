@@ -1,4 +1,4 @@
-"""A delivery from a table: the message, its lease, and how it is settled."""
+"""A delivery from a table: its message, its lease, and its settlement."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ from outbox.core.message import NO_HEADERS, Message
 from outbox.core.outcome import Dead, DeliveryOutcome, Done, Postponed, Retry, Returned
 from outbox.engine.lifecycle import Pauses
 from outbox.errors import DatabaseUnavailableError, MalformedMessageError, StaleDeliveryError
-from outbox.postgres.deaths import DeadLetterWriter, Payload
+from outbox.postgres.dead_letter_writer import DeadLetterWriter, Payload
 
 if TYPE_CHECKING:
     from outbox.transports.postgres.subscription import PostgresIntake
@@ -31,18 +31,18 @@ _LATEST = (datetime.max.replace(tzinfo=UTC) - _EPOCH).total_seconds() - 1
 
 
 class PostgresDelivery:
-    """Implements the Delivery port. Its row is decoded when it is asked for."""
+    """Implements `outbox.ports.Delivery`. Decodes its row on access."""
 
     __slots__ = (
-        "_failed_in_hand",
-        "_in_doubt",
         "_intake",
+        "_local_failures",
         "_row",
-        "_taken",
+        "_settling",
         "body",
         "deadline",
         "ended",
         "id",
+        "in_doubt",
         "lost",
         "safe_until",
         "size",
@@ -58,20 +58,21 @@ class PostgresDelivery:
         self.deadline = math.inf if seconds_left is None else claimed_at + seconds_left
         """When the message expires, on the event loop's clock."""
         self.safe_until = safe_until
-        """Until when no other worker can have claimed it, on the same clock."""
+        """Until then no other worker can claim it; on the same clock."""
         self.lost = False
-        """Whether it is known to be another worker's now."""
+        """Whether another worker is known to have it."""
         self.ended = False
         """Whether its handler's transaction has deleted it."""
-        self._in_doubt = False
-        self._taken = False
-        self._failed_in_hand = 0
+        self.in_doubt = False
+        """Whether its handler's transaction may have deleted it: the answer to the commit was lost."""
+        self._settling = False
+        self._local_failures = 0
         self._row = row
         self._intake = intake
         self.body: bytes = row["body"] or b""
-        """Empty as long as it is not read."""
+        """Empty until it is read."""
         self.size: int = row["size"]
-        """How many bytes its body has, read or not."""
+        """Size of the body in bytes, read or not."""
 
     @property
     def message(self) -> Message:
@@ -98,8 +99,8 @@ class PostgresDelivery:
     def incoming(self) -> "IncomingMessage":
         row = self._row
         expires = row["expires_seconds"]
-        # What would be headers of ours on a broker.
-        ours = {
+        # On RabbitMQ these arrive as headers, so handlers find them there on both brokers.
+        own_headers = {
             codec.TRACKING_IDS: row["tracking_ids"],
             codec.ATTEMPT: row["attempt"],
             codec.ROUTING_KEY: row["routing_key"],
@@ -114,7 +115,9 @@ class PostgresDelivery:
             message_id=row["message_id"],
             routing_key=row["routing_key"],
             exchange=row["exchange"],
-            headers=MappingProxyType({**self._headers(), **{name: value for name, value in ours.items() if value is not None}}),
+            headers=MappingProxyType(
+                {**self._headers(), **{name: value for name, value in own_headers.items() if value is not None}}
+            ),
             content_type=row["content_type"],
             timestamp=_instant(row["created_seconds"]),
             redelivered=row["crashes"] > 0,
@@ -125,11 +128,11 @@ class PostgresDelivery:
     @property
     def attempt(self) -> int:
         attempt: int = self._row["attempt"]
-        return attempt + self._failed_in_hand
+        return attempt + self._local_failures
 
     @property
     def gone(self) -> bool:
-        return self._taken or self.lost or self.safe_until <= asyncio.get_running_loop().time()
+        return self._settling or self.lost or self.safe_until <= asyncio.get_running_loop().time()
 
     @property
     def ending(self) -> "PostgresDelivery | None":
@@ -149,15 +152,10 @@ class PostgresDelivery:
         self.lost = False  # a renewal that came between the commit and its answer found nothing
 
     def unknown(self) -> None:
-        self._in_doubt = True
-
-    @property
-    def in_doubt(self) -> bool:
-        """Whether its handler's transaction may have deleted it: the answer to the commit was lost."""
-        return self._in_doubt
+        self.in_doubt = True
 
     async def note_failed(self, failed: FailedAttempt) -> None:
-        self._failed_in_hand += 1
+        self._local_failures += 1
         await self._intake.note_failed(self, failed)
 
     @property
@@ -167,7 +165,7 @@ class PostgresDelivery:
 
     @property
     def blamed(self) -> bool:
-        # The worker that isolated it settled nothing, or the mark would be gone.
+        # The mark is still there, so the worker that set it ended without settling the delivery.
         isolated: bool = self._row["isolated"]
         return isolated
 
@@ -181,20 +179,20 @@ class PostgresDelivery:
     def __str__(self) -> str:
         return f"delivery {self.id} of message {self._row['message_id']}"
 
-    def take(self) -> None:
-        """The first caller may settle the delivery. Raises `StaleDeliveryError` for all others."""
-        if self._taken or self.lost:
-            raise StaleDeliveryError(f"{self} is not ours any more")
-        self._taken = True
+    def begin_settling(self) -> None:
+        """Lets the first caller settle the delivery. Raises `StaleDeliveryError` for all others."""
+        if self._settling or self.lost:
+            raise StaleDeliveryError(f"the lease of {self} was lost, or it was settled already")
+        self._settling = True
 
     @property
-    def taken(self) -> bool:
-        """Whether its settling has begun."""
-        return self._taken
+    def settling(self) -> bool:
+        """Whether settling it has begun."""
+        return self._settling
 
     @property
     def row(self) -> asyncpg.Record:
-        """What the claim returned of it."""
+        """The row that the claim returned."""
         return self._row
 
     def _headers(self) -> Mapping[str, Any]:
@@ -210,10 +208,10 @@ class PostgresDelivery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncomingMessage:
-    """What a handler's `message` parameter receives: the attributes that one reads from aio-pika's incoming message.
+    """The `message` parameter of a handler, with the read attributes of aio-pika's incoming message.
 
-    `expiration` is how many seconds the message had left when it was claimed, None if it does not expire. What an AMQP client
-    sets and we do not carry is None.
+    `expiration` is the number of seconds that the message had left when it was claimed, None if it does not expire.
+    Properties that only AMQP has are None.
     """
 
     body: bytes
@@ -241,28 +239,28 @@ class IncomingMessage:
 
 
 def _instant(seconds: float) -> datetime:
-    """A moment that Python can hold; PostgreSQL has earlier and later ones, and infinity."""
+    """Returns the time, limited to what `datetime` can hold: PostgreSQL has a wider range, and infinity."""
     return _EPOCH + timedelta(seconds=min(max(seconds, _EARLIEST), _LATEST))
 
 
 MOST_AT_ONCE = 1_000
 """Most outcomes in one statement."""
 BROKEN_PAUSE = timedelta(seconds=5)
-"""Before a delivery comes again whose outcome could not be written for a reason that none should have."""
+"""Delay of a delivery whose outcome caused an unexpected error."""
 LONGEST_DELAY = timedelta(days=365_000)
-"""A retry that is asked for later comes then: no calendar holds more."""
+"""Longest delay of a retry, about a thousand years; a longer one is cut to it."""
 
 Fetch = Callable[..., Awaitable[Sequence[Any]]]
-"""Runs a statement by its name, with its arguments, and returns its rows. Raises `DatabaseUnavailableError`."""
-FetchInTurn = Callable[..., Awaitable[Sequence[Sequence[Any]]]]
-"""The same for several of them in one transaction, each with its name and its arguments."""
+"""Runs the statement of that name with arguments and returns its rows. Raises `DatabaseUnavailableError`."""
+FetchAtomically = Callable[..., Awaitable[Sequence[Sequence[Any]]]]
+"""Runs several statements, each a name with arguments, in one transaction. Raises `DatabaseUnavailableError`."""
 Ring = Callable[[], Awaitable[None]]
-"""Wakes the sleepers of other processes. Raises `DatabaseUnavailableError`."""
+"""Wakes idle workers of other processes. Raises `DatabaseUnavailableError`."""
 
 
 @dataclass(eq=False, slots=True)
 class _Settlement:
-    """One outcome on its way; `cut_off` says that an answer was lost, so that it may have been written already."""
+    """One outcome to write. `cut_off`: the answer to a write was lost, so the outcome may have been written."""
 
     delivery: PostgresDelivery
     outcome: DeliveryOutcome
@@ -277,50 +275,52 @@ class _Settlement:
     def fail(self, reason: str) -> None:
         self._raise(StaleDeliveryError(reason))
 
-    def break_with(self, error: Exception) -> None:
-        """The caller gets `error`, and the delivery comes again in a while, so that it does not spin."""
+    def postpone_after(self, error: Exception) -> None:
+        """Raises `error` for the caller and postpones the delivery."""
         self._raise(error)
+        # With a pause: the same error is likely to happen again.
         self.outcome = Postponed(BROKEN_PAUSE)
 
     def _raise(self, error: Exception) -> None:
         if not self.written.done():
             self.written.set_exception(error)
-            self.written.exception()  # marks it as seen: a caller that was cancelled waits no more
+            # Marks the exception as retrieved: asyncio would otherwise log it if the caller was cancelled and no longer waits.
+            self.written.exception()
 
 
 _Row = tuple[_Settlement, tuple[object, ...]]
-"""An outcome, and its row of a statement's arrays."""
+"""An outcome, and its row in the arrays of a statement."""
 _ENDING = frozenset({"done", "dead_letter"})
-"""After these the delivery is not there any more."""
+"""Statements that delete the delivery."""
 _RINGING = frozenset({"retry", "postpone", "give_back"})
-"""These make rows due sooner than a sleeper elsewhere believes."""
+"""Statements that make a delivery due earlier than idle workers expect."""
 
 
-class Settling:
-    """Writes outcomes in the order in which they come, while `run` is running.
+class Settler:
+    """Writes outcomes in the order in which they are submitted, while `run` is running.
 
-    Each write names the lease's token, so that an outcome for a delivery that is not ours any more changes nothing. While the
-    database is away outcomes are kept for as long as their leases may still hold. `forget` is called with each that ended.
+    Each write names the token of the lease, so an outcome changes nothing after the lease was lost. While the database is away,
+    outcomes are kept until their leases end. `forget` is called with each delivery whose settlement ended.
 
-    In an `ordered` queue the end of a delivery makes the next one of its key due, in one transaction. `takes_released` is told,
-    and says whether these are claimed here.
+    In an `ordered` queue, the transaction that ends a delivery also makes the next one of its key due. `can_claim_released` is
+    called then; if it returns False, other workers are notified.
     """
 
     def __init__(
         self,
         fetch: Fetch,
         *,
-        fetch_in_turn: FetchInTurn,
+        fetch_atomically: FetchAtomically,
         ring: Ring,
         forget: Callable[[PostgresDelivery], None],
-        takes_released: Callable[[], bool],
+        can_claim_released: Callable[[], bool],
         writer: DeadLetterWriter,
         queue: str,
         ordered: bool,
     ) -> None:
         self._fetch = fetch
-        self._fetch_in_turn = fetch_in_turn
-        self._takes_released = takes_released
+        self._fetch_atomically = fetch_atomically
+        self._can_claim_released = can_claim_released
         self._ordered = ordered
         self._writer = writer
         self._queue = queue
@@ -332,7 +332,7 @@ class Settling:
         self._idle.set()
 
     def submit(self, delivery: PostgresDelivery, outcome: DeliveryOutcome, *, source: str = "worker") -> asyncio.Future[None]:
-        """Puts `outcome` in line. The future is done when it is durable, or raises `StaleDeliveryError`."""
+        """Queues `outcome`. The future is done when it is durable, or raises `StaleDeliveryError`."""
         written = asyncio.get_running_loop().create_future()
         # An end that was committed after all must not look like a lease that was lost.
         in_doubt = delivery.in_doubt and isinstance(outcome, Done)
@@ -342,15 +342,15 @@ class Settling:
         return written
 
     async def all_written(self) -> None:
-        """Returns when nothing is in line."""
+        """Returns when no outcome is left to write."""
         await self._idle.wait()
 
     async def run(self) -> None:
-        """Writes until cancelled."""
+        """Writes outcomes until cancelled."""
         pauses = Pauses()
         while True:
             await self._wanted.wait()
-            # Before the line is emptied: what is put in line from here on sets it again.
+            # Cleared before the queue is emptied: an outcome that is submitted meanwhile sets it again.
             self._wanted.clear()
             while self._waiting:
                 batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), MOST_AT_ONCE))]
@@ -358,8 +358,8 @@ class Settling:
                 for settlement in batch:
                     try:
                         statement, arguments = self._statement(settlement)
-                    except Exception as error:  # noqa: BLE001  one that cannot be put in words must not keep the others
-                        settlement.break_with(error)
+                    except Exception as error:  # noqa: BLE001  one outcome that cannot be encoded must not block the others
+                        settlement.postpone_after(error)
                         statement, arguments = self._statement(settlement)
                     groups.setdefault(statement, []).append((settlement, arguments))
                 left = [each for statement, rows in groups.items() for each in await self._write(statement, rows)]
@@ -367,7 +367,7 @@ class Settling:
                     pauses.reset()
                     continue
                 now = asyncio.get_running_loop().time()
-                # In front of what came since: a queue that keeps an order must not see a later outcome first.
+                # Back to the front: in an ordered queue, a later outcome must not be written first.
                 for settlement in reversed(left):
                     if settlement.delivery.safe_until > now:
                         self._waiting.appendleft(settlement)
@@ -377,14 +377,14 @@ class Settling:
             self._idle.set()
 
     def _statement(self, settlement: _Settlement) -> tuple[str, tuple[object, ...]]:
-        """The name of the statement that writes the outcome, and one row of the statement's arrays."""
+        """Returns the name of the statement that writes the outcome, and one row of its array arguments."""
         delivery, lease = settlement.delivery, (settlement.delivery.id, settlement.delivery.token)
         match settlement.outcome:
             case Done():
                 return "done", lease
             case Retry(delay, failure):
                 failed = FailedAttempt(at=datetime.now(UTC), attempt=delivery.attempt, failure=failure)
-                return "retry", (*lease, min(delay, LONGEST_DELAY), self._writer.trail(failed))
+                return "retry", (*lease, min(delay, LONGEST_DELAY), self._writer.failures_json([failed]))
             case Postponed(delay):
                 return "postpone", (*lease, min(delay, LONGEST_DELAY))
             case Dead(cause, failure):
@@ -405,11 +405,11 @@ class Settling:
                 assert_never(settlement.outcome)
 
     async def _write(self, statement: str, rows: Sequence[_Row]) -> list[_Settlement]:
-        """Writes what it can, and returns what the database did not answer to."""
+        """Writes outcomes. Returns those that the database did not answer."""
         given = rows
         try:
             if any(settlement.cut_off for settlement, _ in rows):
-                # Written a second time, an outcome would find no lease, and look like one that came too late.
+                # Written twice, an outcome would find no lease and be reported as stale.
                 rows = await self._still_unwritten(rows)
             if not rows:
                 return []
@@ -418,15 +418,15 @@ class Settling:
             if self._ordered and statement in _ENDING:
                 keys = {key for settlement, _ in rows if (key := settlement.delivery.row["ordering_key"]) is not None}
             if keys:
-                # In one transaction: an end that is committed without the release leaves the next of its key waiting for ever.
-                answer, released = await self._fetch_in_turn((statement, *columns), ("release", self._queue, sorted(keys)))
+                # In one transaction: if only the end were committed, the next delivery of the key would wait forever.
+                answer, released = await self._fetch_atomically((statement, *columns), ("release", self._queue, sorted(keys)))
             else:
                 answer, released = await self._fetch(statement, *columns), []
             written = {row["id"] for row in answer}
             for settlement, _ in rows:
                 self._end(settlement, succeeded=settlement.delivery.id in written)
-            # After the commit: a sleeper that is woken before it finds nothing new.
-            if statement in _RINGING or (released and not self._takes_released()):
+            # After the commit: a worker that is woken earlier does not see the change.
+            if statement in _RINGING or (released and not self._can_claim_released()):
                 await self._ring()
         except DatabaseUnavailableError:
             left = [settlement for settlement, _ in given if not settlement.written.done()]
@@ -436,7 +436,7 @@ class Settling:
         return []
 
     async def _still_unwritten(self, rows: Sequence[_Row]) -> Sequence[_Row]:
-        """`rows` without those that had been written after all when their answer was cut off."""
+        """Returns `rows` without those that were written although the answer was lost."""
         answer = await self._fetch("whereabouts", [settlement.delivery.id for settlement, _ in rows])
         found = {row["id"]: row for row in answer}
         unwritten = []
@@ -446,7 +446,7 @@ class Settling:
             if row is not None and row["lease_token"] == delivery.token:
                 unwritten.append((settlement, arguments))
                 continue
-            # It is not under our token any more: because our outcome was written, or because the lease ran out?
+            # The token is gone. What is left of the row shows whether this outcome was written or the lease ran out.
             match settlement.outcome:
                 case Retry():
                     written = row is None or row["attempt"] > delivery.attempt

@@ -1,4 +1,4 @@
-"""Handing over: when the queues are in the outbox's own database, one statement takes, sends and settles a batch."""
+"""Relays within one database: a single statement claims, routes and settles a batch of outbox rows."""
 
 import asyncio
 import logging
@@ -30,17 +30,17 @@ from outbox.postgres.claiming import (
     lowest_reached,
     outbox_queries,
 )
-from outbox.postgres.deaths import Storable
+from outbox.postgres.dead_letter_writer import Storable
 from outbox.postgres.history import SentFacts
 from outbox.postgres.index_positions import PRIORITIES, IndexPositions, ScanStart
 from outbox.postgres.ordering import Lanes, lane_of
 from outbox.postgres.pool import DRIVER_ERRORS, Connection, Pool, roll_back_quietly, taken_from, unavailable_errors
 from outbox.postgres.queries import TableName
 from outbox.retry import RetryPolicy
-from outbox.transports.postgres.tables import Statements, TransportTables, borrowed, cancelling
+from outbox.transports.postgres.tables import Statements, TransportTables, borrow, cancel_on_timeout
 
 LONGEST_STATEMENT = timedelta(seconds=30)
-"""After this a hand-over is cancelled; nothing has happened then."""
+"""A hand-over that takes longer is cancelled and rolled back."""
 _ROW_ERRORS = (
     asyncpg.DataError,
     asyncpg.IntegrityConstraintViolationError,
@@ -50,7 +50,7 @@ _ROW_ERRORS = (
     asyncpg.OutOfMemoryError,
     asyncpg.QueryCanceledError,
 )
-"""What the server, or a trigger, says of a row, or when one takes too much; not what the server says of itself."""
+"""Errors that a row can cause, itself or through a trigger. Errors about the server's own state are not among them."""
 _log = logging.getLogger("outbox")
 _ROUTING = ("address", "routes", "routed")
 _UNORDERED = (*_ROUTING, "message", "told", "delivered", "settled")
@@ -62,13 +62,13 @@ _KINDS = {
     "hand_over_keyed": ("claim_lanes", "measured", "superseded", *_ORDERED, "shown_in_line"),
     "hand_over_single": ("claim_one", "measured", "superseded", *_UNORDERED, "shown_lean"),
 }
-"""The steps of each kind of hand-over, which are blocks of `handover.sql`."""
+"""Steps of each kind of hand-over: names of blocks in `handover.sql`."""
 _LONGEST_AGE = timedelta(days=365_000).total_seconds()
 _Arguments = tuple[object, ...]
 
 
-class HandedState(StrEnum):
-    """What became of a row of the outbox."""
+class HandoverState(StrEnum):
+    """Result of the hand-over of one outbox row."""
 
     SENT = "sent"
     HELD = "held"
@@ -78,50 +78,46 @@ class HandedState(StrEnum):
     REFUSED = "refused"
 
 
-_STATES = {state.value: state for state in HandedState}
+_STATES = {state.value: state for state in HandoverState}
 
 
 @light_value()
 class HandedMessage:
-    """One row that was due: what became of it, how old it was, and whether it had been held before; `ordered` by a key."""
+    """One row that was due: its state, its age, whether it had been held before, and whether it has an ordering key."""
 
     row_id: int
     id: str
     routing_key: str
-    state: HandedState
+    state: HandoverState
     was_held: bool
     age: timedelta
     ordered: bool = False
     queue: str | None = None
-    """The one that it is for alone."""
+    """Its target queue; None if it goes to every queue that is bound for it."""
     refused: Retry | Dead | None = None
-    """What becomes of it, if the database could not take it."""
+    """What happens next, if the database could not take it."""
 
 
 @dataclass(frozen=True, slots=True)
-class HandedOver:
-    """What one hand-over did, committed; `messages` are in the order in which they were due."""
+class HandoverResult:
+    """Result of one committed hand-over. `messages` are in the order in which they were due."""
 
     messages: Sequence[HandedMessage]
 
     def __len__(self) -> int:
         return len(self.messages)
 
-    def having(self, state: HandedState) -> list[HandedMessage]:
-        """The messages that ended in `state`."""
-        return [message for message in self.messages if message.state is state]
-
 
 class PostgresHandover:
     """Moves due rows of `table` to the queues bound to `exchange_name`, in the same database.
 
-    Sent rows are deleted, or kept with `sent_at` if `keep_sent`. Rows that no queue wants are held, or, with
-    `drop_unroutable`, treated as sent. `default_expiration` is that of rows without one. Any number of hand-overs may run at
-    once. `scan_start` is where they begin to read, shared with the task that looks for what is due next.
+    Sent rows are deleted, or kept with `sent_at` if `keep_sent`. Unroutable rows are held, or, with `drop_unroutable`,
+    treated as sent. `default_expiration` applies to rows without an expiration. Any number of hand-overs may run at once.
+    `scan_start` is where claims start to read; it is shared with the task that looks for the next due row.
 
-    What takes longer than `longest_statement` is undone, and smaller hand-overs follow. A row that the database cannot take is
-    found by halves: it backs off as `retry` says, at last it is parked, and the others go on. `byte_limits` says how much is
-    moved at once, and what is too large to be moved.
+    A hand-over that takes longer than `longest_statement` is rolled back, and smaller ones follow. To find a row that the
+    database cannot take, batches are halved. Such a row is retried as `retry` says and finally parked; all other rows are
+    moved. `byte_limits` limits the size of a batch and of a single message.
     """
 
     def __init__(
@@ -153,26 +149,26 @@ class PostgresHandover:
         self._drop_unroutable = drop_unroutable
         self._facts = facts
         self._sql = handover_queries(self._tables)
-        self._told_sql = self._sql if facts is None else handover_queries(self._tables, facts.history)
+        self._sql_with_history = self._sql if facts is None else handover_queries(self._tables, facts.history)
         self._row_sql = outbox_queries(table, longest_send=ALONE_TIMEOUT)
         self._scheduler = PriorityScheduler()
         self._lanes = Lanes(table, ordering)
         self._positions = IndexPositions(scan_start or ScanStart(PRIORITIES), self._lanes.scan_start)
 
     async def check(self) -> None:
-        """Raises `SchemaError` if a table of the transport is missing, and `DatabaseUnavailableError`."""
+        """Raises `SchemaError` if a table of the transport is missing, `DatabaseUnavailableError` if the database is away."""
         with unavailable_errors("looking for the tables of the Postgres transport"):
             await require_tables(self._pool, self._tables)
 
     async def hand_over(
         self, limit: int, *, probe_delays: Mapping[str, timedelta] | None = None, first_probe: timedelta = FIRST_PROBE
-    ) -> HandedOver:
-        """Hands over up to `limit` due rows, in one statement and atomically.
+    ) -> HandoverResult:
+        """Hands over up to `limit` due rows in one atomic statement.
 
-        A message is in every queue that wants it and gone from the outbox, or nothing happened to it. Unroutable rows are held:
-        one of each routing key is due again after its entry in `probe_delays`, else after `first_probe`, the others when they
-        are released. One that takes too long hands over nothing, and the next one is smaller. Raises
-        `DatabaseUnavailableError`; whether it happened is unknown then, and asking again is safe.
+        Each message is either in every queue bound for it and gone from the outbox, or unchanged. Unroutable rows are held:
+        one row per routing key is due again after its entry in `probe_delays`, or else after `first_probe`; the others wait
+        until they are released. A hand-over that takes too long moves nothing, and the next one is smaller. Raises
+        `DatabaseUnavailableError`; the outcome is unknown then, and calling again is safe.
         """
         rows = self._sizes.rows(limit)
         delays = probe_delays or {}
@@ -188,32 +184,35 @@ class PostgresHandover:
         with unavailable_errors(f"handing over from {self._tables.outbox}", limit=LONGEST_STATEMENT):
             try:
                 if (facts := self._facts) is None or not facts.wanted:
-                    await self._hand_over_in_turn(_Statements(self._sql, arguments), rows, handed)
+                    await self._hand_over_by_priority(_Statements(self._sql, arguments), rows, handed)
                 else:
                     try:
-                        await self._hand_over_in_turn(_Statements(self._told_sql, arguments, facts.component), rows, handed)
+                        await self._hand_over_by_priority(
+                            _Statements(self._sql_with_history, arguments, facts.component), rows, handed
+                        )
                     except asyncpg.QueryCanceledError:
                         raise
                     except asyncpg.PostgresError as error:
-                        # Rather without its history than not at all.
+                        # Sending matters more than the history of it: try once more without.
                         before = len(handed)
-                        await self._hand_over_in_turn(_Statements(self._sql, arguments), rows, handed)
+                        await self._hand_over_by_priority(_Statements(self._sql, arguments), rows, handed)
                         facts.lost(len(handed) - before, error)
-                self._sizes.in_time()
+                self._sizes.record_success()
             except asyncpg.QueryCanceledError:
-                # The database is there, and nothing of the statement happened.
-                self._sizes.too_slow(rows)
+                # Not an outage: the server confirmed that it rolled the statement back.
+                self._sizes.record_timeout(rows)
                 _log.warning(
-                    "handing over %d messages from %s took too long and was undone: fewer are handed over at once for a while",
+                    "handing over %d messages from %s took too long and was rolled back; using smaller batches for a while",
                     rows,
                     self._tables.outbox,
                 )
             except DRIVER_ERRORS:
-                if not handed:  # otherwise a part is committed, and the rest is tried again
+                # If a part was committed, report it. The rest is still due, and the next hand-over takes it.
+                if not handed:
                     raise
-        return HandedOver(handed)
+        return HandoverResult(handed)
 
-    async def _hand_over_in_turn(self, statements: "_Statements", limit: int, handed: list[HandedMessage]) -> None:
+    async def _hand_over_by_priority(self, statements: "_Statements", limit: int, handed: list[HandedMessage]) -> None:
         await self._scheduler.share(
             limit,
             unkeyed=partial(self._hand_over_unkeyed, statements, handed),
@@ -223,20 +222,20 @@ class PostgresHandover:
     async def _hand_over_unkeyed(
         self, statements: "_Statements", handed: list[HandedMessage], limit: int, *, fair: bool, lean: bool
     ) -> UnkeyedBatch[HandedMessage]:
-        """Rows without ordering keys, in one statement; see `outbox.postgres.claiming.ClaimUnkeyed`.
+        """Hands over rows without ordering keys in one statement; see `outbox.postgres.claiming.ClaimUnkeyed`.
 
-        If one of them cannot be taken, half of them, and at last that one alone.
+        Halves the batch if the database cannot take a row of it, until that row is alone.
         """
         try:
             if lean:
                 rows = await self._unkeyed_rows(statements, "hand_over_lean", limit, *self._positions.cursor)
-                return UnkeyedBatch(self._noted(rows, handed))
+                return UnkeyedBatch(self._collect(rows, handed))
             start = self._positions.start()
             rows = await self._unkeyed_rows(statements, "hand_over_fair" if fair else "hand_over", limit, start.argument)
             self._positions.record_claim(start, rows)
-            return UnkeyedBatch(self._noted(rows, handed), lowest_reached(rows), plain=not rows[0]["deduplicated"])
+            return UnkeyedBatch(self._collect(rows, handed), lowest_reached(rows), plain=not rows[0]["deduplicated"])
         except _ROW_ERRORS as error:
-            if not self._blames_rows(error, statements, limit):
+            if not self._should_isolate_row(error, statements, limit):
                 raise
             if limit > 1:
                 return await self._hand_over_unkeyed(statements, handed, limit // 2, fair=fair, lean=False)
@@ -244,30 +243,29 @@ class PostgresHandover:
             handed += single
             return UnkeyedBatch(single, full=True)
 
-    def _blames_rows(self, error: asyncpg.PostgresError, statements: "_Statements", limit: int) -> bool:
-        """Whether rows are looked at one by one after `error`. Before that the history is left out, which may be to blame, too.
-
-        A statement that took too long is made smaller first, and then has much more time.
-        """
+    def _should_isolate_row(self, error: asyncpg.PostgresError, statements: "_Statements", limit: int) -> bool:
+        """Whether `error` is a reason to look for the row that caused it."""
+        # A statement that was too slow is retried with fewer rows; a single row then gets much more time.
         if isinstance(error, asyncpg.QueryCanceledError):
-            return limit == 1 and self._sizes.alone
+            return limit == 1 and self._sizes.is_reduced
+        # While the history is written, the error may come from there: `hand_over` first tries without it.
         return statements.component is None
 
     async def _unkeyed_rows(
-        self, statements: "_Statements", name: str, limit: int, *places: Sequence[float]
+        self, statements: "_Statements", name: str, limit: int, *start: Sequence[float]
     ) -> Sequence[asyncpg.Record]:
-        """What the hand-over of that name shows, which begins at `places`."""
-        arguments = (*self._arguments(statements, limit), *places)
+        """Runs the hand-over `name`, which starts reading at `start`, and returns its rows."""
+        arguments = (*self._arguments(statements, limit), *start)
         return await self._statements.fetch(statements.sql[name], *arguments, timeout=self._time_limit(limit))
 
     def _arguments(self, statements: "_Statements", limit: int) -> _Arguments:
-        """What every kind of hand-over takes, of up to `limit` rows; or, for the single one, of the row with that id."""
+        """Arguments of every kind of hand-over. For `hand_over_single`, `limit` is the id of the row."""
         bounds = (self._sizes.max_bytes, statements.component, self.max_body_bytes)
         return (self._exchange_name, limit, *statements.arguments, *bounds)
 
     async def _fetch(self, connection: Connection, statement: str, limit: int, *arguments: object) -> Sequence[asyncpg.Record]:
-        """In a transaction, for so many rows."""
-        async with cancelling(connection):
+        """Runs `statement` within the current transaction, with the time limit for `limit` rows."""
+        async with cancel_on_timeout(connection):
             timeout = self._time_limit(limit).total_seconds()
             return await connection.fetch(statement, *arguments, timeout=timeout)
 
@@ -277,20 +275,20 @@ class PostgresHandover:
     async def _hand_over_single(
         self, statements: "_Statements", error: asyncpg.PostgresError, *, fair: bool
     ) -> Sequence[HandedMessage]:
-        """The row that is first in line, of which several or one could not be handed over because of `error`."""
+        """Hands over the next due row alone, after a batch with it failed with `error`."""
         sql, seconds = self._row_sql, self._longest_statement.total_seconds()
-        async with borrowed(self._pool) as connection:
+        async with borrow(self._pool) as connection:
             try:
                 await connection.execute(sql["begin"], timeout=seconds)
                 found = await connection.fetch(sql["claim_unread"], fair, timeout=seconds)
-                messages = await self._taken_or_refused(connection, statements, found, error)
+                messages = await self._hand_over_or_refuse(connection, statements, found, error)
                 await connection.execute("commit", timeout=seconds)
                 return messages
             except BaseException:
                 await roll_back_quietly(connection)
                 raise
 
-    async def _taken_or_refused(
+    async def _hand_over_or_refuse(
         self,
         connection: Connection,
         statements: "_Statements",
@@ -299,31 +297,31 @@ class PostgresHandover:
         *,
         ordered: bool = False,
     ) -> list[HandedMessage]:
-        """Hands over the one row that this transaction has locked, or writes down why that is not possible."""
+        """Hands over the one row that this transaction has locked, or records why that is not possible."""
         if not rows:
             return []
         [row] = rows
         if not isinstance(error, asyncpg.QueryCanceledError):
-            # Another relay may have taken the row that could not be: then this one can.
+            # Another relay may have claimed the row that caused the error meanwhile. This one may be a different row.
             await connection.execute("savepoint single")
             try:
                 arguments = self._arguments(statements, row["id"])
                 handed = await self._fetch(connection, statements.sql["hand_over_single"], 1, *arguments)
-                return [_handed(each, ordered=ordered) for each in handed if each["row_id"] is not None]
+                return [_to_message(each, ordered=ordered) for each in handed if each["row_id"] is not None]
             except asyncpg.QueryCanceledError:
-                raise  # the transaction is over, and smaller hand-overs follow
-            except _ROW_ERRORS as its_own:
+                raise  # `cancel_on_timeout` has ended the transaction; smaller hand-overs follow
+            except _ROW_ERRORS as own_error:
                 await connection.execute("rollback to savepoint single")
-                error = its_own
-        return [await self._refused(connection, row, error, ordered=ordered)]
+                error = own_error
+        return [await self._refuse(connection, row, error, ordered=ordered)]
 
-    async def _refused(
+    async def _refuse(
         self, connection: Connection, row: asyncpg.Record, error: asyncpg.PostgresError, *, ordered: bool
     ) -> HandedMessage:
         failure = Failure(type(error).__name__, str(error))
         outcome: Retry | Dead
         if self._retry is None or isinstance(error, asyncpg.QueryCanceledError):
-            # What took too long alone is not tried again by itself: it would hold up the others for as long each time.
+            # No retry for a row that takes too long alone: each one would delay all other rows for as long.
             outcome = Dead(Cause.REFUSED, failure)
         else:
             outcome = self._retry.decide(failure, attempt=row["attempts"] + 1, now=datetime.now(UTC), expires_at=None)
@@ -336,34 +334,34 @@ class PostgresHandover:
             row_id=row["id"],
             id=str(row["id"]),
             routing_key="",
-            state=HandedState.REFUSED,
+            state=HandoverState.REFUSED,
             was_held=False,
             age=timedelta(0),
             ordered=ordered,
             refused=outcome,
         )
 
-    def _noted(self, rows: Sequence[asyncpg.Record], handed: list[HandedMessage]) -> Sequence[HandedMessage]:
-        """The messages of the rows, which are added to `handed`; the last one is where a lean hand-over goes on."""
+    def _collect(self, rows: Sequence[asyncpg.Record], handed: list[HandedMessage]) -> Sequence[HandedMessage]:
+        """Adds the messages of `rows` to `handed` and returns them. The next lean hand-over starts after the last one."""
         last = rows[-1]
         if last["row_id"] is None:
             return ()
         self._positions.advance(last, last["row_id"])
-        messages = [_handed(row) for row in rows]
+        messages = [_to_message(row) for row in rows]
         handed += messages
         return messages
 
     async def _hand_over_lanes(
         self, statements: "_Statements", handed: list[HandedMessage], limit: int
     ) -> Sequence[HandedMessage]:
-        """The first rows of some lanes, in one transaction; fewer of them if one cannot be taken."""
-        async with borrowed(self._pool) as connection:
+        """Hands over the first rows of some lanes in one transaction; halves the batch if the database cannot take a row."""
+        async with borrow(self._pool) as connection:
             try:
                 rows = await self._lane_rows(connection, statements, limit)
-                messages = [_handed(row, ordered=True) for row in rows]
+                messages = [_to_message(row, ordered=True) for row in rows]
             except _ROW_ERRORS as error:
                 await roll_back_quietly(connection)
-                if not self._blames_rows(error, statements, limit):
+                if not self._should_isolate_row(error, statements, limit):
                     raise
                 messages = [] if limit > 1 else await self._hand_over_single_head(connection, statements, error)
                 halved = limit > 1
@@ -380,12 +378,12 @@ class PostgresHandover:
     async def _hand_over_single_head(
         self, connection: Connection, statements: "_Statements", error: asyncpg.PostgresError
     ) -> list[HandedMessage]:
-        """The first row of one lane; if it cannot be taken it is an obstacle for those behind it, as their policy says."""
+        """Hands over the first row of one lane. If that fails, the rows behind it wait or go on, as the lane's policy says."""
         try:
             await connection.execute(self._lanes.sql["begin"])
             runs = await self._lanes.take(connection, 1)
             rows = () if runs is None else await self._lanes.claim_head_unread(connection, runs)
-            messages = await self._taken_or_refused(connection, statements, rows, error, ordered=True)
+            messages = await self._hand_over_or_refuse(connection, statements, rows, error, ordered=True)
             if lanes := [lane_of(row) for row in rows]:
                 await self._lanes.release(connection, lanes)
             await connection.execute("commit")
@@ -395,14 +393,14 @@ class PostgresHandover:
             raise
 
     async def _lane_rows(self, connection: Connection, statements: "_Statements", limit: int) -> Sequence[asyncpg.Record]:
-        """What became of the first rows of some lanes, committed. Clears the view of lanes, if necessary, before each look."""
+        """Hands over the first rows of some lanes, commits, and returns the results."""
         timeout = self._longest_statement.total_seconds()
         for look in range(MOST_LOOKS):
-            await self._lanes.make_way(connection)
+            await self._lanes.mark_waiting(connection)
             await connection.execute(self._lanes.sql["begin"], timeout=timeout)
             runs = await self._lanes.take(connection, limit)
             rows: Sequence[asyncpg.Record] = ()
-            # With few lanes in view it looks again, but not for ever: the last look takes what there is.
+            # Rows of a few lanes can hide all others from the scan. The last look takes what there is, so that this ends.
             if runs is None or (self._lanes.crowded and look < MOST_LOOKS - 1):
                 await connection.execute("rollback", timeout=timeout)
             else:
@@ -418,14 +416,14 @@ class PostgresHandover:
                     await self._lanes.release(connection, blocked)
                 await connection.execute("commit", timeout=timeout)
                 rows = [row for row in rows if row["row_id"] is not None]
-            if rows or not self._lanes.obstructed:
+            if rows or not self._lanes.has_waiting:
                 return rows
         return ()
 
 
 @dataclass(frozen=True, slots=True)
 class _Statements:
-    """The statements of one hand-over, the arguments that all of them take, and whom the history names, if it is told."""
+    """Statements of one hand-over, the arguments common to them, and the component to name in the history, if it is written."""
 
     sql: Mapping[str, str]
     arguments: _Arguments
@@ -433,9 +431,9 @@ class _Statements:
 
 
 def handover_queries(tables: TransportTables, history: str | None = None) -> Mapping[str, str]:
-    """The statement of each kind of hand-over; all tell the table `history`, if given.
+    """Returns the statement of each kind of hand-over. They also write to the table `history`, if given.
 
-    The lean one leaves rows with dedup keys alone, and looks for nothing else. The single one takes an id, not a limit.
+    `hand_over_lean` skips rows with dedup keys. `hand_over_single` takes the id of a row in place of the limit.
     """
     steps = {**tables.queries("routing.sql"), **tables.queries("handover.sql", history=history or "")}
     if history is None:
@@ -448,26 +446,26 @@ def handover_queries(tables: TransportTables, history: str | None = None) -> Map
 
 
 def too_large(limit: int) -> Failure:
-    """Why a message is parked that has more bytes than that, as `handover.sql` writes it down."""
+    """The failure of a message with more than `limit` bytes. The text is the one that `handover.sql` stores."""
     return Failure("too large", f"the message has more than the {limit} bytes of max_body_bytes")
 
 
 MOST_KEYS = 1_000
-"""Held routing keys whose probe intervals are remembered. Once there are as many, others probe at `LONGEST_PROBE` at once."""
-_OUTCOMES: dict[HandedState, RelayOutcome] = {
-    HandedState.SENT: DONE,
-    HandedState.DROPPED: DROPPED,
-    HandedState.HELD: Held(),
-    HandedState.PARKED: Dead(Cause.REFUSED, NO_QUEUE),
+"""Most held routing keys whose probe intervals are kept in memory. Further keys start with `LONGEST_PROBE`."""
+_OUTCOMES: dict[HandoverState, RelayOutcome] = {
+    HandoverState.SENT: DONE,
+    HandoverState.DROPPED: DROPPED,
+    HandoverState.HELD: Held(),
+    HandoverState.PARKED: Dead(Cause.REFUSED, NO_QUEUE),
 }
 _TYPES = {
-    HandedState.TOO_LARGE: SendFailureType.REFUSED,
-    HandedState.REFUSED: SendFailureType.REFUSED,
+    HandoverState.TOO_LARGE: SendFailureType.REFUSED,
+    HandoverState.REFUSED: SendFailureType.REFUSED,
 }
 
 
 class HandoverRounds:
-    """Implements Rounds with a hand-over. By the time a round is returned it is committed."""
+    """Implements `outbox.engine.rounds.Rounds` with hand-overs. A round is committed when `start` returns it."""
 
     def __init__(self, handover: PostgresHandover, *, exchange_name: str) -> None:
         self._handover = handover
@@ -486,16 +484,17 @@ class HandoverRounds:
         released: dict[Way, None] = {}
         for message in handed.messages:
             key = message.routing_key
-            if message.state is HandedState.SENT:
+            if message.state is HandoverState.SENT:
                 sent.append(SentMessage(message.id, key, message.age))
-                # Whether others wait for the success of this one. Of those for one queue alone only they themselves know.
+                # Other held rows may wait for this success. Intervals are kept by routing key only, so for messages with a
+                # target queue `was_held` alone shows it.
                 interval = self._intervals.pop(key, None) if message.queue is None else None
                 if interval is not None or message.was_held:
                     released[Way(key, message.queue)] = None
                 continue
-            failed.append(self._failed(message))
-            if message.state is HandedState.HELD and message.queue is None:
-                # The interval doubles when the key's probe came back.
+            failed.append(self._to_send_failed(message))
+            if message.state is HandoverState.HELD and message.queue is None:
+                # Only the probe doubles the interval. Rows that are held for the first time say nothing new about the key.
                 interval = self._intervals.get(key)
                 if message.was_held and interval is not None:
                     interval = min(interval * 2, LONGEST_PROBE)
@@ -513,21 +512,21 @@ class HandoverRounds:
         )
 
     async def start_probe(self) -> None:
-        """See `outbox.engine.rounds.Rounds.start_probe`. No route stalls within one database."""
+        """See `outbox.engine.rounds.Rounds.start_probe`. Never returns: within one database no route stalls."""
         await asyncio.get_running_loop().create_future()
 
     async def find_stalled(self) -> StalledRoutes:
         """See `outbox.engine.rounds.Rounds.find_stalled`."""
         return StalledRoutes()
 
-    def _failed(self, message: HandedMessage) -> SendFailed:
+    def _to_send_failed(self, message: HandedMessage) -> SendFailed:
         outcome: RelayOutcome
         if message.refused is not None:
             outcome = message.refused
-        elif message.state is HandedState.TOO_LARGE:
+        elif message.state is HandoverState.TOO_LARGE:
             outcome = Dead(Cause.REFUSED, too_large(self._handover.max_body_bytes))
-        elif message.state is HandedState.HELD and message.queue is None and not message.was_held:
-            # The first of its key that is found so is reported with an interval; the others wait for that one, silently.
+        elif message.state is HandoverState.HELD and message.queue is None and not message.was_held:
+            # Only the first held message of a key is reported with an interval: it is the probe that the others wait for.
             outcome = Held(None if message.routing_key in self._intervals else FIRST_PROBE)
         else:
             outcome = _OUTCOMES[message.state]
@@ -544,7 +543,7 @@ class HandoverRounds:
 
 @dataclass(frozen=True, slots=True)
 class FinishedRound:
-    """A round with nothing left to do but to tell of it."""
+    """A round that is committed already, and only has to be reported."""
 
     report: RoundReport
 
@@ -553,17 +552,16 @@ class FinishedRound:
         return self.report
 
     async def abandon(self) -> None:
-        """See `outbox.engine.rounds.Round.abandon`; there is nothing left to give back."""
+        """See `outbox.engine.rounds.Round.abandon`. Nothing is left to give back."""
 
 
 async def same_database(one: Pool, other: Pool) -> bool:
-    """Whether both pools lead to one database, under whatever names and through whatever proxies.
-
-    Takes a random advisory lock through one and looks whether it is taken through the other: such locks belong to one
-    database of one running server, and need no permission. Raises `DatabaseUnavailableError`.
-    """
+    """Whether both pools connect to the same database. Raises `DatabaseUnavailableError`."""
     if one is other:
         return True
+    # Names and addresses prove nothing: a proxy or a DNS alias may lead to the same database. An advisory lock belongs to one
+    # database of one running server and needs no privilege. If a random key locked through one pool is locked for the other
+    # as well, both are the same.
     key, free = secrets.randbits(63), True
     with unavailable_errors("comparing the outbox's database with the broker's"):
         async with AsyncExitStack() as held:
@@ -575,14 +573,14 @@ async def same_database(one: Pool, other: Pool) -> bool:
 
 
 async def require_tables(pool: Pool, tables: TransportTables) -> None:
-    """Raises `SchemaError`, naming the first table of the transport that is missing."""
+    """Raises `SchemaError` that names the first missing table of the transport."""
     names = (tables.delivery, tables.subscription, tables.dead_letter)
     for name in names:
         if await pool.fetchval("select pg_catalog.to_regclass($1) is null", name.sql):
             raise SchemaError(f"the table {name} does not exist: create it with `outbox migrate` or ensure_outbox_schema_async")
 
 
-def _handed(row: asyncpg.Record, *, ordered: bool = False) -> HandedMessage:
+def _to_message(row: asyncpg.Record, *, ordered: bool = False) -> HandedMessage:
     return HandedMessage(
         row_id=row["row_id"],
         id=row["message_id"],

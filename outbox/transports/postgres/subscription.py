@@ -1,4 +1,4 @@
-"""A subscription: claims due deliveries, hands out up to its prefetch count, renews leases, sleeps until it is notified."""
+"""Consumes one queue: claims due deliveries, hands them to the worker, renews their leases, sleeps until notified."""
 
 import asyncio
 import json
@@ -19,23 +19,24 @@ from outbox.engine.lifecycle import Pauses
 from outbox.errors import DatabaseUnavailableError, StaleDeliveryError
 from outbox.ports import Doorbell, Receive, Subscription
 from outbox.postgres.claiming import BatchSizes
-from outbox.postgres.deaths import DeadLetterWriter
+from outbox.postgres.dead_letter_writer import DeadLetterWriter
 from outbox.postgres.index_positions import ScanStart
 from outbox.postgres.queries import render
-from outbox.transports.postgres.delivery import Fetch, FetchInTurn, PostgresDelivery, Ring, Settling
+from outbox.transports.postgres.delivery import Fetch, FetchAtomically, PostgresDelivery, Ring, Settler
 from outbox.transports.postgres.leases import lease_token
 
 HORIZON_SECONDS = 0.25
+"""Deliveries are claimed ahead for this long at the current rate."""
 MOST_AHEAD = 5_000
-"""Most deliveries that are claimed ahead."""
+"""Most deliveries claimed ahead."""
 MOST_BYTES_AHEAD = 16 * 1024 * 1024
-"""Most bytes of bodies that are claimed ahead, judged by the sizes of those that came."""
+"""Most bytes of bodies claimed ahead, estimated from the sizes of recent ones."""
 _WINDOW_SECONDS = 0.05
 
 
 @dataclass(slots=True)
 class Pace:
-    """Counts what is finished; `clock` is in seconds."""
+    """Measures how fast deliveries finish, to decide how many to claim ahead. `clock` returns seconds."""
 
     clock: Callable[[], float]
     _since: float | None = None
@@ -43,17 +44,18 @@ class Pace:
     _rate: float = 0.0
     _size: float = 0.0
 
-    def finished(self) -> None:
-        """One more."""
+    def record_finished(self) -> None:
+        """Counts one finished delivery."""
         self._finished += 1
 
-    def claimed(self, sizes: list[int]) -> None:
-        """Deliveries with bodies of these sizes came."""
+    def record_claimed(self, sizes: list[int]) -> None:
+        """Records the body sizes of claimed deliveries."""
         if sizes:
+            # Rises at once and falls slowly: one batch of small bodies must not allow a large number of large ones.
             self._size = max(sum(sizes) / len(sizes), self._size * 0.9)
 
     def ahead(self) -> int:
-        """How many to claim beyond what can be in flight. After a pause it starts over."""
+        """How many deliveries to claim beyond the prefetch count."""
         now = self.clock()
         if self._since is None:
             self._since = now
@@ -66,16 +68,16 @@ class Pace:
 
 
 LONGEST_SLEEP = timedelta(seconds=60)
-"""Without a ring, and with nothing due sooner, the queues are looked at this often."""
-ASKED_AGAIN_WITHIN = timedelta(milliseconds=20)
-"""Who was woken and finds nothing waits again about this soon; until then the sleep has not ended."""
+"""Pause between two looks at the queues when nothing is due sooner and no notification arrives."""
+CLAIM_GRACE = timedelta(milliseconds=20)
+"""A woken claim that finds nothing waits again within this time. The sleeper does not count as awake until then."""
 
 SecondsUntilDue = Mapping[str, float | None]
 Wake = Callable[[], None]
 
 
-class Waking:
-    """Wakes the claims that wait for a queue when something is due in it, while `run` is running."""
+class Waker:
+    """Wakes the claims that wait for a queue when a delivery is due in it. Works while `run` is running."""
 
     def __init__(self, doorbell: Doorbell, *, next_due: Callable[[Sequence[str]], Awaitable[SecondsUntilDue]]) -> None:
         self._doorbell = doorbell
@@ -85,37 +87,40 @@ class Waking:
         self._until_due = LONGEST_SLEEP
 
     def wake_when_due(self, queue: str, wake: Wake) -> None:
-        """Calls `wake` once, when something may be due in `queue`. Asking again before that changes nothing."""
+        """Calls `wake` once, when a delivery may be due in `queue`. Registering it twice changes nothing."""
         if wake not in self._waiting:
             self._waiting[wake] = queue
             self._wanted.set()
             self._doorbell.ring()
 
-    def forget(self, wake: Wake) -> None:
-        """`wake` is not called any more."""
+    def cancel(self, wake: Wake) -> None:
+        """Removes `wake`: it is not called any more."""
         self._waiting.pop(wake, None)
 
     async def run(self) -> None:
-        """Looks, sleeps and wakes until cancelled."""
+        """Looks, sleeps and wakes, until cancelled."""
         while True:
             await self._wanted.wait()
             try:
                 if not await self._wake_due():
                     async with self._doorbell.asleep() as nap:
-                        # Whatever was committed before everybody rings is found by this look. Stays asleep while it finds
-                        # nothing: a commit wakes the workers of all processes, and only one of them gets the delivery.
+                        # Commits ring from here on; what was committed before is found by one more look. The sleeper stays
+                        # registered while looks find nothing: a commit wakes the workers of all processes, and only one of
+                        # them gets the delivery, so the others would register again for every message.
                         while self._waiting and not await self._wake_due():
                             await nap.wait(self._until_due)
                             if len(set(self._waiting.values())) == 1:
-                                self._wake(list(self._waiting))  # claiming is as quick as looking
-                                await nap.wait(ASKED_AGAIN_WITHIN)
+                                # For one queue a claim costs no more than a look, and saves a round trip if it succeeds.
+                                self._wake(list(self._waiting))
+                                await nap.wait(CLAIM_GRACE)
             except DatabaseUnavailableError:
-                self._wake(list(self._waiting))  # who finds it still away pauses by itself
+                # The claims fail as well while the database is away, and pause with a growing delay.
+                self._wake(list(self._waiting))
             if not self._waiting:
                 self._wanted.clear()
 
     async def _wake_due(self) -> bool:
-        """Wakes those whose queue has something due, and returns whether there were any, or none waits."""
+        """Wakes the claims whose queue has a due delivery. Returns False if some wait and none was woken."""
         seconds = await self._next_due(sorted(set(self._waiting.values())))
         due = [wake for wake, queue in self._waiting.items() if (left := seconds.get(queue)) is not None and left <= 0]
         self._wake(due)
@@ -131,22 +136,22 @@ class Waking:
 
 MOST_CLAIMED = 1_000
 """Most deliveries in one claim."""
-LOOKED_AT_BEYOND = 1_000
-"""In an ordered queue so many more are looked at than are wanted: most may be behind others of their key."""
+EXTRA_ROWS_SCANNED = 1_000
+"""Rows that a claim in an ordered queue scans beyond its limit: most of them may be behind others of their key."""
 LOOK_AGAIN = timedelta(milliseconds=10)
-"""Wait for a transaction that is about to end a delivery: no other worker learns of the one that follows."""
-LEAVING_TIMEOUT = timedelta(seconds=5)
-"""Longest wait for what is still to be written when a subscription is left; what is not comes back when its lease ends."""
+"""Pause before another look while a different worker's transaction is about to end a delivery."""
+CLOSE_TIMEOUT = timedelta(seconds=5)
+"""Longest wait for outcomes to be written when a subscription ends. Later ones are lost, and their leases run out."""
 RENEWAL_RETRY = timedelta(seconds=1)
-"""Wait before leases are renewed that could not be renewed."""
+"""Pause after leases could not be renewed."""
 
 PIECE = 1024 * 1024
-"""Bytes of a body that are read at once, where a whole one takes too long."""
+"""Bytes per read of a body that takes too long to read at once."""
 SMALLEST_PIECE = 16 * 1024
-"""Less than that is not tried: what takes longer is an outage."""
+"""Smallest read that is tried. If it takes too long, the connection is considered lost."""
 
-NOTHING = -1
-"""Shorter than any body."""
+NO_BODIES = -1
+"""A `max_body_bytes` that every body exceeds, so that the claim reads none."""
 
 _log = logging.getLogger("outbox")
 
@@ -154,10 +159,11 @@ EXPIRED = Dead(Cause.EXPIRED, Failure("Expired", "the message expired before it 
 
 
 class PostgresIntake:
-    """Implements the Intake port while `run` is running.
+    """Implements `outbox.ports.Intake` while `run` is running.
 
-    A delivery is leased from its claim until its outcome is written. Meanwhile it is claimed ahead, or in flight (at most
-    `prefetch_count` are), or being settled; an outcome on its way makes room for the next delivery.
+    A delivery is leased from its claim until its outcome is written. In between it is claimed ahead, in flight (at most
+    `prefetch_count` at once) or being settled. The next delivery is handed out as soon as an outcome is known; it does not
+    wait for the write.
     """
 
     def __init__(
@@ -167,9 +173,9 @@ class PostgresIntake:
         *,
         fetch: Fetch,
         fetch_bodies: Fetch,
-        fetch_in_turn: FetchInTurn,
+        fetch_atomically: FetchAtomically,
         ring: Ring,
-        waking: Waking,
+        waker: Waker,
         lease: timedelta,
         writer: DeadLetterWriter,
         scan_start: ScanStart,
@@ -189,14 +195,14 @@ class PostgresIntake:
         self._receive = receive
         self._fetch = fetch
         self._storable = writer.storable
-        self._waking = waking
+        self._waker = waker
         self._lease = lease
-        self._settling = Settling(
+        self._settler = Settler(
             fetch,
-            fetch_in_turn=fetch_in_turn,
+            fetch_atomically=fetch_atomically,
             ring=ring,
             forget=self._forget,
-            takes_released=self._takes_released,
+            can_claim_released=self._can_claim_released,
             writer=writer,
             queue=self._queue,
             ordered=self.ordered,
@@ -206,30 +212,30 @@ class PostgresIntake:
         self._scan_start = scan_start
         self._leased: dict[int, PostgresDelivery] = {}
         self._ahead: deque[PostgresDelivery] = deque()
-        self._in_hand: set[PostgresDelivery] = set()
+        self._in_flight: set[PostgresDelivery] = set()
         self._may_be_due = True
-        self._unanswered: UUID | None = None
+        self._unconfirmed_claim: UUID | None = None
         self._handing_out = False
         self._changed = asyncio.Event()
         self._stopped = asyncio.Event()
         self._left = asyncio.Event()
 
     async def run(self) -> None:
-        """Claims, hands out, settles and renews, until everything was given back; repairs itself after an outage."""
+        """Claims, hands out, settles and renews, until everything is given back. Continues after an outage."""
         async with asyncio.TaskGroup() as tasks:
-            companions = [tasks.create_task(self._settling.run()), tasks.create_task(self._keep_leases())]
+            companions = [tasks.create_task(self._settler.run()), tasks.create_task(self._renew_leases())]
             pauses = Pauses()
             while not self._stopped.is_set():
-                # Cleared before the look, so that what changes during it is not missed.
+                # Cleared before the look, so that a change during the look is not missed.
                 self._changed.clear()
-                # None while enough lies ahead, so that claims are few and large when there is much to do.
+                # Claims wait until half of what is ahead is used up, so that under load they are few and large.
                 ahead = self._pace.ahead()
                 enough = len(self._ahead) > ahead // 2 or 2 * self._leased_bytes > self._sizes.max_bytes
                 wanted = 0 if enough else min(self._prefetch_count + ahead - len(self._leased), MOST_CLAIMED)
                 if wanted <= 0:
                     await self._changed.wait()
                 elif not self._may_be_due:
-                    self._waking.wake_when_due(self._queue, self._wake)
+                    self._waker.wake_when_due(self._queue, self._wake)
                     await self._changed.wait()
                 else:
                     try:
@@ -238,50 +244,53 @@ class PostgresIntake:
                     except DatabaseUnavailableError:
                         await self._pause(pauses.next())
             await self._left.wait()
-            await self._settling.all_written()
+            await self._settler.all_written()
             for companion in companions:
                 companion.cancel()
 
     async def stop(self) -> None:
-        """See `outbox.ports.Intake.stop`. What was claimed ahead is given back."""
+        """See `outbox.ports.Intake.stop`. Gives back what was claimed ahead."""
         self._stopped.set()
-        self._waking.forget(self._wake)
+        self._waker.cancel(self._wake)
         self._give_back_ahead()
         self._changed.set()
 
     async def give_back(self) -> None:
-        """Stops, and gives back everything that is not settled yet. `run` returns when that is written."""
+        """Stops, and gives back every unsettled delivery. `run` returns when that is written."""
         await self.stop()
-        for delivery in self._in_hand:
-            if not delivery.taken and not delivery.ended:
+        for delivery in self._in_flight:
+            if not delivery.settling and not delivery.ended:
                 self._end(delivery, RETURNED)
-        self._in_hand.clear()
+        self._in_flight.clear()
         self._left.set()
 
     # --- claiming and handing out
 
     async def _claim(self, limit: int) -> None:
-        # A claim that was cut off may have been committed: no worker would have its deliveries until their leases end.
-        if self._unanswered is not None:
-            await self._fetch("unclaim", self._queue, self._unanswered)
-            self._unanswered = None
+        # A claim whose answer was lost may have been committed. Without this, no worker would get its deliveries until their
+        # leases end.
+        if self._unconfirmed_claim is not None:
+            await self._fetch("unclaim", self._queue, self._unconfirmed_claim)
+            self._unconfirmed_claim = None
         token, asked, limit = lease_token(datetime.now(UTC)), self._clock(), self._sizes.rows(limit)
-        in_pieces = limit == 1 and self._sizes.alone
-        limits = (self._sizes.max_bytes - self._leased_bytes, NOTHING if in_pieces else self._max_body_bytes)
+        in_pieces = limit == 1 and self._sizes.is_reduced
+        limits = (self._sizes.max_bytes - self._leased_bytes, NO_BODIES if in_pieces else self._max_body_bytes)
         try:
             rows = await (self._claim_in_order if self.ordered else self._claim_any)(limit, token, *limits)
         except TimeoutError:
-            # Not an outage, unless giving back what may have been claimed fails, too.
-            self._unanswered = token
-            self._sizes.too_slow(limit)
-            _log.warning("claiming %d messages of %r took too long: fewer are claimed at once for a while", limit, self._queue)
+            # Not reported as an outage: large bodies may be the reason. If it is one, `unclaim` fails as well.
+            self._unconfirmed_claim = token
+            self._sizes.record_timeout(limit)
+            _log.warning("claiming %d messages of %r took too long; using smaller claims for a while", limit, self._queue)
             return
         except DatabaseUnavailableError:
-            self._unanswered = token
+            self._unconfirmed_claim = token
             raise
+        # Counted from before the claim was sent: the server's lease began later, so this process stops first.
         safe_until = asked + self._lease.total_seconds()
         for row in sorted(rows, key=itemgetter("id")):
             delivery = PostgresDelivery(row, token=token, claimed_at=asked, safe_until=safe_until, intake=self)
+            # Its lease ran out here, and this claim took it again: only the new token can settle it.
             if (earlier := self._leased.get(delivery.id)) is not None:
                 earlier.lost = True
                 self._leased_bytes -= earlier.size
@@ -290,15 +299,15 @@ class PostgresIntake:
             if in_pieces and delivery.size <= self._max_body_bytes:
                 await self._read_body(delivery)
             self._ahead.append(delivery)
-        self._sizes.in_time()
-        self._pace.claimed([delivery.size for delivery in self._ahead])
+        self._sizes.record_success()
+        self._pace.record_claimed([delivery.size for delivery in self._ahead])
         if self._stopped.is_set():
             self._give_back_ahead()
         else:
             self._hand_out()
 
     async def _read_body(self, delivery: PostgresDelivery) -> None:
-        """Reads a body piece by piece, on a connection on which a whole one takes too long; the lease is kept meanwhile."""
+        """Reads a body in pieces, for connections too slow to read it at once. The lease is renewed meanwhile."""
         pieces: list[bytes] = []
         position, size = 0, PIECE
         try:
@@ -308,7 +317,7 @@ class PostgresIntake:
                 except TimeoutError:
                     size //= 4
                     if size < SMALLEST_PIECE:
-                        raise DatabaseUnavailableError(f"not even {4 * size} bytes of {delivery} come in time") from None
+                        raise DatabaseUnavailableError(f"reading {4 * size} bytes of {delivery} took too long") from None
                     continue
                 if not rows:
                     delivery.lost = True
@@ -316,7 +325,7 @@ class PostgresIntake:
                     pieces.append(rows[0][0])
                     position += size
         except DatabaseUnavailableError:
-            self._unanswered = delivery.token
+            self._unconfirmed_claim = delivery.token
             self._forget(delivery)
             raise
         delivery.body = b"".join(pieces)
@@ -330,24 +339,25 @@ class PostgresIntake:
         return rows
 
     async def _claim_in_order(self, limit: int, token: UUID, max_bytes: int, max_body_bytes: int) -> Sequence[Any]:
-        """Of each key the first one. While another worker is ending one whose follower is due, only waiting helps."""
-        looked_at = limit + LOOKED_AT_BEYOND
+        """Claims the first delivery of each ordering key."""
+        scanned = limit + EXTRA_ROWS_SCANNED
         rows = await self._fetch_bodies(
-            "claim_ordered", self._queue, limit, token, self._lease, looked_at, max_bytes, max_body_bytes
+            "claim_ordered", self._queue, limit, token, self._lease, scanned, max_bytes, max_body_bytes
         )
         seen, left = rows[0]["seen"], rows[0]["left"]
         claimed = [row for row in rows if row["id"] is not None]
-        self._may_be_due = seen == looked_at or left > 0
+        self._may_be_due = seen == scanned or left > 0
         if left and not claimed:
+            # Another worker is just ending the delivery before a due one. It notifies no one if it can claim the next itself.
             await self._pause(LOOK_AGAIN)
         return claimed
 
     def _hand_out(self) -> None:
         if self._handing_out:
-            return  # called by `receive`
+            return  # `receive` settled a delivery, which calls this again
         self._handing_out = True
         try:
-            while self._ahead and len(self._in_hand) < self._prefetch_count and not self._stopped.is_set():
+            while self._ahead and len(self._in_flight) < self._prefetch_count and not self._stopped.is_set():
                 delivery, now = self._ahead.popleft(), self._clock()
                 if delivery.lost or delivery.safe_until <= now:
                     self._forget(delivery)
@@ -357,7 +367,7 @@ class PostgresIntake:
                     text = f"the body has {delivery.size} bytes, and max_body_bytes is {self._max_body_bytes}"
                     self._end(delivery, Dead(Cause.UNDECODABLE, Failure("too large", text)))
                 else:
-                    self._in_hand.add(delivery)
+                    self._in_flight.add(delivery)
                     self._receive(delivery)
         finally:
             self._handing_out = False
@@ -366,10 +376,10 @@ class PostgresIntake:
         while self._ahead:
             self._end(self._ahead.popleft(), RETURNED)
 
-    def _takes_released(self) -> bool:
-        """Followers are due. Whether they are claimed here, at once; otherwise others should know of them."""
+    def _can_claim_released(self) -> bool:
+        """Wakes the claim after `release` made deliveries due. Returns False if other workers must be notified of them."""
         self._wake()
-        return not self._stopped.is_set() and len(self._in_hand) < self._prefetch_count
+        return not self._stopped.is_set() and len(self._in_flight) < self._prefetch_count
 
     def _wake(self) -> None:
         self._may_be_due = True
@@ -385,16 +395,16 @@ class PostgresIntake:
     # --- settling
 
     async def settle(self, delivery: PostgresDelivery, outcome: DeliveryOutcome) -> None:
-        """Returns when the outcome is durable. Raises `StaleDeliveryError`."""
-        self._in_hand.discard(delivery)
+        """Settles a delivery. Returns when the outcome is durable. Raises `StaleDeliveryError`."""
+        self._in_flight.discard(delivery)
         written: asyncio.Future[None] | None = None
         try:
-            delivery.take()
-            self._pace.finished()
+            delivery.begin_settling()
+            self._pace.record_finished()
             if delivery.ended:
                 self._forget(delivery)
             else:
-                written = self._settling.submit(delivery, outcome)
+                written = self._settler.submit(delivery, outcome)
         finally:
             self._hand_out()
             self._changed.set()
@@ -406,12 +416,12 @@ class PostgresIntake:
         return render(self._done_in_transaction, id=str(delivery.id), token=str(delivery.token))
 
     def _end(self, delivery: PostgresDelivery, outcome: DeliveryOutcome, *, source: str = "worker") -> None:
-        """Settles without anybody waiting for it."""
-        delivery.take()
-        self._settling.submit(delivery, outcome, source=source)
+        """Settles a delivery without waiting for the write."""
+        delivery.begin_settling()
+        self._settler.submit(delivery, outcome, source=source)
 
     async def isolate(self, delivery: PostgresDelivery) -> None:
-        """Marks the delivery, so that a crash from here on is blamed on it. Raises `StaleDeliveryError`."""
+        """Marks the delivery: if the worker crashes from now on, this message is the cause. Raises `StaleDeliveryError`."""
         pauses = Pauses()
         while not delivery.lost and self._clock() < delivery.safe_until:
             try:
@@ -423,17 +433,17 @@ class PostgresIntake:
         else:
             delivery.lost = True
         if delivery.lost:
-            raise StaleDeliveryError(f"{delivery} is not ours any more")
+            raise StaleDeliveryError(f"the lease of {delivery} was lost")
 
     async def note_failed(self, delivery: PostgresDelivery, failed: FailedAttempt) -> None:
-        """Writes it down for other workers; what cannot be written now is left out, for nothing waits for it."""
-        trail = self._storable.json(json.loads(encode_failures([failed])))
+        """Records a failed attempt for other workers. Does nothing while the database is away. Raises `StaleDeliveryError`."""
+        failures = self._storable.json(json.loads(encode_failures([failed])))
         with suppress(DatabaseUnavailableError):
             delivery.lost = not await self._fetch(
-                "note_failed", delivery.id, delivery.token, failed.attempt + 1, trail, MOST_FAILURES - 2
+                "note_failed", delivery.id, delivery.token, failed.attempt + 1, failures, MOST_FAILURES - 2
             )
         if delivery.lost:
-            raise StaleDeliveryError(f"{delivery} is not ours any more")
+            raise StaleDeliveryError(f"the lease of {delivery} was lost")
 
     def _forget(self, delivery: PostgresDelivery) -> None:
         if self._leased.get(delivery.id) is delivery:
@@ -443,8 +453,8 @@ class PostgresIntake:
 
     # --- keeping leases
 
-    async def _keep_leases(self) -> None:
-        """Renews each lease after a third of it, so that two renewals may fail before it is lost."""
+    async def _renew_leases(self) -> None:
+        """Renews each lease after a third of its time, so that two renewals may fail before it is lost."""
         third = self._lease / 3
         while True:
             asked, pause = self._clock(), third
@@ -461,7 +471,8 @@ class PostgresIntake:
                 for delivery in batch:
                     if delivery.id in kept:
                         delivery.safe_until = asked + self._lease.total_seconds()
-                    elif not delivery.taken and not delivery.ended:  # else it may just have been settled
+                    # A delivery that is being settled may be missing because its outcome was just written.
+                    elif not delivery.settling and not delivery.ended:
                         delivery.lost = True
                         self._forget(delivery)
             await asyncio.sleep(pause.total_seconds())

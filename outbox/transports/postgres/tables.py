@@ -11,7 +11,7 @@ from typing import Any
 import asyncpg
 
 from outbox.core.failures import MOST_FAILURES
-from outbox.postgres.deaths import recorded
+from outbox.postgres.dead_letter_writer import recording_steps
 from outbox.postgres.pool import Connection, Pool, take_from
 from outbox.postgres.queries import TableName, queries
 from outbox.postgres.schema.objects import SATELLITES
@@ -25,21 +25,21 @@ class TransportTables:
 
     @property
     def delivery(self) -> TableName:
-        """One row is one message for one queue."""
+        """One row per message and queue."""
         return TableName("outbox_delivery", self.outbox.schema)
 
     @property
     def subscription(self) -> TableName:
-        """One row is one binding."""
+        """One row per binding."""
         return TableName("outbox_subscription", self.outbox.schema)
 
     @property
     def dead_letter(self) -> TableName:
-        """One row is a message that failed for good."""
+        """One row per message that failed for good."""
         return TableName("outbox_dead_letter", self.outbox.schema)
 
     def queries(self, file: str, **values: str) -> Mapping[str, str]:
-        """The SQL of `file`, with these tables' names and any other values that it has places for."""
+        """Returns the statements of `file`, with these tables' names and `values` substituted."""
         names = {
             "table": self.outbox.sql,
             "delivery": self.delivery.sql,
@@ -51,48 +51,48 @@ class TransportTables:
         }
         names["most_failures"] = str(MOST_FAILURES)
         names |= {"id": "{id}", "token": "{token}"}  # of `done_in_transaction`, filled in for each delivery
-        names |= {"routes": queries("routing.sql", **names)["routes"], "recorded": recorded(self.outbox.schema)}
+        names |= {"routes": queries("routing.sql", **names)["routes"], "recorded": recording_steps(self.outbox.schema)}
         return queries(file, **names, **values)
 
 
 CANCEL_TIMEOUT = timedelta(seconds=5)
-"""Longest wait for the server to confirm that a statement has stopped."""
+"""Longest wait for the server to confirm that it stopped a statement."""
 
 Call = tuple[Any, ...]
-"""A statement, and its arguments."""
+"""A statement and its arguments."""
 
 
 class Statements:
-    """What the connections of `pool` are used for. Raises the driver's errors."""
+    """Runs statements on connections of `pool`. Raises the driver's errors."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
-        self._by_default: bool | None = None
+        self._is_read_committed: bool | None = None
 
     async def fetch(self, statement: str, *arguments: Any, timeout: timedelta) -> Sequence[asyncpg.Record]:
-        """The rows of `statement`; by then it is committed.
+        """Runs `statement`, commits, and returns its rows.
 
-        If it takes too long it is cancelled: raises `QueryCanceledError` where the server says that it has stopped, so that it
-        cannot commit behind our back; a server that says nothing raises `TimeoutError`, and whether it happened is unknown.
-
-        In one round trip, unless the database has another isolation level as its default: then locking what others have changed
-        would be an error there.
+        Cancels a statement that takes longer than `timeout`. Raises `QueryCanceledError` if the server confirms that the
+        statement stopped and can no longer commit. Raises `TimeoutError` if the server does not answer; the outcome is then
+        unknown.
         """
-        async with borrowed(self._pool) as connection:
-            if self._by_default is None:
-                self._by_default = await connection.fetchval(
+        async with borrow(self._pool) as connection:
+            if self._is_read_committed is None:
+                self._is_read_committed = await connection.fetchval(
                     "select pg_catalog.current_setting('transaction_isolation') = 'read committed'"
                 )
-            async with cancelling(connection):
-                if self._by_default:
+            async with cancel_on_timeout(connection):
+                # Under repeatable read or serializable, locking a row that was changed meanwhile is an error. Databases with
+                # such a default pay two more round trips; all others need one.
+                if self._is_read_committed:
                     return await connection.fetch(statement, *arguments, timeout=timeout.total_seconds())
                 async with connection.transaction(isolation="read_committed"):
                     return await connection.fetch(statement, *arguments, timeout=timeout.total_seconds())
 
-    async def fetch_in_turn(self, *calls: Call, timeout: timedelta) -> Sequence[Sequence[asyncpg.Record]]:
-        """The rows of several statements, each with its arguments, in one transaction: all of them happen, or none."""
+    async def fetch_atomically(self, *calls: Call, timeout: timedelta) -> Sequence[Sequence[asyncpg.Record]]:
+        """Runs several statements in one transaction, all or none, and returns the rows of each."""
         async with (
-            borrowed(self._pool) as connection,
+            borrow(self._pool) as connection,
             asyncio.timeout(timeout.total_seconds()),
             connection.transaction(isolation="read_committed"),
         ):
@@ -100,30 +100,25 @@ class Statements:
 
 
 @asynccontextmanager
-async def cancelling(connection: Connection) -> AsyncIterator[None]:
-    """Turns a statement's `TimeoutError` into `QueryCanceledError`, once the server has confirmed that it has stopped.
-
-    The driver has asked the server to cancel it by then, and every further statement waits for the answer.
-    """
+async def cancel_on_timeout(connection: Connection) -> AsyncIterator[None]:
+    """Turns a statement's `TimeoutError` into `QueryCanceledError` once the server confirms that the statement stopped."""
     try:
         yield
     except TimeoutError as late:
+        # The driver has already asked the server to cancel. This statement runs only after the server has answered that.
         async with asyncio.timeout(CANCEL_TIMEOUT.total_seconds()):
             await connection.execute("rollback")
-        raise asyncpg.QueryCanceledError("it took too long, and was cancelled") from late
+        raise asyncpg.QueryCanceledError("the statement took too long and was cancelled") from late
 
 
 @asynccontextmanager
-async def borrowed(pool: Pool) -> AsyncIterator[Connection]:
-    """A connection of `pool` until the block ends.
-
-    When a statement was cancelled or timed out the connection is cut: putting it back would first wait for the server to
-    confirm that it stopped, which is the server that we have just given up on.
-    """
+async def borrow(pool: Pool) -> AsyncIterator[Connection]:
+    """Borrows a connection of `pool` until the block ends. Closes it if a statement was cancelled or timed out."""
     connection = await take_from(pool)
     try:
         yield connection
     except (asyncio.CancelledError, TimeoutError):
+        # Releasing it would first wait for the server to confirm that the statement stopped, and this server did not answer.
         connection.terminate()
         raise
     finally:
@@ -134,24 +129,22 @@ _SPECIAL = re.compile(r"[][.^$*+?(){}|\\]")
 
 
 def pattern_of(binding_key: str) -> str | None:
-    """The PostgreSQL regular expression for what `outbox.core.topics.matches` does; None for a key without wildcards.
-
-    A `#` in front of the first other word stands for words with a dot behind each, any later one for words with a dot in front.
-    """
+    """Returns a PostgreSQL regular expression that matches as `outbox.core.topics.matches` does; None without wildcards."""
     if "*" not in binding_key and "#" not in binding_key:
         return None
     words = binding_key.split(".")
-    # Of several `#` in a row one says as much, and more would make the expression slow.
+    # Several `#` in a row match what one matches, and make the expression slow.
     words = [word for word, before in zip(words, ["", *words], strict=False) if not word == before == "#"]
+    # A leading `#` stands for words with a dot after each, a later one for words with a dot before each.
     leading = words[0] == "#"
     if leading and len(words) == 1:
         return "^"
     first, *rest = words[1:] if leading else words
-    tail = "".join(r"(\.[^.]*)*" if word == "#" else rf"\.{_one(word)}" for word in rest)
+    tail = "".join(r"(\.[^.]*)*" if word == "#" else rf"\.{_word_pattern(word)}" for word in rest)
     head = r"([^.]*\.)*" if leading else ""
-    # A routing key without any character has no words, so nothing that demands one matches it.
-    return f"^(?!$){head}{_one(first)}{tail}$"
+    # An empty routing key has no words, so it matches no pattern that requires one.
+    return f"^(?!$){head}{_word_pattern(first)}{tail}$"
 
 
-def _one(word: str) -> str:
+def _word_pattern(word: str) -> str:
     return "[^.]*" if word == "*" else _SPECIAL.sub(r"\\\g<0>", word)

@@ -1,4 +1,4 @@
-"""Decodes AMQP 0-9-1 frames of deliveries; `amqp_encoding.py` is the other direction."""
+"""Decodes AMQP 0-9-1 frames of deliveries; see `amqp_encoding.py` for the other direction."""
 
 import struct
 from collections.abc import Callable, Iterator, Mapping
@@ -11,7 +11,7 @@ from pamqp.decode import field_table
 
 METHOD_FRAME, HEADER_FRAME, BODY_FRAME = 1, 2, 3
 HEAD_SIZE = 7
-"""Bytes of a frame before its payload: type, channel, size. One more follows the payload."""
+"""Bytes of a frame before its payload: type, channel, size. One byte follows the payload."""
 
 _DELIVER = struct.pack(">HH", 60, 60)
 _RETURN = struct.pack(">HH", 60, 50)
@@ -26,7 +26,7 @@ _uint64 = struct.Struct(">Q").unpack_from
 
 
 class Deliver(NamedTuple):
-    """What the method frame of a delivery says. Text that is not UTF-8 has signs of replacement in it."""
+    """The fields of `Basic.Deliver`. Invalid UTF-8 is decoded with replacement characters."""
 
     consumer_tag: str
     delivery_tag: int
@@ -41,7 +41,7 @@ def is_deliver(frames: bytes, at: int) -> bool:
 
 
 def read_deliver(frames: bytes, at: int) -> Deliver:
-    """Reads the payload of a `Basic.Deliver` at `at`."""
+    """Decodes the payload of a `Basic.Deliver` at `at`."""
     at += len(_DELIVER)
     end = at + 1 + frames[at]
     consumer_tag = frames[at + 1 : end]
@@ -65,22 +65,22 @@ def is_close(frames: bytes, at: int) -> bool:
 
 
 def read_close(frames: bytes, at: int) -> str:
-    """The reason that a `Connection.Close` at `at` gives."""
+    """Returns the reply text of a `Connection.Close` at `at`."""
     start = at + len(_CLOSE) + 3
     return frames[start : start + frames[start - 1]].decode(errors="replace")
 
 
 def read_body_size(frames: bytes, at: int) -> int:
-    """The size of the body that follows the content header whose payload begins at `at`."""
+    """Returns the size of the body after the content header whose payload begins at `at`."""
     size: int = _size_and_flags(frames, at + 4)[0]
     return size
 
 
 def read_properties(frames: bytes, at: int, end: int) -> Basic.Properties:
-    """The properties in the content header whose payload begins at `at`.
+    """Decodes the properties in the content header whose payload begins at `at`.
 
-    Raises `ValueError` or something else for what cannot be read: the broker passes on bytes that are not text, and times in
-    the year 56407924.
+    Raises `ValueError` or any other exception for invalid properties: the broker passes on bytes that are not text, and times
+    in the year 56407924.
     """
     flags = _size_and_flags(frames, at + 4)[1]
     if flags & _MORE_FLAGS:
@@ -101,7 +101,7 @@ def is_return(frames: bytes, at: int) -> bool:
 
 
 def read_return(frames: bytes, at: int) -> tuple[str, str]:
-    """The exchange and the routing key that a `Basic.Return` at `at` names."""
+    """Returns the exchange and the routing key of a `Basic.Return` at `at`."""
     at += len(_RETURN) + 2
     at += 1 + frames[at]
     end = at + 1 + frames[at]
@@ -109,7 +109,7 @@ def read_return(frames: bytes, at: int) -> tuple[str, str]:
 
 
 def raw_properties(payload: bytes) -> dict[str, bytes]:
-    """The properties in the payload of a content header, each as it stands on the wire. Raises like `read_properties`."""
+    """Splits the payload of a content header into encoded properties. Raises like `read_properties`."""
     flags = _size_and_flags(payload, 4)[1]
     if flags & _MORE_FLAGS:
         raise ValueError("there are more properties than AMQP 0-9-1 has")
@@ -125,13 +125,13 @@ def raw_properties(payload: bytes) -> dict[str, bytes]:
 
 
 def raw_fields(table: bytes) -> Iterator[tuple[str, bytes]]:
-    """The fields of a table, each with its name, and as it stands on the wire. Raises like `read_properties`."""
+    """Yields name and encoding of each field of a table. Raises like `read_properties`."""
     at, end = 4, 4 + int.from_bytes(table[:4])
     while at < end:
         value = at + 1 + table[at]
         size = _FIELD_SIZES.get(table[value])
         if size is None:
-            raise ValueError(f"no field is of the type {table[value : value + 1]!r}")
+            raise ValueError(f"a field has the unknown type {table[value : value + 1]!r}")
         following = value + 1 + (size if size >= 0 else 4 + int.from_bytes(table[value + 1 : value + 5]))
         if following > end:
             raise ValueError("a table ends before it is complete")
@@ -144,7 +144,7 @@ _Read = Callable[[bytes, int], tuple[Any, int]]
 
 @lru_cache(maxsize=256)
 def _readers(flags: int) -> tuple[tuple[str, _Read], ...]:
-    """Which properties there are, and how each is read. The messages of one publisher have the same flags."""
+    """Returns the present properties with their decoders. Cached: all messages of a publisher have the same flags."""
     return tuple((name, read) for name, flag, read in _PROPERTIES if flags & flag)
 
 
@@ -164,7 +164,7 @@ def _octet(frames: bytes, at: int) -> tuple[int, int]:
 
 
 def _timestamp(frames: bytes, at: int) -> tuple[datetime, int]:
-    """In seconds; many publishers write milliseconds."""
+    # The specification says seconds, but many publishers write milliseconds. Those exceed 32 bits.
     (value,) = _uint64(frames, at)
     return datetime.fromtimestamp(value / 1000 if value > _MILLISECONDS_SINCE else value, UTC), at + 8
 
@@ -204,4 +204,4 @@ _FIELD_SIZES: Mapping[int, int] = {
     ord("D"): 5,
     **dict.fromkeys(b"lLdT", 8),
 }
-"""Bytes that a field's value takes, by its type."""
+"""Bytes of a field's value, by its type."""

@@ -1,7 +1,7 @@
-"""AMQP 0-9-1 frames of a publication, as bytes: the part of the protocol that is worth writing by hand.
+"""Encodes AMQP 0-9-1 frames of publications.
 
-pamqp encodes any frame, but takes three times as long as a relay has for a message, cuts header names at 128 bytes, and
-turns every float into a 32-bit one. Sources: AMQP 0-9-1 specification, section 4.2; RabbitMQ's errata for field types.
+pamqp can encode any frame, but is several times too slow for a relay, cuts header names at 128 bytes, and encodes every float
+in 32 bits. Sources: AMQP 0-9-1 specification, section 4.2; RabbitMQ's errata for field types.
 """
 
 import struct
@@ -15,11 +15,11 @@ from typing import Any
 from pamqp.commands import Basic
 
 LONGEST_SHORT_STRING = 255
-"""Bytes that a routing key, a message id or a header name may have."""
+"""Most bytes of a routing key, a message id or a header name."""
 PERSISTENT = 2
-"""The delivery mode of what survives a restart of the broker."""
+"""Delivery mode of messages that survive a restart of the broker."""
 FRAME_OVERHEAD = 8
-"""Bytes of a frame next to its payload: type, channel, size and end."""
+"""Bytes of a frame besides its payload: type, channel, size and end."""
 
 _DEFAULT_FRAME_MAX = 131_072
 _METHOD, _HEADER, _BODY = 1, 2, 3
@@ -45,14 +45,14 @@ class UnsendableError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class RawField:
-    """The value of a header as it stands on the wire, its type in front."""
+    """The encoded value of a header, with its type before it."""
 
     octets: bytes
 
 
 @dataclass(slots=True)
 class Publication:
-    """One message on its way into a channel: `properties` are encoded already, flags included."""
+    """One message to publish. `properties` are encoded, flags included."""
 
     exchange: str
     routing_key: str
@@ -62,17 +62,17 @@ class Publication:
 
     @property
     def identity(self) -> tuple[str, str, str]:
-        """What the broker names when it returns the message."""
+        """Message id, exchange and routing key, by which the broker names a returned message."""
         return self.message_id, self.exchange, self.routing_key
 
     @property
     def header_size(self) -> int:
-        """Bytes that the payload of its content header frame takes, which must fit into one frame."""
+        """Bytes of the payload of its content header, which must fit into one frame."""
         return 12 + len(self.properties)
 
 
 class FrameWriter:
-    """Turns publications into the frames of one channel."""
+    """Encodes publications as frames of one channel."""
 
     def __init__(self, channel_number: int, frame_max: int) -> None:
         self._channel = channel_number
@@ -80,11 +80,11 @@ class FrameWriter:
         self._methods: dict[tuple[str, str], bytes] = {}
 
     def frames(self, publication: Publication) -> bytes:
-        """Method, header and body frames. Raises `UnsendableError` for what does not fit into them."""
+        """Returns method, header and body frames. Raises `UnsendableError` for values that do not fit into them."""
         target = (publication.exchange, publication.routing_key)
         method = self._methods.get(target)
         if method is None:
-            # It says where to, and little else: one frame serves all messages that go there.
+            # The method frame depends on exchange and routing key only, so it is cached.
             if len(self._methods) >= 1_000:
                 self._methods.clear()
             payload = (
@@ -107,17 +107,17 @@ class FrameWriter:
 
 
 def largest_payload(frame_max: int) -> int:
-    """Bytes that fit into one frame; `frame_max` 0 stands for a broker that does not limit it."""
+    """Returns the most bytes of payload in one frame. A `frame_max` of 0 means that the broker sets no limit."""
     return (frame_max or _DEFAULT_FRAME_MAX) - FRAME_OVERHEAD
 
 
 def encode_properties(properties: Basic.Properties) -> bytes:
-    """Flags and values, as they stand in a content header. Raises `UnsendableError`."""
+    """Encodes flags and values of a content header. Raises `UnsendableError`."""
     return encode_named({name: getattr(properties, name) for name in _PROPERTIES})
 
 
 def encode_named(properties: Mapping[str, Any]) -> bytes:
-    """Encodes properties by name, in any order, so that a relay need not look at each one of a message."""
+    """Encodes the given properties, by name and in any order. Raises `UnsendableError`."""
     flags, parts = 0, [b""] * _PLACES
     for name, value in properties.items():
         if value is not None and value != "":
@@ -130,7 +130,7 @@ def encode_named(properties: Mapping[str, Any]) -> bytes:
 def encode_usual(
     headers: Mapping[str, Any], *, content_type: str | None, expiration: str | None, message_id: str, timestamp: datetime
 ) -> bytes:
-    """Encodes the properties of a first, persistent sending, in half the time of the general function."""
+    """Encodes the properties of a first, persistent publish in half the time of `encode_named`. Raises `UnsendableError`."""
     flags = _HEADERS | _DELIVERY_MODE | _TIMESTAMP
     type_ = expires = id_ = b""
     if content_type:
@@ -148,7 +148,7 @@ def encode_usual(
 
 
 def encode_raw(properties: Mapping[str, bytes]) -> bytes:
-    """Flags and values of properties that are encoded already, by name and in any order."""
+    """Joins encoded properties, by name and in any order, with their flags."""
     flags, parts = 0, [b""] * _PLACES
     for name, octets in properties.items():
         place, _ = _PROPERTIES[name]
@@ -157,23 +157,23 @@ def encode_raw(properties: Mapping[str, bytes]) -> bytes:
     return _flags(flags) + b"".join(parts)
 
 
-def encode_table(table: Mapping[str, Any], *, beside: bytes = b"") -> bytes:
-    """A field table with its length; in front of its own fields those that are encoded already.
+def encode_table(table: Mapping[str, Any], *, encoded_fields: bytes = b"") -> bytes:
+    """Encodes a field table with its length: `encoded_fields`, then the fields of `table`.
 
-    Keeps floats at 64 bits. Raises `UnsendableError` for what no field can hold.
+    Floats keep 64 bits. Raises `UnsendableError` for values that no field type can hold.
     """
     parts = []
     for name, value in table.items():
         if not isinstance(name, str):
-            raise UnsendableError(f"a header has the name {name!r}: names are strings")
+            raise UnsendableError(f"a header has the name {name!r}: names must be strings")
         parts.append(_often_seen(name, "a header's name"))
         parts.append(_field(value, name))
-    encoded = beside + b"".join(parts)
+    encoded = encoded_fields + b"".join(parts)
     return _uint32(len(encoded)) + encoded
 
 
 def short_string(value: str, what: str) -> bytes:
-    """At most 255 bytes of UTF-8 behind their length. Raises `UnsendableError`, saying what it was, if there are more."""
+    """Encodes up to 255 bytes of UTF-8 with their length. Raises `UnsendableError` that names `what` if there are more."""
     encoded = _utf8(value, what)
     if len(encoded) > LONGEST_SHORT_STRING:
         raise UnsendableError(f"{what} is {len(encoded)} bytes long, and AMQP allows {LONGEST_SHORT_STRING}")
@@ -247,7 +247,7 @@ _FIELDS: dict[type, _Encoder] = {
     dict: lambda value, _: b"F" + encode_table(value),
     list: _array,
     tuple: _array,
-    # What arrives as bytes was a string that is not UTF-8, and leaves as it came.
+    # pamqp decodes a string that is not UTF-8 as bytes. Encoded as a string, it keeps its type.
     bytes: lambda value, _: b"S" + _uint32(len(value)) + value,
     bytearray: lambda value, _: b"x" + _uint32(len(value)) + value,
     datetime: lambda value, name: b"T" + _timestamp(value, name),

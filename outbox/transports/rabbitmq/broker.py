@@ -34,28 +34,28 @@ from outbox.transports.rabbitmq.settlement import CopySettlement
 from outbox.transports.rabbitmq.topology import ExchangeResolver, Inquiry, Topology, dead_letter_queue, depth_of, inquiry_on
 
 if TYPE_CHECKING:
-    from aio_pika.abc import AbstractConnection as LentConnection
+    from aio_pika.abc import AbstractConnection as HostConnection
     from aiormq.abc import AbstractConnection
 
 
 CHECK_EVERY = timedelta(seconds=30)
-"""Longest time between two looks at what a consumer needs; each is shortened by up to half at random."""
+"""Longest pause between two checks of what a consumer needs. Each pause is shortened by up to half at random."""
 ROOM_FOR_FAILURES = 1_024
-"""Bytes that the headers of a first sending leave free: the longest routing key, a count, and the type of an exception."""
+"""Bytes of the header frame that a first publish leaves free: for the longest routing key, a count, and an exception type."""
 
 
 class RabbitBroker:
     """Implements `outbox.ports.Broker` on RabbitMQ 3.10 to 4.x.
 
-    Either `url`, which makes two connections of its own, one for publishing and one for consuming; or `connection`, an
-    aio-pika connection, robust or not, that is used for both and left open.
+    Takes either a `url`, and opens one connection for publishing and one for consuming; or a `connection` of aio-pika, robust
+    or not, which is used for both and left open.
     """
 
     def __init__(
         self,
         url: str | None = None,
         *,
-        connection: "LentConnection | None" = None,
+        connection: "HostConnection | None" = None,
         exchange_name: str,
         observer: Observer,
         connect_timeout: timedelta = CONNECT_TIMEOUT,
@@ -73,8 +73,8 @@ class RabbitBroker:
             self._publishing = OwnedConnection(address, purpose="outbox publishing", connect_timeout=connect_timeout)
             self._consuming = OwnedConnection(address, purpose="outbox consuming", connect_timeout=connect_timeout)
         self._outages = Outages(observer)
-        self._topology = Topology(self._outages.advise, declared_again=self._outages.report)
-        self._pipeline = Pipeline(self._publishing, exchange_gone=self._forget_exchange)
+        self._topology = Topology(self._outages.advise, report_redeclared=self._outages.report)
+        self._pipeline = Pipeline(self._publishing, on_exchange_missing=self._forget_exchange)
         self._exchanges = ExchangeResolver(self._pipeline, self._publishing, self._topology, self._outages.advise)
         self._redeliveries = RedeliveryCounter()
         self._isolation = Isolation()
@@ -107,20 +107,20 @@ class RabbitBroker:
             return [NotSent(Failure.of(error))] * len(messages)
         results: list[SendResult | None] = [None] * len(messages)
         publications: list[Publication] = []
-        # Headers must fit into one frame, and copies for retries and dead letters have more of them.
-        most = self._pipeline.largest_header - ROOM_FOR_FAILURES
+        # AMQP cannot split headers over frames. Copies for retries and dead letters have more of them than the original.
+        available = self._pipeline.largest_header - ROOM_FOR_FAILURES
         for index, message in enumerate(messages):
             try:
                 publication = publication_of(message, exchange=self._exchange, queue_exchange=queue_exchange)
             except UnsendableError as error:
                 results[index] = _unsendable(str(error))
                 continue
-            if (size := publication.header_size) <= most:
+            if (size := publication.header_size) <= available:
                 publications.append(publication)
             else:
                 results[index] = _unsendable(
-                    f"the headers take {size} bytes, and the broker's frame_max leaves {most} for them: "
-                    f"{ROOM_FOR_FAILURES} are kept free for what a retry and a dead letter add"
+                    f"the headers take {size} bytes, and the broker's frame_max leaves {available} for them: "
+                    f"{ROOM_FOR_FAILURES} are kept free for headers that retries and dead letters add"
                 )
         left = timeout - timedelta(seconds=asyncio.get_running_loop().time() - started)
         sent = iter(await self._pipeline.send(publications, timeout=left))
@@ -160,7 +160,7 @@ class RabbitBroker:
         return await depth_of(self._publishing, dead_letter_queue(queue)) or 0
 
     async def queue_depth(self, queue: str) -> QueueDepth | None:
-        """See `outbox.ports.MeasuresQueues.queue_depth`; RabbitMQ says nothing of ages."""
+        """See `outbox.ports.MeasuresQueues.queue_depth`. RabbitMQ does not report ages."""
         ready = await depth_of(self._publishing, queue)
         return None if ready is None else QueueDepth(ready)
 
@@ -169,7 +169,7 @@ class RabbitBroker:
         try:
             return queue != "" and await depth_of(self._publishing, queue) is not None
         except ValueError:
-            return False  # the client's library: no queue has such a name
+            return False  # raised by aiormq for a name that no queue can have
 
     async def close(self) -> None:
         """See `outbox.ports.Transport.close`."""
@@ -179,9 +179,9 @@ class RabbitBroker:
         await self._consuming.close()
 
     def _forget_exchange(self) -> None:
-        """The next `open` looks again, and declares it again; so do copies that go by an exchange for delays."""
+        """Makes the next `open` declare the exchange again, and the next retries their delay exchanges."""
         self._opened_on = None
-        self._exchanges.doubt()
+        self._exchanges.recheck_delays()
 
 
 def _unsendable(reason: str) -> Refused:
@@ -189,7 +189,7 @@ def _unsendable(reason: str) -> Refused:
 
 
 class Outages:
-    """Reports to the observer what consumers meet: one loss and one return for all of them, and each piece of advice once."""
+    """Reports consumers' outages to the observer: one loss and one recovery for all consumers, each piece of advice once."""
 
     def __init__(self, observer: Observer) -> None:
         self._observer = observer
@@ -197,30 +197,30 @@ class Outages:
         self._advised: set[str] = set()
 
     def lost(self, queue: str, reason: str) -> None:
-        """A consumer has lost its queue."""
+        """Records that the consumer of `queue` lost it, and reports the first such loss."""
         if not self._lost:
             self._observer.notify(DependencyLost(dependency=Dependency.BROKER, reason=f"consuming from {queue!r}: {reason}"))
         self._lost.add(queue)
 
     def restored(self, queue: str) -> None:
-        """It has it back."""
+        """Records that the consumer has its queue back, and reports when no other one is lost."""
         self._lost.discard(queue)
         if not self._lost:
             self._observer.notify(DependencyRestored(dependency=Dependency.BROKER))
 
     def advise(self, text: str) -> None:
-        """Something works, and could work better."""
+        """Reports `text` once: something works but could work better."""
         if text not in self._advised:
             self._advised.add(text)
             self.report(text)
 
     def report(self, text: str) -> None:
-        """Something has happened: said each time."""
+        """Reports `text` each time."""
         self._observer.notify(Advice(text=text))
 
 
 class RunningSubscription:
-    """Implements `outbox.ports.Intake`, from `start` to `finish`, and again after its channel or queue was lost."""
+    """Implements `outbox.ports.Intake`. Consumes from `start` to `finish`, and starts again after a lost channel or queue."""
 
     def __init__(
         self,
@@ -246,7 +246,7 @@ class RunningSubscription:
         self._watcher: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Messages can arrive when this returns. Raises `BrokerUnavailableError` and `TopologyError`."""
+        """Begins to consume: messages can arrive when this returns. Raises `BrokerUnavailableError` and `TopologyError`."""
         self._isolation.join(self)
         self._channel = await self._consume()
         self._watcher = asyncio.create_task(self._watch(self._channel), name=f"outbox consumer {self._subscription.queue}")
@@ -262,30 +262,31 @@ class RunningSubscription:
             await self._channel.cancel()
 
     async def finish(self) -> None:
-        """Gives back what is in flight."""
+        """Stops, and gives back every message in flight."""
         self._isolation.leave(self)
         await self.stop()
         if self._channel is not None:
-            # Messages that run alone go back with care, see `CopySettlement.give_back`.
-            for arrival in [arrival for arrival in self._channel.in_hand.values() if arrival.mark is not None]:
+            # Messages in isolation go back as copies, see `CopySettlement.give_back`.
+            for arrival in [arrival for arrival in self._channel.in_flight.values() if arrival.mark is not None]:
                 with suppress(StaleDeliveryError, BrokerUnavailableError):  # closing gives it back, too
                     await RabbitDelivery(arrival, self._channel, self._settlement).settle(RETURNED)
             await self._channel.close()
             self._channel = None
         if self._watcher is not None and not self._watcher.cancelled():
-            self._watcher.result()  # it ends by itself only by a mistake of ours, which must not be silent
+            # The watcher never returns. If it ended by itself, this raises the bug that ended it.
+            self._watcher.result()
 
     async def postpone_marked(self, running: Sequence[Arrival]) -> bool:
         """See `outbox.transports.rabbitmq.delivery.Member`."""
         channel = self._channel
         if channel is None:
             return False
-        marked = [arrival for arrival in channel.in_hand.values() if arrival.mark is not None]
+        marked = [arrival for arrival in channel.in_flight.values() if arrival.mark is not None]
         waiting = [arrival for arrival in marked if not any(arrival is other for other in running)]
         deliveries = [RabbitDelivery(arrival, channel, self._settlement) for arrival in waiting if not arrival.settling]
         postponed = [delivery for delivery in deliveries if not delivery.arrival.postponed and not delivery.blamed]
         for delivery in postponed:
-            await self._settlement.send_away(delivery)
+            await self._settlement.postpone_marked(delivery)
         return bool(postponed)
 
     async def _consume(self) -> ConsumerChannel:
@@ -294,10 +295,10 @@ class RunningSubscription:
         try:
             async with inquiry_on(self._link) as inquiry:
                 await self._topology.ensure_consumer(inquiry, subscription)
-            await self._exchanges.explore(exchange, subscription.retry_delays)
+            await self._exchanges.prepare(exchange, subscription.retry_delays)
             await self._exchanges.require_dead_letters(exchange, subscription.queue, ordered=subscription.ordered)
         except AMQPChannelError as error:
-            # Deleted between two questions, or its node is down: a refusal that time mends.
+            # Deleted between two declarations, or its node is down: trying again later helps.
             raise BrokerUnavailableError(f"what queue {subscription.queue!r} needs cannot be declared now: {error}") from None
         connection = await self._link.open()
         try:
@@ -305,8 +306,8 @@ class RunningSubscription:
                 connection,
                 subscription.queue,
                 prefetch_count=subscription.prefetch_count,
-                arrived=self._on_arrival,
-                let_go=self._settlement.let_go,
+                on_arrival=self._on_arrival,
+                on_returned=self._settlement.record_return,
                 in_order=subscription.ordered,
             )
         except UnresponsiveError:
@@ -314,10 +315,10 @@ class RunningSubscription:
             raise
 
     async def _watch(self, channel: ConsumerChannel) -> None:
-        """Repairs what is lost, for as long as it lives."""
+        """Consumes again after each loss, and checks the topology regularly, until cancelled."""
         while True:
             try:
-                # At random, so that the consumers of many processes do not ask at once.
+                # A random pause, so that the consumers of many processes do not all check at once.
                 async with asyncio.timeout(CHECK_EVERY.total_seconds() * random.uniform(0.5, 1)):  # noqa: S311
                     await channel.ended.wait()
             except TimeoutError:
@@ -338,25 +339,27 @@ class RunningSubscription:
             self._outages.restored(self._subscription.queue)
 
     async def _check(self) -> None:
-        """Declares and binds again what was deleted. The broker reports no binding or exchange that is gone: the
-        consumer goes on, and nothing comes."""
+        """Declares and binds again what was deleted.
+
+        The broker does not notify a consumer that an exchange or a binding is gone: it would just receive nothing.
+        """
         connection = self._link.current
-        # The host's connection is blocked by an alarm, ours never is, as nothing is published on it: then nothing is answered,
-        # and each question would keep a channel until the alarm is over.
+        # During an alarm the broker does not read connections that publish, such as a shared one of the host. Each declaration
+        # would wait, and keep a channel open, until the alarm is over. A connection that only consumes is not blocked.
         if connection is None or is_blocked(connection):
             return
         exchange = self._subscription.exchange_name
         try:
-            # Without `inquiry_on`, which gives up a connection that does not answer: one queue that does not, because its
-            # leader is gone, must not cut off the consumers of the others.
+            # Not `inquiry_on`, which discards a connection that does not answer. A single queue may not answer, because its
+            # leader is gone; that must not cut off the consumers of other queues.
             async with Inquiry(connection) as inquiry:
                 await self._topology.ensure_consumer(inquiry, self._subscription)
                 await self._exchanges.ensure_known_delays(inquiry, exchange)
         except TopologyError as error:
             self._outages.advise(str(error))
         except (BrokerUnavailableError, AMQPChannelError):
-            return  # the next check asks again
+            return  # the next check tries again
 
     def _on_arrival(self, source: ConsumerChannel, arrival: Arrival) -> None:
-        self._isolation.noticed(arrival)
+        self._isolation.record_arrival(arrival)
         self._receive(RabbitDelivery(arrival, source, self._settlement))

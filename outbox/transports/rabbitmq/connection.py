@@ -1,4 +1,4 @@
-"""AMQP connections that reconnect: one of our own by URL, or one that the host owns."""
+"""AMQP connections: one opened from a URL, which reconnects, or one that belongs to the host."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -15,32 +15,31 @@ from outbox.errors import BrokerUnavailableError, UrlError
 from outbox.transports.rabbitmq.frame_tap import InterceptedConnection
 
 if TYPE_CHECKING:
-    from aio_pika.abc import AbstractConnection as LentConnection
+    from aio_pika.abc import AbstractConnection as HostConnection
     from aiormq.abc import AbstractConnection
 
 HEARTBEAT = timedelta(seconds=20)
-"""Unless the URL says otherwise. A silent broker is given up after three; a busy event loop may be late by two."""
+"""Default heartbeat interval. A silent broker is considered lost after three intervals; a busy event loop may miss two."""
 
 CONNECT_TIMEOUT = timedelta(seconds=10)
-"""How long making a connection may take."""
+"""Longest time to open a connection."""
 _CLOSING = timedelta(seconds=3)
 
 
 class UnresponsiveError(BrokerUnavailableError):
-    """The connection looks open and nothing answers: it should be discarded."""
+    """The connection looks open but does not answer: discard it."""
 
 
 class LostError(BrokerUnavailableError):
-    """A connection or channel ended while something was under way on it."""
+    """A connection or channel ended during an operation."""
 
 
 @contextmanager
 def translate_connection_errors() -> Iterator[None]:
-    """Turns whatever aiormq raises when a connection or channel is not there any more into `LostError`.
+    """Turns everything that aiormq raises for a lost connection or channel into `LostError`.
 
-    That includes plain `Exception`, `InvalidStateError` where it rejects one future twice, and `CancelledError` in a task that
-    nobody cancelled: aiormq cancels its own tasks when a channel closes, and whoever waits for them is told so. Refusals of
-    the broker (`AMQPChannelError`) pass through. A cancellation from outside stays one, see `preserve_cancellation`.
+    Refusals of the broker (`AMQPChannelError`) pass through, and so does a cancellation from outside, see
+    `preserve_cancellation`.
     """
     with preserve_cancellation() as cancelled:
         try:
@@ -50,22 +49,23 @@ def translate_connection_errors() -> Iterator[None]:
         except asyncio.CancelledError:
             if cancelled():
                 raise
+            # aiormq cancels its own tasks when a channel closes, and the tasks that await them get `CancelledError`.
             raise LostError("the connection was closed") from None
+        # `InvalidStateError`: aiormq rejects one of its futures twice.
         except (AMQPError, OSError, EOFError, RuntimeError, asyncio.InvalidStateError) as error:
-            raise _lost(error) from None
+            raise _to_lost_error(error) from None
+        # aiormq raises a plain `Exception` in places; anything more specific is a bug elsewhere.
         except Exception as error:
             if type(error) is not Exception:
                 raise
-            raise _lost(error) from None
+            raise _to_lost_error(error) from None
 
 
 @contextmanager
 def preserve_cancellation() -> Iterator[Callable[[], bool]]:
-    """An error raised in the block becomes `CancelledError` if the current task was cancelled meanwhile.
+    """Turns an error raised in the block into `CancelledError` if the current task was cancelled meanwhile.
 
-    aiormq answers the cancellation of a task that waits for one of its own with the reason for which its connection has ended,
-    if it has: who took that for the outcome would go on, and the cancellation would be lost. Yields whether there was one;
-    a timeout that is over counts for the blocks within it.
+    Yields a function that returns whether that happened. A timeout that has expired counts as a cancellation inside its block.
     """
     before = _cancellations()
 
@@ -75,6 +75,8 @@ def preserve_cancellation() -> Iterator[Callable[[], bool]]:
     try:
         yield cancelled
     except Exception as error:
+        # If its connection has ended, aiormq replaces the cancellation of a waiting task by the reason of that end. Without
+        # this, the caller would handle an error and go on, and the cancellation would be lost.
         if cancelled():
             raise asyncio.CancelledError from error
         raise
@@ -85,20 +87,20 @@ def _cancellations() -> int:
     return 0 if task is None else task.cancelling()
 
 
-def _lost(error: Exception) -> LostError:
+def _to_lost_error(error: Exception) -> LostError:
     return LostError(f"the connection was lost: {redacted(str(error)) or type(error).__name__}")
 
 
 class Link(Protocol):
-    """One connection to the broker, which may come and go."""
+    """A connection to the broker that may be lost and opened again."""
 
     @property
     def current(self) -> "AbstractConnection | None":
-        """The connection if it is open now."""
+        """The connection, if it is open now."""
         ...
 
     async def open(self) -> "AbstractConnection":
-        """The open connection, a new one if need be. Raises `BrokerUnavailableError` within the connect timeout."""
+        """Returns the open connection, or opens a new one. Raises `BrokerUnavailableError` within the connect timeout."""
         ...
 
     def discard(self, connection: "AbstractConnection") -> None:
@@ -106,21 +108,21 @@ class Link(Protocol):
         ...
 
     async def close(self) -> None:
-        """Closes what `open` made. Idempotent, and bounded even if the broker does not answer."""
+        """Closes connections that `open` made. Idempotent; takes bounded time even if the broker does not answer."""
         ...
 
 
 class OwnedConnection:
-    """A connection of our own, made from a URL. `purpose` is the name that the broker's management shows for it."""
+    """Opens a connection from a URL. `purpose` is its name in the broker's management UI."""
 
     def __init__(self, url: str, *, purpose: str, connect_timeout: timedelta) -> None:
         host = None
         with suppress(ValueError):
             parsed = URL(url)
-            host = parsed.host  # which may be no name either, such as "xn--a"
+            host = parsed.host  # raises as well, for a name such as "xn--a"
         if not host:
             raise UrlError(
-                "url has no host and port that can be read: write amqp://user:password@host:5672/vhost, "
+                "the URL has no readable host and port: write amqp://user:password@host:5672/vhost, "
                 "with special characters percent-encoded"
             )
         defaults = {"heartbeat": str(int(HEARTBEAT.total_seconds())), "name": purpose}
@@ -139,7 +141,7 @@ class OwnedConnection:
         return connection if connection is not None and is_open(connection) else None
 
     async def open(self) -> "AbstractConnection":
-        """See `Link.open`. Callers who come while another task connects share what comes of it."""
+        """See `Link.open`. Calls while another task connects share its result."""
         if (connection := self.current) is not None:
             return connection
         attempt = self._attempt
@@ -154,7 +156,7 @@ class OwnedConnection:
     def discard(self, connection: "AbstractConnection") -> None:
         if self._connection is connection:
             self._connection = None
-        task = asyncio.create_task(_close(connection))
+        task = asyncio.create_task(_close_quietly(connection))
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
 
@@ -174,9 +176,9 @@ class OwnedConnection:
                 connection = InterceptedConnection(self._url)
                 await connection.connect()
                 self._connection = connection
-                # The first turn of its reader makes it ready.
+                # The reader task marks it as ready when it first runs.
                 await connection.ready()
-        except Exception as error:  # noqa: BLE001 - a socket, TLS or AMQP may fail in any way, and it is all the same to us
+        except Exception as error:  # noqa: BLE001 - socket, TLS and AMQP errors of any type mean the same here
             if isinstance(error, TimeoutError):
                 reason = f"no answer within {self._timeout.total_seconds():g} s"
             elif isinstance(error, ProbableAuthenticationError):
@@ -192,40 +194,38 @@ class OwnedConnection:
 
 
 class BorrowedConnection:
-    """An aio-pika connection that belongs to the host: used while it is open, never closed, repaired by its owner."""
+    """Uses an aio-pika connection that belongs to the host. Never closes or reopens it."""
 
-    def __init__(self, connection: "LentConnection") -> None:
-        self._lent = connection
+    def __init__(self, connection: "HostConnection") -> None:
+        self._connection = connection
 
     @property
     def current(self) -> "AbstractConnection | None":
-        transport = self._lent.transport
+        transport = self._connection.transport
         if transport is None or not is_open(transport.connection):
             return None
         return transport.connection
 
     async def open(self) -> "AbstractConnection":
         if (connection := self.current) is None:
-            raise BrokerUnavailableError("the given RabbitMQ connection is closed; a robust one reopens itself")
+            raise BrokerUnavailableError("the given RabbitMQ connection is closed; a robust connection reopens itself")
         return connection
 
     def discard(self, connection: "AbstractConnection") -> None:
-        """Its owner and its heartbeats decide about it."""
+        """Does nothing: the host and its heartbeats decide when the connection is lost."""
 
     async def close(self) -> None:
-        """It stays open."""
+        """Does nothing: the connection stays open."""
 
 
 def is_open(connection: "AbstractConnection") -> bool:
-    """Whether frames can still be written to it and read from it."""
+    """Whether frames can be written to and read from the connection."""
     return connection.is_opened
 
 
 def is_blocked(connection: "AbstractConnection") -> bool:
-    """Whether the broker has announced that it reads no more publications: a memory or disk alarm.
-
-    aiormq shows it by making `ready()` wait, so that one step of it gives the answer.
-    """
+    """Whether the broker has blocked publishing on the connection because of a memory or disk alarm."""
+    # aiormq has no property for it, but `ready()` waits while the connection is blocked. One step of it shows whether it waits.
     waiting = connection.ready()
     try:
         waiting.send(None)
@@ -236,7 +236,7 @@ def is_blocked(connection: "AbstractConnection") -> bool:
 
 
 def broker_version(connection: "AbstractConnection") -> tuple[int, int]:
-    """Major and minor version, as the broker introduced itself; (0, 0) for one that did not."""
+    """The broker's major and minor version; (0, 0) if it does not announce one."""
     text = (connection.server_properties or {}).get("version")
     if isinstance(text, bytes):
         text = text.decode(errors="replace")
@@ -244,9 +244,9 @@ def broker_version(connection: "AbstractConnection") -> tuple[int, int]:
     return (int(parts[0]), int(parts[1])) if len(parts) > 1 and parts[0].isdigit() and parts[1].isdigit() else (0, 0)
 
 
-async def _close(connection: "AbstractConnection") -> None:
+async def _close_quietly(connection: "AbstractConnection") -> None:
     with suppress(BrokerUnavailableError, TimeoutError):
         async with asyncio.timeout(_CLOSING.total_seconds()):
             with translate_connection_errors():
-                # Named, because aiormq would otherwise cancel the tasks that wait for an answer.
+                # With a reason: without one, aiormq cancels the tasks that wait for an answer.
                 await connection.close(ConnectionClosed(REPLY_SUCCESS, "closed by this side"))

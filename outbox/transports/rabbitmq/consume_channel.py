@@ -1,4 +1,4 @@
-"""A channel that consumes from one queue: deliveries in, acknowledgements out."""
+"""A channel that consumes one queue: receives deliveries, sends acknowledgements."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -20,55 +20,55 @@ from outbox.transports.rabbitmq.connection import (
 )
 from outbox.transports.rabbitmq.frame_tap import FrameHandler, FrameTap, InterceptedConnection, abandon
 from outbox.transports.rabbitmq.inbound import Acknowledgements, Arrival, Assembly
-from outbox.transports.rabbitmq.publish_channel import connection_cut
-from outbox.transports.rabbitmq.topology import NotAllowed, NotThere
+from outbox.transports.rabbitmq.publish_channel import connection_error
+from outbox.transports.rabbitmq.topology import AccessRefused, NotFound
 
 if TYPE_CHECKING:
     from aiormq.abc import AbstractChannel, AbstractConnection
 
 _TIMEOUT = timedelta(seconds=10)
 _CLOSING = timedelta(seconds=3)
-_RETURNS_DO_NOT_COUNT_SINCE = (4, 3)
+_RETURNS_NOT_COUNTED_SINCE = (4, 3)
 _WRITE_AGAIN = timedelta(milliseconds=5)
 
 
-Arrived = Callable[["ConsumerChannel", Arrival], None]
-LetGo = Callable[[Arrival], None]
+OnArrival = Callable[["ConsumerChannel", Arrival], None]
+OnReturned = Callable[[Arrival], None]
 
 
 class ConsumerChannel:
-    """Calls `arrived` for each delivery from `consume` to `cancel`; what comes later is given back.
+    """Calls `on_arrival` for each delivery between `consume` and `cancel`. Gives back deliveries that arrive later.
 
-    `in_order`: whatever is given back at the end comes again in the order in which it came, and no other consumer gets what
-    follows before everything in flight is answered. `in_hand` are those not answered yet. `let_go` is called with each
-    that goes back to the broker, and counts there as if its worker had died. `ended` is set when nothing more will come and
-    nothing can be answered: `reason` says why.
+    `in_order`: deliveries that are given back at the end are redelivered in their order, and no other consumer gets later ones
+    before all deliveries in flight are answered. `in_flight` are the deliveries not answered yet. `on_returned` is called with
+    each delivery that goes back to the broker and is counted there as if its worker had crashed. `ended` is set when no
+    delivery can arrive or be answered any more; `reason` says why.
     """
 
     def __init__(
         self,
         channel: "AbstractChannel",
         *,
-        arrived: Arrived,
-        let_go: LetGo,
+        on_arrival: OnArrival,
+        on_returned: OnReturned,
         in_order: bool = False,
     ) -> None:
-        self.in_hand: dict[int, Arrival] = {}
+        self.in_flight: dict[int, Arrival] = {}
         self.ended = asyncio.Event()
         self.reason = ""
         self._channel = channel
-        self._arrived = arrived
-        self._let_go = let_go
+        self._deliver = on_arrival
+        self._on_returned = on_returned
         self._in_order = in_order
-        self._returns_count = broker_version(channel.connection) < _RETURNS_DO_NOT_COUNT_SINCE
+        self._returns_count = broker_version(channel.connection) < _RETURNS_NOT_COUNTED_SINCE
         self._unwritten = b""
         self._consumer_tag: str | None = None
-        self._handing_over = True
+        self._delivering = True
         self._cancelled = False
         self._late: list[int] = []
         self._acknowledgements = Acknowledgements(channel.number, self._write)
         self._assembly = Assembly(self._on_arrival)
-        # `Basic.Cancel`: the queue was deleted, or its leader moved.
+        # The broker sends `Basic.Cancel` when the queue was deleted or its leader moved. aiormq must see it, too.
         watched: dict[type, FrameHandler] = {Basic.Cancel: lambda _: self._end("the broker cancelled the consumer")}
         self._tap = FrameTap(channel, self._assembly.handlers, watched=watched)
         if isinstance(channel.connection, InterceptedConnection):
@@ -82,23 +82,23 @@ class ConsumerChannel:
         queue: str,
         *,
         prefetch_count: int,
-        arrived: Arrived,
-        let_go: LetGo,
+        on_arrival: OnArrival,
+        on_returned: OnReturned,
         in_order: bool = False,
     ) -> "ConsumerChannel":
-        """A channel that consumes. Raises `BrokerUnavailableError`, or `TopologyError` if the queue cannot be consumed."""
+        """Opens a channel and consumes `queue`. Raises `BrokerUnavailableError`, or `TopologyError` if that is not allowed."""
         try:
             async with asyncio.timeout(_TIMEOUT.total_seconds()):
                 with translate_connection_errors():
                     channel = await connection.channel(publisher_confirms=False)
                     try:
-                        consumer = cls(channel, arrived=arrived, let_go=let_go, in_order=in_order)
+                        consumer = cls(channel, on_arrival=on_arrival, on_returned=on_returned, in_order=in_order)
                         await consumer.consume(queue, prefetch_count)
                         return consumer
                     except BaseException:
                         abandon(channel)
                         raise
-        except (NotThere, NotAllowed) as error:
+        except (NotFound, AccessRefused) as error:
             raise TopologyError(f"queue {queue!r} cannot be consumed from: {error}") from None
         except TimeoutError:
             raise UnresponsiveError("the broker does not answer") from None
@@ -106,7 +106,7 @@ class ConsumerChannel:
             raise BrokerUnavailableError(f"queue {queue!r} cannot be consumed from now: {error}") from None
 
     async def consume(self, queue: str, prefetch_count: int) -> None:
-        """Deliveries come from here on."""
+        """Begins to consume: deliveries can arrive from now on."""
         await self._channel.basic_qos(prefetch_count=prefetch_count)
         self._consumer_tag = (await self._channel.basic_consume(queue, _never_called)).consumer_tag
 
@@ -117,57 +117,53 @@ class ConsumerChannel:
 
     @property
     def lost(self) -> bool:
-        """Whether nothing in flight can be settled any more."""
+        """Whether deliveries in flight can no longer be settled."""
         return self.ended.is_set() or self._tap.close_reason is not None
 
     def require_open(self) -> None:
-        """Raises `StaleDeliveryError` if nothing in flight can be settled any more."""
+        """Raises `StaleDeliveryError` if deliveries in flight can no longer be settled."""
         if self.lost:
             raise StaleDeliveryError(f"the channel of the delivery has ended: {self.reason or 'closed by the broker'}")
 
     def ack(self, tag: int) -> None:
-        """Lets the broker forget a delivery. Raises `StaleDeliveryError` if the channel has ended."""
+        """Acknowledges a delivery. Raises `StaleDeliveryError` if the channel has ended."""
         self.require_open()
-        self.in_hand.pop(tag, None)
+        self.in_flight.pop(tag, None)
         self._acknowledgements.ack(tag)
 
     def give_back(self, tag: int) -> None:
-        """Has a delivery delivered again. Raises `StaleDeliveryError` likewise."""
+        """Returns a delivery to its queue. Raises `StaleDeliveryError` if the channel has ended."""
         self.require_open()
         self._give_back(tag)
 
     def reject(self, tag: int) -> None:
-        """Has the broker dead-letter a delivery. Raises `StaleDeliveryError` likewise."""
+        """Has the broker dead-letter a delivery. Raises `StaleDeliveryError` if the channel has ended."""
         self.require_open()
-        self.in_hand.pop(tag, None)
+        self.in_flight.pop(tag, None)
         self._acknowledgements.reject(tag)
 
     async def flush(self) -> None:
-        """Returns when the answers given so far have left for the broker, or can no longer."""
+        """Returns when all answers so far were sent, or can no longer be sent."""
         self._acknowledgements.flush()
-        async with _courtesy(_CLOSING):
+        async with _best_effort(_CLOSING):
             await self._drain()
 
     def hold(self) -> None:
-        """From here on nothing is handed over, and no answer leaves until `cancel` is done.
-
-        Each answer would have the broker send more, which it may count as failed deliveries when it takes them back.
-        """
-        self._handing_over = False
+        """Stops calling `on_arrival`, and holds answers back until `cancel` is done."""
+        self._delivering = False
+        # Each answer frees prefetch: the broker would send another message, only to count its return as a failed delivery.
         if not self._in_order:
             self._acknowledgements.hold()
 
     async def cancel(self) -> None:
-        """Nothing is handed over any more; what is on its way is given back. What is in flight can still be settled.
-
-        In order, the consumer is not cancelled before the channel is closed: the queue would turn to the next one at once,
-        which would receive what follows while this one still has what comes before.
-        """
+        """Stops consuming, and gives back deliveries that still arrive. Deliveries in flight can still be settled."""
         self.hold()
+        # A cancelled single active consumer is replaced at once: the next one would get later messages while earlier ones are
+        # still in flight here. Closing the channel instead returns those first.
         if self._in_order:
             return
         if self._consumer_tag is not None and not self._cancelled:
-            async with _courtesy(_CLOSING):
+            async with _best_effort(_CLOSING):
                 await self._channel.basic_cancel(self._consumer_tag)
             self._cancelled = True
         for tag in self._late:
@@ -176,51 +172,51 @@ class ConsumerChannel:
         self._acknowledgements.release()
 
     async def close(self) -> None:
-        """Gives back whatever is in flight, and ends."""
+        """Gives back all deliveries in flight and closes the channel."""
         if not self.ended.is_set():
             if self._in_order:
                 self._acknowledgements.flush()
             else:
-                # Explicitly: closing alone counts as a failed delivery on some brokers.
+                # Explicitly, because some brokers count a delivery that a closed channel returns as failed.
                 self._acknowledgements.give_back_all()
-            for arrival in self.in_hand.values():
-                self._returned(arrival)
-            self.in_hand.clear()
+            for arrival in self.in_flight.values():
+                self._record_return(arrival)
+            self.in_flight.clear()
             self._end("closed")
-        async with _courtesy(_CLOSING):
+        async with _best_effort(_CLOSING):
             await self._drain()
-        self._unwritten = b""  # the broker takes nothing from a channel that it has closed
-        async with _courtesy(_CLOSING):
+        self._unwritten = b""
+        async with _best_effort(_CLOSING):
             await self._channel.close(ChannelClosed(REPLY_SUCCESS, "closed by this side"))
 
     def _on_arrival(self, arrival: Arrival) -> None:
         if self.ended.is_set():
             return
         tag = arrival.tag
-        self.in_hand[tag] = arrival
+        self.in_flight[tag] = arrival
         self._acknowledgements.arrived(tag)
-        if self._handing_over:
-            self._arrived(self, arrival)
+        if self._delivering:
+            self._deliver(self, arrival)
         elif self._cancelled:
             self._give_back(tag)
         else:
-            # Given back after the cancellation: before, it would come straight back to us. Until then it is not read.
-            arrival.body = b""
+            # Given back only after the cancellation: before, the broker would send it straight back to this consumer.
+            arrival.body = b""  # frees the memory: it is not read any more
             self._late.append(tag)
 
     def _give_back(self, tag: int) -> None:
-        """In order, from `hold` on, by closing the channel: then the queue sorts what comes back, and only then."""
-        self._returned(self.in_hand.pop(tag, None))
-        if self._handing_over or not self._in_order:
+        """Returns a delivery to its queue."""
+        self._record_return(self.in_flight.pop(tag, None))
+        # In order, after `hold`, the closing channel returns it: only then the queue puts all returned messages in their order.
+        if self._delivering or not self._in_order:
             self._acknowledgements.give_back(tag)
 
     def _write(self, frames: bytes) -> None:
-        """Hands frames to the connection; when it is congested, a little later.
-
-        Always in order: an acknowledgement of a run would cover what was to be given back before it.
-        """
+        """Hands frames to the connection, or retries a little later while it is congested."""
         if self.ended.is_set():
             return
+        # All frames leave in order: an acknowledgement with `multiple` would also cover earlier deliveries whose return is
+        # still unwritten.
         congested = bool(self._unwritten)
         self._unwritten += frames
         if not congested:
@@ -238,7 +234,7 @@ class ConsumerChannel:
             self._unwritten = b""
 
     async def _drain(self) -> None:
-        """Returns when all frames written so far are on their way."""
+        """Returns when all frames written so far were handed to the socket."""
         while self._unwritten:  # noqa: ASYNC110  as often as `_write_again` tries
             await asyncio.sleep(_WRITE_AGAIN.total_seconds())
         drained = self._channel.create_future()
@@ -251,13 +247,13 @@ class ConsumerChannel:
             self._channel.connection.stream.restore(self._channel.number, self._assembly.take)
         error = None if closing.cancelled() else closing.exception()
         if self._tap.close_reason is None:
-            self._end(connection_cut(self._channel.connection, error).text)
+            self._end(connection_error(self._channel.connection, error).text)
             return
         reason = self._tap.close_reason[1]
-        # What the broker says of its consumer_timeout names neither the cause nor the remedy.
+        # The broker's own text about its consumer_timeout names neither the cause nor a remedy.
         if "delivery acknowledgement" in reason and "timed out" in reason:
             reason = (
-                "a message was in flight for longer than the broker's consumer_timeout, so all that were come again: "
+                "a message was in flight for longer than the broker's consumer_timeout, so all in flight are redelivered: "
                 f"shorten the consumer's timeout, or raise consumer_timeout in rabbitmq.conf ({reason})"
             )
         self._end(reason)
@@ -267,26 +263,26 @@ class ConsumerChannel:
             return
         self.reason = reason
         self.ended.set()
-        for arrival in self.in_hand.values():
-            self._let_go(arrival)
-        self.in_hand.clear()
+        for arrival in self.in_flight.values():
+            self._on_returned(arrival)
+        self.in_flight.clear()
 
-    def _returned(self, arrival: Arrival | None) -> None:
+    def _record_return(self, arrival: Arrival | None) -> None:
         if arrival is not None and self._returns_count:
-            self._let_go(arrival)
+            self._on_returned(arrival)
 
 
 @asynccontextmanager
-async def _courtesy(limit: timedelta) -> AsyncIterator[None]:
-    """What is polite to do on a channel, and no harm if it has ended or does not answer."""
+async def _best_effort(limit: timedelta) -> AsyncIterator[None]:
+    """Runs the block for up to `limit`. Ignores errors and a timeout of the channel."""
     with preserve_cancellation() as cancelled:
         with suppress(AMQPChannelError, BrokerUnavailableError, TimeoutError):
             async with asyncio.timeout(limit.total_seconds()):
                 with translate_connection_errors():
                     yield
         if cancelled():
-            raise asyncio.CancelledError  # aiormq may have kept it to itself
+            raise asyncio.CancelledError  # aiormq may have swallowed it
 
 
 async def _never_called(_: object) -> None:
-    """Deliveries are tapped before aiormq sees them."""
+    """Never called: deliveries are intercepted before aiormq sees them."""

@@ -1,4 +1,4 @@
-"""Drains dead letter queues for an archive, and reads what RabbitMQ says about each dead message."""
+"""Consumes dead letter queues for an archive, and reads the headers of each dead letter."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -19,7 +19,7 @@ from outbox.transports.rabbitmq.inbound import Arrival
 from outbox.transports.rabbitmq.message_format import (
     CAUSE,
     ROUTING_COMMANDS,
-    is_ours,
+    is_internal_header,
     read_attempt,
     read_hlc,
     read_requeue_count,
@@ -30,57 +30,57 @@ from outbox.transports.rabbitmq.message_format import (
 from outbox.transports.rabbitmq.topology import dead_letter_queue, depth_of, exchange_of_dead_letters
 
 if TYPE_CHECKING:
-    from aio_pika.abc import AbstractConnection as LentConnection
+    from aio_pika.abc import AbstractConnection as HostConnection
 
 
 T = TypeVar("T")
 
 UNKNOWN = "unknown"
-"""The cause of death of what says nothing about it, such as a message that an operator put among the dead letters."""
+"""Cause of a dead letter without any, such as a message that an operator published to the dead letter queue."""
 
 _EXCEPTION = (codec.EXCEPTION_TYPE, codec.EXCEPTION_MESSAGE, codec.EXCEPTION_TRACEBACK)
 _BROKERS_REASONS = {
     "expired": Failure("Expired", "its time ran out before it was handled"),
-    "rejected": Failure("Rejected", "it was rejected, without a word why"),
+    "rejected": Failure("Rejected", "it was rejected without a reason"),
     "maxlen": Failure("QueueTooLong", "its queue was full"),
-    "delivery_limit": Failure("DeliveryLimit", "the broker had delivered it as often as it does"),
+    "delivery_limit": Failure("DeliveryLimit", "the broker had delivered it as often as its limit allows"),
 }
 
 
-def read_dead(queue: str, arrival: Arrival) -> DeadMessage:
-    """The message that died in `queue`. Never raises: what cannot be read is left out.
+def read_dead_message(queue: str, arrival: Arrival) -> DeadMessage:
+    """Decodes a dead letter of `queue`. Never raises: leaves out what cannot be read.
 
-    Text may contain what PostgreSQL's does not hold, such as NUL.
+    Texts may contain characters that PostgreSQL cannot store, such as NUL.
     """
     content = read_content(arrival.header)
     headers, properties = content.headers, content.properties
     deaths = headers.get("x-death")
     deaths = [death for death in deaths if isinstance(death, dict)] if isinstance(deaths, list) else []
-    # What the broker says that it did, which it says where it dead-lettered the message itself.
-    account: Mapping[str, Any] = next((death for death in deaths if death.get("queue") == queue), {})
-    attempt = _readable(lambda: read_attempt(headers), 1)
-    failure, trail = _read_failures(headers, account, attempt)
-    tracking_ids: tuple[str, ...] = _readable(lambda: read_tracking_ids(headers), ())
+    # The broker adds this entry when it dead-letters a message itself.
+    broker_entry: Mapping[str, Any] = next((death for death in deaths if death.get("queue") == queue), {})
+    attempt = _read_or(lambda: read_attempt(headers), 1)
+    failure, failures = _read_failures(headers, broker_entry, attempt)
+    tracking_ids: tuple[str, ...] = _read_or(lambda: read_tracking_ids(headers), ())
     message_id = None
-    # What was written by nobody, or cannot be read, must not be taken for another message's.
+    # A garbled id could be mistaken for that of another message.
     if "message_id" not in content.garbled:
         message_id = properties.get("message_id") or (tracking_ids[-1] if tracking_ids else None)
-    # Dead letters are routed by the name of their queue; a header of ours, or the broker's account, has the original.
-    keys = account.get("routing-keys")
+    # Dead letters are routed by the name of their queue. The original routing key is in a header, or in the broker's entry.
+    keys = broker_entry.get("routing-keys")
     arrived_with = keys[0] if isinstance(keys, list) and keys and isinstance(keys[0], str) else arrival.method.routing_key
     reserved = {name: value for name, value in headers.items() if _is_reserved(name)}
     return DeadMessage(
         queue=queue,
         exchange=exchange_of_dead_letters(arrival.method.exchange),
         message_id=message_id,
-        routing_key=_readable(lambda: read_routing_key(headers, arrived_with), arrived_with),
+        routing_key=_read_or(lambda: read_routing_key(headers, arrived_with), arrived_with),
         body=arrival.body,
-        cause=str(headers.get(CAUSE) or account.get("reason") or UNKNOWN),
+        cause=str(headers.get(CAUSE) or broker_entry.get("reason") or UNKNOWN),
         failure=failure,
         by_broker=codec.EXCEPTION_TYPE not in headers,
         content_type=properties.get("content_type"),
         headers={name: value for name, value in headers.items() if name not in reserved},
-        # Of a JSON pointer the first part names the header.
+        # The first part of a JSON pointer is the name of the header.
         header_types={
             pointer: type_
             for pointer, type_ in content.types.items()
@@ -88,30 +88,30 @@ def read_dead(queue: str, arrival: Arrival) -> DeadMessage:
         },
         properties={**properties, **({"headers": reserved} if reserved else {})},
         tracking_ids=tracking_ids,
-        ordering_key=_readable(lambda: read_text(headers, codec.ORDERING_KEY), None),
-        hlc=_readable(lambda: read_hlc(headers), None),
+        ordering_key=_read_or(lambda: read_text(headers, codec.ORDERING_KEY), None),
+        hlc=_read_or(lambda: read_hlc(headers), None),
         created_at=_instant(properties.get("timestamp")),
-        died_at=trail[-1].at if trail else _instant(account.get("time")),
+        died_at=failures[-1].at if failures else _instant(broker_entry.get("time")),
         attempt=attempt,
-        requeue_count=_readable(lambda: read_requeue_count(headers), 0),
-        trail=trail,
+        requeue_count=_read_or(lambda: read_requeue_count(headers), 0),
+        trail=failures,
     )
 
 
 def _read_failures(
-    headers: Mapping[str, Any], account: Mapping[str, Any], attempt: int
+    headers: Mapping[str, Any], broker_entry: Mapping[str, Any], attempt: int
 ) -> tuple[Failure, Sequence[FailedAttempt]]:
-    """The failure that it is a dead letter for, and all of them."""
-    trail = decode_failures(headers.get(codec.FAILURES))
+    """Returns the failure that made it a dead letter, and all failures."""
+    failures = decode_failures(headers.get(codec.FAILURES))
     if codec.EXCEPTION_TYPE in headers:
-        last = trail[-1].failure if trail else Failure("", "")
+        last = failures[-1].failure if failures else Failure("", "")
         type_, message, traceback = (str(headers.get(name) or "") for name in _EXCEPTION)
-        return Failure(type_, message, traceback, last.worker, last.version), trail
-    reason = str(account.get("reason") or UNKNOWN)
-    failure = _BROKERS_REASONS.get(reason, Failure(reason.capitalize(), "it says nothing about why it is here"))
-    if (died_at := _instant(account.get("time"))) is None:
-        return failure, trail
-    return failure, [*trail, FailedAttempt(at=died_at, attempt=attempt, failure=failure)]
+        return Failure(type_, message, traceback, last.worker, last.version), failures
+    reason = str(broker_entry.get("reason") or UNKNOWN)
+    failure = _BROKERS_REASONS.get(reason, Failure(reason.capitalize(), "it does not say why it is here"))
+    if (died_at := _instant(broker_entry.get("time"))) is None:
+        return failure, failures
+    return failure, [*failures, FailedAttempt(at=died_at, attempt=attempt, failure=failure)]
 
 
 def _instant(text: object) -> datetime | None:
@@ -120,7 +120,7 @@ def _instant(text: object) -> datetime | None:
     return None
 
 
-def _readable(read: Callable[[], T], default: T) -> T:
+def _read_or(read: Callable[[], T], default: T) -> T:
     try:
         return read()
     except MalformedMessageError:
@@ -128,16 +128,16 @@ def _readable(read: Callable[[], T], default: T) -> T:
 
 
 def _is_reserved(name: str) -> bool:
-    """Whether a header must not travel with the message when it is sent again."""
-    return is_ours(name) or name in ROUTING_COMMANDS
+    """Whether a header must not be sent with the message again."""
+    return is_internal_header(name) or name in ROUTING_COMMANDS
 
 
 FIRST_PREFETCH = 1
-"""How many messages of a queue are in flight before anybody knows how large they are."""
+"""Prefetch count of a queue whose message sizes are unknown."""
 
 
 class OnAck(Protocol):
-    """Is called with an arrival that was acknowledged, and how many are still in flight."""
+    """Called with each acknowledged arrival, and the number of those still in flight."""
 
     def __call__(self, arrival: Arrival, *, in_flight: int) -> None: ...
 
@@ -145,15 +145,15 @@ class OnAck(Protocol):
 class RabbitDeadLetterQueues:
     """Implements `outbox.ports.DeadLetterQueues` on RabbitMQ.
 
-    Either `url`, which makes a connection of its own, or `connection`, an aio-pika connection that is left open. Of a queue of
-    which nothing is known yet `first_prefetch` messages are taken at once.
+    Takes either a `url`, and opens a connection, or a `connection` of aio-pika, which is left open. `first_prefetch` is the
+    prefetch count of a queue whose message sizes are not known yet.
     """
 
     def __init__(
         self,
         url: str | None = None,
         *,
-        connection: "LentConnection | None" = None,
+        connection: "HostConnection | None" = None,
         connect_timeout: timedelta = CONNECT_TIMEOUT,
         first_prefetch: int = FIRST_PREFETCH,
     ) -> None:
@@ -172,9 +172,12 @@ class RabbitDeadLetterQueues:
     async def collect(
         self, queue: str, receive: ReceiveDead, *, prefetch_count: int, max_bytes: int
     ) -> "AsyncIterator[asyncio.Event]":
-        """See `outbox.ports.DeadLetterQueues.collect`. Brokers know no limit in bytes, so the number is chosen by the sizes."""
+        """See `outbox.ports.DeadLetterQueues.collect`."""
+        # RabbitMQ has no prefetch limit in bytes, so the prefetch count is chosen by the sizes of earlier messages.
         size = self._sizes.get(queue)
-        chosen = min(self._first_prefetch, prefetch_count) if size is None else _fitting(size, prefetch_count, max_bytes)
+        chosen = (
+            min(self._first_prefetch, prefetch_count) if size is None else _prefetch_count_for(size, prefetch_count, max_bytes)
+        )
         intake = _Intake(queue, receive, chosen, most=prefetch_count, max_bytes=max_bytes)
         connection = await self._link.open()
         try:
@@ -182,8 +185,8 @@ class RabbitDeadLetterQueues:
                 connection,
                 dead_letter_queue(queue),
                 prefetch_count=chosen,
-                arrived=intake.arrived,
-                let_go=lambda _: None,  # how often a dead letter came back says nothing about it
+                on_arrival=intake.on_arrival,
+                on_returned=lambda _: None,  # the delivery count of a dead letter is not used
                 in_order=True,
             )
         except UnresponsiveError:
@@ -209,9 +212,9 @@ class RabbitDeadLetterQueues:
 
 
 class _Intake:
-    """What arrives on one channel, and when another one is to be opened that is sent more at once, or less.
+    """Receives dead letters on one channel. Sets `ended` when the caller should open a channel with another prefetch count.
 
-    The number of a consumer's messages in flight cannot be changed while it consumes.
+    The prefetch count of a consumer cannot be changed while it consumes.
     """
 
     def __init__(self, queue: str, receive: ReceiveDead, prefetch_count: int, *, most: int, max_bytes: int) -> None:
@@ -226,16 +229,17 @@ class _Intake:
         self._acknowledged = 0
 
     async def follow(self, channel_ended: asyncio.Event) -> None:
-        """Ends with the channel."""
+        """Sets `ended` when the channel ends."""
         await channel_ended.wait()
         self.ended.set()
 
-    def arrived(self, source: ConsumerChannel, arrival: Arrival) -> None:
-        """Hands it over; if there is too much by now, no more is, and what is in flight is given back and comes again."""
+    def on_arrival(self, source: ConsumerChannel, arrival: Arrival) -> None:
+        """Hands a dead letter over, unless those in flight exceed `max_bytes` with it: then ends the channel."""
         size = len(arrival.body)
         self.largest = max(self.largest or 0, size)
         self._bytes += size
         if self._bytes > self._max_bytes and self._bytes > size:
+            # It and all others in flight are given back, and come again on the next channel.
             arrival.body = b""
             source.hold()
             self.ended.set()
@@ -243,19 +247,20 @@ class _Intake:
             self._receive(RabbitDeadDelivery(self._queue, arrival, source, self._on_ack))
 
     def _on_ack(self, arrival: Arrival, *, in_flight: int) -> None:
-        """Nothing needs to be given back while nothing is in flight: a good time to ask for more."""
+        """Ends the channel when a larger prefetch count is possible."""
         self._bytes -= len(arrival.body)
         self._acknowledged += 1
+        # Only while nothing is in flight: then changing the channel gives nothing back.
         if in_flight or self.largest is None or self._acknowledged < self._prefetch_count:
             return
-        if _fitting(self.largest, self._most, self._max_bytes) >= 2 * self._prefetch_count:
+        if _prefetch_count_for(self.largest, self._most, self._max_bytes) >= 2 * self._prefetch_count:
             self.ended.set()
         else:
             self.largest, self._acknowledged = None, 0  # the next ones may be smaller
 
 
-def _fitting(size: int, most: int, max_bytes: int) -> int:
-    """How many messages of that size may be in flight."""
+def _prefetch_count_for(size: int, most: int, max_bytes: int) -> int:
+    """Returns how many messages of that size may be in flight."""
     return max(min(max_bytes // max(size, 1), most), 1)
 
 
@@ -275,10 +280,10 @@ class RabbitDeadDelivery:
     def dead(self) -> DeadMessage:
         """See `outbox.ports.DeadDelivery`."""
         if self._dead is None:
-            self._dead = read_dead(self._queue, self._arrival)
+            self._dead = read_dead_message(self._queue, self._arrival)
         return self._dead
 
     def ack(self) -> None:
         """See `outbox.ports.DeadDelivery`."""
         self._source.ack(self._arrival.tag)
-        self._on_ack(self._arrival, in_flight=len(self._source.in_hand))
+        self._on_ack(self._arrival, in_flight=len(self._source.in_flight))

@@ -1,4 +1,4 @@
-"""A delivery from RabbitMQ: its failures, its redelivery count, and isolation of poison messages."""
+"""A delivery from RabbitMQ: its failures, its redelivery count, and the isolation of poison messages."""
 
 import asyncio
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -41,12 +41,12 @@ _BAREST_MESSAGE = 100
 
 
 def failures_after(headers: Mapping[str, Any], latest: FailedAttempt) -> list[FailedAttempt]:
-    """What failed of a message so far, by the headers that it came with, and now."""
+    """Returns the failures in `headers`, and `latest`."""
     return extended_failures(decode_failures(headers.get(FAILURES)), latest)
 
 
 def retry_headers(failures: Sequence[FailedAttempt]) -> Iterator[dict[str, str | None]]:
-    """The headers of a message that will be tried again. None: it goes without the header that it came with."""
+    """Yields headers of a message that is retried, each set shorter than the one before. None removes a header."""
     brief = [replace(failed, failure=replace(failed.failure, traceback="")) for failed in failures]
     latest = brief[-1].failure
     barest = replace(brief[-1], failure=replace(latest, message=latest.message[:_BAREST_MESSAGE]))
@@ -56,11 +56,7 @@ def retry_headers(failures: Sequence[FailedAttempt]) -> Iterator[dict[str, str |
 
 
 def dead_letter_headers(cause: Cause, failures: Sequence[FailedAttempt]) -> Iterator[dict[str, str | None]]:
-    """The headers of a dead letter, whose last failure is the last of `failures`.
-
-    The failure that it is a dead letter for is worth more than those before it: its traceback is cut only when no other
-    failure is left, its message only when the traceback is gone, and its type at the very end.
-    """
+    """Yields headers of a dead letter, each set shorter than the one before. The last of `failures` is why it failed."""
     failure = failures[-1].failure
     histories = list(retry_headers(failures))
     for history, traceback, message in _SHORTER:
@@ -74,6 +70,8 @@ def dead_letter_headers(cause: Cause, failures: Sequence[FailedAttempt]) -> Iter
 
 
 _WHOLE, _MOST, _SOME, _LATEST, _NONE = range(5)
+# The last failure matters most: its traceback is cut only when no other failure is left, its message only when the traceback is
+# gone, its type at the very end.
 _SHORTER = (
     (_WHOLE, 8_000, 2_000),
     (_MOST, 8_000, 2_000),
@@ -87,7 +85,7 @@ _SHORTER = (
     (_NONE, 0, 100),
     (_NONE, 0, 0),
 )
-"""How much stays of the failures, and how many characters of the last one's traceback and message."""
+"""Which failures to keep, and how many characters of the last one's traceback and message."""
 
 
 def _encodable(text: str) -> str:
@@ -95,48 +93,48 @@ def _encodable(text: str) -> str:
 
 
 class Settlement(Protocol):
-    """What it takes to settle otherwise than by an acknowledgement."""
+    """Settles deliveries in ways other than acknowledging them."""
 
     async def retry(self, delivery: "RabbitDelivery", delay: "timedelta", failure: Failure) -> None:
-        """Has a copy for the next attempt wait for `delay`, then acknowledges."""
+        """Publishes a copy for the next attempt after `delay`, then acknowledges."""
         ...
 
     async def postpone(self, delivery: "RabbitDelivery", delay: "timedelta") -> None:
-        """Has a copy for the same attempt wait for `delay`, then acknowledges."""
+        """Publishes a copy for the same attempt after `delay`, then acknowledges."""
         ...
 
     async def dead_letter(self, delivery: "RabbitDelivery", cause: Cause, failure: Failure) -> None:
-        """Puts a copy with the failure among the dead letters, then acknowledges."""
+        """Publishes a dead letter with the failure, then acknowledges."""
         ...
 
     async def give_back(self, delivery: "RabbitDelivery") -> None:
-        """Has the message delivered again as it is."""
+        """Returns the message to its queue unchanged."""
         ...
 
     async def isolate(self, delivery: "RabbitDelivery") -> None:
-        """Queues a marked copy, then acknowledges."""
+        """Publishes a marked copy to the queue, then acknowledges."""
         ...
 
     async def begin_alone(self, delivery: "RabbitDelivery") -> None:
-        """Afterwards no other marked message is in flight, and none arrives."""
+        """Returns when no other marked message is in flight. Keeps it so until `end_alone`."""
         ...
 
     def end_alone(self, delivery: "RabbitDelivery") -> None:
-        """The end of that."""
+        """Ends what `begin_alone` began."""
         ...
 
     def redeliveries(self, delivery: "RabbitDelivery") -> int:
-        """How many earlier deliveries ended in this process without its death, and were counted all the same."""
+        """Number of earlier deliveries that the broker counted although this process did not crash."""
         ...
 
 
 class RabbitDelivery:
-    """Implements `outbox.ports.Delivery`. What it carries is read when it is asked for, once.
+    """Implements `outbox.ports.Delivery`. Decodes its message once, on access.
 
-    `noted` are the headers that its attempts in flight have changed.
+    `changed_headers` are the headers that attempts in this process have changed.
     """
 
-    __slots__ = ("_alone", "_incoming", "_message", "_settlement", "arrival", "noted", "settled", "source")
+    __slots__ = ("_alone", "_incoming", "_message", "_settlement", "arrival", "changed_headers", "settled", "source")
 
     def __init__(self, arrival: "Arrival", source: "ConsumerChannel", settlement: Settlement) -> None:
         self.arrival = arrival
@@ -145,7 +143,7 @@ class RabbitDelivery:
         self._message: Message | None = None
         self._incoming: IncomingMessage | None = None
         self._alone = False
-        self.noted: Mapping[str, Any] = NO_HEADERS
+        self.changed_headers: Mapping[str, Any] = NO_HEADERS
         self.settled = False
 
     @property
@@ -160,7 +158,7 @@ class RabbitDelivery:
 
     @property
     def incoming(self) -> IncomingMessage:
-        """The aio-pika message, with its original routing key. It is settled by its outcome: acknowledging it is refused."""
+        """The aio-pika message, with its original routing key. aio-pika refuses to acknowledge it: its outcome settles it."""
         if self._incoming is None:
             arrival = self.arrival
             method = Basic.Deliver(**(arrival.method._asdict() | {"routing_key": self.routing_key}))
@@ -176,8 +174,8 @@ class RabbitDelivery:
 
     @property
     def headers(self) -> "Mapping[str, Any]":
-        """As they arrived, or as they would arrive after the attempts that failed in flight."""
-        return {**self.arrival.headers, **self.noted} if self.noted else self.arrival.headers
+        """The headers, as they would arrive after the attempts that failed in this process."""
+        return {**self.arrival.headers, **self.changed_headers} if self.changed_headers else self.arrival.headers
 
     @property
     def gone(self) -> bool:
@@ -190,10 +188,10 @@ class RabbitDelivery:
         return None
 
     async def note_failed(self, failed: "FailedAttempt") -> None:
-        """See `outbox.ports.Delivery`. Nothing can be written to a message in flight: other workers will know nothing of it."""
+        """See `outbox.ports.Delivery`. Kept in this process only: AMQP cannot change a message in flight."""
         self._require_unsettled()
-        trail = encode_failures(failures_after(self.headers, failed))
-        self.noted = {ATTEMPT: failed.attempt + 1, FAILURES: trail}
+        failures = encode_failures(failures_after(self.headers, failed))
+        self.changed_headers = {ATTEMPT: failed.attempt + 1, FAILURES: failures}
 
     @property
     def attempt_or_first(self) -> int:
@@ -205,7 +203,7 @@ class RabbitDelivery:
 
     @property
     def crashes(self) -> int:
-        """See `outbox.ports.Delivery`. What other workers gave back in good order counts too, on brokers before 4.3."""
+        """See `outbox.ports.Delivery`. On brokers before 4.3, includes messages that other workers gave back normally."""
         return read_count(self.arrival.headers, CRASHES) + self._own_crashes
 
     @property
@@ -215,13 +213,13 @@ class RabbitDelivery:
 
     @property
     def _own_crashes(self) -> int:
-        """Since it became this entry of the queue."""
+        """Crashes since this copy was published."""
         count = read_count(self.arrival.headers, DELIVERY_COUNT)
         return max(0, count - self._settlement.redeliveries(self)) if count else 0
 
     @property
     def message_id(self) -> str:
-        """Its id; "" if it has none that can be read. A copy of it must have the same."""
+        """The message id; "" if it has no readable one. Copies keep it."""
         try:
             return self.message.id
         except MalformedMessageError:
@@ -229,7 +227,7 @@ class RabbitDelivery:
 
     @property
     def routing_key(self) -> str:
-        """What it was first sent with, as far as that can be read."""
+        """The original routing key, if it can be read."""
         arrived_with = self.arrival.method.routing_key
         try:
             return read_routing_key(self.arrival.headers, arrived_with)
@@ -238,7 +236,7 @@ class RabbitDelivery:
 
     @property
     def expires_at(self) -> "datetime | None":
-        """Its deadline, as far as that can be read."""
+        """The time of expiration, if it can be read."""
         try:
             return self.message.expires_at
         except MalformedMessageError:
@@ -249,6 +247,8 @@ class RabbitDelivery:
         if self.arrival.postponed:
             return False
         self._require_unsettled()
+        # AMQP cannot mark a message in flight. A marked copy starts with a delivery count of zero, so that a count on it later
+        # means that a worker crashed while it was in flight.
         if self.arrival.mark is None:
             await self._settlement.isolate(self)
             return False
@@ -278,31 +278,31 @@ class RabbitDelivery:
                 assert_never(outcome)
 
     def ack(self) -> None:
-        """The broker may forget it. Raises `StaleDeliveryError`."""
+        """Acknowledges the delivery. Raises `StaleDeliveryError`."""
         self.source.ack(self.arrival.tag)
         self.settled = True
 
     def give_back(self) -> None:
-        """The broker shall deliver it again. Raises `StaleDeliveryError`."""
+        """Returns the delivery to its queue. Raises `StaleDeliveryError`."""
         self.source.give_back(self.arrival.tag)
         self.settled = True
 
     def reject(self) -> None:
-        """The broker shall dead-letter it. Raises `StaleDeliveryError`."""
+        """Has the broker dead-letter the delivery. Raises `StaleDeliveryError`."""
         self.source.reject(self.arrival.tag)
         self.settled = True
 
     async def pause(self, seconds: float) -> None:
-        """Waits before another try. Raises `StaleDeliveryError` as soon as the delivery is no longer ours."""
+        """Waits before another attempt. Raises `StaleDeliveryError` as soon as the channel has ended."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self.source.ended.wait(), seconds)
         self.source.require_open()
 
     def _require_unsettled(self) -> None:
         if self.settled:
-            raise StaleDeliveryError("the delivery was settled before")
+            raise StaleDeliveryError("the delivery was settled already")
         if self.arrival.postponed:
-            raise StaleDeliveryError("the message was sent away while another ran alone, and comes again")
+            raise StaleDeliveryError("the message was postponed while another ran alone, and is delivered again")
         self.source.require_open()
 
 
@@ -310,46 +310,48 @@ _MAX_TRACKED = 10_000
 
 
 class RedeliveryCounter:
-    """Remembers, for this process, how often each message was let go of by a worker that lived on.
+    """Counts how often this process gave each message back without having crashed.
 
-    Quorum queues count in `x-delivery-count` how often a message came back. Before RabbitMQ 4.3 that includes what was given
-    back in good order, and on every version what a lost connection gave back. What this process knows of is not counted
-    against a message; what other processes gave back is: such a message is at worst run alone once more than necessary.
+    The `x-delivery-count` of quorum queues includes such returns: on every version after a lost connection, and before RabbitMQ
+    4.3 also after a normal return. Returns by this process are subtracted. Returns by other processes are unknown here; at
+    worst, a message runs alone once more than necessary.
     """
 
     def __init__(self) -> None:
         self._counts: dict[Hashable, int] = {}
 
-    def note(self, key: Hashable) -> None:
-        """It was let go of once more."""
+    def record(self, key: Hashable) -> None:
+        """Counts one more return of a message."""
+        # Removed and added again, so that the first entry is always the one that was not updated for the longest time.
         self._counts[key] = self._counts.pop(key, 0) + 1
         if len(self._counts) > _MAX_TRACKED:
             del self._counts[next(iter(self._counts))]
 
-    def of(self, key: Hashable) -> int:
-        """How often it was."""
+    def count(self, key: Hashable) -> int:
+        """Number of recorded returns."""
         return self._counts.get(key, 0)
 
 
 QUIET = timedelta(milliseconds=100)
-"""So long no other marked message may have arrived before one runs alone: the others are on their way back by then."""
+"""A marked message runs alone after no other one has arrived for this time."""
 
 
 class Member(Protocol):
-    """A subscription, as far as isolation is concerned with it."""
+    """A subscription whose marked messages can be postponed."""
 
     async def postpone_marked(self, running: Sequence["Arrival"]) -> bool:
-        """Sends marked messages in flight away for a while, but for those that are `running`; whether there were any."""
+        """Postpones marked messages in flight, except those `running`. Returns whether there were any."""
         ...
 
 
 class Isolation:
-    """Shared by all subscriptions of a broker.
+    """Runs one marked message at a time among all subscriptions of a broker.
 
-    When a worker dies, the broker counts that against every message that it had in flight, and for a marked one that count is
-    the verdict. So while one runs alone, the other marked ones, also those that arrive meanwhile, are sent away for a while.
+    When a worker crashes, the broker counts a delivery for every message that was in flight. A marked message with a count is
+    taken for the cause. While one marked message runs alone, all others are postponed, including those that arrive meanwhile.
 
-    What remains: a marked message that waits for handlers that were already running, and a worker that dies of one of these.
+    Known limit: if a handler that was already running crashes the worker, the marked message that waits for it is taken for
+    the cause.
     """
 
     def __init__(self) -> None:
@@ -359,25 +361,25 @@ class Isolation:
         self._sweeper: asyncio.Task[None] | None = None
 
     def join(self, member: Member) -> None:
-        """Another subscription that may hold marked messages."""
+        """Adds a subscription that may have marked messages in flight."""
         self._members.add(member)
 
     def leave(self, member: Member) -> None:
-        """It holds none any more."""
+        """Removes a subscription that has no messages in flight any more."""
         self._members.discard(member)
         if not self._members:
             self._running.clear()
             self._stop_sweeping()
 
-    def noticed(self, arrival: "Arrival") -> None:
-        """A message has arrived."""
+    def record_arrival(self, arrival: "Arrival") -> None:
+        """Records that a message has arrived."""
         if arrival.mark is not None:
             self._arrived.set()
 
     async def begin(self, arrival: "Arrival") -> None:
-        """Afterwards no other marked message is in flight, or stays there, until `end`."""
+        """Returns when no other marked message is in flight. Postpones all that arrive until `end`."""
         self._running.append(arrival)
-        # Until none has arrived for a while: the others are on their way back to other workers by then.
+        # The broker refills the prefetch with further messages, which may be marked as well. Wait until no more arrive.
         while True:
             if not await self._postpone_others():
                 try:
@@ -389,13 +391,14 @@ class Isolation:
             self._sweeper = asyncio.create_task(self._sweep(), name="outbox isolation")
 
     def end(self, arrival: "Arrival") -> None:
-        """It runs no more."""
+        """Ends the run that `begin` started."""
         self._running = [other for other in self._running if other is not arrival]
         if not self._running:
             self._stop_sweeping()
 
     async def _sweep(self) -> None:
         while True:
+            # If the message that runs alone crashes the worker, every marked message in flight would get a count as well.
             await self._arrived.wait()
             await self._postpone_others()
 

@@ -1,8 +1,7 @@
-"""The stream of frames from the broker, from which deliveries are taken off before aiormq and pamqp read them.
+"""Intercepts deliveries in the stream of frames from the broker, before aiormq and pamqp decode them.
 
-pamqp refuses properties that are not text, or times beyond the year 9999, and aiormq then gives up the connection: one such
-message in a queue would cut off every consumer, again and again, for as long as it is there. Besides, that aiormq takes three
-times as long for a delivery as it takes to look at one.
+pamqp refuses properties that are not text and times beyond the year 9999, and aiormq then closes the connection. One such
+message in a queue would disconnect every consumer again and again. Decoding a delivery here also takes a third of the time.
 """
 
 import asyncio
@@ -25,21 +24,21 @@ if TYPE_CHECKING:
 
 
 Take = Callable[[int, bytes, int, int], bool]
-"""Called with a frame's type, bytes that hold its payload, and where in them that begins and ends; whether it is taken.
+"""Called with a frame's type, a buffer, and the start and end of the payload in it. Returns whether it takes the frame.
 
-Runs in the connection's reader: it neither waits nor raises.
+Runs in the connection's reader task: it must neither wait nor raise.
 """
 
 _CHUNK = 64 * 1024
 _HEARTBEAT = marshal(Heartbeat(), 0)
-_SIGN_OF_LIFE_SECONDS = 1.0
+_HEARTBEAT_SECONDS = 1.0
 _FRAME_TYPES = (1, 2, 3, FRAME_HEARTBEAT)
 
 
 class FrameStream:
-    """Stands in for the `asyncio.StreamReader` of an aiormq connection, and passes on to it what no channel of ours takes.
+    """Replaces the `asyncio.StreamReader` of an aiormq connection. Passes on the frames that no `Take` callback takes.
 
-    `close_reason` is what the broker closed the connection with, if it did; while connecting, aiormq does not tell.
+    `close_reason` is the reason that the broker gave for closing the connection; aiormq does not report it while connecting.
     """
 
     def __init__(self, reader: asyncio.StreamReader) -> None:
@@ -52,36 +51,34 @@ class FrameStream:
         self.close_reason = ""
 
     def divert(self, channel_number: int, take: Take) -> None:
-        """From here on `take` is offered each frame of that channel."""
+        """Offers each further frame of the channel to `take`."""
         self._takers[channel_number] = take
 
     def restore(self, channel_number: int, take: Take) -> None:
-        """Ends what `divert` began; the number may belong to another channel by now."""
+        """Ends what `divert` began."""
+        # The number may belong to a newer channel already.
         if self._takers.get(channel_number) == take:
             del self._takers[channel_number]
 
     def at_eof(self) -> bool:
-        """Whether nothing follows."""
+        """Whether the stream has ended."""
         return not self._for_aiormq and self._at == len(self._received) and self._reader.at_eof()
 
     async def readexactly(self, count: int) -> bytes:
-        """The next bytes of what is left for aiormq. Raises `asyncio.IncompleteReadError` where the stream ends."""
+        """Returns the next bytes for aiormq. Raises `asyncio.IncompleteReadError` at the end of the stream."""
         while len(self._for_aiormq) < count:
             self._for_aiormq += await self._next_frame()
         part, self._for_aiormq = self._for_aiormq[:count], self._for_aiormq[count:]
         return part
 
     async def read(self, count: int = -1) -> bytes:
-        """The rest, which is not looked at."""
+        """Returns the remaining bytes, unexamined."""
         rest = self._for_aiormq + self._received[self._at :]
         self._for_aiormq, self._received, self._at = b"", b"", 0
         return rest + await self._reader.read(count)
 
     async def _next_frame(self) -> bytes:
-        """The next frame that no channel of ours takes, as it came.
-
-        Once a second at least there is one, a heartbeat if need be: aiormq gives up a connection on which it sees nothing.
-        """
+        """Returns the next frame that no `Take` callback takes, or a heartbeat after a second without one."""
         while True:
             received, at = self._received, self._at
             start = at + HEAD_SIZE
@@ -90,7 +87,7 @@ class FrameStream:
                 continue
             type_, channel_number, size = frame_head(received, at)
             if type_ not in _FRAME_TYPES:
-                return self._passed_on(start)  # no frame, but a broker of another protocol version
+                return self._passed_on(start)  # not a frame: the broker speaks another protocol version
             end = start + size
             if end >= len(received):
                 await self._have(HEAD_SIZE + size + 1)
@@ -101,7 +98,8 @@ class FrameStream:
                     self.close_reason = read_close(received, start)
                 return self._passed_on(end + 1)
             self._at = end + 1
-            if self._read_at - self._passed_on_at > _SIGN_OF_LIFE_SECONDS:
+            # aiormq closes a connection on which it sees no frames, and under load all frames may be taken here.
+            if self._read_at - self._passed_on_at > _HEARTBEAT_SECONDS:
                 self._passed_on_at = self._read_at
                 return _HEARTBEAT
 
@@ -111,7 +109,8 @@ class FrameStream:
         return frame
 
     async def _have(self, count: int) -> None:
-        """Waits until so many bytes are there, from the present place on."""
+        """Reads until the buffer has `count` bytes from the current position on."""
+        # As much as is available, not only the missing bytes: under load one read then returns many frames.
         rest = self._received[self._at :]
         missing = count - len(rest)
         more = await self._reader.read(max(missing, _CHUNK))
@@ -124,7 +123,7 @@ class FrameStream:
 
 
 class InterceptedConnection(aiormq.Connection):
-    """An aiormq connection whose deliveries can be taken off its `stream`."""
+    """An aiormq connection with a `FrameStream`, which can intercept deliveries."""
 
     stream: FrameStream
 
@@ -133,7 +132,7 @@ class InterceptedConnection(aiormq.Connection):
 
     @property
     def close_reason(self) -> str:
-        """What the broker closed it with; "" if it did not."""
+        """The reason that the broker gave for closing the connection; "" without one."""
         return self.stream.close_reason if hasattr(self, "stream") else ""
 
 
@@ -145,18 +144,17 @@ class _Streaming(TransportFactory):
         factory = TLSTransportFactory() if url.scheme == "amqps" else TCPTransportFactory()
         reader, writer = await factory.create(url, **options)
         self._connection.stream = FrameStream(reader)
-        return self._connection.stream, writer  # type: ignore[return-value]  # as far as aiormq uses it
+        return self._connection.stream, writer  # type: ignore[return-value]  # has the methods that aiormq uses
 
 
 FrameHandler = Callable[[Any], None]
 
 
 class FrameTap:
-    """Calls `handlers[type(frame)]` for each frame of `channel`, and leaves frames of other types to aiormq.
+    """Calls `handlers[type(frame)]` for each frame of `channel`, and passes frames of other types on to aiormq.
 
-    Frames that `watched` names are left to it too, after their handler was called.
-    Handlers run in the connection's reader: they neither wait nor raise. `close_reason` is what the broker closed the
-    channel with, a code and a text, if it did.
+    Frames with a handler in `watched` are also passed on, after their handler was called. Handlers run in the connection's
+    reader task: they must neither wait nor raise. `close_reason` is the reply code and text if the broker closed the channel.
     """
 
     def __init__(
@@ -169,7 +167,7 @@ class FrameTap:
         channel.frames = cast("asyncio.Queue[Any]", self)
 
     async def put(self, item: tuple[int, Any]) -> None:
-        """What the connection calls for each frame."""
+        """Called by the connection for each frame."""
         frame = item[1]
         handle = self._handler(type(frame))
         if handle is not None:
@@ -181,7 +179,7 @@ class FrameTap:
         await self._queue.put(item)
 
     async def get(self) -> tuple[int, Any]:
-        """What the channel's reader calls for the frames that are left to it."""
+        """Called by the channel's reader for each frame that is passed on."""
         return cast("tuple[int, Any]", await self._queue.get())
 
     def task_done(self) -> None:
@@ -193,7 +191,7 @@ class FrameTap:
 
 
 def abandon(channel: "AbstractChannel") -> None:
-    """Closes a channel without waiting for the broker: answers that are still to come fit nothing any more."""
+    """Closes a channel without waiting for the broker, so that later answers are ignored."""
     if channel.is_closed:
         return
     close = marshal(Channel.Close(reply_code=200, reply_text="", class_id=0, method_id=0), channel.number)

@@ -1,4 +1,4 @@
-"""AMQP headers and properties as JSON, and back; for messages that are kept, not for those that are handled."""
+"""Converts AMQP headers and properties to JSON and back, for dead letters in the database."""
 
 import base64
 import math
@@ -13,7 +13,7 @@ from typing import Any
 from outbox.transports.rabbitmq.amqp_encoding import RawField
 
 MOST_NESTED = 64
-"""Tables and arrays within each other that are read."""
+"""Deepest nesting of tables and arrays that is read."""
 
 _FIRST_FLAGS = 12
 _MORE_FLAGS = 1
@@ -22,11 +22,11 @@ _MILLISECONDS_SINCE = 0xFFFF_FFFF
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """The properties of a message but its headers, its headers, and the types of these.
+    """Properties and headers of a message as JSON, and the AMQP types of the headers.
 
-    Everything is JSON: times are RFC 3339, decimals are text, bytes are Base64, text that is not UTF-8 has signs of
-    replacement. `types` names the AMQP type of each header whose value would be sent as another one, by its JSON pointer
-    (`/when`: `timestamp`). `garbled` are properties that were not quite what they should be.
+    Times are RFC 3339, decimals are text, bytes are Base64; invalid UTF-8 has replacement characters. `types` maps the JSON
+    pointer of each header to its AMQP type (`/when`: `timestamp`), if its JSON value alone would be sent as another type.
+    `garbled` names properties with invalid contents.
     """
 
     properties: Mapping[str, Any]
@@ -36,7 +36,7 @@ class Content:
 
 
 def read_content(payload: bytes) -> Content:
-    """What can be read of the payload of a content header; it ends where nothing can be made of it any more."""
+    """Decodes the payload of a content header, up to the first part that cannot be read."""
     reader = _Reader(payload)
     properties: dict[str, Any] = {}
     try:
@@ -55,7 +55,7 @@ def read_content(payload: bytes) -> Content:
 
 @dataclass(slots=True)
 class _Reader:
-    """A position in a payload, and what was found on the way there. Raises `ValueError` and others where it cannot go on."""
+    """Reads a payload from a position on. Raises `ValueError` and other errors where it cannot be read."""
 
     payload: bytes
     at: int = 0
@@ -118,7 +118,7 @@ class _Reader:
 
 
 _Field = tuple[str, Any]
-"""The name of its type, where JSON does not tell; and its value."""
+"""The AMQP type, "" if the JSON value implies it, and the value."""
 
 
 def _short_string(reader: _Reader) -> str:
@@ -131,7 +131,7 @@ def _octet(reader: _Reader) -> int:
 
 
 def _timestamp(reader: _Reader) -> str | int:
-    """In seconds; many publishers write milliseconds. Where no calendar goes, the number."""
+    """Reads a time in seconds, or in milliseconds, as many publishers write it. Returns the number if it is out of range."""
     value: int = reader.number("Q")
     try:
         return datetime.fromtimestamp(value / 1000 if value > _MILLISECONDS_SINCE else value, UTC).isoformat()
@@ -170,7 +170,7 @@ def _decimal(reader: _Reader) -> _Field:
     return "decimal", f"{digits}E-{scale}" if scale else str(digits)
 
 
-# A type that is not named is the one that the value would be sent with.
+# "" as the type: the JSON value alone would be sent with this AMQP type.
 _FIELDS: Mapping[bytes, Callable[[_Reader], _Field]] = {
     b"S": _text_field,
     b"x": lambda reader: ("bytes", base64.b64encode(reader.take(reader.number("I"))).decode()),
@@ -213,30 +213,30 @@ _PROPERTIES: tuple[tuple[str, int, Callable[[_Reader], Any]], ...] = (
 
 
 _MOST_DIGITS = 10
-"""Of an index in a list; Python refuses to read thousands of them."""
+"""Most digits of an index in a list: Python refuses to convert thousands of digits."""
 
 
-def restored(headers: Mapping[str, Any], types: object) -> dict[str, Any]:
-    """`headers` with the values that `types` names by their JSON pointers as what they are said to be.
+def restore_types(headers: Mapping[str, Any], types: object) -> dict[str, Any]:
+    """Returns `headers` with the values at the JSON pointers in `types` converted to these AMQP types.
 
-    What does not fit any more, because it was edited, stays what it is in JSON.
+    A value that does not fit its type, because it was edited, stays as it is in JSON.
     """
     whole = deepcopy(dict(headers))
     for pointer, type_ in types.items() if isinstance(types, Mapping) else ():
-        restore = _RESTORING.get(type_) if isinstance(type_, str) else None
+        convert = _RESTORERS.get(type_) if isinstance(type_, str) else None
         found = _find(whole, pointer)
-        if restore is None or found is None:
+        if convert is None or found is None:
             continue
         container, key = found
         try:
-            container[key] = restore(container[key])
+            container[key] = convert(container[key])
         except (ValueError, TypeError, ArithmeticError, struct.error):
             continue
     return whole
 
 
 def _find(whole: dict[str, Any], pointer: str) -> tuple[Any, Any] | None:
-    """The container that a pointer leads into, and the key in it; None where it leads nowhere."""
+    """Returns the container of the value that a JSON pointer names, and its key; None if there is no such value."""
     *parents, last = [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]] or [""]
     container: Any = whole
     for part in parents:
@@ -260,12 +260,12 @@ def _number(tag: bytes, form: str) -> Callable[[Any], RawField]:
     return lambda value: RawField(tag + struct.pack(f">{form}", value))
 
 
-def _restored_float(tag: bytes, form: str) -> Callable[[Any], RawField]:
-    """Those that are not finite are text in JSON."""
+def _restore_float(tag: bytes, form: str) -> Callable[[Any], RawField]:
+    # Infinity and NaN are text in JSON.
     return lambda value: RawField(tag + struct.pack(f">{form}", float(value)))
 
 
-_RESTORING: Mapping[object, Callable[[Any], Any]] = {
+_RESTORERS: Mapping[object, Callable[[Any], Any]] = {
     "octets": lambda value: base64.b64decode(value, validate=True),
     "bytes": lambda value: bytearray(base64.b64decode(value, validate=True)),
     "int8": _number(b"b", "b"),
@@ -274,10 +274,10 @@ _RESTORING: Mapping[object, Callable[[Any], Any]] = {
     "uint16": _number(b"u", "H"),
     "uint32": _number(b"i", "I"),
     "int64": _number(b"l", "q"),
-    "float32": _restored_float(b"f", "f"),
-    "float64": _restored_float(b"d", "d"),
+    "float32": _restore_float(b"f", "f"),
+    "float64": _restore_float(b"d", "d"),
     "decimal": Decimal,
-    # A number where no calendar goes.
+    # A time out of range is a number in JSON.
     "timestamp": lambda value: (
         RawField(b"T" + struct.pack(">Q", value)) if isinstance(value, int) else datetime.fromisoformat(value)
     ),

@@ -28,16 +28,16 @@ from outbox.transports.rabbitmq.frame_tap import FrameHandler
 from outbox.transports.rabbitmq.message_format import ISOLATED
 
 _BEFORE_PROPERTIES = 12
-"""Bytes of a content header in front of the flags."""
+"""Bytes of a content header before the flags."""
 
 
 @dataclass(slots=True)
 class Arrival:
-    """What the broker delivered, as it came.
+    """A delivery as it arrived.
 
-    `defect` says why its properties cannot be read, which are then empty. `raw_header` is the payload that they stood in, empty
-    where the connection is not ours and only its values came. `settling`: its outcome is known. `postponed`: a copy of it
-    comes later, and it has no outcome.
+    `defect` says why the properties cannot be read, which are empty then. `raw_header` is the payload of the content header; it
+    is empty on a connection of the host, where pamqp decodes it. `settling`: its outcome is known. `postponed`: it was replaced
+    by a delayed copy, and has no outcome.
     """
 
     method: Deliver
@@ -50,33 +50,34 @@ class Arrival:
 
     @property
     def tag(self) -> int:
-        """The number by which the broker knows it on its channel."""
+        """The delivery tag."""
         return self.method.delivery_tag
 
     @property
     def header(self) -> bytes:
-        """The payload of its content header, as it came or as it may have been. Raises `UnsendableError` in the second case."""
+        """The payload of the content header, as it arrived or encoded again, which may raise `UnsendableError`."""
         return self.raw_header or bytes(_BEFORE_PROPERTIES) + encode_properties(self.properties)
 
     @property
     def headers(self) -> Mapping[str, Any]:
-        """As they arrived."""
+        """The headers as they arrived."""
         return self.properties.headers or NO_HEADERS
 
     @property
     def mark(self) -> str | None:
-        """The mark of a message that runs alone."""
+        """The mark of a message that must run alone; None without one."""
         mark = self.headers.get(ISOLATED)
         return None if mark is None else str(mark)
 
     @property
     def identity(self) -> tuple[str | None, str, str | None]:
-        """What distinguishes this entry of the queue from earlier ones with the same id: the broker counts a copy from 0."""
+        """Identifies this copy of the message."""
+        # Copies have the id of their original, but the broker counts the deliveries of each copy from zero.
         return self.properties.message_id, repr(self.headers.get(ATTEMPT)), self.mark
 
 
 class Assembly:
-    """Calls `completed` for each delivery of one channel, whose frames come as bytes or as pamqp has read them."""
+    """Calls `completed` for each delivery of one channel. Takes its frames as bytes or as decoded by pamqp."""
 
     def __init__(self, completed: Callable[[Arrival], None]) -> None:
         self._completed = completed
@@ -92,7 +93,7 @@ class Assembly:
         elif type_ == HEADER_FRAME:
             try:
                 properties, defect = read_properties(frames, start, end), ""
-            except Exception as error:  # noqa: BLE001  whatever it is, it lies in what some program wrote
+            except Exception as error:  # noqa: BLE001  invalid properties of another program may raise anything
                 properties, defect = Basic.Properties(), f"its properties cannot be read: {error}"
             self._begin(read_body_size(frames, start), properties, defect, frames[start:end])
         elif type_ == METHOD_FRAME and is_deliver(frames, start):
@@ -103,7 +104,7 @@ class Assembly:
 
     @property
     def handlers(self) -> dict[type, FrameHandler]:
-        """For a `FrameTap`, where the connection belongs to the host, and its stream with it."""
+        """Handlers for a `FrameTap`, on a connection of the host, whose stream cannot be intercepted."""
         return {
             Basic.Deliver: self._on_deliver,
             ContentHeader: lambda frame: self._begin(frame.body_size, frame.properties),
@@ -150,16 +151,16 @@ Write = Callable[[bytes], None]
 
 
 class Acknowledgements:
-    """Keeps the delivery tags in flight, in order of arrival, and answers the broker for them through `write`.
+    """Tracks the delivery tags in flight in order of arrival, and sends answers to the broker through `write`.
 
-    A finished run at the front is acknowledged with one frame, a finished delivery behind an unfinished one by itself. All
-    that finish in one turn of the event loop leave at its end, or with `flush`.
+    One frame acknowledges all finished deliveries before the first unfinished one; finished deliveries after it get a frame
+    each. Answers of one iteration of the event loop are sent together at its end, or with `flush`.
     """
 
     def __init__(self, channel_number: int, write: Write) -> None:
         self._channel = channel_number
         self._write = write
-        self._in_hand: deque[int] = deque()
+        self._in_flight: deque[int] = deque()
         self._finished: set[int] = set()
         self._answered: set[int] = set()
         self._refusals: list[bytes] = []
@@ -167,52 +168,53 @@ class Acknowledgements:
         self._held = False
 
     def arrived(self, tag: int) -> None:
-        """A delivery is in flight."""
-        self._in_hand.append(tag)
+        """Adds a delivery in flight."""
+        self._in_flight.append(tag)
 
     def ack(self, tag: int) -> None:
-        """The broker may forget it."""
+        """Acknowledges a delivery."""
         self._finished.add(tag)
         self._schedule()
 
     def give_back(self, tag: int) -> None:
-        """The broker shall deliver it again. With nack, which newer brokers do not count as a failure."""
+        """Returns a delivery to its queue."""
+        # With nack: unlike reject, newer brokers do not count it as a failed delivery.
         self._refuse(tag, _NACK, _REQUEUE)
 
     def reject(self, tag: int) -> None:
-        """The broker shall dead-letter it."""
+        """Has the broker dead-letter a delivery."""
         self._refuse(tag, _REJECT, 0)
 
     def give_back_all(self) -> None:
-        """The broker shall deliver again whatever is still in flight; what was held back leaves before."""
+        """Sends the answers so far, and returns all unanswered deliveries to their queue."""
         self.release()
-        unfinished = [tag for tag in self._in_hand if tag not in self._answered]
+        unfinished = [tag for tag in self._in_flight if tag not in self._answered]
         if unfinished:
-            self._in_hand.clear()
+            self._in_flight.clear()
             self._answered.clear()
             self._write(self._frame(_NACK, unfinished[-1], _MULTIPLE | _REQUEUE))
 
     def hold(self) -> None:
-        """Nothing leaves until `release`."""
+        """Holds all answers back until `release`."""
         self._held = True
 
     def release(self) -> None:
-        """Sends the acknowledgements that have gathered."""
+        """Sends the answers that were held back, and holds back no more."""
         self._held = False
         self.flush()
 
     def flush(self) -> None:
-        """Writes what has gathered."""
+        """Sends the answers so far, unless they are held back."""
         self._scheduled = False
         if self._held:
             return
-        # Refusals first: an acknowledgement of a run would cover them.
+        # Refusals first: an acknowledgement with `multiple` would also cover deliveries that are refused.
         frames = self._refusals
         self._refusals = []
-        # Settled deliveries are taken off the front: how many of them have not been answered yet, and the last of these.
+        # Remove answered deliveries from the front, and count those among them that this call acknowledges.
         run = last = 0
-        while self._in_hand:
-            tag = self._in_hand[0]
+        while self._in_flight:
+            tag = self._in_flight[0]
             if tag in self._finished:
                 self._finished.discard(tag)
                 run, last = run + 1, tag
@@ -220,7 +222,7 @@ class Acknowledgements:
                 self._answered.discard(tag)
             else:
                 break
-            self._in_hand.popleft()
+            self._in_flight.popleft()
         if run:
             frames.append(self._frame(_ACK, last, _MULTIPLE if run > 1 else 0))
         frames.extend(self._frame(_ACK, tag, 0) for tag in self._finished)
@@ -230,7 +232,7 @@ class Acknowledgements:
             self._write(b"".join(frames))
 
     def _refuse(self, tag: int, method: int, bits: int) -> None:
-        # Its one bit stands where nack has `multiple`.
+        # The bits of nack are `multiple` and `requeue`. Reject has only `requeue`, in the place of `multiple`.
         self._refusals.append(self._frame(method, tag, bits))
         self._answered.add(tag)
         self._schedule()

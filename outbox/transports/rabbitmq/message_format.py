@@ -37,35 +37,36 @@ from outbox.transports.rabbitmq.amqp_encoding import (
     encode_usual,
     short_string,
 )
-from outbox.transports.rabbitmq.header_json import restored
+from outbox.transports.rabbitmq.header_json import restore_types
 
 DEFAULT_EXCHANGE = ""
 
 ISOLATED = "x-outbox-isolated"
-"""Marks a message that runs alone; its value is fresh for each marking."""
+"""Marks a message that runs alone. Each marking has a new value."""
 CRASHES = "x-outbox-crashes"
-"""How many workers died with the message before it became this copy."""
+"""Number of workers that crashed with the message before this copy was published."""
 CAUSE = "x-outbox-cause"
-"""Why a dead letter died, as `outbox.core.outcome.Cause` names it."""
+"""Cause of a dead letter: a value of `outbox.core.outcome.Cause`."""
 DELIVERY_COUNT = "x-delivery-count"
-"""Kept by quorum queues: how often a message came back without being acknowledged."""
+"""Set by quorum queues: how often the message was returned without being acknowledged."""
 PREDECESSOR_ROUTING_KEY = "x-original-routing-key"
-"""Where retries that the predecessor of this library left in flight have their routing key."""
+"""Holds the original routing key of retries that the predecessor of this library has published."""
 
+# `expiration` would shorten a delay or empty a dead letter queue. `user_id` is accepted only from that user.
 _NOT_COPIED = ("expiration", "user_id")
 _NO_FIELDS = bytes(4)
 _LONGEST_EXPIRATION = timedelta(milliseconds=2**32 - 1)
-_BROKERS_OWN = (DELIVERY_COUNT, "x-acquired-count", "x-death", "x-first-death-", "x-last-death-")
+_SET_BY_BROKER = (DELIVERY_COUNT, "x-acquired-count", "x-death", "x-first-death-", "x-last-death-")
 ROUTING_COMMANDS = ("CC", "BCC")
-"""Headers that the broker has obeyed: obeyed again, they would send a copy to another queue."""
+"""Headers that make the broker route to more queues. A copy with them would reach those queues again."""
 
 
 def publication_of(message: Message, *, exchange: str, queue_exchange: str = DEFAULT_EXCHANGE) -> Publication:
-    """The first sending of `message`: to `exchange`, or by `queue_exchange` straight to its target queue.
+    """Encodes the first publish of `message`: to `exchange`, or through `queue_exchange` to its target queue.
 
-    Raises `UnsendableError` for what AMQP cannot carry.
+    Raises `UnsendableError` for values that AMQP cannot carry.
     """
-    kept, more = _as_it_was(message.headers)
+    kept, more = _restore_original(message.headers)
     headers: dict[str, Any] = {**kept, TRACKING_IDS: encode_tracking_ids(message.tracking_ids)}
     if message.ordering_key is not None:
         headers[ORDERING_KEY] = message.ordering_key
@@ -80,44 +81,42 @@ def publication_of(message: Message, *, exchange: str, queue_exchange: str = DEF
         headers[ROUTING_KEY] = routing_key
         exchange, routing_key = queue_exchange, message.target_queue
     expiration = None
-    # Above the 49 days that the broker can count, `x-outbox-expires-at` alone holds.
+    # RabbitMQ accepts at most 49 days. Beyond that only `x-outbox-expires-at` applies, which workers check.
     if message.expiration is not None and message.expiration <= _LONGEST_EXPIRATION:
         expiration = str(max(0, message.expiration // timedelta(milliseconds=1)))
-    usual: _Usual = {
+    common: _CommonProperties = {
         "content_type": message.content_type,
         "expiration": expiration,
         "message_id": message.id,
         "timestamp": message.created_at,
     }
     if more:
-        properties = encode_named({**usual, "headers": headers, "delivery_mode": PERSISTENT, **more})
+        properties = encode_named({**common, "headers": headers, "delivery_mode": PERSISTENT, **more})
     else:
-        properties = encode_usual(headers, **usual)
+        properties = encode_usual(headers, **common)
     return Publication(exchange, routing_key, message.id, properties, message.body)
 
 
 def copy_of(
     message_id: str, header: bytes, headers: Mapping[str, Any], body: bytes, *, exchange: str, routing_key: str
 ) -> Publication:
-    """A received message on its way to another place, with the given headers in addition to, or in place of, its own.
+    """Copies a received message for another exchange. `headers` are added or replace its own; None removes a header.
 
-    A header that is None is left out, whether or not the message has it.
-    Made from the payload of its content header, byte for byte: properties that are not text, times that no calendar has and
-    types that Python does not tell apart arrive as they were sent. Left out are `expiration`, which would cut a delay short or
-    empty a dead letter queue, `user_id`, which the broker accepts from that user only, and headers that only concern this
-    delivery. Raises `UnsendableError`.
+    Copies the payload of the content header byte for byte, so that values that Python cannot represent stay as they were sent.
+    Leaves out `expiration`, `user_id`, and headers that concern only this delivery. Raises `UnsendableError`.
     """
     try:
         raw = raw_properties(header)
         kept = [
-            field for name, field in raw_fields(raw.get("headers", _NO_FIELDS)) if not (name in headers or _stays_behind(name))
+            field for name, field in raw_fields(raw.get("headers", _NO_FIELDS)) if not (name in headers or _is_not_copied(name))
         ]
     except (ValueError, IndexError, struct.error) as error:
         raise UnsendableError(f"its properties cannot be copied: {error}") from None
     for name in _NOT_COPIED:
         raw.pop(name, None)
-    ours = {name: value for name, value in headers.items() if value is not None}
-    raw |= {"delivery_mode": bytes((PERSISTENT,)), "headers": encode_table(ours, beside=b"".join(kept))}
+    own_headers = {name: value for name, value in headers.items() if value is not None}
+    # Persistent, even if the original is not: a retry or a dead letter must survive a restart of the broker.
+    raw |= {"delivery_mode": bytes((PERSISTENT,)), "headers": encode_table(own_headers, encoded_fields=b"".join(kept))}
     if len(raw.get("message_id", b"")) <= 1 and message_id:
         raw["message_id"] = short_string(message_id, "message_id")
     id_ = raw.get("message_id", b"\0")[1:].decode(errors="replace")
@@ -125,7 +124,7 @@ def copy_of(
 
 
 def read_message(properties: Basic.Properties, routing_key: str, body: bytes) -> Message:
-    """The message that was sent, whatever road it came by. Raises `MalformedMessageError`."""
+    """Decodes the message that was sent, also from a copy. Raises `MalformedMessageError`."""
     headers: Mapping[str, Any] = properties.headers or NO_HEADERS
     tracking_ids = read_tracking_ids(headers)
     id_ = properties.message_id or (tracking_ids[-1] if tracking_ids else new_id())
@@ -136,7 +135,7 @@ def read_message(properties: Basic.Properties, routing_key: str, body: bytes) ->
     if EXPIRES_AT in headers:
         expires_at = decode_instant(headers[EXPIRES_AT], source=EXPIRES_AT)
     elif properties.timestamp is not None and expiration is not None:
-        # Of publishers that know nothing of the header, what their timestamp and expiration say.
+        # Other publishers do not set the header. Their timestamp and expiration mean the same.
         with suppress(OverflowError):
             expires_at = properties.timestamp + expiration
     return Message(
@@ -146,7 +145,7 @@ def read_message(properties: Basic.Properties, routing_key: str, body: bytes) ->
         created_at=created_at,
         tracking_ids=tracking_ids or (id_,),
         content_type=properties.content_type,
-        headers={name: value for name, value in headers.items() if not is_ours(name)} if headers else NO_HEADERS,
+        headers={name: value for name, value in headers.items() if not is_internal_header(name)} if headers else NO_HEADERS,
         expiration=expiration,
         expires_at=expires_at,
         ordering_key=read_text(headers, ORDERING_KEY),
@@ -157,7 +156,7 @@ def read_message(properties: Basic.Properties, routing_key: str, body: bytes) ->
 
 
 def read_routing_key(headers: Mapping[str, Any], arrived_with: str) -> str:
-    """What it was first sent with: copies are sent with their queue's name. Raises `MalformedMessageError`."""
+    """Returns the original routing key; copies are published with their queue's name. Raises `MalformedMessageError`."""
     for name in (ROUTING_KEY, PREDECESSOR_ROUTING_KEY):
         if (original := read_text(headers, name)) is not None:
             return original
@@ -165,47 +164,47 @@ def read_routing_key(headers: Mapping[str, Any], arrived_with: str) -> str:
 
 
 def read_tracking_ids(headers: Mapping[str, Any]) -> tuple[str, ...]:
-    """The ids of its causes and its own; none if it has none. Raises `MalformedMessageError`."""
+    """Returns the ids of its causes and its own id; empty if it has none. Raises `MalformedMessageError`."""
     text = headers.get(TRACKING_IDS)
     return () if text is None else decode_tracking_ids(text, source=TRACKING_IDS)
 
 
 def read_attempt(headers: Mapping[str, Any]) -> int:
-    """The number of this attempt, from 1. Raises `MalformedMessageError`."""
+    """Returns the number of this attempt, from 1. Raises `MalformedMessageError`."""
     return _read_number(headers, ATTEMPT, default=1, least=1)
 
 
 def read_requeue_count(headers: Mapping[str, Any]) -> int:
-    """How often it was requeued by a person. Raises `MalformedMessageError`."""
+    """Returns how often an operator requeued it. Raises `MalformedMessageError`."""
     return _read_number(headers, REQUEUE_COUNT, default=0, least=0)
 
 
 def read_hlc(headers: Mapping[str, Any]) -> int | None:
-    """The stamp of its publisher's clock. Raises `MalformedMessageError`."""
+    """Returns the publisher's hybrid logical clock. Raises `MalformedMessageError`."""
     return None if headers.get(HLC) is None else _read_number(headers, HLC, default=0, least=0, most=2**63 - 1)
 
 
 def read_text(headers: Mapping[str, Any], name: str) -> str | None:
-    """The text of a header of ours. Raises `MalformedMessageError`."""
+    """Returns the text of a header of this library. Raises `MalformedMessageError`."""
     value = headers.get(name)
     if value is not None and not isinstance(value, str):
         raise MalformedMessageError(f"{name} is not text: {value!r:.64}")
     return value
 
 
-def is_ours(name: str) -> bool:
-    """Whether a header is not the application's: ours, the broker's or our predecessor's."""
-    return name.startswith(RESERVED_PREFIX) or name == PREDECESSOR_ROUTING_KEY or name.startswith(_BROKERS_OWN)
+def is_internal_header(name: str) -> bool:
+    """Whether a header was set by this library, its predecessor or the broker, not by the application."""
+    return name.startswith(RESERVED_PREFIX) or name == PREDECESSOR_ROUTING_KEY or name.startswith(_SET_BY_BROKER)
 
 
 def read_count(headers: Mapping[str, Any], name: str) -> int:
-    """A count of the broker's or of ours; 0 where there is none, such as from queues that do not count."""
+    """Returns the count in a header; 0 without one, as from queues that do not count."""
     count = headers.get(name, 0)
     return count if isinstance(count, int) else 0
 
 
-def _as_it_was(headers: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """The headers and further properties of a message that was dead, as it had them when it died."""
+def _restore_original(headers: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Restores the headers and further properties that a requeued dead letter had when it failed."""
     known = headers.get(AMQP)
     if known is None:
         return headers, NO_HEADERS
@@ -218,11 +217,11 @@ def _as_it_was(headers: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[s
         for name, (argument, type_) in _RESTORED.items()
         if isinstance(properties, Mapping) and isinstance(properties.get(name), type_)
     }
-    return restored(others, known.get("types")), more
+    return restore_types(others, known.get("types")), more
 
 
-class _Usual(TypedDict):
-    """The properties that every message of ours has, by the names of AMQP; headers and delivery mode come next to them."""
+class _CommonProperties(TypedDict):
+    """Properties of every first publish, by their AMQP names, without headers and delivery mode."""
 
     content_type: str | None
     expiration: str | None
@@ -247,6 +246,6 @@ def _read_number(headers: Mapping[str, Any], name: str, *, default: int, least: 
     return number
 
 
-def _stays_behind(name: str) -> bool:
-    """What a copy does not take along: what the broker keeps, what it obeys, and marks of this delivery only."""
-    return name in (ISOLATED, PREDECESSOR_ROUTING_KEY) or name in ROUTING_COMMANDS or name.startswith(_BROKERS_OWN)
+def _is_not_copied(name: str) -> bool:
+    """Whether a copy goes without the header: set by the broker, read by it for routing, or only about this delivery."""
+    return name in (ISOLATED, PREDECESSOR_ROUTING_KEY) or name in ROUTING_COMMANDS or name.startswith(_SET_BY_BROKER)

@@ -1,4 +1,4 @@
-"""Reads queues, depths and bindings from the management API, or over AMQP where there is none."""
+"""Reads queues, depths and bindings from the management API, or over AMQP without one."""
 
 import asyncio
 import base64
@@ -15,7 +15,7 @@ from outbox.core.urls import amqp_url
 from outbox.errors import BrokerUnavailableError, ConfigurationError
 from outbox.transports.rabbitmq.connection import CONNECT_TIMEOUT, OwnedConnection
 from outbox.transports.rabbitmq.limits import settings_in_force
-from outbox.transports.rabbitmq.topology import Exchange, Inquiry, NotAllowed, NotThere, inquiry_on, is_there
+from outbox.transports.rabbitmq.topology import AccessRefused, Exchange, Inquiry, NotFound, exists, inquiry_on
 
 if TYPE_CHECKING:
     from aiormq.abc import AbstractChannel
@@ -24,45 +24,45 @@ if TYPE_CHECKING:
 TIMEOUT = timedelta(seconds=10)
 """Longest wait for one answer."""
 MOST_QUEUES = 5_000
-"""Queues of a virtual host that are looked at."""
+"""Most queues of a virtual host that are read."""
 _PAGE = 500
 _COLUMNS = "name,type,messages_ready,messages_unacknowledged,consumers,arguments,effective_policy_definition,delivery_limit"
 
 
 class Management:
-    """Questions about one virtual host, over `http(s)://user:password@host:15672`."""
+    """Reads one virtual host through the management API at `http(s)://user:password@host:15672`."""
 
     def __init__(self, url: str, *, virtual_host: str) -> None:
         address = urlsplit(url)
         if address.scheme not in ("http", "https") or not address.hostname:
-            raise ConfigurationError("management_url is an http(s):// address, such as http://user:password@rabbit:15672")
+            raise ConfigurationError("management_url must be an http(s):// URL, such as http://user:password@rabbit:15672")
         self._base = address._replace(netloc=address.netloc.rpartition("@")[2]).geturl().rstrip("/")
         credentials = f"{unquote(address.username or 'guest')}:{unquote(address.password or 'guest')}"
         self._authorization = f"Basic {base64.b64encode(credentials.encode()).decode()}"
         self._host = quote(virtual_host, safe="")
 
     async def queue(self, name: str) -> dict[str, Any] | None:
-        """What the broker knows of a queue, its effective policy included; None if there is none."""
+        """Returns a queue with its effective policy; None if it does not exist."""
         found = await self._get(f"queues/{self._host}/{quote(name, safe='')}")
         return found if isinstance(found, dict) else None
 
     async def bindings(self, queue: str) -> list[dict[str, Any]]:
-        """The bindings of a queue."""
+        """Returns the bindings of a queue."""
         found = await self._get(f"queues/{self._host}/{quote(queue, safe='')}/bindings")
         return found if isinstance(found, list) else []
 
     async def exchange(self, name: str) -> dict[str, Any] | None:
-        """What the broker knows of an exchange; None if there is none."""
+        """Returns an exchange; None if it does not exist."""
         found = await self._get(f"exchanges/{self._host}/{quote(name, safe='')}")
         return found if isinstance(found, dict) else None
 
     async def bindings_from(self, exchange: str) -> list[dict[str, Any]]:
-        """What an exchange gives its messages to."""
+        """Returns the bindings from an exchange."""
         found = await self._get(f"exchanges/{self._host}/{quote(exchange, safe='')}/bindings/source")
         return found if isinstance(found, list) else []
 
     async def queues(self) -> list[dict[str, Any]]:
-        """All queues, the first `MOST_QUEUES` of them, with what is in them."""
+        """Returns the first `MOST_QUEUES` queues with their message counts."""
         queues: list[dict[str, Any]] = []
         for page in range(1, MOST_QUEUES // _PAGE + 1):
             found = await self._get(f"queues/{self._host}?page={page}&page_size={_PAGE}&columns={_COLUMNS}")
@@ -74,9 +74,10 @@ class Management:
         return queues
 
     async def _get(self, path: str) -> Any:
-        return await asyncio.to_thread(self._get_now, path)
+        # urllib blocks, so it runs in a thread. The API is read too rarely for a dependency on an HTTP client library.
+        return await asyncio.to_thread(self._get_blocking, path)
 
-    def _get_now(self, path: str) -> Any:
+    def _get_blocking(self, path: str) -> Any:
         request = urllib.request.Request(f"{self._base}/api/{path}", headers={"Authorization": self._authorization})  # noqa: S310  its scheme was checked
         try:
             with urllib.request.urlopen(request, timeout=TIMEOUT.total_seconds()) as answer:  # noqa: S310
@@ -84,14 +85,14 @@ class Management:
         except urllib.error.HTTPError as refusal:
             if refusal.code == 404:
                 return None
-            raise BrokerUnavailableError(f"the management API refuses: {refusal.code} {refusal.reason}") from None
+            raise BrokerUnavailableError(f"the management API refused the request: {refusal.code} {refusal.reason}") from None
         except (OSError, ValueError) as failure:
             raise BrokerUnavailableError(f"the management API does not answer: {failure}") from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueueSeen:
-    """A queue as the broker shows it; None for what it does not tell. `settings` are arguments and policy combined."""
+class QueueState:
+    """A queue as the broker reports it; None for what it does not report. `settings` combine arguments and policy."""
 
     name: str
     there: bool = True
@@ -102,8 +103,8 @@ class QueueSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class BindingSeen:
-    """What brings messages from an exchange to a queue."""
+class Binding:
+    """A binding of a queue to an exchange."""
 
     exchange: str
     queue: str
@@ -111,7 +112,7 @@ class BindingSeen:
 
 
 class Overview:
-    """Looks at one virtual host and changes nothing. Everything raises `BrokerUnavailableError`."""
+    """Reads one virtual host and changes nothing. Its methods raise `BrokerUnavailableError`."""
 
     def __init__(self, url: str, *, management_url: str | None) -> None:
         address = amqp_url(url, argument="broker")
@@ -119,18 +120,13 @@ class Overview:
         host = unquote(urlsplit(url).path.removeprefix("/")) or "/"
         self._management = None if management_url is None else Management(management_url, virtual_host=host)
 
-    @property
-    def sees_all(self) -> bool:
-        """Whether it knows of bindings, and of queues that were not named."""
-        return self._management is not None
-
-    async def queues(self, named: Collection[str]) -> Sequence[QueueSeen]:
-        """The queues of these names, whether or not they are there; if it sees all, every other one as well."""
+    async def queues(self, named: Collection[str]) -> Sequence[QueueState]:
+        """Returns the queues of these names, missing ones included; with the management API, all other queues as well."""
         if self._management is None:
             async with inquiry_on(self._link) as inquiry:
-                return [await _asked(inquiry, name) for name in sorted(named)]
+                return [await _read_queue(inquiry, name) for name in sorted(named)]
         found = {
-            queue["name"]: QueueSeen(
+            queue["name"]: QueueState(
                 name=queue["name"],
                 ready=queue.get("messages_ready"),
                 unacked=queue.get("messages_unacknowledged"),
@@ -139,37 +135,38 @@ class Overview:
             )
             for queue in await self._management.queues()
         }
-        missing = {name: QueueSeen(name=name, there=False) for name in named if name not in found}
+        missing = {name: QueueState(name=name, there=False) for name in named if name not in found}
         return sorted((found | missing).values(), key=lambda queue: queue.name)
 
     async def has_exchange(self, name: str) -> bool:
-        """Whether there is an exchange of that name."""
+        """Whether an exchange of that name exists."""
         if self._management is not None:
             return await self._management.exchange(name) is not None
         async with inquiry_on(self._link) as inquiry:
-            return await is_there(inquiry, Exchange(name, "topic"))
+            return await exists(inquiry, Exchange(name, "topic"))
 
-    async def bindings(self, exchange: str) -> Sequence[BindingSeen] | None:
-        """The queues that are bound to an exchange; None if that cannot be known."""
+    async def bindings(self, exchange: str) -> Sequence[Binding] | None:
+        """Returns the bindings of queues to an exchange; None without the management API."""
         if self._management is None:
             return None
         found = await self._management.bindings_from(exchange)
         queues = [binding for binding in found if binding.get("destination_type") == "queue"]
-        return [BindingSeen(exchange, binding["destination"], binding["routing_key"]) for binding in queues]
+        return [Binding(exchange, binding["destination"], binding["routing_key"]) for binding in queues]
 
     async def close(self) -> None:
         """Closes the connection."""
         await self._link.close()
 
 
-async def _asked(inquiry: Inquiry, name: str) -> QueueSeen:
+async def _read_queue(inquiry: Inquiry, name: str) -> QueueState:
     async def look(channel: "AbstractChannel") -> Any:
         return await channel.queue_declare(name, passive=True)
 
+    # A passive declaration returns the counts of a queue, and is the only way of AMQP to read them.
     try:
         found = await inquiry.ask(look)
-    except NotThere:
-        return QueueSeen(name=name, there=False)
-    except NotAllowed:
-        return QueueSeen(name=name)
-    return QueueSeen(name=name, ready=found.message_count, consumers=found.consumer_count)
+    except NotFound:
+        return QueueState(name=name, there=False)
+    except AccessRefused:
+        return QueueState(name=name)
+    return QueueState(name=name, ready=found.message_count, consumers=found.consumer_count)

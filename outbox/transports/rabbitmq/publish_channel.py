@@ -1,4 +1,4 @@
-"""A channel in confirm mode: publishes a batch at once and reports the broker's answer to each message."""
+"""A channel in confirm mode: publishes a batch and reports the broker's answer to each message."""
 
 import asyncio
 from collections.abc import Sequence
@@ -37,20 +37,18 @@ if TYPE_CHECKING:
 NACKED = Refused(Failure("nack", "the broker could not take the message: a queue is full or failed"), by_queue=True)
 
 _CHUNK = 256 * 1024
-"""Bytes that are handed to the socket at once; beyond it we wait until they are on their way."""
+"""Bytes handed to the socket at once. A write of this size or more waits until the socket has taken it."""
+# A queue that confirms nothing makes RabbitMQ stop processing the channel. Once the channel has as many unprocessed messages as
+# its flow control grants (400, renewed after each 200), RabbitMQ stops reading the whole connection, which blocks all channels.
 MOST_UNCONFIRMED = 200
-"""Messages of a channel that wait for their confirms at once.
-
-A channel whose messages go to a queue that confirms nothing stops taking more. RabbitMQ then stops reading the whole connection
-once it has as many of them as its flow control grants (400, renewed after each 200): every other channel would be held up, too.
-"""
+"""Most messages of a channel that wait for their confirms at once."""
 _CHUNK_MESSAGES = 100
 
 
 class ChannelCutError(Exception):
-    """The broker closed the channel or the connection, or the connection was lost, before it had answered everything.
+    """The channel or the connection was closed or lost before the broker had answered every message.
 
-    `code` is the broker's reply code, 0 if it said nothing.
+    `code` is the broker's reply code, 0 if it gave none.
     """
 
     def __init__(self, code: int, text: str) -> None:
@@ -60,9 +58,9 @@ class ChannelCutError(Exception):
 
 
 class Batch:
-    """Publications that are sent together, and the broker's answers so far: None where it has not answered.
+    """Publications that are sent together, with a result for each: None until the broker answers.
 
-    `unsent`: the places of those of which no byte was sent yet.
+    `unsent` holds the indices of those of which no byte was sent yet.
     """
 
     def __init__(self, publications: Sequence[Publication]) -> None:
@@ -71,16 +69,14 @@ class Batch:
         self.unsent = set(range(len(publications)))
         self._returned: set[tuple[str, str, str]] = set()
 
-    def returned(self, identity: tuple[str, str, str]) -> None:
-        """The broker sent a message back; its confirm follows."""
+    def record_return(self, identity: tuple[str, str, str]) -> None:
+        """Records that the broker returned a message. Its confirm follows."""
         self._returned.add(identity)
 
     def finish(self) -> None:
-        """Turns the confirms of returned messages into `Unroutable`.
-
-        A return names the message id and where the message went, no more. Of several messages that share all three, one
-        returned makes all of them unroutable: they are sent again, and none is lost.
-        """
+        """Turns the confirms of returned messages into `Unroutable`."""
+        # A return has no delivery tag, only message id, exchange and routing key. If several messages share all three, one
+        # return makes all of them unroutable: they are sent again, so that none is lost.
         if not self._returned:
             return
         for index, publication in enumerate(self.publications):
@@ -89,75 +85,75 @@ class Batch:
 
 
 class ConfirmChannel:
-    """One channel, one batch at a time. After an error, a timeout or a cancellation it must be abandoned."""
+    """Publishes one batch at a time on one channel. Abandon it after an error, a timeout or a cancellation."""
 
     def __init__(self, channel: "AbstractChannel") -> None:
         self._channel = channel
         self._writer = FrameWriter(channel.number, channel.connection.connection_tune.frame_max or 0)
         self._published = 0
-        self._flight: _Flight | None = None
+        self._pending: _PendingConfirms | None = None
         self._last_return: tuple[str, str] | None = None
         handlers: dict[type, FrameHandler] = {
             Basic.Ack: partial(self._on_answer, CONFIRMED),
             Basic.Nack: partial(self._on_answer, NACKED),
-            # A returned message comes as method, header, body: the message id is in the second, and we still have the third.
+            # A returned message arrives as method, header and body frames. The header has the message id; the body is ignored.
             Basic.Return: self._on_return,
-            ContentHeader: lambda header: self._returned(header.properties.message_id or ""),
+            ContentHeader: lambda header: self._on_return_header(header.properties.message_id or ""),
             ContentBody: lambda _: None,
         }
         self._tap = FrameTap(channel, handlers)
         if isinstance(channel.connection, InterceptedConnection):
-            channel.connection.stream.divert(channel.number, self._take_returned)
+            channel.connection.stream.divert(channel.number, self._take_return)
         channel.closing.add_done_callback(self._on_closed)
 
     @classmethod
     async def open(cls, connection: "AbstractConnection") -> "ConfirmChannel":
-        """A new channel on `connection`. Waits as long as the broker does; the caller limits it."""
+        """Opens a channel on `connection`. Has no timeout; the caller sets one."""
         return cls(await connection.channel(publisher_confirms=True))
 
     @property
     def usable(self) -> bool:
         """Whether another batch can be sent."""
-        return not self._channel.is_closed and self._tap.close_reason is None and self._flight is None
+        return not self._channel.is_closed and self._tap.close_reason is None and self._pending is None
 
     @property
     def connection(self) -> "AbstractConnection":
-        """The connection that it is a channel of."""
+        """The connection of the channel."""
         return self._channel.connection
 
     async def publish(self, batch: Batch, indices: Sequence[int]) -> None:
-        """Sends those publications of `batch` and returns when each has its result.
+        """Sends the publications of `batch` at `indices`, and returns when each has its result.
 
-        What cannot be encoded for this connection is refused without being sent. Raises `ChannelCutError`; results that
-        had come by then stand.
+        Publications that cannot be encoded for this connection are refused without being sent. Raises `ChannelCutError`;
+        results that arrived before stay.
         """
-        chunks, sent = self._encoded(batch, indices)
+        chunks, sent = self._encode(batch, indices)
         if not sent:
             return
-        flight = self._flight = _Flight(batch, sent, first_tag=self._published + 1)
-        # The broker numbers what is published on a channel from 1 on, and confirms by these numbers: none may be left out.
+        pending = self._pending = _PendingConfirms(batch, sent, first_tag=self._published + 1)
+        # The broker numbers the messages of a channel from 1 and confirms by number, so both sides must count every message.
         self._published += len(sent)
         if self._channel.is_closed:
-            raise self._cut()
+            raise self._close_error()
         written = 0
         for chunk, end in chunks:
-            await flight.wait_for_room(end - MOST_UNCONFIRMED)
-            if flight.answered.done():  # it was cut
+            await pending.wait_for_room(end - MOST_UNCONFIRMED)
+            if pending.answered.done():  # with an error: the channel was closed
                 break
-            # Before the write: a write that fails may have reached the broker in part.
+            # Before the write: part of a failed write may have reached the broker.
             batch.unsent.difference_update(sent[written:end])
             await self._write(chunk)
             written = end
-        await flight.answered
-        self._flight = None
+        await pending.answered
+        self._pending = None
 
     def abandon(self) -> None:
-        """Closes the channel without waiting: answers that are still to come fit nothing any more."""
+        """Closes the channel without waiting for the broker. Later answers are ignored."""
         if self._tap.close_reason is None:
             abandon(self._channel)
 
-    def _encoded(self, batch: Batch, indices: Sequence[int]) -> tuple[list[tuple[bytes, int]], list[int]]:
-        """What is to be written, each piece with how many messages that makes so far; and which messages these are."""
+    def _encode(self, batch: Batch, indices: Sequence[int]) -> tuple[list[tuple[bytes, int]], list[int]]:
+        """Encodes messages in chunks. Returns each chunk with the number of messages up to its end, and the sent indices."""
         chunks: list[tuple[bytes, int]] = []
         pieces: list[bytes] = []
         sent: list[int] = []
@@ -179,7 +175,7 @@ class ConfirmChannel:
         return chunks, sent
 
     async def _write(self, chunk: bytes) -> None:
-        """Hands `chunk` to the connection. A large one waits until the socket has room again."""
+        """Hands `chunk` to the connection. Waits for the socket after a large one."""
         queue = self._channel.connection.write_queue
         try:
             with translate_connection_errors():
@@ -192,44 +188,45 @@ class ConfirmChannel:
                 if drained is not None:
                     await drained
         except (AMQPChannelError, LostError):
-            raise self._cut() from None
+            raise self._close_error() from None
 
     def _on_answer(self, result: SendResult, frame: Basic.Ack | Basic.Nack) -> None:
-        if self._flight is not None:
-            self._flight.answer(frame.delivery_tag or 0, multiple=bool(frame.multiple), result=result)
+        if self._pending is not None:
+            self._pending.answer(frame.delivery_tag or 0, multiple=bool(frame.multiple), result=result)
 
-    def _take_returned(self, type_: int, frames: bytes, start: int, end: int) -> bool:
-        """See `outbox.transports.rabbitmq.frame_tap.Take`. A copy may have properties that pamqp refuses to read."""
+    def _take_return(self, type_: int, frames: bytes, start: int, end: int) -> bool:
+        """Takes the frames of returned messages; see `outbox.transports.rabbitmq.frame_tap.Take`."""
+        # pamqp cannot read them all: a copy may have properties that pamqp refuses.
         if type_ == METHOD_FRAME:
             if not is_return(frames, start):
                 return False
             self._last_return = read_return(frames, start)
         elif type_ == HEADER_FRAME:
-            self._returned(raw_properties(frames[start:end]).get("message_id", b"\0")[1:].decode(errors="replace"))
+            self._on_return_header(raw_properties(frames[start:end]).get("message_id", b"\0")[1:].decode(errors="replace"))
         return True
 
     def _on_return(self, frame: Basic.Return) -> None:
         self._last_return = (frame.exchange or "", frame.routing_key or "")
 
-    def _returned(self, message_id: str) -> None:
-        if self._last_return is not None and self._flight is not None:
-            self._flight.batch.returned((message_id, *self._last_return))
+    def _on_return_header(self, message_id: str) -> None:
+        if self._last_return is not None and self._pending is not None:
+            self._pending.batch.record_return((message_id, *self._last_return))
 
     def _on_closed(self, closing: "asyncio.Future[None]") -> None:
         if isinstance(self._channel.connection, InterceptedConnection):
-            self._channel.connection.stream.restore(self._channel.number, self._take_returned)
+            self._channel.connection.stream.restore(self._channel.number, self._take_return)
         error = None if closing.cancelled() else closing.exception()
-        if self._flight is not None:
-            self._flight.cut(self._cut(error))
+        if self._pending is not None:
+            self._pending.fail(self._close_error(error))
 
-    def _cut(self, error: BaseException | None = None) -> ChannelCutError:
+    def _close_error(self, error: BaseException | None = None) -> ChannelCutError:
         if self._tap.close_reason is not None:
             return ChannelCutError(*self._tap.close_reason)
-        return connection_cut(self._channel.connection, error)
+        return connection_error(self._channel.connection, error)
 
 
-class _Flight:
-    """A batch between being written and being answered: which delivery tag is which message."""
+class _PendingConfirms:
+    """Confirms that a batch waits for: maps delivery tags to messages."""
 
     def __init__(self, batch: Batch, indices: Sequence[int], *, first_tag: int) -> None:
         self.batch = batch
@@ -242,35 +239,35 @@ class _Flight:
         self._wanted = 0
 
     async def wait_for_room(self, answers: int) -> None:
-        """Returns when `answers` messages are answered, or no answer follows any more."""
+        """Returns when `answers` messages are answered, or when no further answer can arrive."""
         if len(self._indices) - self._missing < answers and not self.answered.done():
             self._wanted = answers
             self._room = asyncio.get_running_loop().create_future()
             await self._room
 
     def answer(self, tag: int, *, multiple: bool, result: SendResult) -> None:
-        """The broker answered `tag`, or everything up to it."""
-        place = tag - self._first_tag
-        if not 0 <= place < len(self._indices):
+        """Records the broker's answer to `tag`, or with `multiple` to every tag up to it."""
+        position = tag - self._first_tag
+        if not 0 <= position < len(self._indices):
             return
-        start = self._answered_up_to if multiple else place
+        start = self._answered_up_to if multiple else position
         results = self.batch.results
-        for index in self._indices[start : place + 1]:
+        for index in self._indices[start : position + 1]:
             if results[index] is None:
                 results[index] = result
                 self._missing -= 1
         if multiple:
-            self._answered_up_to = place + 1
+            self._answered_up_to = position + 1
         if not self._missing and not self.answered.done():
             self.answered.set_result(None)
         if self._room is not None and len(self._indices) - self._missing >= self._wanted:
             self._make_room()
 
-    def cut(self, error: ChannelCutError) -> None:
-        """No answer follows any more."""
+    def fail(self, error: ChannelCutError) -> None:
+        """Fails the batch: no further answer can arrive."""
         if not self.answered.done():
             self.answered.set_exception(error)
-            # `publish` raises it if it waits; it does not if the cut came while the batch was still being written.
+            # Marks the exception as retrieved: `publish` does not await it if the channel ended while the batch was written.
             self.answered.exception()
         self._make_room()
 
@@ -279,8 +276,8 @@ class _Flight:
             self._room.set_result(None)
 
 
-def connection_cut(connection: "AbstractConnection", error: BaseException | None) -> ChannelCutError:
-    """Why a connection was lost, with the broker's reply code if it gave one."""
+def connection_error(connection: "AbstractConnection", error: BaseException | None) -> ChannelCutError:
+    """Returns why a connection was lost, with the broker's reply code if it gave one."""
     if error is None and connection.closing.done() and not connection.closing.cancelled():
         error = connection.closing.exception()
     if isinstance(error, ConnectionClosed):

@@ -1,4 +1,4 @@
-"""Settles deliveries that did not succeed: delayed copies, dead letters, and returns to the queue."""
+"""Settles deliveries that did not succeed: publishes delayed copies and dead letters, or returns messages to the queue."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
     from outbox.transports.rabbitmq.topology import ExchangeResolver
 
 COPY_TIMEOUT = timedelta(seconds=10)
-"""How long one copy may wait for its confirm."""
+"""Longest wait for the confirm of one copy."""
 PATIENCE = timedelta(seconds=30)
-"""How long a copy is tried again before its original is given back."""
+"""Longest time to retry publishing a copy before its original is given back."""
 
 POSTPONED = timedelta(seconds=1)
-"""How long a marked message stays away while another runs alone."""
+"""Delay of a marked message while another one runs alone."""
 
-Draft = Callable[[], Awaitable[Publication]]
+MakeCopy = Callable[[], Awaitable[Publication]]
 
 
 class CopySettlement:
     """Implements `outbox.transports.rabbitmq.delivery.Settlement` for the deliveries of one subscription.
 
-    A copy is confirmed before its original is acknowledged. While that is impossible the delivery stays in flight, and with it
-    its share of the prefetch: nothing is lost, and nothing spins.
+    A copy is confirmed before its original is acknowledged, so that no message is lost. While a copy cannot be published, the
+    delivery stays in flight and keeps its share of the prefetch count, so that no message is redelivered in a loop.
     """
 
     def __init__(
@@ -66,84 +66,85 @@ class CopySettlement:
         self._now = now
 
     async def retry(self, delivery: "RabbitDelivery", delay: timedelta, failure: Failure) -> None:
-        """A copy for the next attempt waits for `delay`; one that cannot be sent is a dead letter."""
+        """Publishes a copy for the next attempt after `delay`. Dead-letters the message if the copy cannot be sent."""
         failures = self._failures(delivery, failure)
         headers = self._headers(delivery) | {ATTEMPT: delivery.attempt + 1}
 
-        async def draft() -> Publication:
+        async def make_copy() -> Publication:
             exchange = await self._exchanges.to_delay(self._exchange, delay)
-            return self._fitting(delivery, headers, retry_headers(failures), exchange)
+            return self._copy_that_fits(delivery, headers, retry_headers(failures), exchange)
 
-        if (refused := await self._replace(delivery, draft)) is not None:
-            # The dead letter has what its handler raised, not only why there is no further attempt.
+        if (refused := await self._replace(delivery, make_copy)) is not None:
+            # The dead letter shows what the handler raised, and why there is no further attempt.
             message = f"{failure.message} (and it could not be retried: {refused.failure})"
             await self.dead_letter(delivery, Cause.REFUSED, replace(failure, message=message))
 
     async def postpone(self, delivery: "RabbitDelivery", delay: timedelta) -> None:
-        """A copy for the same attempt waits for `delay`; one that cannot be sent is a dead letter."""
+        """Publishes a copy for the same attempt after `delay`. Dead-letters the message if the copy cannot be sent."""
 
-        async def draft() -> Publication:
+        async def make_copy() -> Publication:
             exchange = await self._exchanges.to_delay(self._exchange, delay)
             return self._copy(delivery, self._headers(delivery), exchange=exchange)
 
-        if (refused := await self._replace(delivery, draft)) is not None:
+        if (refused := await self._replace(delivery, make_copy)) is not None:
             await self.dead_letter(delivery, Cause.REFUSED, refused.failure)
 
     async def dead_letter(self, delivery: "RabbitDelivery", cause: Cause, failure: Failure) -> None:
-        """Publishes a dead letter; or rejects the original, where it is certain that the broker dead-letters it.
+        """Publishes a dead letter, or rejects the original if the broker is certain to dead-letter it.
 
-        Raises `BrokerUnavailableError` where neither is possible now: the message is kept, to be settled again.
+        Raises `BrokerUnavailableError` if neither is possible now. The message stays in flight, to be settled again.
         """
         failures = self._failures(delivery, failure)
 
-        async def draft() -> Publication:
+        async def make_copy() -> Publication:
             exchange = await self._exchanges.to_dead_letters(self._exchange)
             if exchange is None:
                 raise UnsendableError(f"this user may not write to exchange {dead_letter_exchange(self._exchange)!r}")
             try:
-                return self._fitting(delivery, self._headers(delivery), dead_letter_headers(cause, failures), exchange)
+                return self._copy_that_fits(delivery, self._headers(delivery), dead_letter_headers(cause, failures), exchange)
             except UnsendableError:
-                # As it came: a dead letter without its failure is better than none.
+                # A dead letter without its failure is better than none.
                 return self._copy(delivery, {}, exchange=exchange)
 
-        if (refused := await self._replace(delivery, draft, keep=True)) is None:
+        if (refused := await self._replace(delivery, make_copy, keep=True)) is None:
             return
-        # Asked for each message: a queue may have been replaced by one that drops what is rejected.
+        # Checked for each message: the queue may have been replaced by one that drops rejected messages.
         if not await self._exchanges.rejects_are_safe(self._exchange, self._queue, ordered=self._in_order):
             raise BrokerUnavailableError(f"its dead letter could not be published: {refused.failure}; the message is kept")
         delivery.reject()
 
     async def give_back(self, delivery: "RabbitDelivery") -> None:
-        """As it is; but one that runs alone as a fresh copy: its count of deliveries would put the blame on it."""
+        """Returns the message to its queue, or replaces it by a copy if it is marked as running alone."""
         if delivery.arrival.mark is None:
             delivery.give_back()
             return
-        # Where that is impossible, it was given back as it is.
+        # The broker counts the return as a delivery. For a marked message that count would look like a crash; a copy starts at
+        # zero. If the copy cannot be published, `isolate` has given the original back.
         with suppress(StaleDeliveryError):
             await self.isolate(delivery)
 
     async def isolate(self, delivery: "RabbitDelivery") -> None:
-        """A copy with a fresh mark, and a fresh count of deliveries, goes to the end of the queue."""
-        await self._mark(delivery, self._way_back)
+        """Publishes a copy with a new mark and a delivery count of zero to the end of the queue."""
+        await self._mark(delivery, self._queue_exchange)
 
-    async def _mark(self, delivery: "RabbitDelivery", way: Callable[[], Awaitable[str]]) -> None:
+    async def _mark(self, delivery: "RabbitDelivery", find_exchange: Callable[[], Awaitable[str]]) -> None:
         headers = self._headers(delivery) | {ISOLATED: str(uuid4())}
 
-        async def draft() -> Publication:
-            return self._copy(delivery, headers, exchange=await way())
+        async def make_copy() -> Publication:
+            return self._copy(delivery, headers, exchange=await find_exchange())
 
-        if (refused := await self._replace(delivery, draft)) is not None:
+        if (refused := await self._replace(delivery, make_copy)) is not None:
             delivery.give_back()
             raise StaleDeliveryError(f"the message could not be marked: {refused.failure}; it was given back")
 
-    async def _way_back(self) -> str:
+    async def _queue_exchange(self) -> str:
         return await self._exchanges.to_queue(self._exchange)
 
-    async def _way_back_later(self) -> str:
+    async def _delayed_queue_exchange(self) -> str:
         try:
             return await self._exchanges.to_delay(self._exchange, POSTPONED)
         except TopologyError:
-            return await self._way_back()
+            return await self._queue_exchange()
 
     async def begin_alone(self, delivery: "RabbitDelivery") -> None:
         """See `Settlement.begin_alone`."""
@@ -153,31 +154,30 @@ class CopySettlement:
         """See `Settlement.end_alone`."""
         self._isolation.end(delivery.arrival)
 
-    async def send_away(self, delivery: "RabbitDelivery") -> None:
-        """A copy with a fresh mark comes back a little later."""
+    async def postpone_marked(self, delivery: "RabbitDelivery") -> None:
+        """Publishes a copy with a new mark that returns to the queue after `POSTPONED`."""
         delivery.arrival.postponed = True
-        with suppress(StaleDeliveryError):  # it went back as it was, or its channel is gone
-            await self._mark(delivery, self._way_back_later)
+        with suppress(StaleDeliveryError):  # the original was given back, or its channel has ended
+            await self._mark(delivery, self._delayed_queue_exchange)
 
     def redeliveries(self, delivery: "RabbitDelivery") -> int:
         """See `Settlement.redeliveries`."""
-        return self._redeliveries.of((self._queue, delivery.arrival.identity))
+        return self._redeliveries.count((self._queue, delivery.arrival.identity))
 
-    def let_go(self, arrival: "Arrival") -> None:
-        """The broker has it back, and this worker lives."""
-        self._redeliveries.note((self._queue, arrival.identity))
+    def record_return(self, arrival: "Arrival") -> None:
+        """Records that the broker got the message back although this worker did not crash."""
+        self._redeliveries.record((self._queue, arrival.identity))
 
-    async def _replace(self, delivery: "RabbitDelivery", draft: Draft, *, keep: bool = False) -> Refused | None:
-        """Publishes a copy, then acknowledges; or else why the broker will never take the copy, with nothing settled.
+    async def _replace(self, delivery: "RabbitDelivery", make_copy: MakeCopy, *, keep: bool = False) -> Refused | None:
+        """Publishes a copy, then acknowledges the original. Returns a refusal, with nothing settled, if no retry can help.
 
-        Raises `StaleDeliveryError` when the channel ends first, or when patience does: the message was given back then. With
-        `keep` it stays in flight instead, and this raises `BrokerUnavailableError`: its handler would only run again, to fail
-        again, and some queues drop what was given back too often. In order, too: what is given back alone is overtaken.
+        Raises `StaleDeliveryError` if the channel ends first, or after `PATIENCE`, when the message was given back. With
+        `keep`, and in ordered queues, the message stays in flight instead, and this raises `BrokerUnavailableError`.
         """
         deadline = asyncio.get_running_loop().time() + PATIENCE.total_seconds()
         pauses = Pauses()
         while True:
-            match result := await self._publish(draft):
+            match result := await self._publish(make_copy):
                 case Confirmed():
                     delivery.ack()
                     await delivery.source.flush()
@@ -185,24 +185,26 @@ class CopySettlement:
                 case Refused(failure) if result is not NACKED:
                     return result
                 case Refused(failure) | NotSent(failure) | Unconfirmed(failure):
-                    trouble = str(failure)
+                    reason = str(failure)
                 case Unroutable():
-                    trouble = "no queue is bound for it"
+                    reason = "no queue is bound for it"
                 case _:
                     assert_never(result)
             pause = pauses.next().total_seconds()
             if asyncio.get_running_loop().time() + pause > deadline:
+                # `keep`: given back, a dead letter would only run and fail again, and some queues drop a message that is given
+                # back too often. In order: a message that is given back alone is overtaken by later ones.
                 if keep or self._in_order:
-                    raise BrokerUnavailableError(f"a copy could not be published: {trouble}")
+                    raise BrokerUnavailableError(f"a copy could not be published: {reason}")
                 delivery.give_back()
-                raise StaleDeliveryError(f"its copy could not be published ({trouble}); the message was given back")
+                raise StaleDeliveryError(f"its copy could not be published ({reason}); the message was given back")
             await delivery.pause(pause)
             with suppress(BrokerUnavailableError, TopologyError):
-                await self._exchanges.mend(self._exchange, self._queue)
+                await self._exchanges.declare_missing(self._exchange, self._queue)
 
-    async def _publish(self, draft: Draft) -> SendResult:
+    async def _publish(self, make_copy: MakeCopy) -> SendResult:
         try:
-            publication = await draft()
+            publication = await make_copy()
         except UnsendableError as error:
             return Refused(Failure("unsendable", str(error)))
         except (BrokerUnavailableError, TopologyError) as error:
@@ -211,8 +213,8 @@ class CopySettlement:
         return result
 
     def _headers(self, delivery: "RabbitDelivery") -> dict[str, Any]:
-        """Those that a copy has in addition to, or in place of, the message's own."""
-        headers: dict[str, Any] = {**delivery.noted, ROUTING_KEY: delivery.routing_key}
+        """Returns the headers that a copy adds to, or replaces in, those of the message."""
+        headers: dict[str, Any] = {**delivery.changed_headers, ROUTING_KEY: delivery.routing_key}
         if (expires_at := delivery.expires_at) is not None:
             headers[EXPIRES_AT] = encode_instant(expires_at)
         if crashes := delivery.crashes:
@@ -223,17 +225,17 @@ class CopySettlement:
         header, body = delivery.arrival.header, delivery.arrival.body
         return copy_of(delivery.message_id, header, headers, body, exchange=exchange, routing_key=self._queue)
 
-    def _fitting(
+    def _copy_that_fits(
         self,
         delivery: "RabbitDelivery",
         headers: Mapping[str, Any],
-        dead_letter_headers: Iterable[Mapping[str, str | None]],
+        failure_headers: Iterable[Mapping[str, str | None]],
         exchange: str,
     ) -> Publication:
-        """With as much of its failures as fits into a frame next to the message's own headers."""
+        """Makes a copy with the first of `failure_headers`, longest first, that fits into one frame with the other headers."""
         largest = self._pipeline.largest_header
-        for account in dead_letter_headers:
-            copy = self._copy(delivery, {**headers, **account}, exchange=exchange)
+        for failure_header in failure_headers:
+            copy = self._copy(delivery, {**headers, **failure_header}, exchange=exchange)
             if copy.header_size <= largest:
                 return copy
         raise UnsendableError("the headers leave no room for the error")

@@ -1,4 +1,4 @@
-"""Exchanges and queues: checked first, declared only where they are missing."""
+"""Exchanges and queues: checks whether they exist, and declares the missing ones."""
 
 import asyncio
 import json
@@ -27,23 +27,23 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-NotThere = ChannelNotFoundEntity
-NotAllowed = ChannelAccessRefused
-Different = ChannelPreconditionFailed
+NotFound = ChannelNotFoundEntity
+AccessRefused = ChannelAccessRefused
+PreconditionFailed = ChannelPreconditionFailed
 
 _TIMEOUT = timedelta(seconds=10)
-"""For one question. Declaring a quorum queue takes a cluster a while."""
+"""Longest wait for one answer. A cluster takes a while to declare a quorum queue."""
 
 
 class Inquiry:
-    """Asks on one channel after another: each refusal costs the channel that it was asked on."""
+    """Asks the broker on a channel. Opens another one after each refusal, because a refusal closes the channel."""
 
     def __init__(self, connection: "AbstractConnection") -> None:
         self.connection = connection
         self._channel: AbstractChannel | None = None
 
     async def ask(self, question: Callable[["AbstractChannel"], Awaitable[T]]) -> T:
-        """The broker's answer. Raises the refusal (`AMQPChannelError`), or `BrokerUnavailableError` without an answer."""
+        """Returns the broker's answer. Raises a refusal (`AMQPChannelError`), or `BrokerUnavailableError` without an answer."""
         try:
             async with asyncio.timeout(_TIMEOUT.total_seconds()):
                 with translate_connection_errors():
@@ -73,7 +73,7 @@ class Inquiry:
 
 @asynccontextmanager
 async def inquiry_on(link: Link) -> AsyncIterator[Inquiry]:
-    """An inquiry on the connection of `link`, which is discarded if it does not answer."""
+    """Opens an inquiry on the connection of `link`. Discards the connection if it does not answer."""
     connection = await link.open()
     try:
         async with Inquiry(connection) as inquiry:
@@ -84,14 +84,14 @@ async def inquiry_on(link: Link) -> AsyncIterator[Inquiry]:
 
 
 async def depth_of(link: Link, queue: str) -> int | None:
-    """How many messages wait in a queue; None if it is not there. Raises `BrokerUnavailableError`."""
+    """Returns how many messages wait in a queue; None if it does not exist. Raises `BrokerUnavailableError`."""
     async with inquiry_on(link) as inquiry:
         try:
             declared = await inquiry.ask(lambda channel: channel.queue_declare(queue, passive=True))
-        except NotThere:
+        except NotFound:
             return None
         except AMQPChannelError as error:
-            raise BrokerUnavailableError(f"queue {queue!r} cannot be looked at: {error}") from None
+            raise BrokerUnavailableError(f"the depth of queue {queue!r} cannot be read: {error}") from None
     return declared.message_count or 0
 
 
@@ -100,37 +100,37 @@ Advise = Callable[[str], None]
 _QUORUM: Mapping[str, Any] = {"x-queue-type": "quorum"}
 _SAFE: Mapping[str, Any] = {"x-dead-letter-strategy": "at-least-once", "x-overflow": "reject-publish"}
 _NO_POLICY = ("x-queue-type", "x-single-active-consumer")
-_ONE_AT_A_TIME: Mapping[str, Any] = {"x-single-active-consumer": True}
+_SINGLE_ACTIVE: Mapping[str, Any] = {"x-single-active-consumer": True}
 _NO_DELIVERY_LIMIT_SINCE = (4, 0)
 _LONGEST_DELAY = timedelta(milliseconds=2**32 - 2)
-_BIND_AGAIN = timedelta(minutes=1)
-_LONGEST_REFUSAL = timedelta(hours=1)
+_FIRST_BIND_PAUSE = timedelta(minutes=1)
+_LONGEST_BIND_PAUSE = timedelta(hours=1)
 
 
 def dead_letter_exchange(exchange: str) -> str:
-    """Where dead letters of an exchange's consumers go."""
+    """Name of the exchange for dead letters of an exchange's consumers."""
     return f"{exchange}.dlx"
 
 
 def exchange_of_dead_letters(dead_letter_exchange: str) -> str:
-    """The exchange whose consumers' dead letters went there."""
+    """Name of the exchange whose consumers' dead letters go to `dead_letter_exchange`."""
     return dead_letter_exchange.removesuffix(".dlx")
 
 
 def dead_letter_queue(queue: str) -> str:
-    """Where the dead letters of a consumer's queue stay."""
+    """Name of the queue for dead letters of a consumer's queue."""
     return f"{queue}.dlq"
 
 
 def delay_resource(exchange: str, delay: timedelta) -> str:
-    """The exchange, and the queue of the same name, that hold a retry back for `delay`."""
+    """Name of the exchange, and of its queue, that delay a retry by `delay`."""
     return f"{exchange}.delay_{format_duration(min(delay, _LONGEST_DELAY))}"
 
 
 def rounded_delay(delay: timedelta) -> timedelta:
-    """`delay` rounded up to two significant digits, as far as the broker can count.
+    """Rounds `delay` up to two significant digits, and limits it to the broker's maximum.
 
-    For delays that no consumer announced: each distinct one is a queue that stays, and handlers may compute them.
+    Used for delays that no consumer has announced. Each distinct delay is a permanent queue, and handlers may compute delays.
     """
     milliseconds = -(-min(delay, _LONGEST_DELAY) // timedelta(milliseconds=1))
     unit = 10 ** max(0, len(str(milliseconds)) - 2)
@@ -139,7 +139,7 @@ def rounded_delay(delay: timedelta) -> timedelta:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """An exchange of ours, durable."""
+    """A durable exchange."""
 
     name: str
     type: str
@@ -150,7 +150,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """A queue of ours, durable."""
+    """A durable queue."""
 
     name: str
     arguments: Mapping[str, Any] = field(hash=False)
@@ -164,30 +164,30 @@ Resource = Exchange | Queue
 
 @dataclass(slots=True)
 class _RefusedBinding:
-    """A binding that this user may not make, and when that is tried again."""
+    """A binding that the user may not create, and when to try again."""
 
     try_again_at: float = 0.0
-    pauses: Pauses = field(default_factory=lambda: Pauses(first=_BIND_AGAIN, longest=_LONGEST_REFUSAL))
+    pauses: Pauses = field(default_factory=lambda: Pauses(first=_FIRST_BIND_PAUSE, longest=_LONGEST_BIND_PAUSE))
 
 
 class Topology:
-    """What was ensured so far, by kind and name, so that it is compared and advised about once, and missed when it is gone.
+    """Ensures that exchanges, queues and bindings exist. Compares each resource once with what would be declared.
 
-    `declared_again` is called for each resource that had been deleted, each time.
+    `advise` is called for a resource that differs, `report_redeclared` each time a deleted resource was declared again.
     """
 
-    def __init__(self, advise: Advise, *, declared_again: Advise) -> None:
+    def __init__(self, advise: Advise, *, report_redeclared: Advise) -> None:
         self._advise = advise
-        self._declared_again = declared_again
+        self._report_redeclared = report_redeclared
         self._compared: set[str] = set()
         self._refused_bindings: dict[tuple[str, str, str], _RefusedBinding] = {}
 
     async def ensure_exchange(self, inquiry: Inquiry, exchange: str) -> bool:
-        """The topic exchange that messages are sent to; whether it was there already."""
+        """Ensures the topic exchange for messages. Returns whether it existed."""
         return await self._ensure(inquiry, Exchange(exchange, "topic"))
 
     async def ensure_consumer(self, inquiry: Inquiry, subscription: Subscription) -> None:
-        """Everything between the exchange and the dead letters of a consumer's queue."""
+        """Ensures everything from the exchange to the dead letter queue of a consumer's queue."""
         exchange, queue = subscription.exchange_name, subscription.queue
         found = await self.ensure_exchange(inquiry, exchange)
         await self.ensure_dead_letters(inquiry, exchange, queue)
@@ -195,28 +195,29 @@ class Topology:
         await self._bind(inquiry, queue, exchange, subscription.binding_key, found=found)
 
     async def ensure_dead_letters(self, inquiry: Inquiry, exchange: str, queue: str) -> None:
-        """The direct exchange for dead letters, and the queue's own place behind it."""
+        """Ensures the direct exchange for dead letters, and the dead letter queue of `queue`."""
         dlx, dlq = _dead_letter_resources(inquiry, exchange, queue)
         found = await self._ensure(inquiry, dlx)
         found = await self._ensure(inquiry, dlq) and found
         await self._bind(inquiry, dlq.name, dlx.name, queue, found=found)
 
     async def dead_letters_rejects(self, inquiry: Inquiry, exchange: str, queue: str, *, ordered: bool) -> bool:
-        """Whether `queue` has the arguments that we declare, and a bound dead letter queue. False where we may not know.
+        """Whether the broker is certain to dead-letter what is rejected from `queue`: its arguments are those of `Queue`.
 
-        Declaring what is there changes nothing, is refused if any argument is different, and needs no right to write to the
-        exchange for dead letters.
+        Returns False if the user may not find out.
         """
+        # Declaring an existing queue changes nothing, is refused if any argument differs, and needs no permission to write to
+        # the exchange for dead letters.
         dlq = dead_letter_queue(queue)
         try:
             await _declare(inquiry, _consumers_queue(inquiry, exchange, queue, ordered=ordered))
             await inquiry.ask(lambda channel: channel.queue_bind(dlq, dead_letter_exchange(exchange), routing_key=queue))
-        except (NotAllowed, Different, NotThere):
+        except (AccessRefused, PreconditionFailed, NotFound):
             return False
         return True
 
     async def ensure_delay(self, inquiry: Inquiry, exchange: str, delay: timedelta) -> None:
-        """What holds a retry back for `delay` and then gives it to the queue that its routing key names."""
+        """Ensures the exchange and queue that delay a retry by `delay` and then send it to the queue in its routing key."""
         name = delay_resource(exchange, delay)
         ttl = min(delay, _LONGEST_DELAY) // timedelta(milliseconds=1)
         found = await self._ensure(inquiry, Exchange(name, "fanout"))
@@ -225,47 +226,46 @@ class Topology:
         await self._bind(inquiry, name, name, "", found=found)
 
     async def _ensure(self, inquiry: Inquiry, resource: Resource) -> bool:
-        """Whether it was there already."""
-        name = str(resource)  # not the resource's own name: the exchange and the queue of a delay share theirs
+        """Declares `resource` if it is missing. Returns whether it existed."""
+        name = str(resource)  # with its kind: the exchange and the queue of a delay have the same name
         known = name in self._compared
-        if not await is_there(inquiry, resource):
-            # Several may find this at once: one reports it, and none if another has just declared it for the first time.
+        if not await exists(inquiry, resource):
+            # Several tasks may find it missing at once: only the first reports it, and none if it was never there before.
             deleted = known and name in self._compared
             self._compared.discard(name)
             try:
                 await _declare(inquiry, resource)
-            except NotAllowed:
+            except AccessRefused:
                 raise TopologyError(
                     f"the {resource} is missing, and this RabbitMQ user may not declare it: "
                     f"provision it, or grant the permission to configure it"
                 ) from None
             self._compared.add(name)
             if deleted:
-                self._declared_again(f"the {resource} had been deleted, and was declared again")
+                self._report_redeclared(f"the {resource} had been deleted, and was declared again")
             return False
         if name not in self._compared:
             if (difference := await difference_of(inquiry, resource)) is not None:
                 self._advise(
-                    f"the {resource} exists with other properties than Outbox would give it, and is used as it is "
-                    f"({difference}); {strengthening(resource)}"
+                    f"the {resource} exists with properties other than those Outbox declares, and is used as it is "
+                    f"({difference}); {advice_on(resource)}"
                 )
             self._compared.add(name)
         return True
 
     async def _bind(self, inquiry: Inquiry, queue: str, exchange: str, key: str, *, found: bool) -> None:
-        """Bindings cannot be looked for. Who may not bind is taken to have been provisioned, if both ends were there.
-
-        It is tried again after a growing time: each refusal costs a channel, and a line in the broker's log.
-        """
+        """Binds `queue` to `exchange`. If the user may not and both were `found`, assumes that the binding is provisioned."""
         now = asyncio.get_running_loop().time()
         binding = (queue, exchange, key)
         refused = self._refused_bindings.get(binding)
+        # AMQP cannot list bindings, and each refusal costs a channel and a line in the broker's log. So a refused binding is
+        # tried again after growing pauses only.
         if found and refused is not None and now < refused.try_again_at:
             return
         try:
             await inquiry.ask(lambda channel: channel.queue_bind(queue, exchange, routing_key=key))
             self._refused_bindings.pop(binding, None)
-        except NotAllowed:
+        except AccessRefused:
             refused = self._refused_bindings.setdefault(binding, _RefusedBinding())
             refused.try_again_at = now + refused.pauses.next().total_seconds()
             if not found:
@@ -276,41 +276,39 @@ class Topology:
 
 
 def resources_of(inquiry: Inquiry, exchange: str, queue: str, *, ordered: bool) -> tuple[Resource, ...]:
-    """What a consumer of `queue` needs besides the exchange, as it is declared."""
+    """Returns the resources, besides the exchange, that a consumer of `queue` needs."""
     return *_dead_letter_resources(inquiry, exchange, queue), _consumers_queue(inquiry, exchange, queue, ordered=ordered)
 
 
-async def is_there(inquiry: Inquiry, resource: Resource) -> bool:
-    """Whether the broker has it. Who may not look has it provisioned; using it will tell."""
+async def exists(inquiry: Inquiry, resource: Resource) -> bool:
+    """Whether the resource exists. True if the user may not check: it is assumed to be provisioned."""
     try:
         match resource:
             case Exchange(name):
                 await inquiry.ask(lambda channel: channel.exchange_declare(name, passive=True))
             case Queue(name):
                 await inquiry.ask(lambda channel: channel.queue_declare(name, passive=True))
-    except NotThere:
+    except NotFound:
         return False
-    except NotAllowed:
+    except AccessRefused:
         return True
     return True
 
 
 async def difference_of(inquiry: Inquiry, resource: Resource) -> str | None:
-    """How a resource that is there differs from what we would declare; None if it does not, or if we may not know.
-
-    Declaring again what is there changes nothing, and is refused if it is different.
-    """
+    """Returns how an existing resource differs from `resource`; None if it does not, or if the user may not find out."""
+    # Declaring an existing resource changes nothing, and is refused if it differs.
     try:
         await _declare(inquiry, resource)
-    except NotAllowed:
+    except AccessRefused:
         return None
-    except Different as difference:
+    except PreconditionFailed as difference:
         return str(difference)
     return None
 
 
-def strengthening(resource: Resource) -> str:
-    """What would make a resource that is different more like what we declare."""
+def advice_on(resource: Resource) -> str:
+    """Returns advice on how to bring a resource that differs closer to what is declared."""
     match resource:
         case Exchange(_, type_):
             return f"Outbox expects a durable {type_} exchange"
@@ -320,11 +318,11 @@ def strengthening(resource: Resource) -> str:
                 return "Outbox expects a quorum queue without limits"
             command = f"rabbitmqctl set_policy --apply-to queues outbox-{name} '^{name}$' '{json.dumps(policy)}'"
             advice = f"a policy strengthens it as far as its type allows: {command}"
-            if arguments.keys() >= _ONE_AT_A_TIME.keys():
-                # A queue gets its single active consumer when it is made, or never.
+            if arguments.keys() >= _SINGLE_ACTIVE.keys():
+                # This argument can only be set when a queue is created.
                 advice += (
-                    "; if it is without x-single-active-consumer, which no policy can add, the order of its messages holds "
-                    "only as long as one worker consumes from it: let it run empty and delete it, and Outbox declares it again"
+                    "; if it lacks x-single-active-consumer, which no policy can add, its messages stay in order only while "
+                    "one worker consumes from it: let it run empty and delete it, and Outbox declares it again"
                 )
             return advice
 
@@ -336,7 +334,7 @@ def _consumers_queue(inquiry: Inquiry, exchange: str, queue: str, *, ordered: bo
         **_delivery_limit(inquiry),
         "x-dead-letter-exchange": dead_letter_exchange(exchange),
         "x-dead-letter-routing-key": queue,
-        **(_ONE_AT_A_TIME if ordered else {}),
+        **(_SINGLE_ACTIVE if ordered else {}),
     }
     return Queue(queue, arguments)
 
@@ -355,38 +353,38 @@ async def _declare(inquiry: Inquiry, resource: Resource) -> None:
 
 
 def _delivery_limit(inquiry: Inquiry) -> Mapping[str, Any]:
-    """Brokers from 4.0 on drop a message at its twentieth delivery unless a limit is set; older ones misread that limit."""
+    # From 4.0 on, brokers drop a message after 20 deliveries unless a limit is set. Older ones misread -1.
     return {"x-delivery-limit": -1} if broker_version(inquiry.connection) >= _NO_DELIVERY_LIMIT_SINCE else {}
 
 
 NO_DELAY = timedelta(0)
-ASK_AGAIN = timedelta(seconds=1)
-"""After this time it is asked again whether an exchange may be written to by now; twice as long each time."""
-LONGEST_REFUSAL = timedelta(seconds=30)
-"""It is asked again after this time at the latest."""
+FIRST_RECHECK = timedelta(seconds=1)
+"""First pause before a refused permission to publish is checked again; doubles each time."""
+LONGEST_RECHECK = timedelta(seconds=30)
+"""Longest such pause."""
 
 
 class ExchangeResolver:
-    """Finds out once what the broker allows and what there is, and remembers it."""
+    """Finds the exchanges for retries, dead letters and single queues. Caches what exists and what the user may publish to."""
 
     def __init__(self, pipeline: "Pipeline", link: Link, topology: Topology, advise: Advise) -> None:
         self._pipeline = pipeline
         self._link = link
         self._topology = topology
         self._advise = advise
-        self._rights: dict[str, _Right] = {}
-        self._doubted: set[str] = set()
+        self._permissions: dict[str, _Permission] = {}
+        self._unchecked: set[str] = set()
         self._delays: dict[str, dict[timedelta, str]] = {}
 
-    async def explore(self, exchange: str, delays: Sequence[timedelta]) -> None:
-        """Finds out everything that a consumer will need, before its first message comes."""
+    async def prepare(self, exchange: str, delays: Sequence[timedelta]) -> None:
+        """Ensures and checks everything that a consumer needs, before its first message arrives."""
         known = self._delays.setdefault(exchange, {})
         await self._ensure_delays(exchange, [delay for delay in dict.fromkeys(delays) if delay not in known])
         await self.to_queue(exchange)
         await self.to_dead_letters(exchange)
 
     async def require_dead_letters(self, exchange: str, queue: str, *, ordered: bool) -> None:
-        """Raises `TopologyError` unless dead letters of `queue` certainly arrive: published by us, or by the broker."""
+        """Raises `TopologyError` unless dead letters of `queue` are certain to arrive: published here or by the broker."""
         if await self.to_dead_letters(exchange) is None and not await self.rejects_are_safe(exchange, queue, ordered=ordered):
             dlx = dead_letter_exchange(exchange)
             raise TopologyError(
@@ -397,26 +395,26 @@ class ExchangeResolver:
             )
 
     async def rejects_are_safe(self, exchange: str, queue: str, *, ordered: bool) -> bool:
-        """Whether what is rejected from `queue` certainly becomes a dead letter. False where that cannot be found out."""
+        """Whether the broker is certain to dead-letter what is rejected from `queue`. False if that cannot be found out."""
         async with inquiry_on(self._link) as inquiry:
             return await self._topology.dead_letters_rejects(inquiry, exchange, queue, ordered=ordered)
 
     async def to_queue(self, exchange: str) -> str:
-        """The exchange that takes a message to the queue that its routing key names."""
-        if await self._may_publish(DEFAULT_EXCHANGE):
+        """Returns the exchange that routes a message to the queue named by its routing key."""
+        if await self._can_publish(DEFAULT_EXCHANGE):
             return DEFAULT_EXCHANGE
         return await self.to_delay(exchange, NO_DELAY)
 
     async def to_dead_letters(self, exchange: str) -> str | None:
-        """The exchange for dead letters; None if this user may not write to it, but only the broker itself."""
+        """Returns the exchange for dead letters; None if the user may not publish to it."""
         dlx = dead_letter_exchange(exchange)
-        return dlx if await self._may_publish(dlx) else None
+        return dlx if await self._can_publish(dlx) else None
 
     async def to_delay(self, exchange: str, delay: timedelta) -> str:
-        """The exchange that holds a message back for `delay`.
+        """Returns the exchange that delays a message by `delay`.
 
-        A delay that was not announced is rounded up, since its queue stays. Where it is missing and may not be declared, the
-        next longer one that is there serves instead, or else the longest. Raises `TopologyError` if there is none at all.
+        Rounds a delay up that was not announced. If its exchange is missing and may not be declared, uses the next longer
+        delay, or else the longest. Raises `TopologyError` if there is none at all.
         """
         known = self._delays.setdefault(exchange, {})
         if delay not in known:
@@ -431,31 +429,31 @@ class ExchangeResolver:
                 known[delay] = known[instead]
                 self._advise(
                     f"exchange {delay_resource(exchange, delay)!r} is missing and may not be declared by this RabbitMQ user: "
-                    f"retries after {delay} go by {known[instead]!r} instead; provision it"
+                    f"retries after {delay} use {known[instead]!r} instead; provision it"
                 )
-        if known[delay] in self._doubted and known[delay] == delay_resource(exchange, delay):
+        if known[delay] in self._unchecked and known[delay] == delay_resource(exchange, delay):
             await self._ensure_delays(exchange, [delay])
         return known[delay]
 
-    async def mend(self, exchange: str, queue: str) -> None:
-        """Declares again what a copy needs and is missing by now, and asks again what is allowed. Raises like `to_delay`."""
-        for right in self._rights.values():
-            if right.granted:
-                right.asked_on = None
+    async def declare_missing(self, exchange: str, queue: str) -> None:
+        """Declares again what copies need and is missing, and checks permissions again. Raises `TopologyError`."""
+        for permission in self._permissions.values():
+            if permission.granted:
+                permission.checked_on = None
         async with inquiry_on(self._link) as inquiry:
             await self._topology.ensure_dead_letters(inquiry, exchange, queue)
             await self.ensure_known_delays(inquiry, exchange)
 
     async def ensure_known_delays(self, inquiry: Inquiry, exchange: str) -> None:
-        """Declares again the delays that were there before and are missing by now. Raises like `to_delay`."""
+        """Declares known delays again that are missing. Raises `TopologyError`."""
         for delay, name in list(self._delays.get(exchange, {}).items()):
             if name == delay_resource(exchange, delay):
                 await self._topology.ensure_delay(inquiry, exchange, delay)
-                self._doubted.discard(name)
+                self._unchecked.discard(name)
 
-    def doubt(self) -> None:
-        """An exchange was missing: each delay is looked for again before it is next used."""
-        self._doubted |= {name for delays in self._delays.values() for name in delays.values()}
+    def recheck_delays(self) -> None:
+        """Makes each delay be ensured again before its next use, after an exchange was missing."""
+        self._unchecked |= {name for delays in self._delays.values() for name in delays.values()}
 
     async def _ensure_delays(self, exchange: str, delays: Sequence[timedelta]) -> None:
         if not delays:
@@ -464,32 +462,32 @@ class ExchangeResolver:
             for delay in delays:
                 await self._topology.ensure_delay(inquiry, exchange, delay)
                 self._delays[exchange][delay] = delay_resource(exchange, delay)
-                self._doubted.discard(delay_resource(exchange, delay))
+                self._unchecked.discard(delay_resource(exchange, delay))
 
-    async def _may_publish(self, exchange: str) -> bool:
-        """Asked once for each connection. What was refused is asked for again after a growing time: each refusal costs a
-        channel, and a line in the broker's log."""
+    async def _can_publish(self, exchange: str) -> bool:
+        # Checked once per connection. Each refusal costs a channel and a line in the broker's log, so a refusal is checked
+        # again after growing pauses only.
         now = asyncio.get_running_loop().time()
-        right = self._rights.setdefault(exchange, _Right())
+        permission = self._permissions.setdefault(exchange, _Permission())
         if (
-            right.asked_on is None
-            or right.asked_on is not self._link.current
-            or (not right.granted and now >= right.ask_again_at)
+            permission.checked_on is None
+            or permission.checked_on is not self._link.current
+            or (not permission.granted and now >= permission.check_again_at)
         ):
-            right.granted = await self._pipeline.may_publish(exchange)
-            right.asked_on = self._link.current
-            if right.granted:
-                right.pauses.reset()
+            permission.granted = await self._pipeline.can_publish(exchange)
+            permission.checked_on = self._link.current
+            if permission.granted:
+                permission.pauses.reset()
             else:
-                right.ask_again_at = now + right.pauses.next().total_seconds()
-        return right.granted
+                permission.check_again_at = now + permission.pauses.next().total_seconds()
+        return permission.granted
 
 
 @dataclass(slots=True)
-class _Right:
-    """Whether an exchange may be written to, on which connection that was asked, and when a refusal is no longer believed."""
+class _Permission:
+    """Whether the user may publish to an exchange, the connection that was asked, and when to check a refusal again."""
 
     granted: bool = False
-    asked_on: "AbstractConnection | None" = None
-    ask_again_at: float = 0.0
-    pauses: Pauses = field(default_factory=lambda: Pauses(first=ASK_AGAIN, longest=LONGEST_REFUSAL))
+    checked_on: "AbstractConnection | None" = None
+    check_again_at: float = 0.0
+    pauses: Pauses = field(default_factory=lambda: Pauses(first=FIRST_RECHECK, longest=LONGEST_RECHECK))

@@ -1,4 +1,4 @@
-"""How a death is written down: what its dead letter says of it, as PostgreSQL can hold it."""
+"""Prepares dead letters for storage: failures, fingerprint, masked preview and search text."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -14,33 +14,34 @@ from outbox.postgres.queries import TableName, queries
 from outbox.postgres.schema.objects import SATELLITES
 
 _ANY_TEXT = ("UTF8", "SQL_ASCII")
-"""The encodings of databases that hold every text."""
+"""Encodings that can store every text."""
 _LARGEST_INTEGER = 2**31 - 1
 _LARGEST_BIGINT = 2**63 - 1
 _DEEPEST = 100
 _LONGEST_NAME = 1_000
 
 
-def recorded(schema: str | None) -> str:
-    """The common table expressions that record each row of one named `death`, see `sql/deaths.sql`."""
+def recording_steps(schema: str | None) -> str:
+    """Returns the common table expressions that record each row of the one named `death`, see `sql/deaths.sql`."""
     tables = ("dead_letter", "edition", "operation", "operation_item")
     return queries("deaths.sql", **{table: TableName(SATELLITES[table], schema).sql for table in tables})["recorded"]
 
 
 @dataclass(frozen=True, slots=True)
 class Storable:
-    """Texts and JSON as a database of that encoding can hold them: without NUL, without halves of pairs."""
+    """Makes texts and JSON storable in a database with `encoding`: without NUL and lone surrogates."""
 
     encoding: str = "UTF8"
 
     def text(self, text: str) -> str:
-        """`text`, or what is nearest to it."""
+        """Returns `text` with characters replaced that cannot be stored."""
         if self.encoding in _ANY_TEXT:
             return text.replace("\0", "\N{SYMBOL FOR NULL}").encode(errors="replace").decode()
         return text.replace("\0", "\\0").encode("ascii", "backslashreplace").decode("ascii")
 
     def json(self, value: object) -> str:
-        """`value` as JSON for a jsonb column. Nothing is escaped that the database would have to know."""
+        """Returns `value` as JSON for a jsonb column."""
+        # No escape sequences: jsonb refuses those for characters that its encoding lacks.
         return json.dumps(self._plain(value, 0), ensure_ascii=False, allow_nan=False)
 
     def _plain(self, value: object, depth: int) -> object:
@@ -54,6 +55,7 @@ class Storable:
             case int():
                 return value if abs(value) < 10**100 else str(value)[:100]
             case float():
+                # False for infinity and NaN, which JSON cannot represent.
                 return value if value - value == 0 else str(value)
             case Mapping():
                 return {self.text(str(key)): self._plain(element, depth + 1) for key, element in value.items()}
@@ -65,7 +67,7 @@ class Storable:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterWriter:
-    """Says of deaths what is written down: their kind, the failures, and masked texts to see and to search."""
+    """Makes the columns of dead letters: cause, failures, fingerprint, and masked texts to show and to search."""
 
     masking: Masking
     storable: Storable
@@ -81,7 +83,7 @@ class DeadLetterWriter:
         words: Sequence[str],
         payload: "Payload",
     ) -> tuple[str, ...]:
-        """The arguments of `dead_letter` in `sql/delivery.sql` after id and token, for one delivery."""
+        """Returns the arguments of `dead_letter` in `sql/delivery.sql` for one delivery, after id and token."""
         text = self.storable.text
         masking = self.masking.of_message(payload.body, payload.headers)
         return (
@@ -90,7 +92,7 @@ class DeadLetterWriter:
             text(failure.type),
             text(failure.message),
             text(failure.traceback),
-            self.trail(failed),
+            self.failures_json([failed]),
             fingerprint(failure, queue=queue),
             text(failure.worker),
             text(preview(payload.body, payload.content_type, masking)),
@@ -98,17 +100,17 @@ class DeadLetterWriter:
             text(masking.error_text(failure.message)),
         )
 
-    def trail(self, failed: FailedAttempt) -> str:
-        """One failure, as it is appended to a delivery's."""
-        return self._trail([failed])
+    def failures_json(self, failures: Sequence[FailedAttempt]) -> str:
+        """Returns failures as JSON, as they are stored."""
+        return self.storable.json(json.loads(encode_failures(failures)))
 
     def of_dead_message(self, dead: DeadMessage) -> tuple[Any, ...]:
-        """The arguments of `archive` in `sql/archive.sql`, for one dead message."""
+        """Returns the arguments of `archive` in `sql/archive.sql` for one dead message."""
         text, json_of = self.storable.text, self.storable.json
-        trail = list(dead.trail)
+        failures = list(dead.trail)
         failure = dead.failure
-        if not trail and dead.died_at is not None:
-            trail = extended_failures((), FailedAttempt(at=dead.died_at, attempt=dead.attempt, failure=failure))
+        if not failures and dead.died_at is not None:
+            failures = extended_failures((), FailedAttempt(at=dead.died_at, attempt=dead.attempt, failure=failure))
         payload = Payload(dead.body, dead.content_type, dead.headers)
         masking = self.masking.of_message(dead.body, dead.headers, dead.properties)
         message_id = None if dead.message_id is None else text(dead.message_id)
@@ -129,7 +131,7 @@ class DeadLetterWriter:
             None if dead.ordering_key is None else text(dead.ordering_key),
             None if dead.hlc is None else max(-_LARGEST_BIGINT, min(dead.hlc, _LARGEST_BIGINT)),
             dead.created_at,
-            trail[0].at if trail else dead.died_at,
+            failures[0].at if failures else dead.died_at,
             dead.died_at,
             max(1, min(dead.attempt, _LARGEST_INTEGER)),
             max(0, min(dead.requeue_count, _LARGEST_INTEGER)),
@@ -137,16 +139,13 @@ class DeadLetterWriter:
             text(failure.type),
             text(failure.message),
             text(failure.traceback),
-            self._trail(trail),
+            self.failures_json(failures),
             fingerprint(failure, queue=dead.queue),
             text(failure.worker),
             text(preview(dead.body, dead.content_type, masking)),
             text(_search(words, failure, payload, masking)),
             text(masking.error_text(failure.message)),
         )
-
-    def _trail(self, trail: Sequence[FailedAttempt]) -> str:
-        return self.storable.json(json.loads(encode_failures(trail)))
 
 
 def _search(words: Sequence[str], failure: Failure, payload: "Payload", masking: Masking) -> str:
@@ -156,7 +155,7 @@ def _search(words: Sequence[str], failure: Failure, payload: "Payload", masking:
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """A body, its kind, and the application's headers, as a mapping or as JSON."""
+    """A body, its content type, and the application's headers as a mapping or JSON."""
 
     body: bytes
     content_type: str | None
