@@ -124,9 +124,9 @@ async def test_an_operation_counts_what_came_back_and_stops(database: str, pool:
         ended = await dead_letters.operation(number)
         assert ended is not None
         assert (ended.state, ended.stopped_because) == (OperationState.STOPPED, "2 of the first 2 failed")
-        assert ended.counts == {ItemOutcome.DIED_AGAIN: 2, ItemOutcome.SKIPPED: 10}
+        assert ended.counts == {ItemOutcome.FAILED_AGAIN: 2, ItemOutcome.SKIPPED: 10}
         assert ended.results == Results(sent=2, failed_again=2, failed=2)
-        items = await dead_letters.operation_items(number, outcome=ItemOutcome.DIED_AGAIN)
+        items = await dead_letters.operation_items(number, outcome=ItemOutcome.FAILED_AGAIN)
         assert [(item.result, item.item.reason) for item in items] == [(Result.FAILED_AGAIN, "ValueError: no such order")] * 2
 
 
@@ -231,7 +231,7 @@ async def test_a_canary_whose_results_nobody_can_know_does_not_pass(database: st
             warnings = (await dead_letters.plan("requeue", ALL)).warnings
             assert warnings
             warning = warnings[-1]
-            assert warning.startswith("what becomes of 20 will not be known: ")
+            assert warning.startswith("the results of 20 will be unknown: ")
             assert warning.endswith(
                 "a worker of orders.charge, writes no history and has no inbox there, so a canary would stop"
             )

@@ -208,7 +208,7 @@ def test_ids_are_done_at_once_and_each_is_answered(dlq: Dlq, on: Any) -> None:
     assert lines(answer) == [
         "ID  OUTCOME    REASON",
         "1   requeued",
-        "9   not found  there is no such dead letter: it was purged, or sent, or never was",
+        "9   not found  no such dead letter: it was purged or sent, or never existed",
         "",
         "1 requeued, 1 not found.",
     ]
@@ -245,8 +245,8 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(dlq: Dlq, on: Any) -
     assert printed[0] == "Requeue of 4 dead letters"
     assert printed[1].split("queues")[1].strip() == "orders.confirm (3), gone (1)"
     assert printed[-3:] == [
-        "warning  2 will be refused: they are older than inboxes remember (force does it all the same)",
-        "warning  3 share an ordering key with messages that wait, and will come after those",
+        "warning  2 will be refused: they are older than the deduplication window (use force to requeue them)",
+        "warning  3 share an ordering key with waiting messages, and will be sent after those",
         "warning  1 will be refused: the queue gone does not exist",
     ]
     assert json.loads(dlq("requeue", "--all", "--dry-run", "--json").output)["count"] == 4

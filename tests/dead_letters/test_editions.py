@@ -74,7 +74,7 @@ async def test_an_edit_of_another_version_than_the_present_one_is_refused(pool: 
     await dead_letters.requeue(id_, edit=Edit(version=1, body=FIXED))
     await pool.execute("update outbox_dead_letter set status = 'open'")
     answer = at_once(await dead_letters.requeue(id_, edit=Edit(version=1, body={})))
-    assert answer == {id_: (REFUSED, "version 1 was read, and version 2 is there now: look at it again")}
+    assert answer == {id_: (REFUSED, "the edit is for version 1, but the current version is 2: reload it and edit again")}
     assert len(await outbox(pool)) == 1
     await dead_letters.requeue(id_, edit=Edit(version=2, body={}))
     detail = await dead_letters.get(id_)
@@ -129,9 +129,9 @@ async def test_reserved_headers_are_refused(pool: Pool, dead_letters: DeadLetter
 async def test_an_edit_is_for_one_id(pool: Pool, dead_letters: DeadLetters) -> None:
     ids = await bury(pool, 2)
     for selector in (ids, DeadLetterFilter()):
-        with pytest.raises(ConfigurationError, match="an edit is for one dead letter"):
+        with pytest.raises(ConfigurationError, match="an edit needs exactly one id"):
             await dead_letters.requeue(selector, edit=Edit(version=1, body={}))
-    with pytest.raises(ConfigurationError, match="done at once"):
+    with pytest.raises(ConfigurationError, match="cannot be combined with rate"):
         await dead_letters.requeue(ids[0], edit=Edit(version=1, body={}), rate=1)
     with pytest.raises(ConfigurationError, match="the body, the headers, or both"):
         Edit(version=1)
@@ -140,7 +140,7 @@ async def test_an_edit_is_for_one_id(pool: Pool, dead_letters: DeadLetters) -> N
 async def test_an_edit_that_would_make_two_letters_one_is_refused(pool: Pool, dead_letters: DeadLetters) -> None:
     [first], _ = await bury(pool), await bury(pool, body=b'"other"')
     answer = at_once(await dead_letters.requeue(first, edit=Edit(version=1, body=b'"other"')))
-    assert answer == {first: (REFUSED, "edited so, it would be another dead letter of this message: requeue that one")}
+    assert answer == {first: (REFUSED, "with this edit it equals another dead letter of the same message: requeue that one")}
     assert await statuses(pool) == ["open", "open"]
 
 
@@ -150,7 +150,7 @@ async def test_an_edit_of_a_parked_row_that_would_be_another_letter_of_its_messa
     parked = await park(pool, tracking_ids='["m1"]', attempts=5)
     await bury(pool, queue="", subscribed=False, attempt=5, body=b'"other"')
     answer = at_once(await dead_letters.requeue(parked, edit=Edit(version=1, body=b'"other"')))
-    assert answer == {parked: (REFUSED, "edited so, it would be another dead letter of this message: requeue that one")}
+    assert answer == {parked: (REFUSED, "with this edit it equals another dead letter of the same message: requeue that one")}
     [row] = await outbox(pool)
     assert (row["body"], row["failed_at"] is None, await statuses(pool)) == (b"{}", False, ["open"])
 

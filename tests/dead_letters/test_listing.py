@@ -175,7 +175,7 @@ async def test_one_is_shown_with_everything(listing: DeadLetterListing, pool: Po
     assert detail.letter == letter
     assert detail.body == b'{"n": 1}'
     assert detail.failure == Failure(OTHER.type, OTHER.message, OTHER.traceback)
-    assert [failed.attempt for failed in detail.trail] == [1, 2, 3, 4, 5]
+    assert [failed.attempt for failed in detail.failed_attempts] == [1, 2, 3, 4, 5]
     [edition] = detail.editions
     assert (edition.version, edition.body, edition.headers, edition.replaced_by) == (1, b"before", {"a": 1}, "ann")
 
@@ -184,7 +184,12 @@ async def test_a_parked_message_is_shown_with_what_the_relay_knows_of_it(listing
     detail = await listing.get(await park(pool, headers='{"tenant": "acme"}', hlc=7))
     assert detail is not None
     assert (detail.body, detail.headers, detail.hlc) == (b'{"token": "x"}', {"tenant": "acme"}, 7)
-    assert (detail.failure.type, detail.failure.message, detail.trail, detail.editions) == ("too large", "7 bytes", [], [])
+    assert (detail.failure.type, detail.failure.message, detail.failed_attempts, detail.editions) == (
+        "too large",
+        "7 bytes",
+        [],
+        [],
+    )
 
 
 async def test_what_is_not_there_is_none(listing: DeadLetterListing) -> None:

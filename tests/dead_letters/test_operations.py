@@ -36,7 +36,7 @@ from tests.dead_letters.repairs import QUEUE, at_once, bury, operation, outbox, 
 from tests.support import eventually
 from tests.support.processes import running
 
-DONE, SKIPPED, DIED_AGAIN, PENDING = ItemOutcome.DONE, ItemOutcome.SKIPPED, ItemOutcome.DIED_AGAIN, ItemOutcome.PENDING
+DONE, SKIPPED, FAILED_AGAIN, PENDING = ItemOutcome.DONE, ItemOutcome.SKIPPED, ItemOutcome.FAILED_AGAIN, ItemOutcome.PENDING
 TABLE = TableName("outbox_table")
 ALL = DeadLetterFilter()
 
@@ -248,7 +248,7 @@ async def test_an_operation_whose_canary_came_back_dead_stops(
     assert ended.state is state
     if state is OperationState.STOPPED:
         assert ended.stopped_because == f"{returned} of the first 4 failed"
-        assert ended.counts == {DONE: 4 - returned, DIED_AGAIN: returned, SKIPPED: 5}
+        assert ended.counts == {DONE: 4 - returned, FAILED_AGAIN: returned, SKIPPED: 5}
 
 
 async def test_it_stops_itself_past_the_share_that_is_tolerated(pool: Pool, dead_letters: DeadLetters) -> None:
@@ -262,7 +262,7 @@ async def test_it_stops_itself_past_the_share_that_is_tolerated(pool: Pool, dead
     await runner.run_once()
     ended = await read(dead_letters, number)
     assert (ended.state, ended.stopped_because) == (OperationState.STOPPED, "5 of 40 failed, more than 10%")
-    assert ended.counts == {DONE: 35, DIED_AGAIN: 5, SKIPPED: 60}
+    assert ended.counts == {DONE: 35, FAILED_AGAIN: 5, SKIPPED: 60}
 
 
 async def test_it_stops_itself_by_default_also_after_its_canary_and_counts_failed_attempts(
@@ -312,7 +312,7 @@ async def test_results_are_kept_up_to_date_after_the_end_with_their_reasons(pool
     )
     found = await read(dead_letters, ended.id)
     assert found.results == Results(sent=6, waiting=2, retrying=1, handled=1, failed_again=2, failed=4)
-    assert found.counts == {DONE: 4, DIED_AGAIN: 2}
+    assert found.counts == {DONE: 4, FAILED_AGAIN: 2}
     assert [(item.result, item.failed_attempts, item.item.reason) for item in await dead_letters.operation_items(found.id)] == [
         (Result.HANDLED, 1, ""),
         (Result.RETRYING, 1, "ValueError: token=*** was refused"),
@@ -401,7 +401,7 @@ async def test_what_dies_elsewhere_after_the_end_is_still_counted(pool: Pool, de
     await finish(dead_letters, number)
     archive = PostgresArchive(pool, TABLE)
     await archive.record([dead(f"m{n}", queue="elsewhere", requeue_count=1) for n in (1, 2)])
-    assert (await read(dead_letters, number)).counts == {DONE: 1, DIED_AGAIN: 2}
+    assert (await read(dead_letters, number)).counts == {DONE: 1, FAILED_AGAIN: 2}
 
 
 async def test_what_dies_in_another_queue_by_itself_is_not_blamed_on_an_operation(

@@ -42,11 +42,11 @@ async def test_each_id_is_answered_in_the_order_in_which_it_was_given(pool: Pool
     answer = await dead_letters.requeue([third, "999", first, second, "outbox-1", "nonsense"])
     assert list(at_once(answer).items()) == [
         (third, (SKIPPED, "already discarded")),
-        ("999", (NOT_FOUND, "there is no such dead letter: it was purged, or sent, or never was")),
+        ("999", (NOT_FOUND, "no such dead letter: it was purged or sent, or never existed")),
         (first, DONE),
         (second, (SKIPPED, "already requeued")),
         ("outbox-1", (SKIPPED, "already requeued")),
-        ("nonsense", (NOT_FOUND, "there is no such dead letter: it was purged, or sent, or never was")),
+        ("nonsense", (NOT_FOUND, "no such dead letter: it was purged or sent, or never existed")),
     ]
 
 
@@ -98,7 +98,7 @@ async def test_what_is_older_than_inboxes_remember_is_refused_unless_forced(data
         assert outcomes[young] == DONE
         outcome, reason = outcomes[old]
         assert outcome is REFUSED
-        assert reason.startswith("older than inboxes remember")
+        assert reason.startswith("older than the deduplication window")
         assert at_once(await dead_letters.requeue(old, force=True)) == {old: DONE}
 
 

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from outbox import BoundPublisher, Consumer, MessageRelay, Reject, Worker
-from outbox.chains import Chain, ChainState, TryError, chain, recent
+from outbox.chains import AttemptError, Chain, ChainState, chain, recent
 from outbox.chains import traces as chains
 from outbox.chains.traces import ChainReader
 from outbox.cli import main
@@ -87,17 +87,19 @@ async def test_any_id_gives_the_whole_tree_with_times_attempts_and_states(
     assert {node.parent_id for node in (paid, reserved)} == {orders}
     assert placed.relay == "relay-1"
     assert placed.waited is not None
-    legs = {leg.queue: leg for leg in placed.legs}
-    assert set(legs) == {"payments", "stock"}
-    assert (legs["stock"].attempts, legs["stock"].state) == (2, ChainState.PROCESSED)
-    assert [each.outcome for each in legs["stock"].tries] == ["retried", "processed"]
-    assert legs["stock"].tries[0].error == TryError(type="ConnectionError", message="the warehouse does not answer")
-    assert legs["stock"].waited is not None
-    assert legs["stock"].handling is not None
-    [mail] = paid.legs
-    assert (mail.queue, mail.state, mail.attempts) == ("mail", ChainState.DEAD, 1)
+    deliveries = {each.queue: each for each in placed.deliveries}
+    assert set(deliveries) == {"payments", "stock"}
+    assert (deliveries["stock"].attempt_count, deliveries["stock"].state) == (2, ChainState.PROCESSED)
+    assert [each.outcome for each in deliveries["stock"].attempts] == ["retried", "processed"]
+    assert deliveries["stock"].attempts[0].error == AttemptError(
+        type="ConnectionError", message="the warehouse does not answer"
+    )
+    assert deliveries["stock"].waited is not None
+    assert deliveries["stock"].handling is not None
+    [mail] = paid.deliveries
+    assert (mail.queue, mail.state, mail.attempt_count) == ("mail", ChainState.DEAD, 1)
     assert mail.last is not None
-    assert mail.last.error == TryError(type="outbox.errors.Reject", message="no such address")
+    assert mail.last.error == AttemptError(type="outbox.errors.Reject", message="no such address")
     assert mail.last.component == "worker-1"
     assert reserved.last_error == "unroutable"
     assert placed.held_at is None
@@ -110,9 +112,9 @@ async def test_without_history_it_is_what_is_still_there_and_says_what_it_cannot
     await connection.execute("truncate outbox_history")
     found = await chain(connection, orders)
     assert _tree(found) == [(0, "", "unknown"), (1, "payment.taken", "dead"), (1, "stock.reserved", "held")]
-    assert any("the history has nothing" in sentence for sentence in found.unknown)
+    assert any("not in the history" in sentence for sentence in found.unknown)
     dead = found.nodes[1]
-    assert dead.legs[0].tries[-1].error == TryError(type="outbox.errors.Reject", message="no such address")
+    assert dead.deliveries[0].attempts[-1].error == AttemptError(type="outbox.errors.Reject", message="no such address")
 
 
 async def test_what_is_on_its_way_shows_where_it_waits(connection: asyncpg.Connection) -> None:
@@ -129,7 +131,7 @@ async def test_what_is_on_its_way_shows_where_it_waits(connection: asyncpg.Conne
     assert _tree(await chain(connection, pending)) == [(0, "order.placed", "pending")]
     assert _tree(await chain(connection, scheduled)) == [(0, "order.placed", "scheduled")]
     [node] = (await chain(connection, "m")).nodes
-    assert [(leg.queue, leg.state.value) for leg in node.legs] == [("a", "queued"), ("b", "in_flight")]
+    assert [(each.queue, each.state.value) for each in node.deliveries] == [("a", "queued"), ("b", "in_flight")]
 
 
 async def test_an_unknown_id_is_said_to_be_unknown(connection: asyncpg.Connection) -> None:

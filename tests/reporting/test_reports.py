@@ -58,11 +58,11 @@ async def test_a_worker_on_rabbitmq_reports_to_the_database_that_it_was_given(
         await eventually(lambda: connection.fetchval("select count(*) = 2 from outbox_history"))
         assert [tuple(row) for row in await connection.fetch(told, id_)] == [("sent", "relay-1"), ("processed", "worker-1")]
         [node] = (await chain(connection, id_)).nodes
-    [leg] = node.legs
-    assert (node.state, leg.queue, leg.state) == (ChainState.PROCESSED, "mail", ChainState.PROCESSED)
+    [delivery] = node.deliveries
+    assert (node.state, delivery.queue, delivery.state) == (ChainState.PROCESSED, "mail", ChainState.PROCESSED)
     assert node.waited is not None
-    assert leg.waited is not None
-    assert leg.handling is not None
+    assert delivery.waited is not None
+    assert delivery.handling is not None
 
 
 async def test_a_duplicate_is_told_as_what_it_is(connection: asyncpg.Connection, database_url: str) -> None:
