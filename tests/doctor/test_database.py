@@ -197,7 +197,7 @@ async def test_tables_of_an_older_version_are_one_finding(database_url: str) -> 
             await connection.execute(statement)
         findings = [finding for finding in ailments(await examined(database_url)) if finding.check == "schema"]
         assert [(finding.severity, finding.advice) for finding in findings] == [(Severity.ERROR, "run `outbox migrate`")]
-        assert "the schema has the version 0001" in findings[0].summary
+        assert "the schema has version 0001" in findings[0].summary
         await migrate(database_url)
         assert ailments(await examined(database_url)) == []
     finally:

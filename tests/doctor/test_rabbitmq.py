@@ -215,7 +215,7 @@ async def test_a_policy_makes_up_for_an_argument_that_a_queue_lacks(
     await broker_admin.declare_queue(_QUEUE)
     await broker_admin.bind("outbox", _QUEUE, "user.created")
     [lacking] = await examined(database_url, broker_url, welcome)
-    assert "is different from what is declared" in lacking.summary
+    assert "differs from its declaration" in lacking.summary
     policy = {
         "dead-letter-exchange": "outbox.dlx",
         "dead-letter-routing-key": _QUEUE,

@@ -147,7 +147,7 @@ def test_the_lines_of_a_handler_read_like_this(caplog: pytest.LogCaptureFixture)
     assert [record.getMessage() for record in caplog.records] == [
         f"processed {subject} in 0.250 s",
         f"attempt 2 at {subject} failed, again in 60.000 s: ValueError: no luck with amqp://ada:***@rabbit/",
-        f"attempt 2 at {subject} made it a dead letter, rejected: ValueError: no luck with amqp://ada:***@rabbit/",
+        f"attempt 2 at {subject} dead-lettered it, rejected: ValueError: no luck with amqp://ada:***@rabbit/",
     ]
 
 
@@ -158,8 +158,8 @@ def test_the_lines_of_a_relay_read_like_this(caplog: pytest.LogCaptureFixture) -
     reason = "ValueError: no luck with amqp://ada:***@rabbit/"
     assert [record.getMessage() for record in caplog.records] == [
         f"published {subject} to exchange orders, 0.500 s after it was written",
-        f"refused {subject}, tried again in 4.000 s: {reason}",
-        f"refused {subject}, parked for good: {reason}",
+        f"refused {subject}, retrying in 4.000 s: {reason}",
+        f"refused {subject}, parked: {reason}",
         f"unroutable {subject}, held until a queue is bound: {reason}",
     ]
 

@@ -61,7 +61,7 @@ async def test_a_relay_needs_its_one_table_only(database_url: str, caplog: pytes
         async with at_work(MessageRelay(database_url, broker=broker, on_unroutable="drop")):
             await published(connection)
             await eventually(lambda: connection.fetchval("select not exists(select from outbox_table)"))
-            await eventually(lambda: "missing, or closed to the user" in caplog.text)
+            await eventually(lambda: "missing, or not accessible to the user" in caplog.text)
     finally:
         await connection.close()
     assert not [record for record in caplog.records if "reports" in record.getMessage() and record.levelno > logging.INFO]
@@ -70,10 +70,10 @@ async def test_a_relay_needs_its_one_table_only(database_url: str, caplog: pytes
 async def test_facts_without_room_are_counted_and_forgotten() -> None:
     queue = FactQueue(clock=lambda: 0.0, now=lambda: 0.0, capacity=3)
     for number in range(5):
-        queue.take_note(handled(str(number)))
+        queue.record(handled(str(number)))
     assert (len(queue), queue.lost) == (3, 2)
     batch = queue.batch(2)
-    queue.take_note(handled("5"))
+    queue.record(handled("5"))
     queue.put_back(batch)
     assert [fact.message_id for fact in queue.batch(9)] == ["1", "2", "5"]
     assert queue.lost == 3
