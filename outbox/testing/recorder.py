@@ -136,7 +136,8 @@ class Recording:
 
     def _track_await(self, what: str, work: Callable[[], Awaitable[Any]]) -> Awaitable[Any]:
         """Wraps `work`; until it is awaited, `assert_awaited` reports the call with the line of the caller."""
-        caller = traceback.extract_stack(limit=3)[0]
+        # The caller is behind up to three frames of this file.
+        caller = next(frame for frame in reversed(traceback.extract_stack(limit=4)) if frame.filename != __file__)
         call = f"{what} in {caller.filename}, line {caller.lineno}"
         self._unawaited.append(call)
 

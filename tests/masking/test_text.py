@@ -302,7 +302,7 @@ def test_errors_are_hidden_where_a_messages_secrets_cannot_be_found(
     def broken(secret: str) -> None:
         raise LookupError
 
-    monkeypatch.setattr("outbox.masking.text._forms", broken)
+    monkeypatch.setattr("outbox.masking.text._notations", broken)
     of_message = Masking().of_message(b'{"token": "abcdefgh"}')
     assert of_message.failure(Failure("ValueError", "refused abcdefgh", "")) == Failure("ValueError", HIDDEN, "")
     assert "errors are hidden" in caplog.text

@@ -1,4 +1,4 @@
-"""Recording publishers check what the real ones check, and tell what was published."""
+"""Recording publishers validate like the real ones, and record what was published."""
 
 import subprocess
 import sys
@@ -85,7 +85,7 @@ async def test_what_is_sent_to_a_broker_is_no_longer_pending() -> None:
     assert await publisher.cancel("a") is False
 
 
-async def test_a_real_publisher_is_listened_to_and_publishes_all_the_same(
+async def test_a_real_publisher_publishes_and_its_messages_are_recorded(
     database_url: str,
 ) -> None:
     await ensure_outbox_table_async(database_url)
@@ -128,6 +128,22 @@ async def test_a_call_that_was_not_awaited_published_nothing_and_fails_every_ass
     for call in forgotten:
         await call
     publisher.assert_published("user.created", times=2)
+
+
+async def test_a_call_of_a_real_publisher_that_was_not_awaited_is_reported_with_the_line_of_the_caller(
+    database_url: str,
+) -> None:
+    await ensure_outbox_table_async(database_url)
+    connection = await asyncpg.connect(database_url)
+    try:
+        async with connection.transaction():
+            publisher = recorded(Publisher())
+            forgotten = publisher.publish(connection, "user.created", {})
+            with pytest.raises(AssertionError, match=r"publish\('user.created', …\) in .*test_recording.py, line"):
+                publisher.assert_awaited()
+            await forgotten
+    finally:
+        await connection.close()
 
 
 def test_with_the_fixture_a_forgotten_await_fails_the_test(tmp_path: Path) -> None:
