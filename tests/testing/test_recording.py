@@ -22,7 +22,7 @@ class User(BaseModel):
     roles: list[str] = []
 
 
-async def test_what_was_published_is_found_by_its_key_and_its_body() -> None:
+async def test_published_messages_are_found_by_key_and_body() -> None:
     publisher = RecordingPublisher()
     id_ = await publisher.publish("user.created", User(name="ada", roles=["admin"]), headers={"tenant": "a"})
     await publisher.bulk_publish([OutboxMessage("user.created", {"name": "bob"}), OutboxMessage("file.stored", b"\0\1")])
@@ -47,7 +47,7 @@ async def test_an_assertion_that_fails_lists_what_was_published_instead() -> Non
         publisher.assert_not_published()
 
 
-async def test_what_a_real_publisher_refuses_is_refused() -> None:
+async def test_messages_that_a_real_publisher_refuses_are_refused() -> None:
     publisher = RecordingPublisher()
     with pytest.raises(EncodingError, match=r"user\.created"):
         await publisher.publish("user.created", object())
