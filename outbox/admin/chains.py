@@ -23,8 +23,8 @@ from outbox.admin.models import (
 )
 from outbox.admin.problems import Code, Problem, documented
 from outbox.chains import MOST_NODES, AttemptOutcome, ChainState, WaitReason, chain
-from outbox.chains.listing import ChainFilter, read_page
 from outbox.chains.model import masked
+from outbox.chains.pages import ChainFilter, read_page
 from outbox.chains.traces import MOST_ATTEMPTS, ChainListReader, Position, TimeRange
 from outbox.masking import Masking
 from outbox.postgres.pool import unavailable_errors

@@ -69,7 +69,7 @@ async def recent(
     database: "Pool | Connection | str", limit: int = 50, *, table_name: str = "outbox_table"
 ) -> Sequence[ChainSummary]:
     """Returns the most recent chains of the history, newest first; only the first facts of each are counted."""
-    from outbox.chains.listing import ChainFilter, read_page
+    from outbox.chains.pages import ChainFilter, read_page
     from outbox.chains.traces import ChainListReader, read_only_transaction
     from outbox.postgres.schema.objects import outbox_table
 

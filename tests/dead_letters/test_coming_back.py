@@ -42,7 +42,7 @@ def broker(request: pytest.FixtureRequest, database: str) -> str:
 
 @asynccontextmanager
 async def running(database: str, broker: str, *consumers: Consumer, history: bool = True) -> AsyncIterator[None]:
-    """Runs relay, worker, archiver and maintenance of a service."""
+    """Runs a worker, a relay, and with RabbitMQ an archiver."""
     parts: list[Any] = [
         Worker(broker=broker, db_engine_url=database, consumers=consumers, history=history, enable_metrics=False),
         MessageRelay(db_engine_url=database, broker=broker, enable_metrics=False),

@@ -6,15 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from outbox.chains.model import ChainState, ChainSummary, worst
-from outbox.chains.traces import (
-    FACTS_PER_CHAIN,
-    ChainListReader,
-    Position,
-    TimeRange,
-    expected_queues,
-    moment,
-    position_of,
-)
+from outbox.chains.traces import FACTS_PER_CHAIN, ChainListReader, Position, TimeRange, expected_queues, moment, position_of
 
 MAX_CHAINS_READ = 1_000
 """Chains whose facts are read for one page, when filtering by state."""
