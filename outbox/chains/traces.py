@@ -78,7 +78,7 @@ class ChainReader:
                 remaining = await self._read(name)
                 if remaining and remaining[0][0]:
                     self._unseen[source] = (
-                        f"it is large: besides parked and held messages, only the newest {MOST_ROWS:,} were searched"
+                        f"of this large table, only parked and held messages and the newest {MOST_ROWS:,} were read"
                     )
         truncated = len(facts) > most * FACTS_PER_NODE or any(len(each) > most for each in (letters, rows, deliveries))
         return Traces(
@@ -110,9 +110,9 @@ class ChainReader:
         try:
             return await self._connection.fetch(self._sql[name], *arguments)
         except asyncpg.QueryCanceledError:
-            self._unseen[source] = f"it is too large to be searched within {timeout.total_seconds():g} s"
+            self._unseen[source] = f"too large to be searched within {timeout.total_seconds():g} s"
         except (asyncpg.UndefinedTableError, asyncpg.UndefinedColumnError):
-            self._unseen[source] = "it does not exist"
+            self._unseen[source] = "the table does not exist"
         except asyncpg.InsufficientPrivilegeError as error:
             self._unseen[source] = reason_of(error)
         await self._connection.execute("rollback to savepoint look")
