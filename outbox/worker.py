@@ -232,7 +232,7 @@ class Worker:
                 describe=describe,
             )
             if reporter is not None:
-                reporter.activity.in_hand = lambda: work.in_flight
+                reporter.activity.in_flight = lambda: work.in_flight
             with ungrouped():
                 await work.run(stopping)
 

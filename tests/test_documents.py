@@ -125,7 +125,7 @@ RUN_BY = {
         "tests/dead_letters/test_operations.py::test_the_program_in_the_documentation_does_what_it_says"
     ),
     "docs/repair.md: from outbox import DeadLetters": (
-        "tests/dead_letters/test_also.py::test_the_audit_in_the_documentation_is_there_with_its_deed"
+        "tests/dead_letters/test_also.py::test_the_documented_audit_is_committed_with_its_action"
     ),
     "docs/testing.md: # test_routes.py": "tests/testing/test_docs.py::test_the_examples_of_the_page_on_testing_pass",
     "docs/testing.md: # test_handlers.py": "tests/testing/test_docs.py::test_the_examples_of_the_page_on_testing_pass",

@@ -23,9 +23,9 @@ from outbox.admin.models import (
 )
 from outbox.admin.problems import Code, Problem, documented
 from outbox.chains import MOST_NODES, AttemptOutcome, ChainState, WaitReason, chain
-from outbox.chains.beginnings import BeginningFilter, beginnings
 from outbox.chains.model import masked
-from outbox.chains.traces import MOST_ATTEMPTS, BeginningsReader, Place, Span
+from outbox.chains.pages import ChainFilter, read_page
+from outbox.chains.traces import MOST_ATTEMPTS, ChainListReader, Position, TimeRange
 from outbox.masking import Masking
 from outbox.postgres.pool import unavailable_errors
 
@@ -104,7 +104,7 @@ class ChainDelivery(Model):
 
     queue: str
     state: ChainState
-    attempt_count: int = Field(validation_alias="attempts")
+    attempt_count: int
     received_at: Moment | None = Field(description="When a handler began with it first.")
     waited_seconds: Length | None = Field(validation_alias="waited", description="In the broker, before the first attempt.")
     handling_seconds: Length | None = Field(
@@ -112,7 +112,7 @@ class ChainDelivery(Model):
     )
     due_at: Moment | None = Field(description="When it is tried again; of RabbitMQ known only where the delays are fixed.")
     waiting: DeliveryWait | None = Field(description="Why it waits in the queue; null: it does not.")
-    attempts: list[ChainAttempt] = Field(validation_alias="tries", description="Those on record, oldest first.")
+    attempts: list[ChainAttempt] = Field(description="Those on record, oldest first.")
 
 
 class ChainMessage(Model):
@@ -131,7 +131,7 @@ class ChainMessage(Model):
     relay: str
     last_error: Annotated[Error | None, _AS_ERROR] = Field(description="What keeps it in the outbox.")
     requeue_count: int = Field(description="How often it was sent again after it had failed for good.")
-    deliveries: list[ChainDelivery] = Field(validation_alias="legs")
+    deliveries: list[ChainDelivery]
 
 
 class ChainResponse(Model):
@@ -217,20 +217,20 @@ async def list_chains(context: Viewer, wanted: Annotated[ChainListParameters, Qu
         # What a cursor says may be anything, since clients can make their own.
         at, hash_ = cursor.place
         try:
-            place = Place(datetime.fromisoformat(at).astimezone(UTC), hash_)
+            place = Position(datetime.fromisoformat(at).astimezone(UTC), hash_)
         except (ValueError, OverflowError):
             raise invalid_cursor() from None
         if abs(hash_) >= _TOO_LARGE:
             raise invalid_cursor()
-    filter_ = BeginningFilter(
+    filter_ = ChainFilter(
         routing_key=wanted.routing_key,
         state=wanted.state,
         after=wanted.sent_after,
         before=wanted.sent_before,
     )
     async with context.admin.reading("listing chains") as connection:
-        page = await beginnings(
-            BeginningsReader(connection, context.admin.table),
+        page = await read_page(
+            ChainListReader(connection, context.admin.table),
             filter_,
             wanted.limit,
             place,
@@ -279,10 +279,10 @@ async def list_attempts(context: Viewer, wanted: Annotated[QueueAttemptParameter
     before = wanted.before or datetime.now(UTC)
     after = wanted.after or before - timedelta(hours=1)
     is_slowest = wanted.order == "slowest"
-    span, outcomes = Span(after=after, before=before), wanted.outcome or tuple(AttemptOutcome)
+    time_range, outcomes = TimeRange(after=after, before=before), wanted.outcome or tuple(AttemptOutcome)
     async with context.admin.reading("listing attempts") as connection:
-        rows = await BeginningsReader(connection, context.admin.table).attempts(
-            wanted.queue, span, outcomes, wanted.limit, slowest=is_slowest
+        rows = await ChainListReader(connection, context.admin.table).attempts(
+            wanted.queue, time_range, outcomes, wanted.limit, slowest=is_slowest
         )
     return QueueAttemptsResponse(
         after=after,
@@ -310,5 +310,5 @@ def _attempt(row: Mapping[str, Any], masking: Masking) -> QueueAttempt:
 _TOO_LARGE = 2**63 - 1
 
 
-def _cursor(direction: Direction, place: Place | None, bound_to: Mapping[str, Any]) -> str | None:
+def _cursor(direction: Direction, place: Position | None, bound_to: Mapping[str, Any]) -> str | None:
     return None if place is None else Cursor(direction, (place.at.isoformat(), place.hash)).encode(bound_to)

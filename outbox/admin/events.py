@@ -23,7 +23,7 @@ from outbox.admin.limits import too_many
 from outbox.admin.models import Text
 from outbox.admin.problems import Code, Problem, documented
 from outbox.errors import DatabaseUnavailableError
-from outbox.reporting.components import Topic, Watching
+from outbox.reporting.components import LiveStateReader, Topic
 from outbox.runtime.shutdown import running_server, server_told_to_exit
 
 HEARTBEAT = timedelta(seconds=15)
@@ -93,7 +93,7 @@ class Broadcaster:
 
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
-        self._watching = Watching(admin.table)
+        self._reader = LiveStateReader(admin.table)
         self._epoch = secrets.token_hex(4)
         self._number = 0
         self._kept: deque[bytes] = deque(maxlen=MOST_KEPT)
@@ -162,14 +162,14 @@ class Broadcaster:
         sessions = {each.session for each in self._listeners if each.session is not None}
         try:
             async with self._admin.reading("looking for changes") as connection:
-                look = await self._watching.look(connection, sessions)
+                state = await self._reader.read(connection, sessions)
         except DatabaseUnavailableError:
             self._note({**(self._seen or {}), _DATABASE: {"available": False}})
             return
         for listener in self._listeners:
-            if listener.session in sessions - look.sessions:
+            if listener.session in sessions - state.sessions:
                 listener.end()
-        self._note({**look.values, _DATABASE: {"available": True}})
+        self._note({**state.values, _DATABASE: {"available": True}})
 
     def _note(self, values: Mapping[Topic, Any]) -> None:
         """Sends what is another than at the last look. What was never looked at before is nothing new."""

@@ -16,7 +16,7 @@ from outbox.admin.models import Model, Request, Text
 from outbox.admin.queues import QueuesView
 from outbox.admin.store import SEARCHED, MessageListing
 from outbox.chains import chain
-from outbox.chains.traces import BeginningsReader
+from outbox.chains.traces import ChainListReader
 from outbox.dead_letters import DeadLetter, DeadLetterFilter
 from outbox.errors import OutboxError
 from outbox.masking import Body, readable
@@ -147,7 +147,7 @@ async def _chain(context: RequestContext, q: str, limit: int) -> Sequence[Search
 async def _chains_of_key(context: RequestContext, q: str, limit: int) -> Sequence[SearchResult]:
     """The chains of messages that have the index key, those first to whose messages something happened last."""
     async with context.admin.reading("searching for an index key") as connection:
-        rows = await BeginningsReader(connection, context.admin.table).by_key(q, _FACTS_OF_KEY)
+        rows = await ChainListReader(connection, context.admin.table).by_key(q, _FACTS_OF_KEY)
     found: dict[str, SearchResult] = {}
     for row in rows:
         if row["root_id"] not in found and len(found) < limit:

@@ -1,24 +1,35 @@
-"""Chains: which message caused which, and the outcome of each; the whole tree for any id in it."""
+"""Chains: which message caused which, and the outcome of each. Finds the whole tree by any message id in it."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, cast
 
-from outbox.chains.model import AttemptOutcome, Beginning, Chain, ChainState, Leg, Node, Try, TryError, Waiting, WaitReason
+from outbox.chains.model import (
+    Attempt,
+    AttemptError,
+    AttemptOutcome,
+    Chain,
+    ChainState,
+    ChainSummary,
+    Delivery,
+    Node,
+    Waiting,
+    WaitReason,
+)
 from outbox.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from outbox.postgres.pool import Connection, Pool
 
 __all__ = [
+    "Attempt",
+    "AttemptError",
     "AttemptOutcome",
-    "Beginning",
     "Chain",
     "ChainState",
-    "Leg",
+    "ChainSummary",
+    "Delivery",
     "Node",
-    "Try",
-    "TryError",
     "WaitReason",
     "Waiting",
     "chain",
@@ -36,19 +47,19 @@ async def chain(
     table_name: str = "outbox_table",
     bounded: bool = False,
 ) -> Chain:
-    """The whole chain that a message belongs to, by the id of any message in it.
+    """Returns the whole chain of a message, by the id of any message in it.
 
-    `database` is a pool of asyncpg, a connection that is in no transaction, or a URL. Made of the history, and of what still is
-    in the outbox, in queues of the Postgres transport, and among the dead letters; also where there is no history. Changes
-    nothing and blocks nothing. Each table is read for a few seconds at most. With `bounded`, of large tables of messages on
-    their way only the newest rows are looked at, and `unknown` says so. Raises the driver's errors.
+    `database` is an asyncpg pool, an asyncpg connection outside a transaction, or a URL. The chain is read from the history,
+    the outbox, the queues of the Postgres transport, and the dead letters; it works without history, too. Changes and blocks
+    nothing, and reads each table for a few seconds at most. With `bounded`, only the newest rows of large outbox and delivery
+    tables are read, and `unknown` says so. Raises the driver's errors.
     """
     from outbox.chains.traces import ChainReader
     from outbox.chains.tree import Tree
     from outbox.postgres.schema.objects import outbox_table
 
     if not isinstance(any_id, str) or not any_id or "\0" in any_id:
-        raise ConfigurationError(f"a message id is text, not {any_id!r}")
+        raise ConfigurationError(f"a message id is a non-empty string without NUL, not {any_id!r}")
     async with _connection(database) as connection:
         traces = await ChainReader(connection, outbox_table(table_name), bounded=bounded).traces(any_id, max_nodes)
     return Tree(traces, max_nodes).chain()
@@ -56,14 +67,14 @@ async def chain(
 
 async def recent(
     database: "Pool | Connection | str", limit: int = 50, *, table_name: str = "outbox_table"
-) -> Sequence[Beginning]:
-    """The chains that began last, newest first, as far as the history goes; the first facts of each are counted."""
-    from outbox.chains.beginnings import BeginningFilter, beginnings
-    from outbox.chains.traces import BeginningsReader, reading
+) -> Sequence[ChainSummary]:
+    """Returns the most recent chains of the history, newest first; only the first facts of each are counted."""
+    from outbox.chains.pages import ChainFilter, read_page
+    from outbox.chains.traces import ChainListReader, read_only_transaction
     from outbox.postgres.schema.objects import outbox_table
 
-    async with _connection(database) as connection, reading(connection):
-        page = await beginnings(BeginningsReader(connection, outbox_table(table_name)), BeginningFilter(), limit)
+    async with _connection(database) as connection, read_only_transaction(connection):
+        page = await read_page(ChainListReader(connection, outbox_table(table_name)), ChainFilter(), limit)
     return page.items
 
 

@@ -1,4 +1,4 @@
-"""The model of a chain: a tree of messages, their deliveries and attempts, and its masked form."""
+"""Model of a chain: a tree of messages with their deliveries and attempts. `masked` masks its errors."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -9,7 +9,7 @@ from outbox.masking import Masking
 
 
 class ChainState(StrEnum):
-    """The state of a message, or of its delivery to one queue, as far as it is on record."""
+    """Recorded state of a message, or of its delivery to one queue."""
 
     PENDING = "pending"
     SCHEDULED = "scheduled"
@@ -45,16 +45,16 @@ WORST_FIRST = (
     ChainState.PROCESSED,
     ChainState.UNKNOWN,
 )
-"""A chain has the state of its messages that comes first here: what needs attention, what is on its way, what is over."""
+"""Order that decides a chain's state: first what needs attention, then what is on its way, then what has ended."""
 
 
 def worst(states: Iterable[ChainState]) -> ChainState:
-    """The worst of `states`; unknown if there are none."""
+    """Returns the worst of `states`; `UNKNOWN` if there are none."""
     return min(states, key=WORST_FIRST.index, default=ChainState.UNKNOWN)
 
 
 class AttemptOutcome(StrEnum):
-    """The outcome of an attempt; `DUPLICATE`: it had been handled before."""
+    """Outcome of an attempt. `DUPLICATE`: the message had been handled before."""
 
     PROCESSED = "processed"
     RETRIED = "retried"
@@ -63,37 +63,37 @@ class AttemptOutcome(StrEnum):
 
     @classmethod
     def of_fact(cls, fact: str) -> "AttemptOutcome":
-        """The outcome that a fact of the history records."""
+        """Returns the outcome that a fact of the history records."""
         return cls.DEAD_LETTERED if fact == "died" else cls(fact)
 
     @property
     def fact(self) -> str:
-        """The fact of the history that records it."""
+        """Name of the fact in the history."""
         return "died" if self is AttemptOutcome.DEAD_LETTERED else self.value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TryError:
-    """What an attempt failed with."""
+class AttemptError:
+    """Error of a failed attempt."""
 
     type: str
     message: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Try:
-    """One attempt of a handler, as the history tells it: how it ended and when, how long that took, and in which component."""
+class Attempt:
+    """One attempt of a handler: when it ended and how, the time spent in the handler, and the component that ran it."""
 
     at: datetime | None
     attempt: int
     outcome: AttemptOutcome
     handling: timedelta | None = None
-    error: TryError | None = None
+    error: AttemptError | None = None
     component: str = ""
 
 
 class WaitReason(StrEnum):
-    """Why a delivery waits; `FAILING`: its worker pauses itself, as its handler fails; `NEXT`: a worker will take it next."""
+    """Why a delivery waits. `FAILING`: its worker has paused itself because the handler fails. `NEXT`: it is next in line."""
 
     PAUSED = "paused"
     NO_CONSUMER = "no_consumer"
@@ -105,10 +105,10 @@ class WaitReason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """Why a delivery waits, and `text`, the same in words.
+    """Why a delivery waits; `text` says it in words.
 
-    `ahead` is how many are due before it, up to 10,001; None where that is not known, as at RabbitMQ. Who paused it, when, and
-    why, if it is paused.
+    `ahead` counts the deliveries due before it, up to 10,001; None if unknown, as with RabbitMQ. The last three fields describe
+    the pause, if it is paused.
     """
 
     reason: WaitReason
@@ -120,41 +120,41 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Leg:
-    """The delivery of a message to one queue.
+class Delivery:
+    """Delivery of a message to one queue.
 
-    `waited` is its time in the broker before the first attempt; `due_at` when it is to be tried again. `tries` are the attempts
-    that are known, oldest first; `attempts` is how many there were. `waiting` says why it waits, if it does.
+    `waited` is its time in the broker before the first attempt; `due_at` is the time of the next one. `attempts` are those on
+    record, oldest first, while `attempt_count` counts all. `waiting` says why it waits, if it does.
     """
 
     queue: str
     state: ChainState
-    attempts: int = 0
+    attempt_count: int = 0
     received_at: datetime | None = None
     waited: timedelta | None = None
     due_at: datetime | None = None
     waiting: Waiting | None = None
-    tries: tuple[Try, ...] = ()
+    attempts: tuple[Attempt, ...] = ()
 
     @property
-    def last(self) -> Try | None:
-        """The latest attempt."""
-        return self.tries[-1] if self.tries else None
+    def last(self) -> Attempt | None:
+        """The latest attempt on record."""
+        return self.attempts[-1] if self.attempts else None
 
     @property
     def handling(self) -> timedelta | None:
-        """How long handlers ran, all attempts together."""
-        known = [each.handling for each in self.tries if each.handling is not None]
+        """Total time in handlers, of all attempts."""
+        known = [each.handling for each in self.attempts if each.handling is not None]
         return sum(known, timedelta(0)) if known else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """One message: `waited` in the outbox until it was `sent_at`, then one leg for each queue.
+    """One message: the time it `waited` in the outbox, when it was `sent_at`, and its delivery to each queue.
 
-    `depth` is 0 for the beginning of the chain. `last_error` is what keeps it in the outbox, `held_at` since when it is
-    unroutable, or its route is stalled. A node that only others speak of has the state `unknown`: it may never have been a
-    message, but the request that the first one was published in.
+    `depth` is 0 for the first message. `last_error` is the reason it is still in the outbox, `held_at` since when it is
+    unroutable or its route is stalled. A node that is known only as the parent of others has the state `unknown`: it may be a
+    message without records, or the request in which the first message was published.
     """
 
     id: str
@@ -170,23 +170,22 @@ class Node:
     relay: str = ""
     last_error: str | None = None
     requeue_count: int = 0
-    legs: tuple[Leg, ...] = ()
+    deliveries: tuple[Delivery, ...] = ()
 
     @property
     def last_at(self) -> datetime | None:
-        """When something last happened to it, as far as that is known."""
-        tries = [each.at for leg in self.legs for each in leg.tries]
-        return max((at for at in (self.published_at, self.sent_at, *tries) if at is not None), default=None)
+        """Time of the last recorded event of the message."""
+        attempts = [each.at for delivery in self.deliveries for each in delivery.attempts]
+        return max((at for at in (self.published_at, self.sent_at, *attempts) if at is not None), default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chain:
-    """A tree of messages: `nodes` with their `parent_id`s, each after its parent and before its next sibling.
+    """Tree of messages as a list: each of the `nodes` comes after its parent and before its next sibling.
 
-    `found` says whether anything is known of the id that was asked for. `truncated`: there are more nodes. `unknown` says, in
-    sentences, what cannot be known, and why. `state` is the worst of any node. `duration` is the time from the first thing that
-    is known of it to the last, and `critical_path` the ids that lead from the beginning to the message that this last thing
-    happened to.
+    `found` is False if there is no record of the requested id. `truncated`: there are more nodes. `unknown` explains in
+    sentences what could not be determined, and why. `state` is the worst state of any node. `duration` is the time from the
+    first to the last recorded event, and `critical_path` lists the ids from the root to the message with that last event.
     """
 
     root_id: str
@@ -199,16 +198,16 @@ class Chain:
     critical_path: tuple[str, ...] = ()
 
     def node(self, id_: str) -> Node | None:
-        """The message of that id."""
+        """Returns the message with that id, or None."""
         return next((node for node in self.nodes if node.id == id_), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beginning:
-    """A chain in a list: its first message, when that was sent, when something last happened, and how many died in it.
+class ChainSummary:
+    """Chain in a list: its first message, the times of its first send and last event, and its number of dead letters.
 
-    It is what the first `facts` facts of the history tell, `more` if there are others: `messages` is how many they are about,
-    `state` the worst that any of those was left in.
+    Computed from the first `facts` facts of the history; `more` if there are others. `messages` counts the messages in these
+    facts, and `state` is the worst of their states.
     """
 
     root_id: str
@@ -223,24 +222,24 @@ class Beginning:
 
     @property
     def duration(self) -> timedelta | None:
-        """From its first message's leaving the outbox to the last that happened."""
+        """Time from the first send to the last event."""
         return None if self.sent_at is None or self.last_at is None else max(self.last_at - self.sent_at, timedelta(0))
 
 
 def masked(chain: Chain, masking: Masking) -> Chain:
-    """The chain with its errors masked."""
+    """Returns the chain with its errors masked."""
     nodes = []
     for node in chain.nodes:
-        legs = []
-        for leg in node.legs:
+        deliveries = []
+        for delivery in node.deliveries:
             errors = [
                 each.error
-                and TryError(type=masking.error_type(each.error.type), message=masking.error_text(each.error.message))
-                for each in leg.tries
+                and AttemptError(type=masking.error_type(each.error.type), message=masking.error_text(each.error.message))
+                for each in delivery.attempts
             ]
-            tries = tuple(replace(each, error=error) for each, error in zip(leg.tries, errors, strict=True))
-            legs.append(replace(leg, tries=tries))
-        # What keeps a message in the outbox is the error of a send, or a word such as `unroutable`.
+            attempts = tuple(replace(each, error=error) for each, error in zip(delivery.attempts, errors, strict=True))
+            deliveries.append(replace(delivery, attempts=attempts))
+        # `last_error` is the error of a send, or a word such as `unroutable`.
         last_error = None if node.last_error is None else masking.error_type(node.last_error)
-        nodes.append(replace(node, last_error=last_error, legs=tuple(legs)))
+        nodes.append(replace(node, last_error=last_error, deliveries=tuple(deliveries)))
     return replace(chain, nodes=tuple(nodes))

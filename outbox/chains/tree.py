@@ -1,18 +1,29 @@
-"""Builds the tree of a chain from its traces; safe against orphans, cycles and too many nodes."""
+"""Builds the tree of a chain from its records. Copes with orphans, cycles and too many nodes."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from outbox.chains.model import AttemptOutcome, Chain, ChainState, Leg, Node, Try, TryError, Waiting, WaitReason, worst
-from outbox.chains.traces import MOST_AHEAD, Row, Traces, expecting, ids_of, moment, span
+from outbox.chains.model import (
+    Attempt,
+    AttemptError,
+    AttemptOutcome,
+    Chain,
+    ChainState,
+    Delivery,
+    Node,
+    Waiting,
+    WaitReason,
+    worst,
+)
+from outbox.chains.traces import MOST_AHEAD, Row, Traces, expected_queues, ids_of, moment, span
 from outbox.core.failures import decode_failures
 
 
 @dataclass(slots=True)
 class _Draft:
-    """A node in the making."""
+    """Records of one node, before it is built."""
 
     id: str
     parent_id: str | None = None
@@ -24,7 +35,7 @@ class _Draft:
 
 
 class Tree:
-    """Puts traces together; `chain` is the result."""
+    """Builds the tree from traces; `chain` returns it."""
 
     def __init__(self, traces: Traces, max_nodes: int) -> None:
         self._traces = traces
@@ -41,13 +52,14 @@ class Tree:
         root = traces.root_id
         for draft in list(self._drafts.values()):
             id_ = draft.parent_id
-            if id_ is not None and id_ not in self._drafts:  # a message that only others speak of: somewhere below the root
+            # A parent without records of its own: where it hangs is unknown, so it goes directly below the root.
+            if id_ is not None and id_ not in self._drafts:
                 self._drafts[id_] = _Draft(id_, None if id_ == root else root)
         if self._drafts and root not in self._drafts:
             self._drafts[root] = _Draft(root)
 
     def chain(self) -> Chain:
-        """The tree of everything that was found, at most `max_nodes` of it."""
+        """Builds the chain with at most `max_nodes` nodes."""
         nodes = [replace(_node(self._drafts[id_], self._traces), depth=depth) for id_, depth in self._in_order()]
         kept = tuple(nodes[: self._max_nodes])
         began = [node.published_at for node in kept if node.published_at is not None]
@@ -72,50 +84,52 @@ class Tree:
         return draft
 
     def _in_order(self) -> list[tuple[str, int]]:
-        """Parents before their children, siblings by time; what is in a circle, or hangs from nothing, begins a tree."""
+        """Ids with their depths: parents before children, siblings by time. Cycles and orphans become trees."""
         children: dict[str | None, list[str]] = {}
         for draft in self._drafts.values():
             parent = draft.parent_id if draft.parent_id != draft.id else None
             children.setdefault(parent, []).append(draft.id)
         for siblings in children.values():
-            siblings.sort(key=lambda id_: (_began(self._drafts[id_]), id_))
+            siblings.sort(key=lambda id_: (_published_at(self._drafts[id_]), id_))
         placed: dict[str, int] = {}
         roots = children.get(None, [])
         for start in sorted(roots, key=lambda id_: id_ != self._traces.root_id):
             self._place(start, children, placed)
-        for id_ in self._drafts:  # only those in a circle are left
+        # Only nodes in cycles are left: cut each cycle at its first node.
+        for id_ in self._drafts:
             if id_ not in placed:
                 self._drafts[id_].parent_id = None
                 self._place(id_, children, placed)
         return list(placed.items())
 
     def _place(self, start: str, children: Mapping[str | None, Sequence[str]], placed: dict[str, int]) -> None:
-        waiting = [(start, 0)]
-        while waiting:
-            id_, depth = waiting.pop()
+        # A stack instead of recursion: chains can be deeper than Python's recursion limit.
+        stack = [(start, 0)]
+        while stack:
+            id_, depth = stack.pop()
             if id_ in placed:
                 continue
             placed[id_] = depth
-            waiting.extend((child, depth + 1) for child in reversed(children.get(id_, ())) if child not in placed)
+            stack.extend((child, depth + 1) for child in reversed(children.get(id_, ())) if child not in placed)
 
     def _unknown(self) -> Iterable[str]:
         unseen = self._traces.unseen
-        for place, reason in unseen.items():
-            yield f"what the {place} would tell: {reason}"
+        for source, reason in unseen.items():
+            yield f"records of the {source}: {reason}"
         if not self._traces.facts and "history" not in unseen and self._drafts:
-            yield "when it was sent and handled: the history has nothing of it, because it is off, or forgot it by now"
+            yield "when it was sent and handled: it is not in the history, which was off or has been pruned"
         elif any(node.row is None and not any(f["fact"] == "sent" for f in node.facts) for node in self._drafts.values()):
-            yield "when some of it was sent: the relay wrote no history then, or it is not a message but where the chain began"
+            yield "when some messages were sent: the relay wrote no history, or the root is a request and not a message"
         only_sent = (
             draft.facts and all(fact["fact"] == "sent" for fact in draft.facts) and not (draft.letters or draft.deliveries)
             for draft in self._drafts.values()
         )
         if not self._traces.deliveries and any(only_sent):
-            yield "what became of messages that were only sent: they wait in RabbitMQ, or their worker writes no history"
+            yield "the outcome of messages that were only sent: they wait in RabbitMQ, or their worker writes no history"
 
 
 def _critical_path(nodes: Sequence[Node]) -> tuple[str, ...]:
-    """From the beginning to the message to which something happened last; parents come before their children."""
+    """Ids from the root to the message with the last event."""
     known = [node for node in nodes if node.last_at is not None]
     if not known:
         return ()
@@ -128,8 +142,8 @@ def _critical_path(nodes: Sequence[Node]) -> tuple[str, ...]:
     return tuple(reversed(path))
 
 
-def _began(draft: _Draft) -> float:
-    """When a message was published: as the relay tells it, or else the earliest that is known of it."""
+def _published_at(draft: _Draft) -> float:
+    """Time when a message was published: from the relay's facts, or else its earliest record."""
     sent = [fact["at"] - (fact["waited"] or 0.0) for fact in draft.facts if fact["fact"] == "sent"]
     if sent:
         return float(min(sent))
@@ -141,15 +155,15 @@ def _began(draft: _Draft) -> float:
 def _node(draft: _Draft, traces: Traces) -> Node:
     sends = [fact for fact in draft.facts if fact["fact"] == "sent"]
     row: Mapping[str, Any] = draft.row or {}
-    legs = tuple(_legs(draft, sends, traces))
+    deliveries = tuple(_deliveries(draft, sends, traces))
     sent_at = sends[0]["at"] if sends else row.get("sent_at")
     if row and row["state"] != "sent":
         state = ChainState(row["state"])
     else:
-        state = worst(leg.state for leg in legs)
+        state = worst(delivery.state for delivery in deliveries)
         if state is ChainState.UNKNOWN and (sends or row):
             state = ChainState.SENT
-    # The history may have forgotten a requeue that a dead letter counts, and may know one of a dead letter that is gone.
+    # Take the higher count: the history may have been pruned, and a purged dead letter leaves its requeues only there.
     requeues = [int(letter["requeue_count"]) + int(letter["status"] == "requeued") for letter in draft.letters]
     requeues.append(len([fact for fact in draft.facts if fact["fact"] == "requeued"]))
     return Node(
@@ -157,7 +171,7 @@ def _node(draft: _Draft, traces: Traces) -> Node:
         parent_id=draft.parent_id if draft.parent_id != draft.id else None,
         state=state,
         routing_key=draft.routing_key,
-        published_at=moment(_began(draft)),
+        published_at=moment(_published_at(draft)),
         sent_at=moment(sent_at),
         waited=span(sends[0]["waited"] if sends else None if sent_at is None else sent_at - row["created_at"]),
         due_at=moment(row.get("due_at")) if row.get("state") in ("scheduled", "retrying", "held") else None,
@@ -165,12 +179,12 @@ def _node(draft: _Draft, traces: Traces) -> Node:
         relay=sends[0]["component"] if sends else "",
         last_error=row.get("last_error"),
         requeue_count=max(requeues),
-        legs=legs,
+        deliveries=deliveries,
     )
 
 
-def _legs(draft: _Draft, sends: Sequence[Row], traces: Traces) -> Iterable[Leg]:
-    """One for each queue that anything is known of, by the time of the first that is."""
+def _deliveries(draft: _Draft, sends: Sequence[Row], traces: Traces) -> Iterable[Delivery]:
+    """One delivery for each queue with records, in the order of the first record."""
     everything = (*draft.facts, *draft.deliveries, *draft.letters)
     queues: dict[str, None] = dict.fromkeys(each["queue"] for each in everything if each["queue"])
     for queue in queues:
@@ -178,8 +192,8 @@ def _legs(draft: _Draft, sends: Sequence[Row], traces: Traces) -> Iterable[Leg]:
         requeues = [fact for fact in draft.facts if fact["queue"] == queue and fact["fact"] == "requeued"]
         delivery = next((row for row in draft.deliveries if row["queue"] == queue), None)
         letters = [letter for letter in draft.letters if letter["queue"] == queue]
-        tries = tuple(
-            Try(
+        attempts = tuple(
+            Attempt(
                 at=moment(fact["at"]),
                 attempt=fact["attempt"] or 1,
                 outcome=AttemptOutcome.of_fact(fact["fact"]),
@@ -188,52 +202,54 @@ def _legs(draft: _Draft, sends: Sequence[Row], traces: Traces) -> Iterable[Leg]:
                 component=fact["component"],
             )
             for fact in facts
-        ) or tuple(_tries_of(letters))
+        ) or tuple(_attempts_of_letter(letters))
         received = facts[0]["at"] - (facts[0]["ran"] or 0.0) if facts else None
-        # What happened after it was requeued last, its dead letter does not know.
+        # A requeued dead letter is outdated once the history has facts after the requeue.
         requeued = bool(letters) and letters[-1]["status"] == "requeued"
         outdated = requeued and requeues and facts and facts[-1]["at"] > requeues[-1]["at"]
-        state = _leg_state(facts, delivery, [] if outdated else letters)
-        yield Leg(
+        state = _delivery_state(facts, delivery, [] if outdated else letters)
+        yield Delivery(
             queue=queue,
             state=state,
-            attempts=max([each.attempt for each in tries] + [letter["attempt"] for letter in letters], default=0),
+            attempt_count=max([each.attempt for each in attempts] + [letter["attempt"] for letter in letters], default=0),
             received_at=moment(received),
             waited=span(received - sends[0]["at"]) if received is not None and sends else None,
             due_at=moment(_due(queue, facts, delivery, traces)) if state is ChainState.RETRYING else None,
             waiting=_waiting(queue, state, delivery, traces),
-            tries=tries,
+            attempts=attempts,
         )
-    # What was requeued before it was sent goes to one queue alone.
+    # If the first fact is a requeue, the message went to one queue only, and not to all that are bound.
     if draft.facts and draft.facts[0]["fact"] == "sent":
-        for queue in expecting(traces.consumers, traces.subscribed, draft.routing_key, sends[0]["at"]):
+        for queue in expected_queues(traces.consumers, traces.subscribed, draft.routing_key, sends[0]["at"]):
             if queue not in queues:
                 queues[queue] = None
-                yield Leg(queue=queue, state=ChainState.QUEUED, waiting=_waiting(queue, ChainState.QUEUED, None, traces))
+                yield Delivery(queue=queue, state=ChainState.QUEUED, waiting=_waiting(queue, ChainState.QUEUED, None, traces))
 
 
-_ASKED_FOR_A_DELAY = "outbox.errors.RetryAfter"
-"""As the history names what a handler raised to be tried again after a time of its own."""
+_RETRY_AFTER = "outbox.errors.RetryAfter"
+"""Error type in the history of a handler that chose its own delay."""
 
 
 def _due(queue: str, facts: Sequence[Row], delivery: Row | None, traces: Traces) -> float | None:
-    """When it is tried again, in seconds since 1970. RabbitMQ does not say, but fixed delays of its consumer do."""
+    """Time of the next attempt, in seconds since 1970. For RabbitMQ, computed from the consumer's fixed delays."""
     if delivery is not None:
         return float(delivery["due_at"])
     plan = next((each["delays"] for each in traces.consumers if each["queue"] == queue and each["delays"]), None)
-    if facts[-1]["error_type"] == _ASKED_FOR_A_DELAY:
+    if facts[-1]["error_type"] == _RETRY_AFTER:
         return None
     try:
         return float(facts[-1]["at"] + json.loads(plan or "[]")[(facts[-1]["attempt"] or 1) - 1])
-    except (IndexError, TypeError, ValueError):  # what a process reports may be anything
+    # The delays come from the worker's report, which may be of another version or malformed.
+    except (IndexError, TypeError, ValueError):
         return None
 
 
 def _waiting(queue: str, state: ChainState, delivery: Row | None, traces: Traces) -> Waiting | None:
-    """Why a delivery waits; None if it does not. A pause holds retries back, too."""
+    """Why a delivery waits; None if it does not."""
     if state not in (ChainState.QUEUED, ChainState.RETRYING):
         return None
     ahead = None if delivery is None or state is ChainState.RETRYING else int(delivery["ahead"])
+    # Checked first: a pause delays retries, too.
     pause = next((each for each in traces.pauses if (each["scope"], each["name"]) in (("queue", queue), ("worker", ""))), None)
     if pause is not None:
         what = "the queue is" if pause["scope"] == "queue" else "all workers are"
@@ -260,7 +276,7 @@ def _waiting(queue: str, state: ChainState, delivery: Row | None, traces: Traces
     return Waiting(reason=WaitReason.NEXT, text="no worker has taken it yet", ahead=ahead)
 
 
-def _leg_state(facts: Sequence[Row], delivery: Row | None, letters: Sequence[Row]) -> ChainState:
+def _delivery_state(facts: Sequence[Row], delivery: Row | None, letters: Sequence[Row]) -> ChainState:
     if delivery is not None:
         return ChainState(delivery["state"])
     if facts and facts[-1]["fact"] in ("processed", "duplicate"):
@@ -273,23 +289,23 @@ def _leg_state(facts: Sequence[Row], delivery: Row | None, letters: Sequence[Row
     return ChainState.UNKNOWN
 
 
-def _error(type_: str | None, message: str | None) -> TryError | None:
-    return None if type_ is None and message is None else TryError(type=type_ or "", message=message or "")
+def _error(type_: str | None, message: str | None) -> AttemptError | None:
+    return None if type_ is None and message is None else AttemptError(type=type_ or "", message=message or "")
 
 
-def _tries_of(letters: Sequence[Row]) -> Iterable[Try]:
-    """The attempts that a dead letter remembers, where the history does not."""
+def _attempts_of_letter(letters: Sequence[Row]) -> Iterable[Attempt]:
+    """Attempts from the latest dead letter, for deliveries without history."""
     for letter in letters[-1:]:
         failures = decode_failures(letter["failures"])
         for failed in failures[:-1]:
-            yield Try(
+            yield Attempt(
                 at=failed.at,
                 attempt=failed.attempt,
                 outcome=AttemptOutcome.RETRIED,
-                error=TryError(type=failed.failure.type, message=failed.failure.message),
+                error=AttemptError(type=failed.failure.type, message=failed.failure.message),
                 component=failed.failure.worker,
             )
-        yield Try(
+        yield Attempt(
             at=moment(letter["failed_at"]),
             attempt=letter["attempt"],
             outcome=AttemptOutcome.DEAD_LETTERED,

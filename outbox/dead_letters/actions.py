@@ -1,4 +1,4 @@
-"""Actions on dead letters and their results: destinations, edits, outcomes, operations, dry runs."""
+"""Actions on dead letters, and their results: destinations, edits, options, outcomes, operations, dry runs."""
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -13,22 +13,22 @@ from outbox.dead_letters.model import DeadLetter, DeadLetterFilter
 from outbox.errors import ConfigurationError
 from outbox.postgres.pool import Connection
 
-SLOWEST_RATE, FASTEST_RATE = 0.001, 1_000_000
-"""Messages a second; a slower one would pause for longer than a time can be."""
-LONGEST_WAIT = timedelta(days=7)
+MIN_RATE, MAX_RATE = 0.001, 1_000_000
+"""Messages per second. At far slower rates the pause between batches would overflow a timedelta."""
+MAX_CANARY_WAIT = timedelta(days=7)
 LATEST_START = timedelta(days=30)
-"""How far ahead an operation can be put off."""
+"""How far in the future an operation may start."""
 CANARY_WAIT = timedelta(minutes=10)
-"""How long a canary's results are waited for at most, unless it says otherwise."""
+"""Default limit on the wait for a canary's results."""
 STOP_RATIO = 0.1
-"""Past which share of failed messages a requeue stops itself, unless it says otherwise."""
+"""Default share of failed messages above which a requeue operation stops."""
 T = TypeVar("T")
 Also = Callable[[Connection, T], Awaitable[None]]
-"""What is done in the transaction of an action, before its commit; it is given the action's answer."""
+"""Callback that runs in the transaction of an action, right before the commit, with the connection and the action's result."""
 
 
 class Action(StrEnum):
-    """What is done to a dead letter."""
+    """Action that changes a dead letter."""
 
     REQUEUE = "requeue"
     DISCARD = "discard"
@@ -38,7 +38,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ToQueue:
-    """Requeue to this queue, which must exist, instead of the one that the message died in."""
+    """Requeue to this queue, which must exist, instead of the queue where the message failed."""
 
     queue: str
 
@@ -49,21 +49,21 @@ class ToQueue:
 
 @dataclass(frozen=True, slots=True)
 class OriginalRouting:
-    """Requeue by the routing key: to every queue that is bound for it now, also those that had processed the message."""
+    """Requeue by routing key, to every queue bound to it now, including those that have already processed the message."""
 
 
 ORIGINAL_ROUTING = OriginalRouting()
 
 Destination = ToQueue | OriginalRouting
-"""Where to; None: to the queue that the message died in, and a parked one to where it was going."""
+"""Where a requeue sends a message. None: to the queue where it failed, or for a parked message to where it was going."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """Another body, other headers, or both, for one dead letter that was read at `version`.
+    """New body, new headers, or both, for one dead letter that was read at `version`.
 
-    `body` is encoded as `Publisher.publish` encodes it, and None leaves it as it is. `headers` replace all that there are; None
-    leaves them, an empty mapping removes them.
+    `body` is encoded as `Publisher.publish` encodes it; None keeps the current body. `headers` replaces all headers: None keeps
+    them, an empty mapping removes them.
     """
 
     version: int
@@ -78,9 +78,9 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Canary:
-    """The first `count` go ahead; the others follow when all of those were handled. Longer than `wait` nothing is waited for.
+    """Requeues the first `count` messages, and the others once all of these are handled.
 
-    A message that fails an attempt, or whose result is not known after `wait`, stops the operation.
+    A message that fails an attempt, or has no known result after `wait`, stops the operation.
     """
 
     count: int
@@ -88,19 +88,19 @@ class Canary:
 
     def __post_init__(self) -> None:
         at_least_one("the count of a canary", self.count)
-        if not isinstance(self.wait, timedelta) or not timedelta(0) < self.wait <= LONGEST_WAIT:
+        if not isinstance(self.wait, timedelta) or not timedelta(0) < self.wait <= MAX_CANARY_WAIT:
             raise ConfigurationError(
-                f"a canary waits for a timedelta longer than zero, and at most {LONGEST_WAIT.days} days, not {self.wait!r}"
+                f"a canary's wait is a timedelta longer than zero, and at most {MAX_CANARY_WAIT.days} days, not {self.wait!r}"
             )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How an action is done; all but `force` and `max_items`, the oldest so many, concern requeueing only.
+    """Options of an action. All except `force` and `max_items` (only the oldest so many) apply to requeues only.
 
-    `rate` is in messages a second. Past `stop_ratio` of messages that failed an attempt and were not handled since, an
-    operation stops itself; 1: it never does, None: `STOP_RATIO`, and a canary stops at the first. `retention` is how long
-    inboxes remember a message: what is older is refused without `force`. Nothing is done before `starts_at`.
+    `rate` is in messages per second. An operation stops when more than `stop_ratio` of its messages failed an attempt and have
+    not been handled since. 1: never; None: `STOP_RATIO`, and a canary stops at its first failure. `retention` is the inboxes'
+    deduplication window: older messages are refused without `force`. Nothing is done before `starts_at`.
     """
 
     destination: Destination | None = None
@@ -113,9 +113,9 @@ class Options:
     starts_at: datetime | None = None
 
     def __post_init__(self) -> None:
-        if self.rate is not None and (isinstance(self.rate, bool) or not SLOWEST_RATE <= self.rate <= FASTEST_RATE):
+        if self.rate is not None and (isinstance(self.rate, bool) or not MIN_RATE <= self.rate <= MAX_RATE):
             raise ConfigurationError(
-                f"rate is a number of messages a second from {SLOWEST_RATE} to {FASTEST_RATE:,}, not {self.rate!r}"
+                f"rate is a number of messages per second from {MIN_RATE} to {MAX_RATE:,}, not {self.rate!r}"
             )
         if self.stop_ratio is not None and not 0 <= self.stop_ratio <= 1:
             raise ConfigurationError(f"stop_ratio is a share from 0 to 1, not {self.stop_ratio!r}")
@@ -127,16 +127,16 @@ class Options:
             )
 
     @property
-    def is_an_operation(self) -> bool:
-        """Whether it takes an operation even for few letters: it goes on after the request."""
+    def needs_operation(self) -> bool:
+        """Whether even a few letters need an operation, because the action continues after the request."""
         return self.rate is not None or self.canary is not None or self.starts_at is not None
 
 
 class ItemOutcome(StrEnum):
-    """What came of one dead letter.
+    """Outcome of an action on one dead letter.
 
-    `SKIPPED`: there was nothing to do, or another change is at it. `REFUSED`: it could not be done; the reason says why.
-    `DIED_AGAIN`: it was requeued, and has come back.
+    `SKIPPED`: there was nothing to do, or another operation has the letter. `REFUSED`: it could not be done; the reason says
+    why. `FAILED_AGAIN`: it was requeued, and dead-lettered again.
     """
 
     PENDING = "pending"
@@ -144,12 +144,12 @@ class ItemOutcome(StrEnum):
     SKIPPED = "skipped"
     REFUSED = "refused"
     NOT_FOUND = "not found"
-    DIED_AGAIN = "died again"
+    FAILED_AGAIN = "died again"
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One dead letter's part: its id as operators know it, what came of it, and why."""
+    """One dead letter in an action: its id as operators know it, its outcome, and the reason."""
 
     id: str
     outcome: ItemOutcome
@@ -157,10 +157,10 @@ class Item:
 
 
 class Result(StrEnum):
-    """What became of a message that was sent again.
+    """Result of a requeued message.
 
-    `WAITING`: nothing is known of an attempt. `RETRYING`: an attempt failed, and another one follows. `FAILED_AGAIN`: it is a
-    dead letter once more, or parked. `UNKNOWN`: nothing was heard of it for so long that nothing more is looked for.
+    `WAITING`: no attempt is known yet. `RETRYING`: an attempt failed, and another one follows. `FAILED_AGAIN`: it was
+    dead-lettered or parked again. `UNKNOWN`: no result was found within a week, and the search has ended.
     """
 
     WAITING = "waiting"
@@ -172,9 +172,9 @@ class Result(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """How many messages of an operation were sent again, and what became of them: every one is counted once after `sent`.
+    """Counts of an operation's requeued messages by result. Each of the `sent` messages is in one of the next five counts.
 
-    `failed` are those of which any attempt failed, also if they were handled since.
+    `failed` counts those with at least one failed attempt, even if they were handled later.
     """
 
     sent: int = 0
@@ -187,25 +187,25 @@ class Results:
 
     @property
     def open(self) -> int:
-        """How many have no final result yet."""
+        """Number of messages without a final result."""
         return self.waiting + self.retrying
 
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """What came of an action that was done at once, for each id in the order in which they were given."""
+    """Result of an action without an operation: the outcome of each id, in the order they were given."""
 
     action: Action
     items: Sequence[Item]
 
     @property
     def done(self) -> int:
-        """How many it was done to."""
+        """Number of letters that were changed."""
         return sum(item.outcome is ItemOutcome.DONE for item in self.items)
 
 
 class OperationState(StrEnum):
-    """Running and paused ones go on; the others have ended: `STOPPED` by themselves, `CANCELLED` by a person."""
+    """State of an operation. `RUNNING` and `PAUSED` are active. `STOPPED`: ended by itself; `CANCELLED`: by an operator."""
 
     RUNNING = "running"
     PAUSED = "paused"
@@ -219,11 +219,11 @@ ENDED = frozenset({OperationState.CANCELLED, OperationState.STOPPED, OperationSt
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """An action on many dead letters, made in batches: what was asked for, and how far it is.
+    """An action on many dead letters, done in batches: the request and its progress.
 
-    `selector` is what was meant, for people to read; the ids were fixed when it was created. `counts` has how many of its
-    `total` letters came to each outcome; `results` what became of the messages that it sent again. From `canary_since` until
-    `canary_until` it waits for the results of the first ones.
+    `selector` describes the request for readers; the letters were fixed when the operation was created. `counts` maps each
+    outcome to its share of the `total` letters, `results` counts the results of the requeued messages. From `canary_since`
+    until `canary_until` the operation waits for the results of its canary.
     """
 
     id: int
@@ -246,24 +246,24 @@ class Operation:
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more will be done."""
+        """Whether the operation will do nothing more."""
         return self.state in ENDED
 
     @property
     def pending(self) -> int:
-        """How many letters are still to be done."""
+        """Number of letters that are not yet processed."""
         return self.counts.get(ItemOutcome.PENDING, 0)
 
     @property
     def settled(self) -> int:
-        """How many letters it got to, without those that were left out because it was ended before them."""
+        """Number of letters that were processed, without those skipped because the operation ended early."""
         ended_early = self.state in (OperationState.CANCELLED, OperationState.STOPPED)
         return self.total - self.pending - (self.counts.get(ItemOutcome.SKIPPED, 0) if ended_early else 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What a plan has shown: how many dead letters, and a digest of which ones in which state."""
+    """Result of a dry run to compare with: the number of dead letters, and a digest of their ids and states."""
 
     count: int
     digest: str
@@ -271,10 +271,9 @@ class Expected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What an action would do now: to how many, of which queues and exceptions, and what to think of before.
+    """Dry run of an action: how many letters it would change now, of which queues and exceptions, with warnings.
 
-    `sample` are the first of them in the order in which they would be done. `digest` stands for which ones they are, and in
-    which state.
+    `sample` holds the first letters, in the order of processing. `digest` identifies the letters and their states.
     """
 
     action: Action
@@ -287,16 +286,16 @@ class Plan:
 
     @property
     def expected(self) -> Expected:
-        """What to give a change as `expected`, so that it is done to these letters, as they are now, or to none."""
+        """Value for the parameter `expected` of a change: it changes these letters in their current state, or none."""
         return Expected(self.count, self.digest)
 
 
 _ORIGINAL_ROUTING = "original routing"
-_MOST_IDS = 20
+_MAX_LISTED_IDS = 20
 
 
 def encode_options(options: Options) -> str:
-    """What `decode_options` reads; what is not given is left out."""
+    """Options as JSON, for `decode_options`. Leaves out those that are not set."""
     canary, destination = options.canary, options.destination
     entries = {
         "destination": {"queue": destination.queue} if isinstance(destination, ToQueue) else destination and _ORIGINAL_ROUTING,
@@ -312,7 +311,7 @@ def encode_options(options: Options) -> str:
 
 
 def decode_options(text: str) -> Options:
-    """The options that `encode_options` wrote."""
+    """Reads options that `encode_options` wrote."""
     entries = json.loads(text)
     starts_at = entries.get("starts_at")
     canary, destination = entries.get("canary"), entries.get("destination")
@@ -331,14 +330,14 @@ def decode_options(text: str) -> Options:
 
 
 def encode_selector(selector: Sequence[str] | DeadLetterFilter) -> str:
-    """What was meant, for people to read: the letters themselves are fixed. Of many ids the first are named."""
+    """Selector as JSON, for readers only: the letters of an operation are fixed in its items. Lists the first 20 ids."""
     if isinstance(selector, DeadLetterFilter):
         return json.dumps({"filter": encode_filter(selector)})
-    return json.dumps({"ids": list(selector[:_MOST_IDS]), "count": len(selector)})
+    return json.dumps({"ids": list(selector[:_MAX_LISTED_IDS]), "count": len(selector)})
 
 
 def encode_filter(wanted: DeadLetterFilter) -> Mapping[str, Any]:
-    """What a filter asks for, as JSON knows it; what it does not ask for is left out."""
+    """Filter as JSON values. Leaves out fields that are not set."""
     values = {field.name: getattr(wanted, field.name) for field in fields(wanted)}
     return {
         name: encode_instant(value) if isinstance(value, datetime) else value

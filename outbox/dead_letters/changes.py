@@ -1,4 +1,4 @@
-"""Changes a bounded number of dead letters, in few statements of the caller's transaction."""
+"""Changes a bounded number of dead letters with a few statements: requeue, discard, restore, purge, edit; and dry runs."""
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
@@ -23,7 +23,7 @@ from outbox.dead_letters.actions import (
     Repaired,
     ToQueue,
 )
-from outbox.dead_letters.filters import Arguments, Selecting, dead_ids, parked_ids
+from outbox.dead_letters.filters import Arguments, Selection, dead_ids, parked_ids
 from outbox.dead_letters.model import PARKED_PREFIX, DeadLetterFilter
 from outbox.dead_letters.reader import DeadLetterListing
 from outbox.errors import CountDriftedError, MalformedMessageError, SchemaError
@@ -34,15 +34,17 @@ from outbox.postgres.queries import TableName, queries
 from outbox.postgres.schema.objects import satellite_names
 
 LOCK_TIMEOUT = timedelta(seconds=5)
-"""Longest wait for a row that another transaction is changing."""
+"""Longest wait for a row that another transaction has locked."""
 IDLE_TIMEOUT = timedelta(seconds=15)
-"""How long the server lets a transaction of ours idle: one that froze gives back its rows."""
+"""How long a transaction may idle. The server then ends it, so that a frozen process releases its row locks."""
 TIMEOUT = COMMAND_TIMEOUT.total_seconds()
-"""Said with every statement, because a given pool may have no limit of its own."""
+"""Timeout of each statement, passed explicitly because a pool given by the caller may set none."""
 
 SELECTION = "{selection}"
-"""Stands in a statement for the letters that are meant, which differ from call to call."""
-_TOO_OLD = "older than inboxes remember, so a consumer with an inbox could process it twice: force it where that does no harm"
+"""Placeholder in a statement for the query that selects the letters."""
+_TOO_OLD = (
+    "older than the deduplication window: a consumer with an inbox could process it twice; use force if that does no harm"
+)
 _BEGIN = f"""
 begin isolation level read committed;
 set local lock_timeout = {LOCK_TIMEOUT // timedelta(milliseconds=1)};
@@ -51,7 +53,7 @@ set local idle_in_transaction_session_timeout = {IDLE_TIMEOUT // timedelta(milli
 
 
 class Statements:
-    """The statements of `file`, about one outbox table and what lies next to it, over connections of `pool`."""
+    """Statements of one SQL file, for one outbox table and its satellite tables, over connections of `pool`."""
 
     def __init__(self, pool: Pool, table: TableName, file: str) -> None:
         self._pool = pool
@@ -63,7 +65,7 @@ class Statements:
 
     @asynccontextmanager
     async def transaction(self, doing: str) -> AsyncIterator[Connection]:
-        """A transaction, read committed, whose waits end. Raises `DatabaseUnavailableError`, saying what was being done."""
+        """Opens a read committed transaction with timeouts. Raises `DatabaseUnavailableError` with `doing` in its text."""
         with unavailable_errors(doing):
             async with taken_from(self._pool) as connection:
                 try:
@@ -74,20 +76,20 @@ class Statements:
                     await roll_back_quietly(connection)
                     if isinstance(error, asyncpg.UndefinedTableError | asyncpg.UndefinedColumnError):
                         raise SchemaError(
-                            f"the tables are not those of this release ({error}): create or upgrade them with `outbox migrate`"
+                            f"the tables do not match this release ({error}): create or upgrade them with `outbox migrate`"
                         ) from error
                     raise
 
 
 HasQueue = Callable[[str], Awaitable[bool]]
-"""Whether a queue is there to send to. Raises `BrokerUnavailableError` if the broker cannot say now."""
+"""Returns whether a queue exists. Raises `BrokerUnavailableError` if the broker cannot be asked now."""
 
-_GONE = "there is no such dead letter: it was purged, or sent, or never was"
+_NOT_FOUND = "no such dead letter: it was purged or sent, or never existed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """An action, how it is done, and for the record by whom, why, and in which operation."""
+    """An action with its options, and for the records the requester, the reason and the operation."""
 
     action: Action
     options: Options
@@ -98,7 +100,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What came of one dead letter; if it was sent again, with which count and id, and where to (None: by routing key)."""
+    """Outcome for one dead letter; for a requeue also the new count, the message id and the queue (None: by routing key)."""
 
     item: Item
     requeue_count: int | None = None
@@ -109,8 +111,8 @@ class Change:
 class Changes:
     """Applies actions to dead letters of the outbox table `table`.
 
-    `history`: whether requeueing writes facts. Everything happens in the caller's transaction, which locks the letters until
-    its end; a letter that another transaction is changing is waited for.
+    The transaction locks the letters until its end, and waits for those that another transaction has locked. `history`: whether
+    requeues are written to the history.
     """
 
     def __init__(self, pool: Pool, table: TableName, has_queue: HasQueue, *, history: bool = True) -> None:
@@ -118,7 +120,7 @@ class Changes:
         self._has_queue = has_queue
         self._history = history
 
-    async def at_once(
+    async def execute(
         self,
         request: Request,
         ids: Sequence[str],
@@ -126,9 +128,9 @@ class Changes:
         also: Also[Repaired] | None = None,
         require: Callable[[Connection], Awaitable[None]] | None = None,
     ) -> Repaired:
-        """Does it in one transaction of its own, `also` in it, and says what came of each of `ids`, in their order.
+        """Applies `request` to `ids` in a new transaction, awaits `also` in it, and returns the outcomes in the order of `ids`.
 
-        `require` is called before, when no other transaction changes them any more; what it raises rolls everything back.
+        `require` is awaited once the letters are locked, before they change; its error rolls everything back.
         """
         queues = await self.known_queues(request, ids)
         async with self._sql.transaction(f"{request.action} of dead letters") as connection:
@@ -142,10 +144,11 @@ class Changes:
         return repaired
 
     async def known_queues(self, request: Request, ids: Sequence[str]) -> frozenset[str]:
-        """Those of the queues that `ids` would be requeued to that exist; asked before the transaction, which waits for none.
+        """Those of the destination queues of `ids` that exist.
 
-        Raises `BrokerUnavailableError` if the broker cannot say now.
+        Raises `BrokerUnavailableError` if the broker cannot be asked now.
         """
+        # Call this before the transaction of the change: row locks must not be held while the broker answers.
         if request.action is not Action.REQUEUE:
             return frozenset()
         wanted: Iterable[str]
@@ -155,7 +158,7 @@ class Changes:
             case OriginalRouting():
                 wanted = []
             case _:
-                split = _Ids.of(ids)
+                split = _RowIds.of(ids)
                 async with self._sql.transaction("looking for the queues of dead letters") as connection:
                     rows = await connection.fetch(self._sql["destinations"], split.letters, split.parked, timeout=TIMEOUT)
                 wanted = [row["queue"] for row in rows]
@@ -164,9 +167,9 @@ class Changes:
     async def apply(
         self, connection: Connection, request: Request, ids: Sequence[str], queues: frozenset[str]
     ) -> Sequence[Change]:
-        """Does what is requested to `ids`, and says what came of each, in their order. `queues` are those that exist."""
+        """Applies `request` in the caller's transaction; returns the changes in the order of `ids`. `queues` exist."""
         await self.lock(connection, request, ids)
-        split = _Ids.of(ids)
+        split = _RowIds.of(ids)
         rows = await self._write(connection, request, split, queues)
         changes = {}
         for row in rows:
@@ -175,22 +178,24 @@ class Changes:
                 changes[item.id] = Change(item, row["requeue_count"], row["message_id"], row["destination"])
             else:
                 changes[item.id] = Change(item, row.get("requeue_count"))
+        # Once a parked message has left the table, the next one of its ordering key is due.
         released = [row["ordering_key"] for row in rows if row.get("ordering_key") is not None]
         if released:
             await connection.execute(self._sql["release_lanes"], released, timeout=TIMEOUT)
         if released or (request.action is Action.REQUEUE and split.parked):
             await connection.execute(self._sql["ring"], timeout=TIMEOUT)
-        return [changes.get(id_) or Change(Item(id_, ItemOutcome.NOT_FOUND, _GONE)) for id_ in ids]
+        return [changes.get(id_) or Change(Item(id_, ItemOutcome.NOT_FOUND, _NOT_FOUND)) for id_ in ids]
 
     async def lock(self, connection: Connection, request: Request, ids: Sequence[str]) -> None:
-        """Afterwards no other transaction changes them until the transaction ends. What is in flight is not waited for."""
-        split = _Ids.of(ids)
+        """Locks the letters until the transaction ends. Does not wait for messages in flight."""
+        # Locks are taken in the order that publishers use, dedup keys before rows; the opposite order could deadlock.
+        split = _RowIds.of(ids)
         if request.action is Action.REQUEUE and split.parked:
             await connection.execute(self._sql["lock_dedup_keys"], split.parked, timeout=TIMEOUT)
         await connection.execute(self._sql["lock_letters"], split.letters, timeout=TIMEOUT)
         await connection.execute(self._sql["lock_parked"], split.parked, timeout=TIMEOUT)
 
-    async def _write(self, connection: Connection, request: Request, ids: "_Ids", queues: frozenset[str]) -> Sequence[Any]:
+    async def _write(self, connection: Connection, request: Request, ids: "_RowIds", queues: frozenset[str]) -> Sequence[Any]:
         options = request.options
         arguments: tuple[object, ...]
         match request.action:
@@ -224,7 +229,7 @@ class Changes:
 
 
 def subscribed_queues(pool: Pool, table: TableName) -> HasQueue:
-    """Finds queues where PostgreSQL is the broker: in the tables next to `table`."""
+    """Looks up queues where PostgreSQL is the broker, in the tables next to `table`."""
     sql = Statements(pool, table, "repair.sql")
 
     async def has_queue(queue: str) -> bool:
@@ -235,24 +240,24 @@ def subscribed_queues(pool: Pool, table: TableName) -> HasQueue:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ids:
-    """Ids as operators know them, as row ids of the two tables; what is neither is in none."""
+class _RowIds:
+    """Row ids in the two tables, from ids as operators know them. Ignores malformed ids."""
 
     letters: list[int]
     parked: list[int]
 
     @classmethod
-    def of(cls, ids: Sequence[str]) -> "_Ids":
+    def of(cls, ids: Sequence[str]) -> "_RowIds":
         return cls(dead_ids(ids), parked_ids(ids))
 
 
-_SAME_DEATH = "edited so, it would be another dead letter of this message: requeue that one"
+_EDIT_COLLIDES = "with this edit it equals another dead letter of the same message: requeue that one"
 
-_KNOWN_DEATH = "there is a dead letter of the same message with this body: restore and requeue that one, and discard this one"
+_COPY_EXISTS = "there is a dead letter of the same message with this body: restore and requeue that one, and discard this one"
 
 
-class Editing:
-    """Edits and requeues in one transaction: either both happened, or neither."""
+class Editor:
+    """Edits and requeues a dead letter in one transaction: either both happen, or neither."""
 
     def __init__(self, pool: Pool, table: TableName, changes: Changes, masking: Masking) -> None:
         self._sql = Statements(pool, table, "repair.sql")
@@ -260,36 +265,36 @@ class Editing:
         self._masking = masking
 
     async def requeue(self, request: Request, id_: str, edit: Edit, *, also: Also[Repaired] | None = None) -> Repaired:
-        """Requeues the dead letter `id_` as `edit` wants it, if it is still the version that was read.
+        """Edits and requeues the dead letter `id_`, if it still has the version of `edit`.
 
-        `also` is done in the transaction of it; if nothing came of it, in one of its own, because everything was taken back.
-        Raises `EncodingError` for a body or headers that cannot be stored, reserved headers among them.
+        Awaits `also` in the same transaction; for a refused edit in a new one, because the first is rolled back. Raises
+        `EncodingError` for a body or headers that cannot be stored, or for reserved headers.
         """
         queues = await self._changes.known_queues(request, [id_])
         try:
             async with self._sql.transaction("requeueing an edited dead letter") as connection:
                 await self._changes.lock(connection, request, [id_])
-                await self._edit(connection, request, id_, edit)
+                if id_.startswith(PARKED_PREFIX):
+                    await self._edit_parked(connection, request, id_, edit)
+                else:
+                    await self._edit_letter(connection, request, id_, edit)
                 [change] = await self._changes.apply(connection, request, [id_], queues)
                 _require_done(change.item)
                 return await _finish(connection, Repaired(request.action, [change.item]), also)
-        except _UndoneError as undone:
-            async with self._sql.transaction("telling of an edit that was refused") as connection:
-                return await _finish(connection, Repaired(request.action, [undone.item]), also)
+        except _EditRefusedError as refused:
+            async with self._sql.transaction("recording a refused edit") as connection:
+                return await _finish(connection, Repaired(request.action, [refused.item]), also)
 
-    async def _edit(self, connection: Connection, request: Request, id_: str, edit: Edit) -> None:
-        """Changes what is there; what is not, or is no dead letter any more, the requeue that follows reports."""
-        if id_.startswith(PARKED_PREFIX):
-            await self._edit_parked(connection, request, id_, edit)
-            return
+    async def _edit_letter(self, connection: Connection, request: Request, id_: str, edit: Edit) -> None:
+        # A missing or resolved letter is no error here: the requeue that follows reports it.
         for number in dead_ids([id_]):
             row = await connection.fetchrow(self._sql["letter_to_edit"], number, timeout=TIMEOUT)
             if row is not None and row["status"] == "open":
                 _require_version(id_, edit, row["version"])
                 try:
-                    await self._replace(connection, request, number, row, _edited(row, edit))
+                    await self._replace(connection, request, number, row, _apply_edit(row, edit))
                 except asyncpg.UniqueViolationError:
-                    raise _UndoneError(Item(id_, ItemOutcome.REFUSED, _SAME_DEATH)) from None
+                    raise _EditRefusedError(Item(id_, ItemOutcome.REFUSED, _EDIT_COLLIDES)) from None
 
     async def _edit_parked(self, connection: Connection, request: Request, id_: str, edit: Edit) -> None:
         for number in parked_ids([id_]):
@@ -299,13 +304,13 @@ class Editing:
             _require_version(id_, edit, 1)
             copy = parked["id"]
             if copy is None:
-                raise _UndoneError(Item(id_, ItemOutcome.REFUSED, _KNOWN_DEATH))
+                raise _EditRefusedError(Item(id_, ItemOutcome.REFUSED, _COPY_EXISTS))
             row = await connection.fetchrow(self._sql["letter_to_edit"], copy, timeout=TIMEOUT)
-            payload = _edited(row, edit)
+            payload = _apply_edit(row, edit)
             try:
                 await self._replace(connection, request, copy, row, payload)
             except asyncpg.UniqueViolationError:
-                raise _UndoneError(Item(id_, ItemOutcome.REFUSED, _SAME_DEATH)) from None
+                raise _EditRefusedError(Item(id_, ItemOutcome.REFUSED, _EDIT_COLLIDES)) from None
             await connection.execute(
                 self._sql["edit_parked"], number, payload.body, payload.content_type, payload.headers, timeout=TIMEOUT
             )
@@ -318,7 +323,7 @@ class Editing:
             tracking_ids = ()
         words = (row["queue"], row["routing_key"], *tracking_ids, row["message_id"] or "")
         error = f"{row['exception_type']} {row['exception_message']}"
-        # The error quotes what was published, the preview what is published now.
+        # Mask secrets of both payloads: the error may quote the old one, the preview shows the new one.
         masking = self._masking.of_message(row["body"], row["headers"]).of_message(payload.body, payload.headers)
         search = searchable(payload.body, payload.content_type, masking, error=error, words=words)
         await connection.execute(
@@ -335,8 +340,8 @@ class Editing:
         )
 
 
-class _UndoneError(Exception):
-    """The requeue was not done, so the edit must not be either."""
+class _EditRefusedError(Exception):
+    """Rolls the edit back, because the message cannot be edited or requeued."""
 
     def __init__(self, item: Item) -> None:
         super().__init__(item.reason)
@@ -345,7 +350,7 @@ class _UndoneError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Payload:
-    """A body, its kind, and headers as JSON."""
+    """Body, content type, and headers as JSON."""
 
     body: bytes
     content_type: str | None
@@ -360,17 +365,17 @@ async def _finish(connection: Connection, repaired: Repaired, also: Also[Repaire
 
 def _require_done(item: Item) -> None:
     if item.outcome is not ItemOutcome.DONE:
-        raise _UndoneError(item)
+        raise _EditRefusedError(item)
 
 
 def _require_version(id_: str, edit: Edit, version: int) -> None:
     if edit.version != version:
-        reason = f"version {edit.version} was read, and version {version} is there now: look at it again"
-        raise _UndoneError(Item(id_, ItemOutcome.REFUSED, reason))
+        reason = f"the edit is for version {edit.version}, but the current version is {version}: reload it and edit again"
+        raise _EditRefusedError(Item(id_, ItemOutcome.REFUSED, reason))
 
 
-def _edited(row: Any, edit: Edit) -> _Payload:
-    """What `row` carries after `edit`. Bytes say nothing of their kind, so it stays."""
+def _apply_edit(row: Any, edit: Edit) -> _Payload:
+    """Payload of `row` after `edit`. A body given as bytes keeps the content type of the old one."""
     body, content_type, headers = row["body"], row["content_type"], row["headers"]
     if edit.body is not None:
         body, kind = encode_body(edit.body, routing_key=row["routing_key"])
@@ -381,26 +386,26 @@ def _edited(row: Any, edit: Edit) -> _Payload:
 
 
 SAMPLE = 5
-"""Dead letters that a plan shows."""
+"""Number of dead letters that a plan lists."""
 
 
-class Planning:
-    """Makes plans for the dead letters of one outbox table."""
+class Planner:
+    """Does dry runs on the dead letters of one outbox table."""
 
     def __init__(self, pool: Pool, table: TableName, listing: DeadLetterListing, has_queue: HasQueue) -> None:
         self._sql = Statements(pool, table, "planning.sql")
-        self._selecting = Selecting(table)
+        self._selection = Selection(table)
         self._listing = listing
         self._has_queue = has_queue
 
     async def plan(self, request: Request, selector: DeadLetterFilter, limit: int | None) -> Plan:
-        """What `request` would do to the oldest `limit` that fit `selector` now."""
+        """Plan of `request` for the oldest `limit` letters that match `selector` now."""
         arguments = Arguments([request.options.retention])
-        statement = self._sql["plan"].replace(SELECTION, self._selecting.lines(selector, limit, arguments))
+        statement = self._sql["plan"].replace(SELECTION, self._selection.rows(selector, limit, arguments))
         async with self._sql.transaction("planning") as connection:
             [row] = await connection.fetch(statement, *arguments.values, timeout=TIMEOUT)
         by_queue = json.loads(row["by_queue"])
-        warnings = [f"{row['busy']:,} will be skipped: other operations have them"] if row["busy"] else []
+        warnings = [f"{row['busy']:,} will be skipped: they belong to other operations"] if row["busy"] else []
         if request.action is Action.REQUEUE:
             warnings += await self._requeue_warnings(request, row, by_queue)
         return Plan(
@@ -416,9 +421,9 @@ class Planning:
     async def require(
         self, connection: Connection, expected: int | Expected, selector: DeadLetterFilter, limit: int | None
     ) -> None:
-        """Raises `CountDriftedError` unless the oldest `limit` that fit `selector` are those that were `expected`."""
+        """Raises `CountDriftedError` unless the oldest `limit` letters that match `selector` are the `expected` ones."""
         arguments = Arguments()
-        statement = self._sql["digest_of"].replace(SELECTION, self._selecting.lines(selector, limit, arguments))
+        statement = self._sql["digest_of"].replace(SELECTION, self._selection.rows(selector, limit, arguments))
         [row] = await connection.fetch(statement, *arguments.values, timeout=TIMEOUT)
         require_expected(expected, row)
 
@@ -426,11 +431,15 @@ class Planning:
         warnings = []
         too_old = f"{row['too_old']:,}" if row["too_old"] else ""
         if too_old and request.options.force:
-            warnings.append(f"{too_old} are older than inboxes remember: a consumer with an inbox could process them twice")
+            warnings.append(
+                f"{too_old} are older than the deduplication window: a consumer with an inbox could process them twice"
+            )
         elif too_old:
-            warnings.append(f"{too_old} will be refused: they are older than inboxes remember (force does it all the same)")
+            warnings.append(
+                f"{too_old} will be refused: they are older than the deduplication window (use force to requeue them)"
+            )
         if row["overtaken"]:
-            warnings.append(f"{row['overtaken']:,} share an ordering key with messages that wait, and will come after those")
+            warnings.append(f"{row['overtaken']:,} share an ordering key with waiting messages, and will be sent after those")
         match request.options.destination:
             case ToQueue(queue):
                 wanted = {queue: sum(by_queue.values())}
@@ -443,14 +452,14 @@ class Planning:
         async with self._sql.transaction("looking for workers without history") as connection:
             silent = await connection.fetch(self._sql["silent_workers"], sorted(wanted), timeout=TIMEOUT)
         return warnings + [
-            f"what becomes of {wanted[row['queue']]:,} will not be known: {row['worker']}, a worker of {row['queue']}, "
+            f"the results of {wanted[row['queue']]:,} will be unknown: {row['worker']}, a worker of {row['queue']}, "
             "writes no history and has no inbox there, so a canary would stop"
             for row in silent
         ]
 
 
 def require_expected(expected: int | Expected, found: Any) -> None:
-    """Raises `CountDriftedError` unless the row `found` has the count, and the digest if there is one, that were expected."""
+    """Raises `CountDriftedError` unless the row `found` has the expected count, and the expected digest if there is one."""
     count = expected if isinstance(expected, int) else expected.count
     if found["count"] != count or (isinstance(expected, Expected) and found["digest"] != expected.digest):
         raise CountDriftedError(expected=count, found=found["count"])

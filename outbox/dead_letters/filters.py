@@ -1,4 +1,4 @@
-"""Filters as SQL conditions that the indexes can answer."""
+"""Translates filters into SQL conditions that the indexes support."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,45 +13,48 @@ from outbox.postgres.schema.objects import SATELLITES
 _FILE = "letters.sql"
 _PARTS = ("failed_attempts", "parked_message_id", "parked_type", "parked_fingerprint", "parked_search")
 _TABLES = ("dead_letter", "edition", "history", "operation", "operation_item", "group_mark")
-_LARGEST_ID = 2**63 - 1
+_MAX_ID = 2**63 - 1
+# Conditions of the two partial indexes on routing keys. The long one is an equality because the planner takes equalities to be
+# selective, and long keys are rare.
 _SHORT, _LONG = "length(routing_key) <= 255", "least(length(routing_key), 256) = 256"
-"""Which of two indexes has a letter's routing key. The planner takes an equality for rare, as long ones are."""
 _UNION = "\nunion all\n"
 
 
 class Letters:
-    """The SQL over the dead letters and the parked rows of one outbox table."""
+    """SQL over the dead letters and the parked rows of one outbox table."""
 
     def __init__(self, table: TableName) -> None:
         self._names = {"table": table.sql} | {name: TableName(SATELLITES[name], table.schema).sql for name in _TABLES}
-        self._names |= {part: _without_comment(query(_FILE, part)) for part in _PARTS}
+        self._names |= {part: _strip_comments(query(_FILE, part)) for part in _PARTS}
 
     def sql(self, block: str) -> str:
-        """One block of `sql/letters.sql`."""
+        """Returns one block of `sql/letters.sql`."""
         return query(_FILE, block, **self._names)
 
     def branches(self, filter_: DeadLetterFilter, arguments: "Arguments") -> "Sequence[Branch]":
-        """What is to be read for `filter_`, of the tables that can hold any of it."""
+        """Selects that `filter_` needs, one for each table that can have matches."""
         branches = []
-        if _may_be_dead(filter_):
-            branches.append(self._dead(filter_, arguments))
-        is_open = filter_.status is None or DeadLetterStatus.OPEN in several(filter_.status)
+        if _may_match_letters(filter_):
+            branches.append(self._letters_branch(filter_, arguments))
+        is_open = filter_.status is None or DeadLetterStatus.OPEN in as_sequence(filter_.status)
         if is_open and filter_.source in (None, Source.RELAY) and (not filter_.ids or parked_ids(filter_.ids)):
-            branches.append(Branch(1, self.sql("parked"), self._of_parked(filter_, arguments)))
+            branches.append(Branch(1, self.sql("parked"), self._parked_conditions(filter_, arguments)))
         return branches
 
     def grouped(self, by: GroupBy, filter_: DeadLetterFilter, most: int, arguments: "Arguments") -> str | None:
-        """What counts the letters of `filter_` by what they have in common; None if there can be none."""
+        """Statement that counts the letters of `filter_` by a common value; None if no letter can match."""
         branches = self.branches(filter_, arguments)
         if not branches:
             return None
         once_requeued = self.sql("never_requeued")
-        if _may_be_dead(filter_):
-            once_requeued = self._dead(replace(filter_, status=None), arguments).where("(status = 'requeued' or deaths > 1)")
+        if _may_match_letters(filter_):
+            once_requeued = self._letters_branch(replace(filter_, status=None), arguments).where(
+                "(status = 'requeued' or deaths > 1)"
+            )
         selects = []
         for branch in branches:
             if by == "routing_key" and branch.kind == 0 and filter_.routing_key is None:
-                # One index has the short routing keys, whole, and another has the long ones.
+                # One select for each index: short keys are indexed whole, long ones by hash.
                 selects += [branch.where(_SHORT), branch.where(_LONG)]
             else:
                 selects.append(branch.where())
@@ -67,7 +70,7 @@ class Letters:
     def faceted(
         self, filter_: DeadLetterFilter, fields: Sequence[FacetField], limit: int, most: int, arguments: "Arguments"
     ) -> str | None:
-        """What counts the values of `fields`, of the latest `most` letters; None if there can be none."""
+        """Statement that counts the values of `fields` in the latest `most` letters; None if no letter can match."""
         bound = arguments.add(most)
         latest = [
             f"({branch.where()}\norder by failed_at desc, id desc\nlimit {bound})"
@@ -79,12 +82,12 @@ class Letters:
         names = {"fields": ", ".join(fields), "sets": sets, "letters": _UNION.join(latest), "most": arguments.add(limit)}
         return query(_FILE, "facets", **names)
 
-    def _dead(self, filter_: DeadLetterFilter, arguments: "Arguments") -> "Branch":
-        return Branch(0, self.sql("letters"), _of_letters(filter_, arguments))
+    def _letters_branch(self, filter_: DeadLetterFilter, arguments: "Arguments") -> "Branch":
+        return Branch(0, self.sql("letters"), _letter_conditions(filter_, arguments))
 
-    def _of_parked(self, filter_: DeadLetterFilter, arguments: "Arguments") -> Sequence[str]:
+    def _parked_conditions(self, filter_: DeadLetterFilter, arguments: "Arguments") -> Sequence[str]:
         add, names = arguments.add, self._names
-        conditions = ["failed_at is not null", *_of_both(filter_, arguments)]
+        conditions = ["failed_at is not null", *_common_conditions(filter_, arguments)]
         if filter_.routing_key is not None:
             conditions.append(_equal("routing_key", filter_.routing_key, arguments))
         if filter_.ids:
@@ -108,67 +111,67 @@ class Letters:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """One table's part of a list: a select, and the conditions on its rows. `kind` puts equals of both tables in an order."""
+    """Part of a list that is read from one table: a select and its conditions. `kind` orders equal rows of both tables."""
 
     kind: int
     select: str
     conditions: Sequence[str]
 
     def where(self, *more: str) -> str:
-        """The select with its conditions."""
+        """Returns the select with its conditions."""
         conditions = [*self.conditions, *more]
         return f"{self.select}\nwhere {' and '.join(conditions)}" if conditions else self.select
 
 
 @dataclass(slots=True)
 class Arguments:
-    """The arguments of a statement that is being put together."""
+    """Arguments of a statement that is being built."""
 
     values: list[Any] = field(default_factory=list)
 
     def add(self, value: Any) -> str:
-        """The placeholder of one more."""
+        """Appends an argument, and returns its placeholder."""
         self.values.append(value)
         return f"${len(self.values)}"
 
 
 def grouping_bits(fields: Sequence[FacetField]) -> Mapping[FacetField, int]:
-    """What `grouping` says of the rows of each field: all bits but its own, the first field's the highest."""
+    """Value of SQL's `grouping` for the rows of each field: all bits set except its own, the first field's the highest."""
     every = 2 ** len(fields) - 1
-    return {name: every ^ (1 << (len(fields) - 1 - place)) for place, name in enumerate(fields)}
+    return {name: every ^ (1 << (len(fields) - 1 - index)) for index, name in enumerate(fields)}
 
 
 def dead_ids(ids: Sequence[str]) -> list[int]:
-    """Those of `ids` that rows of the dead letters have."""
+    """Row ids of dead letters among `ids`."""
     numbers = [(text, int(text)) for text in ids if text.isascii() and text.isdecimal() and len(text) < 20]
-    # Written as we write it: "017" would be answered under another name.
-    return [number for text, number in numbers if text == str(number) and number <= _LARGEST_ID]
+    # Only the canonical form: results are reported by id, and "017" would come back as "17".
+    return [number for text, number in numbers if text == str(number) and number <= _MAX_ID]
 
 
 def parked_ids(ids: Sequence[str]) -> list[int]:
-    """Those of `ids` that rows of the outbox table have."""
+    """Row ids of parked messages among `ids`."""
     return dead_ids([id_.removeprefix(PARKED_PREFIX) for id_ in ids if id_.startswith(PARKED_PREFIX)])
 
 
 def is_letter_id(text: str) -> bool:
-    """Whether operators know anything by such an id."""
+    """Whether `text` has the form of a dead letter's or a parked message's id."""
     return bool(dead_ids([text]) or parked_ids([text]))
 
 
-def _may_be_dead(filter_: DeadLetterFilter) -> bool:
+def _may_match_letters(filter_: DeadLetterFilter) -> bool:
     return not filter_.ids or bool(dead_ids(filter_.ids))
 
 
-def _of_letters(filter_: DeadLetterFilter, arguments: Arguments) -> Sequence[str]:
+def _letter_conditions(filter_: DeadLetterFilter, arguments: Arguments) -> Sequence[str]:
     add = arguments.add
-    conditions = _of_both(filter_, arguments)
+    conditions = _common_conditions(filter_, arguments)
     if filter_.ids:
         conditions.append(f"id = any({add(dead_ids(filter_.ids))}::bigint[])")
-    conditions += _of_texts(filter_, arguments)
-    # Written out, so that every plan knows whether the index of open ones fits.
+    conditions += _text_conditions(filter_, arguments)
+    # Literals instead of parameters: only then can a generic plan use the partial index of open letters.
     for column, chosen in (("source", filter_.source), ("status", filter_.status)):
         if chosen is not None:
-            values = ", ".join(f"'{each.value}'" for each in several(chosen))
+            values = ", ".join(f"'{each.value}'" for each in as_sequence(chosen))
             conditions.append(f"{column} in ({values})" if "," in values else f"{column} = {values}")
     if filter_.group_id is not None:
         conditions.append(_equal("fingerprint", filter_.group_id, arguments))
@@ -181,13 +184,13 @@ def _of_letters(filter_: DeadLetterFilter, arguments: Arguments) -> Sequence[str
     return conditions
 
 
-def _of_texts(filter_: DeadLetterFilter, arguments: Arguments) -> Iterator[str]:
+def _text_conditions(filter_: DeadLetterFilter, arguments: Arguments) -> Iterator[str]:
     if filter_.queue is not None:
         yield _equal("queue", filter_.queue, arguments)
     if filter_.message_id is not None:
         yield _equal("message_id", filter_.message_id, arguments)
     if filter_.routing_key is not None:
-        keys = several(filter_.routing_key)
+        keys = as_sequence(filter_.routing_key)
         short, long = [key for key in keys if len(key) <= 255], [key for key in keys if len(key) > 255]
         by_length = [f"{_equal('routing_key', short, arguments)} and {_SHORT}"] if short else []
         by_length += [f"{_hashed('routing_key', long, arguments)} and {_LONG}"] if long else []
@@ -196,28 +199,28 @@ def _of_texts(filter_: DeadLetterFilter, arguments: Arguments) -> Iterator[str]:
         yield _hashed("exception_type", filter_.exception_type, arguments)
 
 
-def several(value: Any) -> Sequence[Any]:
-    """What is given once, or several times."""
+def as_sequence(value: Any) -> Sequence[Any]:
+    """Wraps a single value in a tuple."""
     return value if isinstance(value, tuple | list) else (value,)
 
 
 def _equal(column: str, value: str | Sequence[str], arguments: Arguments) -> str:
-    values = several(value)
+    values = as_sequence(value)
     return f"{column} = {arguments.add(values[0])}" if len(values) == 1 else f"{column} = any({arguments.add(values)}::text[])"
 
 
 def _hashed(column: str, value: str | Sequence[str], arguments: Arguments) -> str:
-    """Equality, in a form that an index by hash answers."""
-    values = several(value)
+    """Equality in a form that the index on the hash supports."""
+    values = as_sequence(value)
     if len(values) == 1:
-        place = arguments.add(values[0])
-        return f"hashtextextended({column}, 0) = hashtextextended({place}, 0) and {column} = {place}"
-    place = f"{arguments.add(values)}::text[]"
-    hashes = f"array(select hashtextextended(value, 0) from unnest({place}) as given (value))"
-    return f"hashtextextended({column}, 0) = any({hashes}) and {column} = any({place})"
+        placeholder = arguments.add(values[0])
+        return f"hashtextextended({column}, 0) = hashtextextended({placeholder}, 0) and {column} = {placeholder}"
+    placeholder = f"{arguments.add(values)}::text[]"
+    hashes = f"array(select hashtextextended(value, 0) from unnest({placeholder}) as given (value))"
+    return f"hashtextextended({column}, 0) = any({hashes}) and {column} = any({placeholder})"
 
 
-def _of_both(filter_: DeadLetterFilter, arguments: Arguments) -> list[str]:
+def _common_conditions(filter_: DeadLetterFilter, arguments: Arguments) -> list[str]:
     add = arguments.add
     conditions = []
     if filter_.tracking_id is not None:
@@ -229,11 +232,11 @@ def _of_both(filter_: DeadLetterFilter, arguments: Arguments) -> list[str]:
     return conditions
 
 
-def _without_comment(sql: str) -> str:
+def _strip_comments(sql: str) -> str:
     return "\n".join(line for line in sql.splitlines() if not line.startswith("--"))
 
 
-_FAILED_ATTEMPTS = _without_comment(query(_FILE, "failed_attempts"))
+_FAILED_ATTEMPTS = _strip_comments(query(_FILE, "failed_attempts"))
 
 
 _GIVEN = """
@@ -248,26 +251,26 @@ select null::text as letter, 0 as kind, 0::bigint as number, null::text as queue
 where false"""
 
 
-class Selecting:
-    """Puts together what selects dead letters of one outbox table."""
+class Selection:
+    """Builds the queries that select dead letters of one outbox table."""
 
     def __init__(self, table: TableName) -> None:
         self._letters = Letters(table)
 
     def oldest(self, selector: Sequence[str] | DeadLetterFilter, limit: int | None, arguments: Arguments) -> str:
-        """Rows with `letter`, `kind` and `number`; what is given by its id is among them even if there is no such letter."""
+        """Query for the oldest `limit` letters. Ids are returned even where no such letter exists."""
         if isinstance(selector, DeadLetterFilter):
-            return self.lines(selector, limit, arguments)
+            return self.rows(selector, limit, arguments)
         return _limited(_GIVEN.format(ids=arguments.add(list(selector))), limit, arguments)
 
-    def lines(self, selector: DeadLetterFilter, limit: int | None, arguments: Arguments) -> str:
-        """The lines of the list that fit, those that came to be first in front."""
+    def rows(self, selector: DeadLetterFilter, limit: int | None, arguments: Arguments) -> str:
+        """Query for the oldest `limit` list rows that match `selector`."""
         branches = [f"({branch.where()})" for branch in self._letters.branches(selector, arguments)]
-        return _limited("\nunion all\n".join(branches) or _NONE, limit, arguments)
+        return _limited(_UNION.join(branches) or _NONE, limit, arguments)
 
 
-def sensible(selector: DeadLetterFilter, action: Action, *, force: bool) -> DeadLetterFilter:
-    """`selector`, of what `action` can be done to if it does not say of what status."""
+def with_default_status(selector: DeadLetterFilter, action: Action, *, force: bool) -> DeadLetterFilter:
+    """Restricts `selector` to the status that `action` applies to, unless it names one."""
     if selector.status is not None or (action is Action.PURGE and force):
         return selector
     return replace(
@@ -276,15 +279,15 @@ def sensible(selector: DeadLetterFilter, action: Action, *, force: bool) -> Dead
 
 
 def oldest_ids(ids: Sequence[str], limit: int | None) -> Sequence[str]:
-    """Those of `ids` that an operation would come to first, as many as `limit`, in the order given; None: all."""
+    """Those of `ids` that an operation would process first, at most `limit` (None: all), in the order given."""
     if limit is None or len(ids) <= limit:
         return ids
-    kept = set(sorted(ids, key=_turn)[:limit])
+    kept = set(sorted(ids, key=_processing_order)[:limit])
     return [id_ for id_ in ids if id_ in kept]
 
 
-def _turn(id_: str) -> tuple[int, int]:
-    """Where an id stands among others: dead letters in front, in their order, then parked rows; what is no id comes last."""
+def _processing_order(id_: str) -> tuple[int, int]:
+    """Sort key of an id: dead letters by number, then parked messages by number, then malformed ids."""
     for kind, numbers in enumerate((dead_ids([id_]), parked_ids([id_]))):
         for number in numbers:
             return kind, number

@@ -1,4 +1,4 @@
-"""The model of dead letters: an item of the list, the details of one, a group, a filter."""
+"""Model of dead letters: list item, details, group, filter, position."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,18 +10,18 @@ from outbox.core.failures import FailedAttempt
 from outbox.core.outcome import Failure
 
 PARKED_PREFIX = "outbox-"
-"""Begins the id of a row that the relay parked: `outbox-17` is row 17 of the outbox table, `17` row 17 of the dead letters."""
+"""Prefix of the ids of parked messages: `outbox-17` is row 17 of the outbox table, `17` is row 17 of the dead letters."""
 
 Sort = Literal["newest", "oldest"]
 GroupBy = Literal["fingerprint", "queue", "routing_key"]
 FacetField = Literal["source", "status", "queue", "exception_type", "routing_key"]
 FACET_FIELDS: tuple[FacetField, ...] = get_args(FacetField)
 Facets = Mapping[FacetField, Sequence[tuple[str, int]]]
-"""Of each field, values and how many have them, the most frequent first."""
+"""Values of each field with their counts, the most frequent first."""
 
 
 class Source(StrEnum):
-    """What dead-lettered a message: a relay that could not send it, a worker whose handler failed, or the broker."""
+    """Component that dead-lettered a message: a relay that could not send it, a worker whose handler failed, or the broker."""
 
     RELAY = "relay"
     WORKER = "worker"
@@ -38,12 +38,12 @@ class DeadLetterStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetterFilter:
-    """Which dead letters are meant: those that fit everything that is given; without anything, all.
+    """Filter for dead letters. A letter has to match every field that is set; an empty filter matches all.
 
-    `ids` are as operators know them. `group_id` is a fingerprint. `q` is searched for in the masked text, with the syntax of
-    search engines: words, "phrases", or, -not. `failed_after` is included, `failed_before` is not. `min_failures` counts the
-    attempts that failed; a relay's are its attempts to send. Of several queues, routing keys, exception types, groups or
-    statuses, in a tuple, one has to fit.
+    `ids` are as operators know them. `group_id` is a fingerprint. `q` searches the masked text with the syntax of search
+    engines: words, "phrases", or, -not. `failed_after` is inclusive, `failed_before` exclusive. `min_failures` counts failed
+    attempts; for a parked message, the relay's attempts to send it. A tuple of queues, routing keys, exception types, groups
+    or statuses matches any of its values.
     """
 
     ids: tuple[str, ...] = ()
@@ -64,11 +64,11 @@ class DeadLetterFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetter:
-    """One line of the list: everything but the payload. `exception_message` and `preview` are masked.
+    """List item: everything but the payload. `exception_message` and `preview` are masked.
 
-    `service_version` is the release of the service whose handler failed last. `deaths` is how often it died, `requeue_count`
-    how often it was sent again, `failures` how many attempts failed in all. `queue` is empty for a parked message that no queue
-    in particular was meant for.
+    `service_version` is the release of the service whose handler failed last. `deaths` counts how often the message was
+    dead-lettered, `requeue_count` how often it was requeued, `failures` all failed attempts. `queue` is empty for a parked
+    message that was not addressed to a particular queue.
     """
 
     id: str
@@ -104,7 +104,7 @@ class DeadLetter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edition:
-    """A dead letter's payload as it was before an edit. `size` is that of the whole body."""
+    """A dead letter's payload before an edit. `size` is the size of the whole body in bytes."""
 
     version: int
     body: bytes
@@ -119,8 +119,8 @@ class Edition:
 class DeadLetterDetail:
     """One dead letter with all its details; only `letter` is masked.
 
-    `headers` and `properties` hold what JSON can; `header_types` says where AMQP knows more.
-    `trail` is what failed, oldest first, and `failure` the end of it.
+    `headers` and `properties` are plain JSON; `header_types` adds the AMQP types that JSON lacks, see `outbox.postgres.deaths`.
+    `failed_attempts` are in order, oldest first, and `failure` is the last one.
     """
 
     letter: DeadLetter
@@ -130,17 +130,17 @@ class DeadLetterDetail:
     header_types: Mapping[str, Any]
     hlc: int | None
     failure: Failure
-    trail: Sequence[FailedAttempt]
+    failed_attempts: Sequence[FailedAttempt]
     editions: Sequence[Edition]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Dead letters that have something in common, and how many of them there are.
+    """Dead letters with a common fingerprint, queue or routing key, and their count.
 
-    `id` is what a filter takes: a fingerprint, a queue or a routing key. `last_requeued_at` is when one of them was requeued
-    last, and `since_requeue` how many died after that; all of them if none ever was. `deaths_by_hour` is how many died in each
-    of the last 24 hours, the present one last. `queue` is where those with a common fingerprint failed; otherwise it is empty.
+    `id` is the common value, as a filter takes it. `last_requeued_at` is the time of the latest requeue of any of them, and
+    `since_requeue` counts those dead-lettered after it, or all if none was ever requeued. `deaths_by_hour` counts dead letters
+    in each of the last 24 hours, the current hour last. `queue` is set for groups by fingerprint only.
     """
 
     by: GroupBy
@@ -159,7 +159,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
-    """Where a page of the list ended: the last line's time of failure and id; `inclusive`: that line comes again."""
+    """Position of a list item: its time of failure and id. With `inclusive`, the next page starts with that item."""
 
     failed_at: datetime
     id: str

@@ -1,4 +1,4 @@
-"""Bulk operations as rows: created with their items, read with progress and results, paused, resumed, cancelled."""
+"""Bulk operations in the database: create, read with progress and results, pause, resume, cancel."""
 
 import json
 from collections.abc import Awaitable, Callable, Sequence
@@ -23,17 +23,17 @@ from outbox.dead_letters.actions import (
     encode_selector,
 )
 from outbox.dead_letters.changes import SELECTION, TIMEOUT, Request, Statements, require_expected
-from outbox.dead_letters.filters import Arguments, Selecting
+from outbox.dead_letters.filters import Arguments, Selection
 from outbox.dead_letters.model import DeadLetterFilter
 from outbox.errors import DatabaseUnavailableError, RefusedError
 from outbox.masking import Masking
 from outbox.postgres.pool import Connection, Pool
 from outbox.postgres.queries import TableName
 
-LOOKED_AT = 1_000
-"""Most messages that one look is for."""
-GIVEN_UP_AFTER = timedelta(days=7)
-"""How long a message's result is looked for; after that it is unknown, unless the message fails again."""
+REFRESH_LIMIT = 1_000
+"""Number of messages whose results one refresh looks for."""
+UNKNOWN_AFTER = timedelta(days=7)
+"""Age of a requeue after which its result is unknown, unless the message fails again later."""
 
 
 class ResultRefresher:
@@ -43,14 +43,14 @@ class ResultRefresher:
         self._sql = Statements(pool, table, "results.sql")
 
     async def refresh(self, operation: int | None = None) -> int:
-        """Looks for the results of one operation, or for what is due of all; how many were found that are new.
+        """Refreshes the results of one operation, or those due of all operations; returns the number of new results.
 
-        Does nothing where the connection may only read.
+        Does nothing on a read-only connection.
         """
         try:
             async with self._sql.transaction("looking for results of operations") as connection:
                 if operation is None:
-                    return await self._look(connection, "due", LOOKED_AT)
+                    return await self._look(connection, "due", REFRESH_LIMIT)
                 return await self.refresh_within(connection, operation)
         except DatabaseUnavailableError as error:
             if isinstance(error.__cause__, asyncpg.InsufficientPrivilegeError | asyncpg.ReadOnlySQLTransactionError):
@@ -58,27 +58,27 @@ class ResultRefresher:
             raise
 
     async def refresh_within(self, connection: Connection, operation: int, *, due_only: bool = False) -> int:
-        """Looks for the results of one operation in the caller's transaction; `due_only`: for those that are due."""
-        return await self._look(connection, "due_of", LOOKED_AT, operation, not due_only)
+        """Refreshes the results of one operation in the caller's transaction; `due_only`: only those that are due."""
+        return await self._look(connection, "due_of", REFRESH_LIMIT, operation, not due_only)
 
     async def _look(self, connection: Connection, which: str, *arguments: object) -> int:
         rows = await connection.fetch(self._sql[which], *arguments, timeout=TIMEOUT)
         if not rows:
             return 0
         ids, positions = [row["operation_id"] for row in rows], [row["position"] for row in rows]
-        found: int = await connection.fetchval(self._sql["look"], ids, positions, GIVEN_UP_AFTER, timeout=TIMEOUT)
+        found: int = await connection.fetchval(self._sql["look"], ids, positions, UNKNOWN_AFTER, timeout=TIMEOUT)
         return found
 
 
-_FIXING_TIMEOUT = timedelta(minutes=10).total_seconds()
-"""Longest time that fixing the letters of one operation takes; a million take about one minute."""
-_LAST = 2**31
+_SELECT_TIMEOUT = timedelta(minutes=10).total_seconds()
+"""Timeout for selecting the letters of one operation; a million take about one minute."""
+_AFTER_LAST_POSITION = 2**31
 CANCELLED = "the operation was cancelled before it"
 
 
 @dataclass(frozen=True, slots=True)
 class OperationItem:
-    """One letter of an operation, at its place in it; if its message was sent again, what became of that."""
+    """One letter of an operation, with its position, and for a requeued message its result."""
 
     position: int
     item: Item
@@ -87,11 +87,11 @@ class OperationItem:
 
 
 class Operations:
-    """The operations on the dead letters of the outbox table `table`. What is read tells the results as they are found now."""
+    """Operations on the dead letters of one outbox table. Reading an operation refreshes its results first."""
 
     def __init__(self, pool: Pool, table: TableName, *, masking: Masking | None = None) -> None:
         self._sql = Statements(pool, table, "operations.sql")
-        self._selecting = Selecting(table)
+        self._selecting = Selection(table)
         self._results = ResultRefresher(pool, table)
         self._masking = masking or Masking()
 
@@ -105,12 +105,13 @@ class Operations:
         also: Also[Operation] | None = None,
         require: Callable[[Connection], Awaitable[None]] | None = None,
     ) -> Operation:
-        """A running operation on what `selector` means now, the oldest `limit`; what another one has to do is skipped.
+        """Creates a running operation on the oldest `limit` letters of `selector`. Skips letters of other operations.
 
-        Raises `CountDriftedError` if these are not `expected`, of a filter. `also` is done in the transaction that fixes the
-        letters, `require` before.
+        Raises `CountDriftedError` if a filter no longer selects the `expected` letters. `require` is awaited before the letters
+        are selected, `also` right before the commit.
         """
         async with self._sql.transaction("creating an operation") as connection:
+            # One creation at a time, so that no letter gets into two operations.
             await connection.execute(self._sql["take_turn"], timeout=TIMEOUT)
             id_ = await connection.fetchval(
                 self._sql["create"],
@@ -126,41 +127,41 @@ class Operations:
             statement = self._sql["fix_letters"].replace(SELECTION, self._selecting.oldest(selector, limit, arguments))
             if require is not None:
                 await require(connection)
-            [row] = await connection.fetch(statement, *arguments.values, timeout=_FIXING_TIMEOUT)
+            [row] = await connection.fetch(statement, *arguments.values, timeout=_SELECT_TIMEOUT)
             if expected is not None:
                 require_expected(expected, row)
             await connection.execute(self._sql["created"], id_, row["count"], timeout=TIMEOUT)
             return await self._finish(connection, id_, also)
 
     async def get(self, id_: int) -> Operation | None:
-        """The operation as it is now; None if there is none of that number."""
+        """Returns the operation with that number, or None."""
         await self._results.refresh(id_)
         async with self._sql.transaction("reading an operation") as connection:
             row = await connection.fetchrow(self._sql["operation"], id_, timeout=TIMEOUT)
-        return None if row is None else operation_of(row)
+        return None if row is None else operation_from_row(row)
 
     async def list(
         self, *, active: bool = False, limit: int = 50, before: int | None = None, after: int | None = None
     ) -> Sequence[Operation]:
-        """The newest first; `active`: only those that have not ended. `before`: older ones; `after`: the next newer ones."""
+        """Operations, newest first; `active`: only those that have not ended. `before`: older; `after`: the next newer ones."""
         await self._results.refresh()
         async with self._sql.transaction("reading operations") as connection:
             if after is None:
                 rows = await connection.fetch(self._sql["operations"], active, limit, before, timeout=TIMEOUT)
             else:
                 rows = await connection.fetch(self._sql["newer_operations"], active, limit, after, timeout=TIMEOUT)
-        return [operation_of(row) for row in rows]
+        return [operation_from_row(row) for row in rows]
 
     async def items(
         self, id_: int, *, outcome: ItemOutcome | None = None, after: int = 0, limit: int = 200
     ) -> Sequence[OperationItem]:
-        """What came of each of its letters, in their order; `after` is the position with which the page before ended."""
+        """Items of an operation in the order of their positions; `after` is the last position of the previous page."""
         async with self._sql.transaction("reading the letters of an operation") as connection:
             rows = await connection.fetch(self._sql["items"], id_, after, outcome, limit, timeout=TIMEOUT)
         return [self._item(row) for row in rows]
 
     async def count(self, *, active: bool = False, limit: int) -> int:
-        """How many there are, counted no further than `limit`; `active`: of those that have not ended."""
+        """Number of operations, counted up to `limit`; `active`: only those that have not ended."""
         async with self._sql.transaction("counting operations") as connection:
             count: int = await connection.fetchval(self._sql["count_operations"], active, limit, timeout=TIMEOUT)
         return count
@@ -174,11 +175,11 @@ class Operations:
         backwards: bool = False,
         limit: int = 200,
     ) -> Sequence[OperationItem]:
-        """What came of its letters, one of `outcomes` after another, each in the order of their positions.
+        """Items of an operation, grouped by outcome in the order of `outcomes`, then in the order of their positions.
 
-        From behind that outcome and position on, or `backwards` from before it.
+        Starts after the outcome and position `behind`; with `backwards`, reads back from before it, the nearest first.
         """
-        first = (outcomes[0], 0) if not backwards else (outcomes[-1], _LAST)
+        first = (outcomes[0], 0) if not backwards else (outcomes[-1], _AFTER_LAST_POSITION)
         outcome, position = behind or first
         block = "items_in_turn_backwards" if backwards else "items_in_turn"
         arguments = (id_, list(outcomes), list(outcomes).index(outcome) + 1, position, limit)
@@ -187,17 +188,17 @@ class Operations:
         return [self._item(row) for row in rows]
 
     async def pause(self, id_: int, *, also: Also[Operation] | None = None) -> Operation:
-        """Afterwards nothing more of it is done until it is resumed. Raises `RefusedError` unless it is running."""
+        """Pauses a running operation after its current batch. Raises `RefusedError` unless it is running."""
         return await self._change("pause", id_, also)
 
     async def resume(self, id_: int, *, also: Also[Operation] | None = None) -> Operation:
-        """Afterwards it goes on where it was. Raises `RefusedError` unless it is paused."""
+        """Continues a paused operation. Raises `RefusedError` unless it is paused."""
         return await self._change("resume", id_, also)
 
     async def cancel(self, id_: int, *, also: Also[Operation] | None = None) -> Operation:
-        """Ends it; what is done stays done, and its other letters are free. Raises `RefusedError` if it has ended."""
+        """Ends an operation and releases its pending letters. Raises `RefusedError` if it has ended."""
         async with self._sql.transaction("cancelling an operation") as connection:
-            if await end(connection, self._sql, id_, OperationState.CANCELLED, None, CANCELLED):
+            if await end_operation(connection, self._sql, id_, OperationState.CANCELLED, None, CANCELLED):
                 return await self._finish(connection, id_, also)
             raise await self._refusal(connection, "cancelled", id_)
 
@@ -208,14 +209,14 @@ class Operations:
             return await self._finish(connection, id_, also)
 
     async def _finish(self, connection: Connection, id_: int, also: Also[Operation] | None) -> Operation:
-        """The operation as it is at the end of the transaction, after `also` was called with it."""
-        operation = operation_of(await connection.fetchrow(self._sql["operation"], id_, timeout=TIMEOUT))
+        """Reads the operation at the end of the transaction, and awaits `also` with it."""
+        operation = operation_from_row(await connection.fetchrow(self._sql["operation"], id_, timeout=TIMEOUT))
         if also is not None:
             await also(connection, operation)
         return operation
 
     def _item(self, row: Any) -> OperationItem:
-        """Its reason may quote an error."""
+        # The reason of a requeued letter quotes the error of its latest attempt.
         reason = self._masking.masked_text(row["detail"] or "") if row["result"] else row["detail"] or ""
         item = Item(row["letter"], ItemOutcome(row["outcome"]), reason)
         return OperationItem(row["position"], item, Result(row["result"]) if row["result"] else None, row["failed_attempts"])
@@ -227,21 +228,21 @@ class Operations:
         return RefusedError(f"operation {id_} is {row['state']} and cannot be {wanted}")
 
 
-async def end(
+async def end_operation(
     connection: Connection, sql: Statements, id_: int, state: OperationState, because: str | None, detail: str
 ) -> bool:
-    """Ends an operation that goes on, and frees its other letters with `detail`; whether it did go on."""
+    """Ends an active operation and releases its pending letters with the reason `detail`; False if it had ended."""
     if await connection.fetchval(sql["end"], id_, state, because, timeout=TIMEOUT) is None:
         return False
     await connection.execute(sql["skip_pending"], id_, detail, timeout=TIMEOUT)
     return True
 
 
-def operation_of(row: Any) -> Operation:
-    """The operation that a row with the columns and `counts` is. Outcomes that no letter came to are left out."""
+def operation_from_row(row: Any) -> Operation:
+    """Builds an `Operation` from a row of the statement `operation`. Leaves out outcomes without letters."""
     counts = {ItemOutcome(name): count for name, count in json.loads(row["counts"]).items()}
-    # What was done and has failed again has that outcome now.
-    counts[ItemOutcome.DONE] = row["done"] - counts.get(ItemOutcome.DIED_AGAIN, 0)
+    # `done` also counts letters that have failed again since.
+    counts[ItemOutcome.DONE] = row["done"] - counts.get(ItemOutcome.FAILED_AGAIN, 0)
     counts[ItemOutcome.PENDING] = row["total"] - sum(counts.values())
     return Operation(
         id=row["id"],
@@ -265,8 +266,8 @@ def operation_of(row: Any) -> Operation:
 
 
 def _results(row: Any) -> Results:
-    """What became of what was sent. What failed again since it was looked at last has a result no more."""
-    late, failed_again = json.loads(row["late"]), json.loads(row["counts"]).get(ItemOutcome.DIED_AGAIN, 0)
+    # `late` counts letters that failed again after the last refresh: they still count under their previous result.
+    late, failed_again = json.loads(row["late"]), json.loads(row["counts"]).get(ItemOutcome.FAILED_AGAIN, 0)
     waiting, retrying, handled = (row[name] - late[name] for name in ("waiting", "retrying", "handled"))
     return Results(
         sent=row["done"],

@@ -1,4 +1,4 @@
-"""Policies that requeue the dead letters of a group by themselves, within limits, until one of them fails again."""
+"""Requeue policies: requeue the dead letters of a group automatically, at a limited rate, until one fails again."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,9 +19,10 @@ MOST_PER_HOUR = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequeuePolicy:
-    """Once an hour, at most `per_hour` open dead letters of the group are requeued, by an operation of their own.
+    """Requeues up to `per_hour` open dead letters of a group, in one operation per hour.
 
-    `operation_id` and `started_at` are its latest one. From `stopped_at` on nothing is requeued, until the policy is set again.
+    `operation_id` and `started_at` describe the latest operation. Once stopped, the policy requeues nothing until it is set
+    again.
     """
 
     group_id: str
@@ -35,7 +36,7 @@ class RequeuePolicy:
 
 
 class RequeuePolicies:
-    """The policies of groups next to one outbox table. `retention` is how long inboxes remember a message."""
+    """Requeue policies next to one outbox table. `retention` is the inboxes' deduplication window."""
 
     def __init__(self, pool: Pool, table: TableName, *, retention: timedelta = timedelta(days=30)) -> None:
         self._sql = Statements(pool, table, "policies.sql")
@@ -44,12 +45,12 @@ class RequeuePolicies:
         self._retention = retention
 
     async def all(self, connection: Connection) -> Mapping[str, RequeuePolicy]:
-        """Every policy by the id of its group."""
+        """Returns all policies by the id of their group."""
         rows = await connection.fetch(self._sql["policies"], timeout=TIMEOUT)
         return {row["group_id"]: RequeuePolicy(**row) for row in rows}
 
     async def set(self, connection: Connection, group: str, per_hour: int | None, *, set_by: str) -> None:
-        """From now on at most `per_hour` an hour, also where the policy had stopped; None takes it away."""
+        """Sets the policy of a group, also if it has stopped; None removes it."""
         if per_hour is None:
             await connection.execute(self._sql["clear_policy"], group, timeout=TIMEOUT)
         else:
@@ -57,9 +58,9 @@ class RequeuePolicies:
             await connection.execute(self._sql["set_policy"], group, per_hour, set_by, timeout=TIMEOUT)
 
     async def apply(self) -> int:
-        """Starts the operations that are due, and stops policies whose last one had a message that failed again; how many.
+        """Starts due operations, and stops policies with failed messages in their latest one; returns the number of changes.
 
-        Any number of processes may do so at once. Raises `DatabaseUnavailableError`.
+        Any number of processes may call this at once. Raises `DatabaseUnavailableError`.
         """
         changed = 0
         async with self._sql.transaction("reading requeue policies") as connection:
@@ -78,12 +79,12 @@ class RequeuePolicies:
         if not await self._listing.count(wanted, most=1):
             return 0
 
-        async def take(connection: Connection) -> None:
-            # In the transaction of the operation: another process that looked at the same time finds it taken.
+        async def claim(connection: Connection) -> None:
+            # In the transaction that creates the operation, so that of several processes only one starts it.
             if not await connection.fetchval(self._sql["take"], group, timeout=TIMEOUT):
-                raise _TakenError
+                raise _NotDueError
 
-        async def note(connection: Connection, operation: Operation) -> None:
+        async def record_start(connection: Connection, operation: Operation) -> None:
             await connection.execute(self._sql["started"], group, operation.id, timeout=TIMEOUT)
 
         options = Options(canary=Canary(1), max_items=per_hour, retention=self._retention)
@@ -91,18 +92,18 @@ class RequeuePolicies:
             action=Action.REQUEUE, options=options, by=f"policy:{set_by}", reason="the requeue policy of the group"
         )
         try:
-            await self._operations.create(request, wanted, limit=per_hour, require=take, also=note)
-        except _TakenError:
+            await self._operations.create(request, wanted, limit=per_hour, require=claim, also=record_start)
+        except _NotDueError:
             return 0
         return 1
 
 
-class _TakenError(Exception):
-    """The policy was taken away, or another process has started its operation."""
+class _NotDueError(Exception):
+    """The policy was removed, or another process has started its operation."""
 
 
 def _reason_to_stop(row: Any) -> str | None:
-    """Why nothing more may follow the latest operation of a policy; None if it may."""
+    """Why a policy has to stop after its latest operation; None if it may continue."""
     named = f"operation {row['operation_id']}"
     if row["state"] == "cancelled":
         return f"{named} was cancelled"

@@ -1,4 +1,4 @@
-"""Reads dead letters: pages, details, groups, counts. Changes and locks nothing."""
+"""Reads dead letters: pages, details, groups, counts; and the notes and marks of groups. Reading locks nothing."""
 
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -35,24 +35,25 @@ from outbox.postgres.pool import Connection, Pool, taken_from, unavailable_error
 from outbox.postgres.queries import TableName, queries
 from outbox.postgres.schema.objects import SATELLITES
 
-MOST_AT_ONCE = 1_000
-"""Most lines of one page, and most groups."""
+MAX_PAGE_SIZE = 1_000
+"""Most letters or groups of one page."""
 STATEMENT_TIMEOUT = timedelta(seconds=30)
-"""Longest wait for one answer."""
 EVERYTHING = DeadLetterFilter()
-Reading = Callable[[str], AbstractAsyncContextManager[Connection]]
-"""Gives a connection for what the text says."""
+ConnectionSource = Callable[[str], AbstractAsyncContextManager[Connection]]
+"""Lends a connection. The text says what for, and appears in errors."""
 
 
 class DeadLetterListing:
-    """Dead letters, and with them the rows of the outbox table that the relay parked.
+    """Lists dead letters together with the parked messages of the outbox table.
 
-    Every method raises `DatabaseUnavailableError` while the database is away. `masking` is applied to what is shown. `reading`
-    gives connections and says what they are for; without it they are taken out of `pool`.
+    Every method raises `DatabaseUnavailableError` while the database is away. `masking` applies to errors and previews.
+    Connections come from `reading`, or without it from `pool`.
     """
 
-    def __init__(self, pool: Pool, table: TableName, *, masking: Masking | None = None, reading: Reading | None = None) -> None:
-        self._reading = reading or _reading(pool)
+    def __init__(
+        self, pool: Pool, table: TableName, *, masking: Masking | None = None, reading: ConnectionSource | None = None
+    ) -> None:
+        self._reading = reading or _connections_of(pool)
         self._letters = Letters(table)
         self._masking = masking or Masking()
 
@@ -65,10 +66,10 @@ class DeadLetterListing:
         before: Position | None = None,
         sort: Sort = "newest",
     ) -> Sequence[DeadLetter]:
-        """Up to `limit` that fit `filter_`, those that died last first, or last.
+        """Up to `limit` letters that match `filter_`, sorted by the time of failure.
 
-        Those next behind the position `after`; or those next before the position `before`, in the same order. Pages do not
-        shift: what dies meanwhile comes before the first page, or after the last one.
+        Returns the letters next after the position `after`, or the nearest before the position `before`, in the same order.
+        Pages do not shift: new letters come before the first page, or after the last one.
         """
         if before is None:
             return await self._read(filter_, limit, after, sort)
@@ -78,20 +79,20 @@ class DeadLetterListing:
     async def _read(self, filter_: DeadLetterFilter, limit: int, position: Position | None, sort: Sort) -> Sequence[DeadLetter]:
         arguments = Arguments()
         order = "desc" if sort == "newest" else "asc"
-        most = arguments.add(max(1, min(limit, MOST_AT_ONCE)))
+        most = arguments.add(max(1, min(limit, MAX_PAGE_SIZE)))
         parts = []
         for branch in self._letters.branches(filter_, arguments):
-            behind = [] if position is None else [_behind(position, branch, sort, arguments)]
+            behind = [] if position is None else [_follows(position, branch, sort, arguments)]
             parts.append(f"({branch.where(*behind)}\norder by failed_at {order}, id {order}\nlimit {most})")
         if not parts:
             return []
         statement = _LIST.format(letters="\nunion all\n".join(parts), order=order, most=most)
-        return [self._letter(row) for row in await self._fetch("listing dead letters", statement, *arguments.values)]
+        return [self._to_letter(row) for row in await self._fetch("listing dead letters", statement, *arguments.values)]
 
     async def get(self, id_: str, *, most_bytes: int | None = None) -> DeadLetterDetail | None:
-        """The dead letter with that id and all its details; None if there is none, or no longer.
+        """Returns the dead letter with all its details, or None if there is none with that id.
 
-        Of its bodies no more than the first `most_bytes` are read.
+        Reads only the first `most_bytes` of each body.
         """
         found = await self.list(DeadLetterFilter(ids=(id_,)), limit=1)
         parked = parked_ids([id_])
@@ -117,7 +118,7 @@ class DeadLetterListing:
                 worker=letter.worker,
                 version=letter.service_version or "",
             ),
-            trail=decode_failures(row["trail"]),
+            failed_attempts=decode_failures(row["trail"]),
             editions=[
                 Edition(**{**dict(each), "headers": None if each["headers"] is None else _mapping(each["headers"])})
                 for each in editions
@@ -125,12 +126,12 @@ class DeadLetterListing:
         )
 
     async def count(self, filter_: DeadLetterFilter = EVERYTHING, *, most: int | None = None) -> int:
-        """How many fit `filter_`. With `most`, nothing beyond that many is counted."""
+        """Number of letters that match `filter_`, counted up to `most`."""
         arguments = Arguments()
         branches = self._letters.branches(filter_, arguments)
         if not branches:
             return 0
-        # A limit of null is none.
+        # SQL takes `limit null` as no limit.
         limit = f"limit {arguments.add(most)}::bigint"
         letters = "\nunion all\n".join(f"(select 1 from ({branch.where()}) as each {limit})" for branch in branches)
         statement = f"select count(*) from (select 1 from (\n{letters}\n) as fitting {limit}) as counted"
@@ -141,9 +142,9 @@ class DeadLetterListing:
     async def groups(
         self, by: GroupBy = "fingerprint", filter_: DeadLetterFilter = EVERYTHING, *, limit: int = 100
     ) -> Sequence[Group]:
-        """Those that fit `filter_`, counted by what they have in common, the largest group first."""
+        """Counts the letters that match `filter_` by a common value, the largest group first."""
         arguments = Arguments()
-        statement = self._letters.grouped(by, filter_, max(1, min(limit, MOST_AT_ONCE)), arguments)
+        statement = self._letters.grouped(by, filter_, max(1, min(limit, MAX_PAGE_SIZE)), arguments)
         if statement is None:
             return []
         rows = await self._fetch("grouping dead letters", statement, *arguments.values)
@@ -181,9 +182,9 @@ class DeadLetterListing:
     async def facets(
         self, filter_: DeadLetterFilter = EVERYTHING, fields: Sequence[FacetField] = FACET_FIELDS, *, limit: int = 20, most: int
     ) -> Facets:
-        """How many of those that fit `filter_` have which value, the `limit` most frequent of each of `fields`.
+        """Counts values of `fields` among the letters that match `filter_`: the `limit` most frequent of each field.
 
-        Of the latest `most` letters, and as many parked messages.
+        Considers only the latest `most` letters, and as many parked messages.
         """
         arguments = Arguments()
         statement = self._letters.faceted(filter_, fields, limit, most, arguments)
@@ -193,7 +194,7 @@ class DeadLetterListing:
             for name, bits in grouping_bits(fields).items()
         }
 
-    def _letter(self, row: asyncpg.Record) -> DeadLetter:
+    def _to_letter(self, row: asyncpg.Record) -> DeadLetter:
         values = dict(row)
         shown = values.pop("shown")
         for name in ("number", "kind"):
@@ -208,10 +209,12 @@ class DeadLetterListing:
         values["tracking_ids"] = tuple(each for each in ids if isinstance(each, str)) if isinstance(ids, list) else ()
         values["exception_message"] = self._masking.masked_text(values["exception_message"] or "")
         content_type = values["content_type"]
-        if values["preview"] is None:  # of a parked one it is not written down
+        if values["preview"] is None:
+            # The outbox table stores no preview, so a parked message gets it here.
             size = values["size"]
             values["preview"] = sized(content_type, size) if shown is None else preview(shown, content_type, self._masking)
-        else:  # once more: it may have been written down before something was to be hidden
+        else:
+            # Mask the stored preview again: names may have been added to the masking since it was written.
             values["preview"] = self._masking.masked_preview(values["preview"])
         return DeadLetter(**values)
 
@@ -230,7 +233,7 @@ limit {most}
 """
 
 
-def _reading(pool: Pool) -> Reading:
+def _connections_of(pool: Pool) -> ConnectionSource:
     @asynccontextmanager
     async def reading(doing: str) -> AsyncIterator[Connection]:
         with unavailable_errors(doing, limit=STATEMENT_TIMEOUT):
@@ -240,23 +243,24 @@ def _reading(pool: Pool) -> Reading:
     return reading
 
 
-def _behind(after: Position, branch: Branch, sort: Sort, arguments: Arguments) -> str:
-    """Whether a row comes after that position. Of two with one time and number, the parked one is the later."""
+def _follows(after: Position, branch: Branch, sort: Sort, arguments: Arguments) -> str:
+    """Condition for rows that follow a position. At equal time and number, a parked message is later than a letter."""
     parked = parked_ids([after.id])
     kind, numbers = (1, parked) if parked else (0, dead_ids([after.id]))
     number = numbers[0] if numbers else 0
-    from_it_on = after.inclusive and branch.kind == kind
+    includes_it = after.inclusive and branch.kind == kind
+    # A comparison of (failed_at, id) can use an index, so ties between the tables move the number by one instead.
     if sort == "newest":
-        number += branch.kind < kind or from_it_on
+        number += branch.kind < kind or includes_it
         sign = "<"
     else:
-        number -= branch.kind > kind or from_it_on
+        number -= branch.kind > kind or includes_it
         sign = ">"
     return f"(failed_at, id) {sign} ({arguments.add(after.failed_at)}::timestamptz, {arguments.add(number)}::bigint)"
 
 
 def _mapping(text: str | None) -> Mapping[str, Any]:
-    """A JSON object; nothing for what is none, or is too large a number or too deep for Python."""
+    """Parses a JSON object. Empty if it is no object, or if Python cannot parse it (huge numbers, deep nesting)."""
     try:
         value = json.loads(text or "{}")
     except (ValueError, RecursionError):
@@ -264,13 +268,13 @@ def _mapping(text: str | None) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else NO_HEADERS
 
 
-LONGEST_GROUP = 2_000
-"""Bytes of the longest id of a group that can be noted about: it is a key."""
+MAX_GROUP_ID_BYTES = 2_000
+"""Longest group id that can have a note: it has to fit into an index."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupNote:
-    """A note, by whom and when."""
+    """Note about a group, with its author and time."""
 
     text: str
     noted_by: str
@@ -278,30 +282,30 @@ class GroupNote:
 
 
 class GroupNotes:
-    """The notes next to one outbox table. Every method takes the connection whose transaction it is to be part of."""
+    """Notes about groups, next to one outbox table. Every method runs in the transaction of its `connection`."""
 
     def __init__(self, table: TableName) -> None:
         self._sql = queries("notes.sql", group_note=TableName(SATELLITES["group_note"], table.schema).sql)
 
     async def of(self, connection: Connection, by: GroupBy, groups: Sequence[str]) -> Mapping[str, GroupNote]:
-        """The notes about `groups`, by their ids."""
+        """Returns the notes about `groups` by their ids."""
         rows = await connection.fetch(self._sql["notes"], by, list(groups))
         return {row["group_id"]: GroupNote(row["text"], row["noted_by"], row["noted_at"]) for row in rows}
 
     async def set(self, connection: Connection, by: GroupBy, group: str, text: str, noted_by: str) -> GroupNote:
-        """Notes `text` about a group, in the place of what was noted before."""
+        """Sets the note about a group, replacing an earlier one."""
         [row] = await connection.fetch(self._sql["set_note"], by, group, text, noted_by)
         return GroupNote(row["text"], row["noted_by"], row["noted_at"])
 
     async def clear(self, connection: Connection, by: GroupBy, group: str) -> None:
-        """Forgets what was noted about a group."""
+        """Deletes the note about a group."""
         await connection.execute(self._sql["clear_note"], by, group)
 
 
 class GroupStatus(StrEnum):
-    """What a group of failures with a common fingerprint is to operators.
+    """Status of a group of failures with a common fingerprint.
 
-    `FIXED` and `MUTED` are what an operator marked it as; `REOPENED`: it was, but failed again, or more often than allowed.
+    An operator marks a group as `FIXED` or `MUTED`. `REOPENED`: it was marked, but failed again, or more often than allowed.
     """
 
     OPEN = "open"
@@ -312,11 +316,11 @@ class GroupStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupMark:
-    """What an operator marked a group as, and whether that still holds.
+    """Mark that an operator set on a group, and whether it still holds.
 
-    `fixed_in` is the release that a fix is part of; failures in releases that are known to fail do not count against it then.
-    A muted group stays so while at most `muted_above` letters are open. `since_count` and `since_at` are how many failed after
-    the group was fixed, counted up to a thousand, and when the first of them did.
+    `fixed_in` is the release that contains the fix; failures in releases known to fail then do not reopen the group. A group
+    stays muted while at most `muted_above` letters are open. `since_count` counts failures after the group was fixed, up to a
+    thousand, and `since_at` is the time of the first.
     """
 
     marked_as: GroupStatus
@@ -330,7 +334,7 @@ class GroupMark:
 
     @property
     def status(self) -> GroupStatus:
-        """What the group is now."""
+        """Current status of the group."""
         return self.marked_as if self.holds else GroupStatus.REOPENED
 
 
@@ -345,13 +349,14 @@ class GroupVersion:
 
 
 class GroupMarks:
-    """The marks of groups, and the releases that they failed in. Every method is part of the connection's transaction."""
+    """Marks of groups, and the releases in which they failed. Every method runs in the transaction of its `connection`."""
 
     def __init__(self, table: TableName) -> None:
         self._letters = Letters(table)
 
     async def all(self, connection: Connection) -> Mapping[str, GroupMark]:
-        """Every mark by the group's id, judged by what failed since: nothing is written when a group is reopened."""
+        """Returns all marks by the id of their group."""
+        # Whether a mark holds is decided when it is read: a failure that reopens a group writes nothing.
         return {
             row["group_id"]: GroupMark(
                 marked_as=GroupStatus(row["status"]),
@@ -376,7 +381,7 @@ class GroupMarks:
         muted_above: int | None = None,
         marked_by: str,
     ) -> None:
-        """Marks a group as `FIXED` or `MUTED` from now on; `OPEN` takes its mark away."""
+        """Marks a group as `FIXED` or `MUTED`; `OPEN` removes its mark."""
         if status is GroupStatus.OPEN:
             await connection.execute(self._letters.sql("clear_mark"), group)
         else:
@@ -385,7 +390,7 @@ class GroupMarks:
     async def versions(
         self, connection: Connection, groups: Sequence[str], *, most: int
     ) -> Mapping[str, Sequence[GroupVersion]]:
-        """The releases in which the latest `most` letters of each group failed, the latest first."""
+        """Returns the releases in which the latest `most` letters of each group failed, newest first."""
         versions: dict[str, list[GroupVersion]] = {}
         for row in await connection.fetch(self._letters.sql("versions_of"), list(groups), most):
             values = dict(row)
@@ -394,7 +399,7 @@ class GroupMarks:
 
 
 class RequeueOutcome(StrEnum):
-    """The outcome of a requeue; `IN_PROGRESS`: none in the history yet."""
+    """Outcome of a requeue. `IN_PROGRESS`: the history has none yet."""
 
     IN_PROGRESS = "in_progress"
     PROCESSED = "processed"
@@ -404,7 +409,7 @@ class RequeueOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requeue:
-    """What came of one requeue. `queue` is where it was requeued to; None: wherever its routing key leads."""
+    """One requeue and its outcome. `queue` is the destination; None: all queues bound to the routing key."""
 
     requeued_at: datetime
     requeued_by: str
@@ -414,8 +419,8 @@ class Requeue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OperationOn:
-    """What an operation was to do with a dead letter, and what came of it."""
+class LetterOperation:
+    """An operation that includes a dead letter, and the outcome for it."""
 
     id: str
     action: str
@@ -425,13 +430,13 @@ class OperationOn:
 
 
 class RequeueHistory:
-    """Reads what came of requeues, next to one outbox table."""
+    """Reads the requeues of messages and their outcomes."""
 
     def __init__(self, table: TableName) -> None:
         self._letters = Letters(table)
 
     async def requeues(self, connection: Connection, message_id: str | None) -> Sequence[Requeue]:
-        """What came of each requeue of a message, oldest first; none where there is no history of it."""
+        """Returns the requeues of a message, oldest first; none if it has no history."""
         if message_id is None:
             return []
         requeues: list[Requeue] = []
@@ -439,17 +444,17 @@ class RequeueHistory:
             if fact["fact"] == "requeued":
                 requeues.append(Requeue(requeued_at=fact["at"], requeued_by=fact["component"], queue=fact["queue"]))
                 continue
-            # A fact ends the oldest requeue to its queue; one that went anywhere is ended by the first.
-            for place, requeue in enumerate(requeues):
+            # A fact belongs to the oldest unfinished requeue to its queue. A requeue by routing key is ended by the first fact.
+            for index, requeue in enumerate(requeues):
                 if requeue.outcome is RequeueOutcome.IN_PROGRESS and requeue.queue in (None, fact["queue"]):
-                    requeues[place] = replace(requeue, outcome=_OUTCOMES[fact["fact"]], ended_at=fact["at"])
+                    requeues[index] = replace(requeue, outcome=_OUTCOMES[fact["fact"]], ended_at=fact["at"])
                     break
         return requeues
 
-    async def operations(self, connection: Connection, letter: str) -> Sequence[OperationOn]:
-        """The operations that have or had the dead letter of that id, the latest first."""
+    async def operations(self, connection: Connection, letter: str) -> Sequence[LetterOperation]:
+        """Returns the operations that include the dead letter with that id, newest first."""
         rows = await connection.fetch(self._letters.sql("operations_of"), letter)
-        return [OperationOn(**dict(row)) for row in rows]
+        return [LetterOperation(**dict(row)) for row in rows]
 
 
 _OUTCOMES = {"processed": RequeueOutcome.PROCESSED, "died": RequeueOutcome.FAILED_AGAIN, "duplicate": RequeueOutcome.DUPLICATE}

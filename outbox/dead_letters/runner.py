@@ -1,4 +1,4 @@
-"""Runs bulk operations batch by batch, one transaction each, so that a crash leaves no batch half done."""
+"""Runs bulk operations in batches, one transaction each, so that a crash leaves no batch half done."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -18,25 +18,25 @@ from outbox.dead_letters.actions import (
     decode_options,
 )
 from outbox.dead_letters.changes import TIMEOUT, Changes, HasQueue, Request, Statements
-from outbox.dead_letters.operations import ResultRefresher, end, operation_of
+from outbox.dead_letters.operations import ResultRefresher, end_operation, operation_from_row
 from outbox.engine.lifecycle import Stopping
 from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError
 from outbox.postgres.pool import Connection, Pool
 from outbox.postgres.queries import TableName
 
 BATCH = 500
-"""Letters that are changed in one transaction."""
-FEWEST_JUDGED = 10
-"""A share of fewer messages than these says nothing; a canary of fewer does."""
-LOOK_AGAIN = timedelta(milliseconds=250)
-"""How often a runner without work looks for some."""
+"""Number of letters changed in one transaction."""
+MIN_RESULTS = 10
+"""Number of results below which the failure rate does not stop an operation. A canary has no minimum."""
+POLL_INTERVAL = timedelta(milliseconds=250)
+"""Pause of a runner that found no work."""
 BROKER_PAUSE = timedelta(seconds=5)
-"""How long an operation waits for a broker that cannot say whether a queue is there."""
+"""Pause of an operation whose broker cannot be asked whether a queue exists."""
 _STOPPED = "the operation stopped before it"
 
 
 class OperationsRunner:
-    """Does what running operations have to do. Any number may run at once: each batch is one runner's."""
+    """Processes running operations. Any number of runners may work at once; they take different batches."""
 
     def __init__(self, pool: Pool, table: TableName, has_queue: HasQueue, *, history: bool = True, batch: int = BATCH) -> None:
         self._sql = Statements(pool, table, "operations.sql")
@@ -45,7 +45,7 @@ class OperationsRunner:
         self._batch = batch
 
     async def run(self, stopping: Stopping, *, operation: int | None = None, failed: Callable[[Exception], None]) -> None:
-        """Works until `stopping` is requested; a batch that has begun is finished. `failed` is called when a server is away."""
+        """Runs batches until `stopping` is requested, and finishes the current one. Calls `failed` while a server is away."""
         while not stopping.requested:
             try:
                 worked = await self.run_once(operation)
@@ -53,24 +53,24 @@ class OperationsRunner:
                 failed(error)
                 worked = 0
             if not worked:
-                await stopping.wait(LOOK_AGAIN)
+                await stopping.wait(POLL_INTERVAL)
 
     async def run_once(self, operation: int | None = None) -> int:
-        """Does one batch of an operation that is due, of `operation` if it is given; how many letters, 0 if none was due.
+        """Processes one batch of a due operation, or of `operation`; returns the number of letters, 0 if none was due.
 
-        Each letter is changed and noted in one transaction: after a crash, either both happened or neither. Raises
-        `DatabaseUnavailableError`, and `BrokerUnavailableError` if the broker cannot say whether a queue is there; then that
-        operation waits a while, and others go on.
+        Changes and records each letter in one transaction: after a crash, either both happened or neither. Raises
+        `DatabaseUnavailableError`, and `BrokerUnavailableError` if the broker cannot be asked whether a queue exists; that
+        operation then pauses, and others continue.
         """
         async with self._sql.transaction("looking for operations") as connection:
             due = await self._fetchrow(connection, "due", operation)
             if due is None:
                 return 0
-            match await self._judge(connection, due):
+            match await self._check_results(connection, due):
                 case str(because):
-                    await end(connection, self._sql, due["id"], OperationState.STOPPED, because, _STOPPED)
+                    await end_operation(connection, self._sql, due["id"], OperationState.STOPPED, because, _STOPPED)
                     return 1
-                case Verdict.WAIT:
+                case Decision.WAIT:
                     await connection.execute(self._sql["wait_for_canary"], due["id"], timeout=TIMEOUT)
                     return 0
             items = await self._next_items(connection, due)
@@ -81,32 +81,34 @@ class OperationsRunner:
             async with self._sql.transaction("postponing an operation") as connection:
                 await connection.execute(self._sql["postpone"], due["id"], BROKER_PAUSE, timeout=TIMEOUT)
             raise
+        # A second transaction, because the first would hold its locks while the broker is asked. The operation may have been
+        # paused or cancelled in between: `lock` returns a row only if it is still running.
         async with self._sql.transaction(f"operation {due['id']}") as connection:
             locked = await self._fetchrow(connection, "lock", due["id"])
             return (
                 0
                 if locked is None
-                else await self._go_on(connection, locked, queues, asked=frozenset(item["letter"] for item in items))
+                else await self._run_batch(connection, locked, queues, checked=frozenset(item["letter"] for item in items))
             )
 
     async def refresh_results(self) -> int:
-        """Looks for results of operations, also of those that have ended; how many were found that are new."""
+        """Refreshes the results of all operations, including ended ones; returns the number of new results."""
         return await self._results.refresh()
 
-    async def _judge(self, connection: Connection, row: Any) -> "Verdict | str":
-        """Whether the locked operation `row` may go on, by the results that there are now; if it must stop, why."""
+    async def _check_results(self, connection: Connection, row: Any) -> "Decision | str":
+        """Whether the locked operation `row` may continue with its current results, or the reason to stop it."""
         if row["action"] != Action.REQUEUE or not row["done"]:
-            return Verdict.GO_ON
+            return Decision.CONTINUE
         canary = decode_options(row["options"]).canary
         waiting = canary is not None and row["done"] == canary.count
         await self._results.refresh_within(connection, row["id"], due_only=not waiting)
-        operation = operation_of(await self._fetchrow(connection, "operation", row["id"]))
-        return verdict(operation, is_canary_over=row["is_canary_over"])
+        operation = operation_from_row(await self._fetchrow(connection, "operation", row["id"]))
+        return decide(operation, is_canary_over=row["is_canary_over"])
 
-    async def _go_on(self, connection: Connection, row: Any, queues: frozenset[str], *, asked: frozenset[str]) -> int:
-        """One batch of the locked operation `row`, of letters that it was judged for, and whose queues were asked for."""
+    async def _run_batch(self, connection: Connection, row: Any, queues: frozenset[str], *, checked: frozenset[str]) -> int:
+        """Processes a batch of the locked operation `row`, limited to letters whose queues were `checked`."""
         options = decode_options(row["options"])
-        items = [item for item in await self._next_items(connection, row) if item["letter"] in asked]
+        items = [item for item in await self._next_items(connection, row) if item["letter"] in checked]
         changes = await self._changes.apply(connection, _request(row, options), [item["letter"] for item in items], queues)
         await connection.execute(
             self._sql["settle_items"],
@@ -129,7 +131,7 @@ class OperationsRunner:
 
     async def _next_items(self, connection: Connection, row: Any) -> Sequence[Any]:
         options = decode_options(row["options"])
-        # As many as a second has room for; of a canary, what is missing.
+        # At most what the rate allows in one second, so that it is kept evenly; a canary only up to its own count.
         limit = self._batch if options.rate is None else min(self._batch, math.ceil(options.rate))
         missing: int = 0 if options.canary is None else options.canary.count - row["done"]
         if missing > 0:
@@ -142,17 +144,17 @@ class OperationsRunner:
         return row
 
 
-class Verdict(Enum):
-    """Whether an operation may go on, or has to wait for the results of its canary."""
+class Decision(Enum):
+    """Whether an operation continues, or waits for the results of its canary."""
 
-    GO_ON = "go on"
+    CONTINUE = "continue"
     WAIT = "wait"
 
 
-def verdict(operation: Operation, *, is_canary_over: bool) -> Verdict | str:
-    """Whether a requeue may go on by its results, or the reason why it must stop.
+def decide(operation: Operation, *, is_canary_over: bool) -> Decision | str:
+    """Whether a requeue may continue with its current results, or the reason to stop it.
 
-    `is_canary_over`: the results of its canary have been waited for as long as was asked for.
+    `is_canary_over`: the wait for the results of its canary has ended.
     """
     options, results = operation.options, operation.results
     canary = options.canary
@@ -160,25 +162,25 @@ def verdict(operation: Operation, *, is_canary_over: bool) -> Verdict | str:
         if results.failed > (options.stop_ratio or 0.0) * canary.count:
             return f"{results.failed:,} of the first {results.sent:,} failed"
         if results.sent == canary.count and (results.open or results.unknown):
-            return _unknown(results, canary) if is_canary_over else Verdict.WAIT
-        return Verdict.GO_ON
+            return _why_canary_failed(results, canary) if is_canary_over else Decision.WAIT
+        return Decision.CONTINUE
     tolerated = STOP_RATIO if options.stop_ratio is None else options.stop_ratio
     failing = results.retrying + results.failed_again
-    # What only deaths are known of can be compared with nothing but all that was sent.
-    judged = failing + results.handled if results.handled else results.sent
-    if tolerated < 1 and judged >= FEWEST_JUDGED and failing > tolerated * judged:
-        return f"{failing:,} of {judged:,} failed, more than {tolerated:.0%}"
-    return Verdict.GO_ON
+    # Without history only failures are known, not successes: compare them with all that was sent.
+    known = failing + results.handled if results.handled else results.sent
+    if tolerated < 1 and known >= MIN_RESULTS and failing > tolerated * known:
+        return f"{failing:,} of {known:,} failed, more than {tolerated:.0%}"
+    return Decision.CONTINUE
 
 
-def _unknown(results: Results, canary: Canary) -> str:
-    """Why a canary whose results are not all known has not passed, and what to do."""
+def _why_canary_failed(results: Results, canary: Canary) -> str:
+    """Why a canary without all results has failed, and what to do."""
     after = f"after {canary.wait.total_seconds():g} s"
     if results.retrying:
         return f"{results.retrying:,} of the first {canary.count:,} were still being retried {after}"
     return (
         f"the results of {results.waiting + results.unknown:,} of the first {canary.count:,} are not known {after}: "
-        "no worker has handled them yet, or theirs writes no history (OUTBOX_HISTORY); "
+        "no worker has handled them yet, or their worker writes no history (OUTBOX_HISTORY); "
         "let the canary wait longer, or requeue the others without one"
     )
 

@@ -1,4 +1,4 @@
-"""DeadLetters, the class that applications use: reading and repair, one method each."""
+"""DeadLetters, the class with which applications read and repair dead letters."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -25,8 +25,8 @@ from outbox.dead_letters.actions import (
     Plan,
     Repaired,
 )
-from outbox.dead_letters.changes import Changes, Editing, Planning, Request, subscribed_queues
-from outbox.dead_letters.filters import oldest_ids, sensible
+from outbox.dead_letters.changes import Changes, Editor, Planner, Request, subscribed_queues
+from outbox.dead_letters.filters import oldest_ids, with_default_status
 from outbox.dead_letters.model import DeadLetter, DeadLetterDetail, DeadLetterFilter, Group, GroupBy, Position, Sort
 from outbox.dead_letters.operations import OperationItem, Operations
 from outbox.dead_letters.reader import EVERYTHING, DeadLetterListing
@@ -49,36 +49,36 @@ _POOL_SIZE = 4
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What reads and changes dead letters over one pool."""
+    """Components that read and change dead letters over one pool."""
 
     listing: DeadLetterListing
     changes: Changes
-    editing: Editing
-    planning: Planning
+    editor: Editor
+    planner: Planner
     operations: Operations
     runner: OperationsRunner
 
 
 AT_ONCE = 100
-"""So many dead letters named by their ids are changed in one transaction; more, and filters, become an operation."""
+"""Number of ids up to which one transaction makes the change; more ids, and filters, become an operation."""
 INBOX_RETENTION = RETENTION
-"""How long inboxes remember messages, unless the caller says otherwise."""
+"""Default deduplication window of inboxes."""
 
 Selector: TypeAlias = str | Iterable[str] | DeadLetterFilter
-"""One id, several, or all that a filter fits; a group is `DeadLetterFilter(group_id=…)`."""
+"""One id, several ids, or a filter; a group is `DeadLetterFilter(group_id=…)`."""
 
 
 class DeadLetters:
-    """Dead letters and parked messages next to one outbox table: to be read, and to be repaired.
+    """Reads and repairs the dead letters and parked messages of one outbox table.
 
-    Give exactly one of `db_engine_url` and `db_pool` (asyncpg), which is left open. `broker` is where queues are looked for
-    before something is requeued to them: an `amqp(s)://` URL, or an object that implements `outbox.ports.Broker`; without it,
-    or with a `postgresql://` URL, PostgreSQL is the broker. `inbox_retention` is how long inboxes remember a message: what is
-    older is requeued only by force. `history`: whether requeues are written to the history. `masking`: what is shown as `***`.
+    Give exactly one of `db_engine_url` and `db_pool` (asyncpg), which stays open. `broker` is asked whether a queue exists
+    before messages are requeued to it: an `amqp(s)://` URL, or an object that implements `outbox.ports.Broker`; without it, or
+    with a `postgresql://` URL, PostgreSQL is the broker. `inbox_retention` is the inboxes' deduplication window: older messages
+    are requeued only by force. `history`: whether requeues are written to the history. `masking`: what is shown as `***`.
 
-    Ids are as operators know them: `"17"` is row 17 of the dead letters, `"outbox-17"` row 17 of the outbox table, which the
-    relay parked. Usable at once, and as an `async with` block, after which everything is closed that it opened; `close` does
-    the same. Every method raises `DatabaseUnavailableError` while the database is away.
+    Ids are as operators know them: `"17"` is row 17 of the dead letters, `"outbox-17"` is row 17 of the outbox table, which the
+    relay parked. The object connects on first use. Call `close`, or use it as an `async with` block, to close what it opened.
+    Every method raises `DatabaseUnavailableError` while the database is away.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class DeadLetters:
         self._url = "" if db_engine_url is None else postgres_url(db_engine_url)
         self._pool = db_pool
         self._table = TableName.parse(table_name)
-        self._broker: ConsumableSource | None = None  # PostgreSQL, whose queues are in the same database
+        self._broker: ConsumableSource | None = None  # None: PostgreSQL, whose queues are in the same database
         if broker is not None and not (
             isinstance(broker, str) and server_kind(broker, argument="broker") is ServerKind.POSTGRES
         ):
@@ -122,13 +122,13 @@ class DeadLetters:
         await self.close()
 
     async def close(self) -> None:
-        """Closes what it opened. Used again, it opens again."""
+        """Closes what this object opened. The next use opens it again."""
         async with self._busy:
             self._parts = None
             await self._closing.aclose()
 
     async def _open(self) -> Parts:
-        """The parts, opened now if they are not."""
+        """Returns the components, and connects first if necessary."""
         async with self._busy:
             if self._parts is not None:
                 return self._parts
@@ -148,8 +148,8 @@ class DeadLetters:
             self._parts = Parts(
                 listing=listing,
                 changes=changes,
-                editing=Editing(pool, table, changes, self._masking),
-                planning=Planning(pool, table, listing, has_queue),
+                editor=Editor(pool, table, changes, self._masking),
+                planner=Planner(pool, table, listing, has_queue),
                 operations=Operations(pool, table, masking=self._masking),
                 runner=OperationsRunner(pool, table, has_queue, history=self._history),
             )
@@ -166,24 +166,21 @@ class DeadLetters:
         before: Position | None = None,
         sort: Sort = "newest",
     ) -> Sequence[DeadLetter]:
-        """Up to `limit` that fit `filter_`, from behind the position `after` on, or up to the position `before`.
-
-        Reading changes nothing anywhere.
-        """
+        """Returns up to `limit` letters that match `filter_`, after the position `after` or before `before`. Only reads."""
         return await (await self._open()).listing.list(filter_, limit=limit, after=after, before=before, sort=sort)
 
     async def get(self, id_: str) -> DeadLetterDetail | None:
-        """The dead letter with that id and all its details; None if there is none, or no longer."""
+        """Returns the dead letter with all its details, or None if there is none with that id."""
         return await (await self._open()).listing.get(id_)
 
     async def count(self, filter_: DeadLetterFilter = EVERYTHING) -> int:
-        """How many fit `filter_`."""
+        """Returns the number of letters that match `filter_`."""
         return await (await self._open()).listing.count(filter_)
 
     async def groups(
         self, by: GroupBy = "fingerprint", filter_: DeadLetterFilter = EVERYTHING, *, limit: int = 100
     ) -> Sequence[Group]:
-        """Those that fit `filter_`, counted by what they have in common, the largest group first."""
+        """Counts the letters that match `filter_` by fingerprint, queue or routing key, the largest group first."""
         return await (await self._open()).listing.groups(by, filter_, limit=limit)
 
     # --- repairing -----------------------------------------------------------------------------------------------------
@@ -205,21 +202,24 @@ class DeadLetters:
         expected: int | Expected | None = None,
         also: Also[Repaired | Operation] | None = None,
     ) -> Repaired | Operation:
-        """Sends dead letters again, through the outbox table, with their ids: marked and inserted in one transaction.
+        """Sends dead letters again through the outbox table, with their message ids.
 
-        To the queue that each died in, unless `destination` says otherwise. Up to 100 ids are done at once, and the answer says
-        what came of each; more, a filter, a `rate`, a `canary` or `starts_at` make an `Operation`, which begins then, whose
-        letters are fixed now, and which maintenance, or any `runner`, does in batches. `edit` is for one id: what it replaces
-        is kept as an edition. Past `stop_ratio` of messages that failed an attempt, and were not handled since, an operation
-        stops itself: 0.1 unless it is given, and 1 is never. A canary waits for the results of its messages, and without a
-        `stop_ratio` it stops at the first that fails an attempt. What is older than the inbox retention is refused without
-        `force`. `max_items`: the oldest so many. Raises `BrokerUnavailableError` if the broker cannot say whether the queues
-        are there, and `EncodingError` for an edit that cannot be stored.
+        Each letter is marked and its message inserted in one transaction. It goes to the queue where it failed, unless
+        `destination` is given.
 
-        `expected` is what `plan(…).expected` has found: if other letters are meant by now, or some of them have changed,
-        `CountDriftedError` is raised. A number says only how many a filter shall mean. `also` is awaited with the connection
-        and the answer in the transaction of the action, right before its commit, so that what it writes is there if and only if
-        the action is: an entry in an audit, say. What it raises rolls everything back, and is raised. It must not end the
+        Up to 100 ids are requeued immediately, and the result lists the outcome of each. More ids, a filter, a `rate`, a
+        `canary` or `starts_at` create an `Operation`: its letters are fixed now, and maintenance, or any `runner`, requeues
+        them in batches from `starts_at` on. An operation stops when more than `stop_ratio` of its messages failed an attempt
+        and have not been handled since; the default is 0.1, and 1 disables it. A canary waits for the results of its messages,
+        and without a `stop_ratio` stops at the first failed attempt. `edit` works for a single id; the replaced payload is kept
+        as an edition. Messages older than the inbox retention are refused without `force`. `max_items` limits the action to the
+        oldest letters. Raises `BrokerUnavailableError` if the broker cannot be asked whether the queues exist, and
+        `EncodingError` for an edit that cannot be stored.
+
+        `expected` is the value of `plan(…).expected`: if the selector now matches other letters, or some have changed,
+        `CountDriftedError` is raised. A number checks only how many letters a filter matches. `also` is awaited with the
+        connection and the result, in the transaction of the action right before its commit, so that its writes, such as an
+        audit entry, commit together with the action. Its errors roll everything back and are raised. It must not end the
         transaction.
         """
         options = Options(
@@ -235,10 +235,10 @@ class DeadLetters:
         request = Request(action=Action.REQUEUE, options=options, by=by, reason=reason)
         if edit is not None:
             ids = [] if isinstance(selector, DeadLetterFilter) else _ids(selector)
-            if len(ids) != 1 or request.options.is_an_operation:
-                raise ConfigurationError("an edit is for one dead letter, named by its id, and done at once")
-            return await (await self._open()).editing.requeue(request, ids[0], edit, also=also)
-        return await self._do(request, selector, expected, also)
+            if len(ids) != 1 or request.options.needs_operation:
+                raise ConfigurationError("an edit needs exactly one id, and cannot be combined with rate, canary or starts_at")
+            return await (await self._open()).editor.requeue(request, ids[0], edit, also=also)
+        return await self._apply(request, selector, expected, also)
 
     async def discard(
         self,
@@ -250,14 +250,14 @@ class DeadLetters:
         expected: int | Expected | None = None,
         also: Also[Repaired | Operation] | None = None,
     ) -> Repaired | Operation:
-        """Marks dead letters as not to be sent again; `restore` takes it back. A parked message leaves the outbox for it."""
+        """Marks dead letters as discarded; `restore` undoes it. A parked message moves out of the outbox table."""
         request = Request(action=Action.DISCARD, options=self._options(max_items), by=by, reason=reason)
-        return await self._do(request, selector, expected, also)
+        return await self._apply(request, selector, expected, also)
 
     async def discard_within(
         self, connection: Connection, ids: Sequence[str], *, reason: str | None = None, by: str | None = None
     ) -> Repaired:
-        """As `discard`, of those ids at once, in the transaction that is open on `connection`."""
+        """Discards the letters with those ids in the transaction that is open on `connection`."""
         request = Request(action=Action.DISCARD, options=Options(), by=by, reason=reason)
         changes = await (await self._open()).changes.apply(connection, request, ids, frozenset())
         return Repaired(Action.DISCARD, [change.item for change in changes])
@@ -272,9 +272,9 @@ class DeadLetters:
         expected: int | Expected | None = None,
         also: Also[Repaired | Operation] | None = None,
     ) -> Repaired | Operation:
-        """Opens discarded dead letters again."""
+        """Reopens discarded dead letters."""
         request = Request(action=Action.RESTORE, options=self._options(max_items), by=by, reason=reason)
-        return await self._do(request, selector, expected, also)
+        return await self._apply(request, selector, expected, also)
 
     async def purge(
         self,
@@ -287,9 +287,9 @@ class DeadLetters:
         expected: int | Expected | None = None,
         also: Also[Repaired | Operation] | None = None,
     ) -> Repaired | Operation:
-        """Deletes discarded dead letters with everything that is known of them, for good; with `force`, others too."""
+        """Deletes discarded dead letters and their editions permanently; with `force`, others too."""
         request = Request(action=Action.PURGE, options=self._options(max_items, force=force), by=by, reason=reason)
-        return await self._do(request, selector, expected, also)
+        return await self._apply(request, selector, expected, also)
 
     async def plan(
         self,
@@ -300,24 +300,24 @@ class DeadLetters:
         force: bool = False,
         max_items: int | None = None,
     ) -> Plan:
-        """What `action` would do now: to how many, of which queues and exceptions, with a sample, and with what to think of."""
+        """Dry run of `action`: counts the letters by queue and exception, with a sample and warnings. Changes nothing."""
         options = Options(destination=destination, force=force, max_items=max_items, retention=self._retention)
         request = Request(action=Action(one_of("action", action, list(Action))), options=options)
-        meant = selector if isinstance(selector, DeadLetterFilter) else DeadLetterFilter(ids=tuple(_ids(selector)))
-        return await (await self._open()).planning.plan(request, _meant(meant, request), max_items)
+        letters = selector if isinstance(selector, DeadLetterFilter) else DeadLetterFilter(ids=tuple(_ids(selector)))
+        return await (await self._open()).planner.plan(request, _selected(letters, request), max_items)
 
     # --- operations ----------------------------------------------------------------------------------------------------
 
     async def operation(self, number: int) -> Operation | None:
-        """The operation of that number as it is now; None if there is none."""
+        """Returns the operation with that number, or None."""
         return await (await self._open()).operations.get(number)
 
     async def operations(
         self, *, active: bool = False, limit: int = 50, before: int | None = None, after: int | None = None
     ) -> Sequence[Operation]:
-        """Operations, the newest first; `active`: only those that have not ended.
+        """Returns operations, newest first; `active`: only those that have not ended.
 
-        With `before` the first of those that are older than that operation, with `after` the last of those that are newer.
+        `before`: the newest ones older than that operation. `after`: the oldest ones newer than it.
         """
         operations = (await self._open()).operations
         return await operations.list(active=active, limit=limit, before=before, after=after)
@@ -325,11 +325,11 @@ class DeadLetters:
     async def operation_items(
         self, number: int, *, outcome: ItemOutcome | None = None, after: int = 0, limit: int = 200
     ) -> Sequence[OperationItem]:
-        """What came of each letter of an operation, from the one behind position `after` on."""
+        """Returns the letters of an operation with their outcomes, starting after the position `after`."""
         return await (await self._open()).operations.items(number, outcome=outcome, after=after, limit=limit)
 
     async def count_operations(self, *, active: bool = False, limit: int = 10_001) -> int:
-        """How many operations there are, counted no further than `limit`; `active`: of those that have not ended."""
+        """Returns the number of operations, counted up to `limit`; `active`: only those that have not ended."""
         return await (await self._open()).operations.count(active=active, limit=limit)
 
     async def operation_items_by_outcome(
@@ -341,35 +341,35 @@ class DeadLetters:
         backwards: bool = False,
         limit: int = 200,
     ) -> Sequence[OperationItem]:
-        """What came of each letter of an operation, one of `outcomes` after another, each in the order of their positions.
+        """Returns the letters of an operation, grouped by outcome in the order of `outcomes`, then by position.
 
-        From behind that outcome and position on, or `backwards` from before it, the nearest first.
+        Starts after the outcome and position `behind`; with `backwards`, reads back from before it, the nearest first.
         """
         operations = (await self._open()).operations
         return await operations.items_by_outcome(number, outcomes, behind=behind, backwards=backwards, limit=limit)
 
     async def pause(self, number: int, *, also: Also[Operation] | None = None) -> Operation:
-        """No further batch of an operation begins until it is resumed. Raises `RefusedError` unless it is running.
+        """Pauses an operation: no batch begins until it is resumed. Raises `RefusedError` unless it is running.
 
-        `also` is as with `requeue`, here and with the others.
+        `also` works as in `requeue`; the same holds for `resume` and `cancel`.
         """
         return await (await self._open()).operations.pause(number, also=also)
 
     async def resume(self, number: int, *, also: Also[Operation] | None = None) -> Operation:
-        """A paused operation goes on, wherever operations are run. Raises `RefusedError` unless it is paused."""
+        """Continues a paused operation in any process that runs operations. Raises `RefusedError` unless it is paused."""
         return await (await self._open()).operations.resume(number, also=also)
 
     async def cancel(self, number: int, *, also: Also[Operation] | None = None) -> Operation:
-        """Ends an operation: what is done stays done, the rest is free. Raises `RefusedError` if it has ended."""
+        """Ends an operation. Processed letters stay changed, the others are released. Raises `RefusedError` if it has ended."""
         return await (await self._open()).operations.cancel(number, also=also)
 
     async def runner(self) -> OperationsRunner:
-        """What does the batches of operations that are running; any number of processes may have one."""
+        """Returns a runner for the batches of running operations; any number of processes may have one."""
         return (await self._open()).runner
 
     # --- helpers -------------------------------------------------------------------------------------------------------
 
-    async def _do(
+    async def _apply(
         self,
         request: Request,
         selector: Selector,
@@ -378,29 +378,29 @@ class DeadLetters:
     ) -> Repaired | Operation:
         parts, limit = await self._open(), request.options.max_items
         if isinstance(selector, DeadLetterFilter):
-            meant = _meant(selector, request)
-            return await parts.operations.create(request, meant, limit=limit, expected=expected, also=also)
+            letters = _selected(selector, request)
+            return await parts.operations.create(request, letters, limit=limit, expected=expected, also=also)
         given = _ids(selector)
         require = None
         if isinstance(expected, Expected):
-            meant = _meant(DeadLetterFilter(ids=tuple(given)), request)
-            require = partial(parts.planning.require, expected=expected, selector=meant, limit=limit)
+            letters = _selected(DeadLetterFilter(ids=tuple(given)), request)
+            require = partial(parts.planner.require, expected=expected, selector=letters, limit=limit)
         ids = oldest_ids(given, limit)
-        if len(ids) > AT_ONCE or request.options.is_an_operation:
+        if len(ids) > AT_ONCE or request.options.needs_operation:
             return await parts.operations.create(request, ids, also=also, require=require)
-        return await parts.changes.at_once(request, ids, also=also, require=require)
+        return await parts.changes.execute(request, ids, also=also, require=require)
 
     def _options(self, max_items: int | None, *, force: bool = False) -> Options:
         return Options(force=force, max_items=max_items, retention=self._retention)
 
 
 def _ids(selector: str | Iterable[str]) -> Sequence[str]:
-    """The ids that are meant, each once, in the order given. Raises `ConfigurationError` for what are none."""
+    """Selected ids without duplicates, in the order given. Raises `ConfigurationError` for an empty or invalid selector."""
     ids = [selector] if isinstance(selector, str) else list(selector)
     if not ids or not all(isinstance(id_, str) for id_ in ids):
-        raise ConfigurationError('dead letters are named by their ids, as text, such as "17" or "outbox-17", or by a filter')
+        raise ConfigurationError('select dead letters by their ids as text, such as "17" or "outbox-17", or by a filter')
     return list(dict.fromkeys(ids))
 
 
-def _meant(selector: DeadLetterFilter, request: Request) -> DeadLetterFilter:
-    return sensible(selector, request.action, force=request.options.force)
+def _selected(selector: DeadLetterFilter, request: Request) -> DeadLetterFilter:
+    return with_default_status(selector, request.action, force=request.options.force)

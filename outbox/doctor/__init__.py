@@ -1,4 +1,4 @@
-"""The doctor: examines an installation, changes nothing, and lists findings with hints."""
+"""The doctor: examines an installation and lists findings with hints. Changes nothing."""
 
 import json
 from collections.abc import Awaitable, Sequence
@@ -26,11 +26,11 @@ _NAME = "outbox doctor"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installation:
-    """What is examined: the servers, and how relay and worker are to use them.
+    """The installation to examine: its servers, and the settings of its relay and worker.
 
-    `consumers` are compared with the broker's queues; `management_url` is RabbitMQ's HTTP API, which knows policies and
-    bindings that AMQP does not tell. `consumer_timeout` is the broker's own, after which it closes a channel whose message
-    was not settled. With `audit` every entry of the admin's audit is verified.
+    `consumers` are compared with the broker's queues; `management_url` is RabbitMQ's HTTP API, which shows policies and
+    bindings that AMQP does not. `consumer_timeout` is the broker's limit, after which it closes the channel of an unsettled
+    message. With `audit`, every entry of the admin's audit log is verified.
     """
 
     database_url: str
@@ -48,28 +48,28 @@ class Installation:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All findings, in the order in which they were made."""
+    """All findings, in the order of the checks."""
 
     findings: tuple[Finding, ...]
 
     @property
     def worst(self) -> Severity:
-        """The worst of them."""
+        """Severity of the worst finding."""
         found = {finding.severity for finding in self.findings}
         return next((severity for severity in (Severity.ERROR, Severity.WARNING) if severity in found), Severity.OK)
 
     @property
     def sql(self) -> tuple[str, ...]:
-        """The statements that fix what SQL can fix."""
+        """SQL statements that fix findings."""
         return tuple(statement for finding in self.findings for statement in finding.sql)
 
     def as_json(self) -> str:
-        """The report for programs."""
+        """Returns the report as JSON."""
         return json.dumps({"worst": self.worst, "findings": [asdict(finding) for finding in self.findings]}, indent=2)
 
 
 async def examine(installation: Installation) -> Report:
-    """Looks at the database and the broker, a few seconds long. What cannot be reached is a finding, and nothing raises."""
+    """Examines the database and the broker, for a few seconds. Never raises: an unreachable server is a finding."""
     findings = await _guarded("database", _examine_database(installation))
     url = installation.broker_url
     if url is not None and server_kind(url) is ServerKind.AMQP:
@@ -90,7 +90,7 @@ async def _guarded(check: str, examination: Awaitable[list[Finding]]) -> list[Fi
     try:
         return await examination
     except (DatabaseUnavailableError, BrokerUnavailableError) as failure:
-        return [error(check, f"it cannot be reached: {failure}", "see that it runs, and that address and password are right")]
+        return [error(check, f"cannot be reached: {failure}", "check that it runs, and that address and password are correct")]
     except OutboxError as failure:
         return [error(check, str(failure))]
 
@@ -100,10 +100,11 @@ async def _examine_database(installation: Installation) -> list[Finding]:
 
     connect = connect_to(installation.database_url, application_name=_NAME)
     table = TableName.parse(installation.table_name)
-    # What one relay and one worker open at most, as `MessageRelay` and `Worker` size their pools.
+    # The largest number of connections of one relay and one worker, as `MessageRelay` and `Worker` size their pools.
     in_transactions = sum(bool(consumer.plan.resources) for consumer in installation.consumers)
     needed = installation.lanes + SPARE_CONNECTIONS + BELL_CONNECTIONS + in_transactions * installation.prefetch_count
-    # Where a relay with these settings would send; None: the database that they name may be the outbox's own, or not.
+    # Where a relay with these settings sends. None: unknown, because a PostgreSQL broker URL may or may not name the outbox's
+    # own database.
     destination = None
     if installation.broker_url is None:
         destination = own_database(exchange_name=installation.exchange_name)
@@ -116,7 +117,7 @@ async def _examine_database(installation: Installation) -> list[Finding]:
                 raise SchemaError(f"the table {table} does not exist: run `outbox migrate`")
             examination = Examination(connection, table, schema)
             findings: list[Finding] = []
-            for look in (
+            for check in (
                 examination.server(),
                 examine_schema(connection, table, schema),
                 examination.settings(),
@@ -128,10 +129,10 @@ async def _examine_database(installation: Installation) -> list[Finding]:
                 *([examine_audit(connection, TableName(table.name, schema))] if installation.audit else []),
             ):
                 try:
-                    findings += await look
+                    findings += await check
                 except asyncpg.InsufficientPrivilegeError as refusal:
-                    summary = f"something could not be looked at: {refusal}"
-                    findings.append(warning("rights", summary, "examine as a role that may"))
+                    summary = f"a check was not possible: {refusal}"
+                    findings.append(warning("rights", summary, "run the doctor as a role with this privilege"))
     listen = installation.listen_url
     listening = connect if listen is None else connect_to(listen, application_name=_NAME)
     return [*findings, await examine_listening(listening)]

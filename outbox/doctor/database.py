@@ -1,4 +1,4 @@
-"""Examines the database: settings, dead rows, old transactions, privileges, notifications, the audit's chain, the tables."""
+"""Examines the database: tables, settings, dead rows, old transactions, privileges, notifications, the audit log."""
 
 import asyncio
 import secrets
@@ -25,7 +25,7 @@ _MIGRATE = "run `outbox migrate`"
 _VITAL = frozenset({"table", "column", "trigger"})
 
 
-class _Part(NamedTuple):
+class _SchemaObject(NamedTuple):
     """A table, column, constraint, index, trigger, function or storage parameter."""
 
     table: str
@@ -33,55 +33,56 @@ class _Part(NamedTuple):
     name: str
 
 
-Shape = Mapping[_Part, str]
+Shape = Mapping[_SchemaObject, str]
+"""Definitions of schema objects."""
 
 
 async def examine_schema(connection: Connection, table: TableName, schema: str) -> list[Finding]:
-    """What differs between the tables in `schema` and those that this release would make; of another version, only that."""
+    """Compares the tables in `schema` with those that this release creates. If the version differs, reports only that."""
     found = await _recorded_version(connection, schema)
+    # Tables of another version differ in many places, all for this one reason.
     if any(finding.severity is Severity.ERROR for finding in found):
-        return found  # tables of another version differ everywhere, and all of it has this one cause
+        return found
     here = TableName(table.name, schema)
     try:
-        wanted = await _wanted(connection, here)
-    except asyncpg.InsufficientPrivilegeError:  # of a role that may not make tables to compare with
-        found.append(well(CHECK, "compared by name only: a role that may create a schema sees the definitions, too"))
+        wanted = await _expected_shape(connection, here)
+    # The role may not create the tables to compare with.
+    except asyncpg.InsufficientPrivilegeError:
+        found.append(well(CHECK, "compared by name only: to compare definitions, too, use a role that may create a schema"))
         for query in (outbox_differences(here), *satellite_differences(here.schema)):
-            for lack in [Difference(*row) for row in await connection.fetch(query)]:
-                found.append((error if lack.kind in _VITAL else warning)(CHECK, str(lack), _MIGRATE))
+            for difference in [Difference(*row) for row in await connection.fetch(query)]:
+                found.append((error if difference.kind in _VITAL else warning)(CHECK, str(difference), _MIGRATE))
         return found
     actual = await _shape(connection, schema, here.name)
-    missing = {part.table for part in wanted if part.kind == "table" and part not in actual}
+    missing = {each.table for each in wanted if each.kind == "table" and each not in actual}
     differences = [
         (error if name == here.name else warning)(CHECK, f"the table {name} is missing", _MIGRATE) for name in sorted(missing)
     ]
     differences += [
-        _different(here, part, definition, actual.get(part))
-        for part, definition in wanted.items()
-        if part.table not in missing and actual.get(part) != definition
+        _difference(here, each, definition, actual.get(each))
+        for each, definition in wanted.items()
+        if each.table not in missing and actual.get(each) != definition
     ]
     return found + (differences or [well(CHECK, f"{len(wanted)} columns, constraints, indexes, triggers and parameters")])
 
 
 async def _recorded_version(connection: Connection, schema: str) -> list[Finding]:
-    place = f"{quoted(schema, kind='schema')}.{quoted(VERSION_TABLE)}"
-    if await connection.fetchval("select pg_catalog.to_regclass($1) is null", place):
+    version_table = f"{quoted(schema, kind='schema')}.{quoted(VERSION_TABLE)}"
+    if await connection.fetchval("select pg_catalog.to_regclass($1) is null", version_table):
         return [warning(CHECK, "no schema version is recorded", _MIGRATE)]
     try:
-        version = await connection.fetchval(f"select max(version_num) from {place}")
+        version = await connection.fetchval(f"select max(version_num) from {version_table}")
     except asyncpg.InsufficientPrivilegeError:
         return []
     if version == HEAD:
         return []
     if not any(known.number == version for known in VERSIONS):
-        return [
-            error(CHECK, f"the schema version {version} is not known to this release", "upgrade this installation of Outbox")
-        ]
-    return [error(CHECK, f"the schema has the version {version}, this release works with {HEAD}", _MIGRATE)]
+        return [error(CHECK, f"this release does not know the schema version {version}", "upgrade this installation of Outbox")]
+    return [error(CHECK, f"the schema has version {version}, but this release needs {HEAD}", _MIGRATE)]
 
 
-async def _wanted(connection: Connection, table: TableName) -> Shape:
-    """The shape of tables that are made for this purpose, and never committed."""
+async def _expected_shape(connection: Connection, table: TableName) -> Shape:
+    """Shape of the tables of this release, created in a scratch schema and rolled back."""
     scratch = f"outbox_doctor_{uuid4().hex[:12]}"
     await connection.execute("begin; set local client_min_messages = error")
     try:
@@ -99,23 +100,27 @@ async def _shape(connection: Connection, schema: str, outbox_table: str) -> Shap
     names = {**table_names(TableName("outbox_table", schema)), **satellite_names(schema)}
     tables = [outbox_table, *SATELLITES.values()]
     rows = await connection.fetch(queries("doctor.sql", **names)["shape"], schema, tables, function)
-    return {_Part(table, kind, name): definition for table, kind, name, definition in rows}
+    return {_SchemaObject(table, kind, name): definition for table, kind, name, definition in rows}
 
 
-def _different(table: TableName, part: _Part, wanted: str, actual: str | None) -> Finding:
+def _difference(table: TableName, part: _SchemaObject, wanted: str, actual: str | None) -> Finding:
     what = f"the {part.kind} {part.name} of {part.table}"
     summary = f"{what} is missing" if actual is None else f"{what} is {_short(actual)}, not {_short(wanted)}"
     if part.kind == "storage":
         sql = f"alter table {table.sibling(part.table)} set ({part.name} = {wanted})"
         return warning(
-            "storage", summary.replace("storage", "parameter"), "set it: the table is written and emptied all day", sql
+            "storage",
+            summary.replace("storage", "parameter"),
+            "set it: rows of this table are inserted and deleted all the time",
+            sql,
         )
     if part.kind == "index":
         drop = [] if actual is None else [f"drop index {table.sibling(part.name)}"]
-        # PostgreSQL puts an index next to its table. That of a partitioned table is made for its partitions, too.
+        # The table needs its schema, while the index is created in the same one. Without `ONLY` the index of a partitioned
+        # table is created on its partitions, too.
         before, on, after = wanted.partition(" ON ")
         make = f"{before}{on}{quoted(table.schema or 'public', kind='schema')}.{after.removeprefix('ONLY ')}"
-        hint = "without it the relay reads whole tables; make it while it is quiet"
+        hint = "without it the relay scans whole tables; create it at a time of low load"
         return warning(CHECK, summary, hint, *drop, make)
     severity = error if part.kind in _VITAL else warning
     return severity(CHECK, summary, _MIGRATE)
@@ -127,23 +132,23 @@ def _short(definition: str) -> str:
 
 
 PINNED_FOR = timedelta(minutes=5)
-"""From then on an open transaction is named: every row that was relayed since is still there for it."""
-MOST_DEAD = 100_000
-"""From so many dead rows on, if they outnumber the live ones, a table is named."""
+"""Age at which an open transaction is reported: vacuum cannot remove rows that were relayed since it began."""
+MAX_DEAD_ROWS = 100_000
+"""Number of dead rows above which a table is reported, if they outnumber the live ones."""
 CLOCK_TOLERANCE = timedelta(seconds=2)
 _HOT = ("delivery", "dead_letter", "inbox", "history_default")
 _WANTED_SETTINGS = {
-    "autovacuum": ("on", "dead rows are never removed, and every claim reads past all of them"),
-    "track_counts": ("on", "autovacuum does not know what there is to do"),
-    "fsync": ("on", "what was committed is lost when the machine crashes"),
-    "full_page_writes": ("on", "what was committed may be damaged when the machine crashes"),
-    "synchronous_commit": (None, "what was committed is lost when the server crashes, before or after it was sent"),
+    "autovacuum": ("on", "dead rows are never removed, and every claim has to skip them"),
+    "track_counts": ("on", "autovacuum does not know which tables need it"),
+    "fsync": ("on", "committed data is lost when the machine crashes"),
+    "full_page_writes": ("on", "committed data may be damaged when the machine crashes"),
+    "synchronous_commit": (None, "committed messages, sent or unsent, may be lost when the server crashes"),
 }
 _LIMITS = ("statement_timeout", "transaction_timeout", "idle_in_transaction_session_timeout")
 
 
 class Examination:
-    """Looks at one installation through one connection, outside of any transaction."""
+    """Examines one installation through one connection, outside a transaction."""
 
     def __init__(self, connection: Connection, table: TableName, schema: str) -> None:
         self._connection = connection
@@ -152,7 +157,7 @@ class Examination:
         self._sql = queries("doctor.sql", **table_names(self._table), **satellite_names(schema))
 
     async def server(self) -> list[Finding]:
-        """Version, encoding and clock."""
+        """Checks version, encoding and clock of the server."""
         asked = time.time()
         row = await self._connection.fetchrow(self._sql["server"])
         assert row is not None  # noqa: S101 — the query has no where
@@ -162,20 +167,24 @@ class Examination:
         if row["encoding"] != "UTF8":
             findings.append(
                 warning(
-                    "server", f"the database's encoding is {row['encoding']}", "text that it cannot hold is refused: use UTF8"
+                    "server",
+                    f"the database's encoding is {row['encoding']}",
+                    "messages with other characters are refused: use UTF8",
                 )
             )
         skew = row["clock"] - (asked + time.time()) / 2
         if abs(skew) > CLOCK_TOLERANCE.total_seconds():
             findings.append(
                 warning(
-                    "server", f"its clock is {skew:+.1f} s from this machine's", "set both by NTP: ages and stamps compare them"
+                    "server",
+                    f"its clock differs from this machine's by {skew:+.1f} s",
+                    "synchronize both by NTP: ages and timestamps compare them",
                 )
             )
         return findings
 
     async def settings(self) -> list[Finding]:
-        """What is set on the server, the database or the role, and endangers what was committed or how it flows."""
+        """Checks settings of the server, database or role that endanger committed messages or their throughput."""
         rows = await self._connection.fetch(self._sql["settings"], [*_WANTED_SETTINGS, *_LIMITS])
         found: dict[str, str] = {row["name"]: row["setting"] for row in rows}
         findings = []
@@ -188,26 +197,26 @@ class Examination:
             warning(
                 "settings",
                 f"{name} is {found[name]} ms, which ends a relay's transaction while it waits for the broker",
-                "give the relay's role a longer one",
+                "set a longer one for the relay's role",
                 f"alter role current_user set {name} = 0",
             )
             for name in _LIMITS[:2]
             if 0 < int(found.get(name, 0)) < _SHORT_LIMIT
         ]
-        return findings or [well("settings", "autovacuum and durability are on, no limit is in the way")]
+        return findings or [well("settings", "autovacuum and durability are on, and no timeout is too short")]
 
     async def dead_rows(self) -> list[Finding]:
-        """Tables whose dead rows outnumber the live ones, and who keeps them from being removed."""
+        """Finds tables with more dead rows than live ones, and what keeps vacuum from removing them."""
         names = [self._table.name, *(SATELLITES[kind] for kind in _HOT if kind in SATELLITES)]
         findings = [
             warning(
                 "dead rows",
-                f"{row['name']} has {row['dead']:,} dead rows next to {row['live']:,} live ones",
-                "find out what keeps autovacuum from them (below), then vacuum",
+                f"{row['name']} has {row['dead']:,} dead rows and {row['live']:,} live ones",
+                "find out what keeps autovacuum from removing them (see below), then vacuum",
                 f"vacuum (verbose) {self._table.sibling(row['name'])}",
             )
             for row in await self._connection.fetch(self._sql["dead_rows"], self._schema, names)
-            if row["dead"] > max(MOST_DEAD, row["live"])
+            if row["dead"] > max(MAX_DEAD_ROWS, row["live"])
         ]
         pinned = []
         for row in await self._connection.fetch(self._sql["pinning"], PINNED_FOR):
@@ -218,7 +227,7 @@ class Examination:
                 sql = [f"rollback prepared '{row['name']}'"]
             since = timedelta(seconds=round(row["seconds"]))
             what = f"the {row['kind']} {row['name']} has been open for {since} ({row['what']})"
-            hint = "dead rows stay for as long as it does, and claims read past them: end it"
+            hint = "end it: until then dead rows cannot be removed, and claims have to skip them"
             pinned.append(warning("pinned rows", what, hint, *sql))
         pinned += [
             warning(
@@ -233,7 +242,7 @@ class Examination:
         return findings + (pinned or [well("pinned rows", f"no transaction has been open for more than {minutes} minutes")])
 
     async def rights(self, *, worker: bool) -> list[Finding]:
-        """What this role may not do, and must for a relay; for a worker as well."""
+        """Finds privileges that this role lacks for a relay, and with `worker` for a worker, too."""
         needed = [(self._table.name, right) for right in ("select", "update", "delete")]
         if worker:
             needed += [(self._table.name, "insert")]
@@ -251,10 +260,10 @@ class Examination:
                 f"grant {', '.join(sorted(rights))} on {self._table.sibling(name)} to {role}",
             )
             for name, rights in lacking.items()
-        ] or [well("rights", "this role may do what relay and worker do")]
+        ] or [well("rights", "this role has the privileges for relay and worker")]
 
     async def connections(self, *, needed: int) -> list[Finding]:
-        """Whether the server has room for so many connections more."""
+        """Checks whether the server has room for `needed` more connections."""
         row = await self._connection.fetchrow(self._sql["connections"])
         assert row is not None  # noqa: S101 — the query has no where
         free = row["room"] - row["used"]
@@ -270,7 +279,7 @@ class Examination:
         return findings or [well("connections", summary)]
 
     async def leftovers(self) -> list[Finding]:
-        """What waits for a person."""
+        """Finds work that waits for an operator."""
         findings = []
         parked = await self._connection.fetchval(self._sql["parked"])
         if parked:
@@ -289,26 +298,28 @@ class Examination:
             findings.append(
                 warning(
                     "history",
-                    f"in the default partition are facts ({_count(strays)}) of days that have no partition",
-                    "let maintenance run (`outbox maintain`): it moves them",
+                    f"the default partition holds facts ({_count(strays)}) of days without a partition",
+                    "run maintenance (`outbox maintain`), which moves them",
                 )
             )
         return findings
 
     async def relays(self, *, wanted: str | None) -> list[Finding]:
-        """Whether all relays send to one place, and to the one that is `wanted`, if that is known."""
+        """Checks that all relays send to the same destination, and to `wanted` if it is known."""
         relays = await known_relays(self._connection, self._table)
         if (problem := disagreement(relays)) is not None:
             return [error("relays", problem, AGREE)]
         elsewhere = [relay for relay in relays if wanted is not None and relay.destination != wanted]
         if elsewhere:
-            text = (
-                f"the relay {elsewhere[0].name} sends to {elsewhere[0].destination}; with these settings it would be {wanted}"
-            )
+            text = f"the relay {elsewhere[0].name} sends to {elsewhere[0].destination}, but these settings name {wanted}"
             return [
-                warning("relays", text, "examine with the relay's OUTBOX_BROKER_URL and OUTBOX_EXCHANGE_NAME, or correct one")
+                warning(
+                    "relays",
+                    text,
+                    "run the doctor with the relay's OUTBOX_BROKER_URL and OUTBOX_EXCHANGE_NAME, or correct them",
+                )
             ]
-        return [well("relays", f"those that run ({len(relays)}) send to {relays[0].destination}")] if relays else []
+        return [well("relays", f"all running relays ({len(relays)}) send to {relays[0].destination}")] if relays else []
 
 
 _SHORT_LIMIT = 15_000
@@ -327,44 +338,44 @@ def _count(number: int) -> str:
     return f"{number:,}" if number < 10_000 else "10,000 or more"
 
 
-PATIENCE = timedelta(seconds=3)
+LISTEN_TIMEOUT = timedelta(seconds=3)
 _CHECK = "listen"
 
 
 async def examine_listening(connect: Connect) -> Finding:
-    """Listens on one connection and notifies on another, as a relay does when it starts."""
+    """Checks that a notification from one connection arrives at another, as a relay does when it starts."""
     channel, heard = f"outbox_doctor_{secrets.token_hex(8)}", asyncio.Event()
     try:
-        async with connect() as ears, connect() as hand, asyncio.timeout(PATIENCE.total_seconds()):
-            await ears.add_listener(channel, lambda *_: heard.set())
-            await hand.execute("select pg_catalog.pg_notify($1, '')", channel)
+        async with connect() as listener, connect() as sender, asyncio.timeout(LISTEN_TIMEOUT.total_seconds()):
+            await listener.add_listener(channel, lambda *_: heard.set())
+            await sender.execute("select pg_catalog.pg_notify($1, '')", channel)
             await heard.wait()
     except TimeoutError:
         return warning(
             _CHECK,
-            "notifications do not arrive, as behind a pooler in transaction mode: relays poll",
-            "give them a direct address of the database: OUTBOX_LISTEN_URL",
+            "notifications do not arrive (a pooler in transaction mode?): relays poll",
+            "set OUTBOX_LISTEN_URL to a direct address of the database",
         )
     except DRIVER_ERRORS as failure:
         return warning(_CHECK, f"listening failed: {reason_of(failure)}", "relays poll until it works")
     return well(_CHECK, "notifications arrive")
 
 
-_BACKUP = "compare with a backup; whoever can write to the table has done it, so look at who may"
+_BACKUP = "compare with a backup, and review which roles may write to the table"
 
 
 async def examine_audit(connection: Connection, table: TableName) -> list[Finding]:
-    """Verifies the chain of the entries, all of them."""
+    """Verifies the hash chain of all audit entries."""
     chain = await read_chain(connection, table)
     findings = []
     if chain.changed is not None:
-        findings.append(error("audit", f"entry {chain.changed} is not as it was written, perhaps others, too", _BACKUP))
+        findings.append(error("audit", f"entry {chain.changed} was changed after it was written, and perhaps others", _BACKUP))
     if chain.unlinked is not None:
-        findings.append(error("audit", f"before entry {chain.unlinked} there were others, which were taken out", _BACKUP))
+        findings.append(error("audit", f"entries before entry {chain.unlinked} were deleted", _BACKUP))
     if chain.unchained is not None:
-        advice = "restart processes of the release before; if there are none, look at who may write to the table"
-        findings.append(warning("audit", f"entry {chain.unchained} was written without a hash, perhaps others, too", advice))
+        advice = "restart processes of the previous release; if there are none, review which roles may write to the table"
+        findings.append(warning("audit", f"entry {chain.unchained} was written without a hash, and perhaps others", advice))
     if not findings:
         last = f", the last is {chain.last_id} with the hash {chain.last_hash}" if chain.entries else ""
-        findings.append(well("audit", f"{chain.entries:,} entries are chained and as they were written{last}"))
+        findings.append(well("audit", f"{chain.entries:,} entries are chained and unchanged{last}"))
     return findings

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from outbox.core.message import Message
 from outbox.errors import ConfigurationError
-from outbox.masking.paths import Places, beyond, check_paths, is_meant, places
+from outbox.masking.paths import JsonPaths, check_paths, descend, is_selected, parse_paths
 
 LARGEST_BODY = 65_536
 """Largest body, in bytes, that is searched for values, because that parses its JSON a second time."""
@@ -22,7 +22,7 @@ class IndexKeys:
     """JSON paths such as `$.order_id`, which select text and integer values in a message body."""
 
     paths: tuple[str, ...] = ()
-    _places: Places = field(init=False, repr=False, compare=False)
+    _paths: JsonPaths = field(init=False, repr=False, compare=False)
 
     @classmethod
     def of(cls, paths: Sequence[str]) -> Self:
@@ -33,7 +33,7 @@ class IndexKeys:
         return cls(tuple(paths))
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_places", places(self.paths))
+        object.__setattr__(self, "_paths", parse_paths(self.paths))
 
     def __bool__(self) -> bool:
         return bool(self.paths)
@@ -44,22 +44,22 @@ class IndexKeys:
             return []
         try:
             found: dict[str, None] = {}
-            _collect(json.loads(message.body), self._places, found)
+            _collect(json.loads(message.body), self._paths, found)
         except (ValueError, RecursionError):
             return []
         return list(found)
 
 
-def _collect(value: Any, here: Places, found: dict[str, None]) -> None:
+def _collect(value: Any, here: JsonPaths, found: dict[str, None]) -> None:
     if not here or len(found) >= MOST_KEYS:
         return
     if isinstance(value, dict):
         for name, inner in value.items():
-            _collect(inner, beyond(here, name), found)
+            _collect(inner, descend(here, name), found)
     elif isinstance(value, list):
         for place, inner in enumerate(value):
-            _collect(inner, beyond(here, place), found)
-    elif is_meant(here) and isinstance(value, str | int) and not isinstance(value, bool):
+            _collect(inner, descend(here, place), found)
+    elif is_selected(here) and isinstance(value, str | int) and not isinstance(value, bool):
         text = str(value)
         if 0 < len(text) <= LONGEST_KEY and text.isprintable():
             found[text] = None

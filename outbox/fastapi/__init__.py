@@ -1,4 +1,4 @@
-"""Outbox in any FastAPI application: a publisher for routes, relay and worker next to them.
+"""Outbox in a FastAPI application: a publisher as a dependency, relay and worker in the lifespan.
 
     sessions = async_sessionmaker(create_async_engine(DATABASE_URL), expire_on_commit=False)
     get_session = transactional(sessions)
@@ -52,17 +52,18 @@ __all__ = [
 
 
 def transactional(sessions: async_sessionmaker[AsyncSession]) -> Callable[[], AsyncIterator[AsyncSession]]:
-    """A dependency that gives each request one session in one transaction.
+    """Returns a dependency that gives each request one session with one transaction.
 
-    Take it with `Depends(get_session, scope="function")`, everywhere: then the commit happens when the route function has
-    returned and *before* the response leaves, so that a failed commit is a 5xx and never a 201. An exception, an
-    `HTTPException` too, rolls everything back; an error response that is *returned* is a response like any other, and commits.
+    Use it as `Depends(get_session, scope="function")` everywhere. The transaction then commits after the route function has
+    returned and *before* the response is sent, so a failed commit becomes a 5xx response and never a 201. An exception,
+    including `HTTPException`, rolls everything back; an error response that is *returned* commits like any other response.
 
-    What runs after the response has begun, a background task or the body of a stream, comes too late for the session: using it
-    raises, instead of writing into a transaction that is never committed.
+    Code that runs after the response has started, such as a background task or the body of a stream, must not use the session:
+    it raises, because its transaction is over.
     """
 
     async def get_session() -> AsyncIterator[AsyncSession]:
+        # `close_resets_only=False` makes a closed session raise: it would otherwise begin a transaction that nothing commits.
         async with sessions(close_resets_only=False) as session, session.begin():
             yield session
 
@@ -75,20 +76,20 @@ def publisher_for(
     publisher: Publisher | None = None,
     scope: Literal["function", "request"] | None = "function",
 ) -> Callable[..., Awaitable[BoundPublisher[Any]]]:
-    """A dependency that gives each request a publisher bound to the session that `get_session` gives to it.
+    """Returns a dependency that gives each request a publisher bound to its session from `get_session`.
 
-    What it publishes belongs to the session's transaction: committed with it, rolled back with it. The route's own session
-    is the same one, if it is taken under the same `scope`. A route that takes it under another one would have two sessions,
-    and publish although its own work fails: starting up with `outbox_lifespan` refuses such routes, and the dependency itself
-    does, with a `ConfigurationError` in place of a publisher.
+    Published messages belong to the session's transaction: they are committed and rolled back with it. A route that depends on
+    `get_session` with the same `scope` gets the same session. With another scope it would get a second session, and could
+    publish although its own work fails. `outbox_lifespan` refuses to start with such a route, and the dependency itself raises
+    `ConfigurationError` for it.
 
-    The publisher ends with the session. In a background task, or in the body of a stream, its methods raise
-    `TransactionRequiredError`; what runs there publishes through a session of its own.
+    The publisher ends with the session: in a background task or the body of a stream, its methods raise
+    `TransactionRequiredError`. Use a new session there.
 
     Args:
-        get_session: the application's own session dependency, of any kind: a generator, or a function that finds a session.
-        publisher: what it is bound from; by default one that writes to `outbox_table`.
-        scope: the scope under which the application takes its session. "request" commits after the response has left.
+        get_session: the session dependency of the application: a generator, or a function that returns a session.
+        publisher: the publisher to bind; by default one that writes to `outbox_table`.
+        scope: the scope with which the application depends on its session. "request" commits after the response was sent.
     """
     source = publisher if publisher is not None else Publisher()
     check_route = RouteCheck(get_session, scope)
@@ -99,12 +100,12 @@ def publisher_for(
         connection: HTTPConnection,
     ) -> AsyncIterator[BoundPublisher[Any]]:
         check_route(connection)
-        # Of the session's scope, and made after it: so it ends just before the session commits.
+        # It has the session's scope and is created after the session, so it closes right before the session commits.
         with closing(BoundPublisher(source, session)) as bound_publisher:
             yield bound_publisher
 
-    # A function, because routes take it without a scope: FastAPI lets no generator that lasts as long as a request depend on
-    # one that ends before the response.
+    # A function and not a generator, because routes depend on it without a scope: FastAPI does not allow a generator of the
+    # request scope to depend on one of the function scope.
     async def get_publisher(bound_publisher: BoundPublisher[Any] = Depends(bound, scope=scope)) -> BoundPublisher[Any]:  # noqa: B008
         return bound_publisher
 
@@ -127,20 +128,19 @@ def outbox_lifespan(
     health: HealthChecks | None = None,
     grace_period: timedelta = timedelta(seconds=30),
 ) -> Callable[[FastAPI], AbstractAsyncContextManager[dict[str, Any]]]:
-    """A lifespan for `FastAPI(lifespan=…)` that runs these parts in the server's process, if they are given.
+    """Returns a lifespan for `FastAPI(lifespan=…)` that runs the given parts in the server's process.
 
-    Starting up fails if a route would get two sessions (`check_sessions`). A part that crashes is logged, made again and
-    started again with growing pauses. When the server is asked to end, the parts are asked at once, not only when its last
-    connection is closed.
+    The start fails if a route would get two sessions (`check_sessions`). A part that crashes is logged, created and started
+    again, with growing pauses. The parts are asked to stop as soon as the server is, not only when its last connection closes.
 
     Args:
-        lifespan: the application's own; entered first and left last, so that its pools are there for the parts. The state
-            that it yields is kept.
-        relay, worker, archiver, maintainer: called with the application at start, and again after a crash; None in return
-            means: not here. The maintainer is a `Maintenance`.
-        get_session: the session dependency to check the routes for, where the publishers are not made by `publisher_for`.
-        health: reports how the parts are, under their names.
-        grace_period: from the moment in which the server is asked to end; what still runs afterwards is cancelled.
+        lifespan: the application's own lifespan. It is entered first and left last, so the parts can use its pools. Its state
+            is kept.
+        relay, worker, archiver, maintainer: functions that create the parts. They are called with the application at the start
+            and after each crash; return None to run no such part. The maintainer is a `Maintenance`.
+        get_session: a session dependency to check the routes for, if publishers are not made by `publisher_for`.
+        health: reports the health of each part under its name.
+        grace_period: time limit for the parts from the moment when the server is asked to stop. Then they are cancelled.
     """
     given = {"relay": relay, "worker": worker, "archiver": archiver, "maintainer": maintainer}
     makers = {name: make for name, make in given.items() if make is not None}

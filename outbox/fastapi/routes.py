@@ -1,7 +1,7 @@
-"""Checks that every route gets exactly one database session, so that an event and its business write share a transaction.
+"""Checks that every route gets one database session: only then do an event and its business write share a transaction.
 
-FastAPI keeps one value per dependency *and scope*: a route that takes its session once with `scope="function"` and once
-without would get two sessions, with two commits.
+FastAPI caches one value per dependency *and scope*. A route that depends on its session once with `scope="function"` and once
+without a scope would get two sessions, with two commits.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -16,14 +16,14 @@ from starlette.routing import BaseRoute
 from outbox.errors import ConfigurationError
 
 SESSION_OF = "__outbox_session_dependency__"
-"""The attribute in which a publisher dependency names the session dependency that it writes through."""
+"""Attribute of a publisher dependency that holds its session dependency."""
 
 
 def check_sessions(app: FastAPI, *session_dependencies: Callable[..., Any]) -> None:
-    """Raises `ConfigurationError`, naming the routes, if a route of `app` would be given two sessions for one request.
+    """Raises `ConfigurationError` with the names of the routes of `app` that would get two sessions for one request.
 
-    Looks at every route, those of routers and mounted applications included. The session dependencies are those given, and
-    those that the publishers of the routes write through.
+    Checks all routes, including those of routers and mounted applications, for the given session dependencies and those of
+    their publishers.
     """
     routes = list(_routes(app.routes))
     of_publishers = (getattr(part.call, SESSION_OF, None) for _, dependant in routes for part in _tree(dependant))
@@ -35,27 +35,26 @@ def check_sessions(app: FastAPI, *session_dependencies: Callable[..., Any]) -> N
         if (offence := _offence(name, dependant, session)) is not None
     ]
     if offenders:
-        raise ConfigurationError(_explained("; ".join(offenders), 'Depends(..., scope="function")'))
+        raise ConfigurationError(_error_text("; ".join(offenders), 'Depends(..., scope="function")'))
 
 
 class RouteCheck:
-    """`check_sessions` for the route of a request, where no lifespan of ours has looked at all of them before.
+    """Does `check_sessions` for the route of a request, for applications without `outbox_lifespan`.
 
-    `scope` is that under which the session is wanted, for the error to name. One traversal of a route's dependencies, at its
-    first request; what it found holds for all later ones, because FastAPI fixes the dependencies of a route when it is made.
+    The error recommends `scope`. The dependencies of a route are checked at its first request only, because FastAPI fixes them
+    when the route is created.
     """
 
     def __init__(self, session: Callable[..., Any], scope: str | None) -> None:
         self._session = session
-        self._fix = f'Depends({_called(session)}, scope="{scope}")' if scope else f"Depends({_called(session)})"
-        # By identity, for a Dependant has no hash; it is kept, so that nothing else can get its identity.
+        self._fix = f'Depends({_name_of(session)}, scope="{scope}")' if scope else f"Depends({_name_of(session)})"
+        # Keyed by identity, because a Dependant has no hash. Keeping the object prevents that its id is reused.
         self._known: dict[int, tuple[Dependant, str | None]] = {}
 
     def __call__(self, connection: HTTPConnection) -> None:
-        """Raises `ConfigurationError`, with the fix, if the request's route would be given two sessions."""
-        # The route that was chosen, with the dependencies of the routers that include it. Newer FastAPI leaves those out of the
-        # route itself, and names the place of inclusion next to it. That name stays there when an application is mounted in a
-        # router, and then speaks of the mount.
+        """Raises `ConfigurationError` with the fix if the request's route would get two sessions."""
+        # Newer FastAPI keeps the dependencies of including routers in a context next to the route. If an application is mounted
+        # in a router, that context belongs to the mount and not to this route, so compare them.
         route = connection.scope.get("route")
         context = connection.scope.get("fastapi", {}).get("effective_route_context")
         if context is not None and context.original_route is route:
@@ -68,36 +67,37 @@ class RouteCheck:
             self._known[id(dependant)] = dependant, _offence(name, dependant, self._session)
         _, offence = self._known[id(dependant)]
         if offence is not None:
-            raise ConfigurationError(_explained(offence, self._fix))
+            raise ConfigurationError(_error_text(offence, self._fix))
 
 
 def _offence(name: str, dependant: Dependant, session: Callable[..., Any]) -> str | None:
-    """What is wrong with a route, in words, if its dependencies would hold different sessions."""
-    # The key under which FastAPI keeps a value is asked of FastAPI, whose rule it is and which moved it once.
-    ask: Any = getattr(models, "_get_cache_key", None)
+    """Describes the problem of a route whose dependencies would get different sessions; None without a problem."""
+    # Use FastAPI's own cache key instead of computing it: the rule may change, and the function has moved once.
+    get_cache_key: Any = getattr(models, "_get_cache_key", None)
     keys: dict[Hashable, str] = {}
     different: set[str] = set()
     for number, part in enumerate(part for part in _tree(dependant) if part.call is session):
         if part.use_cache:
-            key: Hashable = ask(dependant=part) if ask is not None else part.cache_key  # type: ignore[attr-defined]
+            key: Hashable = get_cache_key(dependant=part) if get_cache_key is not None else part.cache_key  # type: ignore[attr-defined]
             keys[key] = f'scope="{part.scope}"' if part.scope else "no scope"
         else:
             different.add(f"use_cache=False ({number})")
     seen: set[str] = set()
-    for words in keys.values():  # those that read alike have different security scopes
+    for words in keys.values():
+        # Different keys with the same scope differ in their security scopes.
         different.add(words if words not in seen else f"{words} with other security scopes ({len(seen)})")
         seen.add(words)
-    return f"{name} takes {_called(session)} under {' and '.join(sorted(different))}" if len(different) > 1 else None
+    return f"{name} depends on {_name_of(session)} with {' and '.join(sorted(different))}" if len(different) > 1 else None
 
 
-def _explained(offence: str, fix: str) -> str:
-    return f"{offence}: it would get two sessions, each with a commit of its own; write {fix} for it everywhere"
+def _error_text(offence: str, fix: str) -> str:
+    return f"{offence}: it would get two sessions with separate commits; write {fix} everywhere"
 
 
 def _routes(routes: Iterable[BaseRoute], prefix: str = "") -> Iterator[tuple[str, Dependant]]:
-    """What each route is called (`GET /users`), with the tree of its dependencies."""
+    """Yields each route's name, such as `GET /users`, with its dependencies."""
     for included in routes:
-        # Newer FastAPI keeps the whole path and all dependencies of an included router's route apart from the route.
+        # Newer FastAPI keeps the full path and all dependencies of an included router's route outside of the route.
         contexts = getattr(included, "effective_route_contexts", None)
         for route in [included] if contexts is None else [context.starlette_route or context for context in contexts()]:
             path = prefix + getattr(route, "path", "")
@@ -118,5 +118,5 @@ def _tree(dependant: Dependant) -> Iterator[Dependant]:
         yield from _tree(part)
 
 
-def _called(dependency: Callable[..., Any]) -> str:
+def _name_of(dependency: Callable[..., Any]) -> str:
     return getattr(dependency, "__name__", repr(dependency))

@@ -1,4 +1,4 @@
-"""Runs relay and worker next to the application: one task group, restarts with backoff, one orderly end."""
+"""Runs relay and worker next to the application: in one task group, with restarts, backoff and an orderly shutdown."""
 
 import asyncio
 import logging
@@ -18,19 +18,19 @@ from outbox.runtime.shutdown import running_server, server_told_to_exit, server_
 logger = logging.getLogger("outbox")
 
 FIRST_PAUSE = timedelta(seconds=1)
-"""Between a part's first crash and its restart; doubles with each further one."""
+"""Pause between a part's first crash and its restart; doubles with each further crash."""
 LONGEST_PAUSE = timedelta(seconds=30)
 PROVEN_AFTER = timedelta(seconds=10)
-"""A restarted part that ran for so long counts as well again."""
-LAST_WORDS = timedelta(seconds=2)
-"""What a part has between being cancelled and being cancelled for good."""
+"""Time after which a restarted part counts as healthy again."""
+CANCEL_TIMEOUT = timedelta(seconds=2)
+"""Time between the first cancellation of a part, which lets it drain, and the second, which ends it."""
 
 
 class Part(Protocol):
-    """What runs next to an application: a `MessageRelay`, a `Worker`."""
+    """Component that runs next to an application, such as a `MessageRelay` or a `Worker`."""
 
     async def run(self, *, handle_signals: bool = True) -> None:
-        """Works until `stop`, then drains and returns."""
+        """Runs until `stop`, then drains and returns."""
         ...
 
     def stop(self) -> None:
@@ -42,7 +42,7 @@ MakePart = Callable[[], Part | None]
 
 
 class SupervisedPart:
-    """One part: kept running, made again by `make` after each crash of the one before."""
+    """Keeps one part running; after each crash `make` creates a new one."""
 
     def __init__(self, name: str, first: Part, make: MakePart) -> None:
         self.name = name
@@ -54,8 +54,8 @@ class SupervisedPart:
 
     @property
     def problem(self) -> str | None:
-        """Why the part is not well: its last crash, until a restarted run has lasted for `PROVEN_AFTER`."""
-        return None if self._proven() else self._problem
+        """The last crash, until a restarted run has lasted for `PROVEN_AFTER`; None if the part is healthy."""
+        return None if self._is_healthy() else self._problem
 
     def stop(self) -> None:
         """Asks the running part to drain."""
@@ -63,51 +63,53 @@ class SupervisedPart:
             self._part.stop()
 
     async def keep_running(self, stopping: asyncio.Event) -> None:
-        """Runs the part, again after each crash, until `stopping` is set and it has drained."""
+        """Runs the part, and restarts it after each crash, until `stopping` is set and it has drained."""
         while not stopping.is_set():
             try:
                 await self._run_once()
-            except HandlersAbandonedError:  # each of them was logged; a server is not ended by them
+            # Abandoned handlers were logged, and are no reason to end the server.
+            except HandlersAbandonedError:
                 return
-            # Whatever ended the part, the application goes on and the part is started again.
+            # No error of a part may end the application.
             except Exception as error:  # noqa: BLE001
-                # An error of ours says in its sentence what to do; where a traceback was seen before, it says nothing new.
+                # No traceback for our own errors, whose text says what to do, nor for the same crash as before.
                 crash = redacted(str(error) if isinstance(error, OutboxError) else str(Failure.of(error)))
                 known = isinstance(error, OutboxError) or crash == self._problem
-                self._note(crash, traceback=None if known else error)
+                self._record_crash(crash, traceback=None if known else error)
             else:
                 if stopping.is_set():
                     return
-                self._note("it ended without being asked to")
+                self._record_crash("it ended without being asked to")
             with suppress(TimeoutError):
                 await asyncio.wait_for(stopping.wait(), self._pause.total_seconds())
 
     async def _run_once(self) -> None:
         part = self._part or self._make()
         if part is None:
-            raise RuntimeError("the application wants this part no more, though it did at the start")
+            raise RuntimeError("its maker returned None for a restart, although it returned a part at the start")
         self._part = part
         self._started_at = time.monotonic()
         try:
             await part.run(handle_signals=False)
         finally:
-            if self._proven():
-                self._problem = None  # what comes next is a first crash again
+            # After a healthy run, the next crash counts as the first one: it restarts after the shortest pause.
+            if self._is_healthy():
+                self._problem = None
             self._part = None
 
-    def _note(self, crash: str, traceback: Exception | None = None) -> None:
+    def _record_crash(self, crash: str, traceback: Exception | None = None) -> None:
         self._pause = FIRST_PAUSE if self._problem is None else min(self._pause * 2, LONGEST_PAUSE)
         self._problem = crash
-        pause = _in_words(self._pause)
+        pause = _format_seconds(self._pause)
         logger.error("The %s has failed and is restarted in %s: %s", self.name, pause, crash, exc_info=traceback)
 
-    def _proven(self) -> bool:
+    def _is_healthy(self) -> bool:
         running = self._part is not None
         return self._problem is None or (running and time.monotonic() - self._started_at > PROVEN_AFTER.total_seconds())
 
 
 class Supervision:
-    """The parts that run next to an application, and the way to end them."""
+    """The parts that run next to an application, with their health and shutdown."""
 
     def __init__(self, parts: Sequence[SupervisedPart], grace_period: timedelta) -> None:
         self._parts = parts
@@ -117,20 +119,20 @@ class Supervision:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Which parts are run."""
+        """Names of the parts."""
         return tuple(part.name for part in self._parts)
 
     @property
     def stopping(self) -> bool:
-        """Whether the end has begun."""
+        """Whether the shutdown has begun."""
         return self._stopping.is_set()
 
     def problem(self, name: str) -> str | None:
-        """Why the part of that name is not well; None if it is."""
+        """Returns the problem of the part with that name; None if it is healthy."""
         return next((part.problem for part in self._parts if part.name == name), None)
 
     def stop(self) -> None:
-        """Asks every part to drain; the grace period begins. Idempotent, and callable from a signal handler."""
+        """Asks every part to drain, and starts the grace period. Idempotent; may be called from a signal handler."""
         if self._stopping.is_set():
             return
         self._deadline = time.monotonic() + self._grace_period.total_seconds()
@@ -139,35 +141,35 @@ class Supervision:
             part.stop()
 
     async def end_with_server(self, tasks: Sequence[asyncio.Task[None]]) -> None:
-        """Stops when the server that runs this process is asked to; cancels `tasks` when it is asked twice.
+        """Stops when the server of this process is asked to exit, and cancels `tasks` when it is asked again.
 
-        Returns at once if there is no such server.
+        Returns at once if no known server runs this process.
         """
         server = running_server()
         if server is None:
             return
         await server_told_to_exit(server)
         self.stop()
-        # While uvicorn waits for the lifespan it looks at nothing, so that a second Ctrl-C has to be noticed here.
+        # While uvicorn waits for the lifespan to end, it does not react to a second Ctrl-C, so this does.
         await server_told_twice(server)
         await _cancel(set(tasks))
 
     def start(self, group: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
-        """One task a part, in `group`."""
+        """Starts a task in `group` for each part."""
         return [group.create_task(part.keep_running(self._stopping), name=f"outbox {part.name}") for part in self._parts]
 
     async def drained(self, tasks: Sequence[asyncio.Task[None]]) -> None:
-        """Returns when all tasks have ended: by themselves in the grace period, cancelled after it."""
+        """Waits until all tasks have ended; cancels those that outlast the grace period."""
         if not tasks:
             return
-        # Parts keep to the same grace period by themselves; who is later than that, and some, does not listen.
-        deadline = (self._deadline or time.monotonic()) + LAST_WORDS.total_seconds()
+        # Parts have the same grace period themselves, so a part that is still late after a margin hangs.
+        deadline = (self._deadline or time.monotonic()) + CANCEL_TIMEOUT.total_seconds()
         _, pending = await asyncio.wait(tasks, timeout=max(deadline - time.monotonic(), 0))
         if pending:
             logger.warning(
                 "%s did not finish within the grace period of %s and is cancelled",
                 ", ".join(task.get_name().removeprefix("outbox ") for task in pending),
-                _in_words(self._grace_period),
+                _format_seconds(self._grace_period),
             )
             await _cancel(pending)
 
@@ -176,17 +178,17 @@ class Supervision:
 async def supervised(
     makers: Mapping[str, MakePart], *, grace_period: timedelta, health: HealthChecks | None = None
 ) -> AsyncIterator[Supervision]:
-    """Within the block each part runs, made by its maker, under its name; where a maker returns None, nothing does.
+    """Runs the parts that the makers return within the block, each under its name; a maker that returns None is left out.
 
-    A part that crashes is made again and started again, with growing pauses. The parts are asked to stop as soon as the server
-    is, or at the end of the block; after `grace_period` the rest is cancelled. A maker that raises at once raises here.
-    `health` reports how the parts are, under their names, and that the end has begun, under `server`.
+    A part that crashes is created and started again, with growing pauses. The parts are asked to stop as soon as the server is,
+    or at the end of the block; those that still run after `grace_period` are cancelled. An error of a maker at the start is
+    raised. `health` reports each part under its name, and the shutdown under `server`.
     """
-    made = [(name, make(), make) for name, make in makers.items()]
-    parts = [SupervisedPart(name, first, make) for name, first, make in made if first is not None]
+    created = [(name, make(), make) for name, make in makers.items()]
+    parts = [SupervisedPart(name, first, make) for name, first, make in created if first is not None]
     supervision = Supervision(parts, grace_period)
 
-    async def part_is_well(name: str) -> None:
+    async def part_is_healthy(name: str) -> None:
         problem = supervision.problem(name)
         if problem is not None:
             raise OutboxError(problem)
@@ -195,7 +197,7 @@ async def supervised(
         if supervision.stopping:
             raise OutboxError("the server is shutting down")
 
-    checks = {name: partial(part_is_well, name) for name in supervision.names} | {"server": is_not_stopping}
+    checks = {name: partial(part_is_healthy, name) for name in supervision.names} | {"server": is_not_stopping}
     with (health or HealthChecks()).including(checks):
         async with asyncio.TaskGroup() as group:
             tasks = supervision.start(group)
@@ -203,7 +205,7 @@ async def supervised(
             try:
                 yield supervision
             except BaseException:
-                # The server was asked twice, or the application failed: no time for grace.
+                # The server was asked to exit twice, or the application failed: no grace period.
                 supervision.stop()
                 await _cancel(set(tasks))
                 raise
@@ -215,14 +217,14 @@ async def supervised(
 
 
 async def _cancel(tasks: set[asyncio.Task[None]]) -> None:
-    """Cancelled once, a part may drain; cancelled twice, it ends."""
+    """Cancels tasks, and cancels those again that have not drained in time."""
     for task in tasks:
         task.cancel()
     if tasks:
-        _, pending = await asyncio.wait(tasks, timeout=LAST_WORDS.total_seconds())
+        _, pending = await asyncio.wait(tasks, timeout=CANCEL_TIMEOUT.total_seconds())
         for task in pending:
             task.cancel()
 
 
-def _in_words(time_: timedelta) -> str:
-    return f"{time_.total_seconds():g} s"
+def _format_seconds(duration: timedelta) -> str:
+    return f"{duration.total_seconds():g} s"

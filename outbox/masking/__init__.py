@@ -1,7 +1,7 @@
-"""Masking: secrets replaced wherever a message, or an error that quotes it, is shown, logged, searched or exported.
+"""Masking: replaces secrets wherever a message, or an error that quotes it, is shown, logged, searched or exported.
 
-There is one function for each kind of text: values (`masked`), JSON text (`masked_json`), free text (`masked_text`), bodies of
-any kind (`readable`, `preview`, `searchable`). What API, command line, dashboard, logs and history show passes through them.
+There is one function for each kind of text: values (`masked`), JSON text (`masked_json`), free text (`masked_text`), and bodies
+of any kind (`readable`, `preview`, `searchable`). API, command line, dashboard, logs and history show nothing without them.
 """
 
 import base64
@@ -19,15 +19,15 @@ from outbox.core.codec import EXCEPTION_MESSAGE, EXCEPTION_TRACEBACK, FAILURES
 from outbox.core.outcome import Failure
 from outbox.errors import ConfigurationError
 from outbox.masking.json_text import MOST_NESTED, Rules, masked_json, masked_preview, secret_members
-from outbox.masking.paths import Places, beyond, check_paths, is_meant, places
+from outbox.masking.paths import JsonPaths, check_paths, descend, is_selected, parse_paths
 from outbox.masking.text import KnownSecrets, mask_text, secrets_in
 
 _log = logging.getLogger("outbox")
 
 MASK = "***"
-"""What stands in the place of a masked value."""
+"""Replaces a masked value."""
 HIDDEN = "(shown to operators only)"
-"""What stands in the place of an error's text where it is hidden as a whole."""
+"""Replaces the text of an error that is hidden as a whole."""
 USUAL_KEYS = (
     "password",
     "passwd",
@@ -74,60 +74,61 @@ USUAL_KEYS = (
     "passport",
     "license number",
 )
-"""What is masked everywhere, see `Masking`."""
+"""Keys that are masked by default, see `Masking`."""
 
 PREVIEW_LIMIT = 200
-"""Most characters of a preview."""
+"""Maximum length of a preview in characters."""
 SEARCH_LIMIT = 20_000
-"""Most characters that are searched of one message."""
+"""Maximum length of the searchable text of a message in characters."""
 READ_LIMIT = 262_144
-"""Bytes of the largest body that is read for either."""
+"""Maximum size in bytes of a body that is read for previews and searches."""
 
 _LONGEST_WHOLE_WORD = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Masking:
-    """Masks the value of every key that `keys` name, and what is at `paths`; at any depth, and in strings that are JSON too.
+    """Masks the values of `keys` and the values at `paths`, at any depth, including strings that contain JSON.
 
-    A key is named in words, however it is written: `api key` masks `apiKey`, `X-Api-Key` and `api_keys`. Names of up to four
-    letters must be words of their own, so that `pin` masks `card_pin` and leaves `shipping` alone; longer ones may be parts.
+    A key is given in words and matches any spelling: `api key` masks `apiKey`, `X-Api-Key` and `api_keys`. A name of up to four
+    letters matches whole words only: `pin` masks `card_pin` but not `shipping`. Longer names match parts of words, too.
 
-    A path leads from the root of a document to what is masked: `$.customer.email`, `$.items[*].name`, `$["odd key"][0]`. One
-    that comes to a string that is JSON leads on inside of it; and each such string is a document with a root of its own too.
+    A path starts at the root of a document: `$.customer.email`, `$.items[*].name`, `$["odd key"][0]`. It continues inside a
+    string that contains JSON, and each such string is also a document with its own root.
     """
 
     keys: tuple[str, ...] = USUAL_KEYS
     paths: tuple[str, ...] = ()
     known: KnownSecrets | None = field(default=None, repr=False, compare=False)
-    """Finds values that `of_message` learnt to be secret."""
+    """Finds the secret values that `of_message` has collected."""
     hides_errors: bool = False
-    """Whether the texts of errors are hidden as a whole, see `without_errors`."""
+    """Whether error texts are hidden completely, see `without_errors`."""
 
     def __post_init__(self) -> None:
         if any(not isinstance(key, str) or not _words(key) for key in self.keys):
-            raise ConfigurationError("a key to mask is named in letters, such as 'password' or 'api key'")
+            raise ConfigurationError("a key to mask consists of words, such as 'password' or 'api key'")
         check_paths(self.paths)
 
     def also(self, *keys: str, paths: Iterable[str] = ()) -> "Masking":
-        """This one, masking `keys` and what is at `paths` too."""
+        """Returns a copy that also masks `keys` and `paths`."""
         return replace(self, keys=(*self.keys, *keys), paths=(*self.paths, *paths))
 
     def of_message(self, body: bytes, *others: Any) -> "Masking":
-        """This one for texts about one message, such as its errors; asked again, about several.
+        """Returns a copy for texts about a message, such as its errors. Call it again for texts about several messages.
 
-        Every value that stands under a masked key or path in its body, or in one of `others` (headers, properties; mappings, or
-        JSON as text), is masked wherever it occurs in a text, also where no key comes before it.
+        The copy masks every value of a masked key or path in `body` and `others` (headers and properties, as mappings or JSON
+        text) wherever it occurs in a text, even without a key before it.
         """
         try:
             known = KnownSecrets(self._secrets(body, others), also=self.known)
-        except Exception:  # noqa: BLE001  no message may end a worker; what cannot be masked for sure is not shown
-            _log.error("the secrets of a message could not be found, so that its errors are hidden", exc_info=True)
+        # No message may end a worker, and an error that may not be masked completely must not be shown.
+        except Exception:  # noqa: BLE001
+            _log.error("failed to collect the secrets of a message; its errors are hidden", exc_info=True)
             return self.without_errors()
         return replace(self, known=known) if known else self
 
     def without_errors(self) -> "Masking":
-        """This one, hiding the texts of errors as a whole: in free text a secret can be written in ways that no rule knows."""
+        """Returns a copy that hides error texts completely, because free text can contain secrets that no rule recognizes."""
         return replace(self, hides_errors=True)
 
     def masks(self, key: str) -> bool:
@@ -135,36 +136,36 @@ class Masking:
         return _masks(self.keys, key)
 
     def masked(self, value: Any) -> Any:
-        """`value`, as JSON knows it, with masked values in it. What is nested too deep to be read is masked as a whole."""
+        """Masks a JSON value. A part that is nested too deep is masked completely."""
         return self._masked(value, 0, self._root)
 
     def masked_json(self, text: str) -> str | None:
-        """The JSON `text`, masked, and all else in it exactly as it was written; None if it is no JSON."""
+        """Masks JSON text, and keeps everything else exactly as written; None if it is not JSON."""
         return masked_json(text, self._rules)
 
     def masked_preview(self, text: str) -> str:
-        """A preview that was made with another masking, masked with this one. Of JSON that was cut more may be left out."""
+        """Masks a preview that was made with another masking. May shorten JSON that was cut."""
         shown = masked_preview(text, self._rules)
         return self.masked_text(text) if shown is None else shown
 
     def masked_text(self, text: str) -> str:
-        """`text` such as an error's message or a line of a log, without what is known or looks to be secret in it."""
+        """Masks free text, such as an error message or a log line: known secrets, and what looks like a secret."""
         if text.lstrip()[:1] in ("{", "[") and len(text) <= READ_LIMIT:
             masked = masked_json(text, self._rules)
             if masked is not None:
                 return masked
-        return self._masked_words(text)
+        return self._mask_free_text(text)
 
     def error_text(self, text: str) -> str:
-        """The message or the traceback of an error: masked, or hidden as a whole. An empty one hides nothing."""
+        """Masks or hides the message or traceback of an error. Empty text stays empty."""
         return HIDDEN if self.hides_errors and text else self.masked_text(text)
 
     def error_type(self, text: str) -> str:
-        """The name of an error, or of a group of them: masked; where texts are hidden, shown if it is a name and no text."""
+        """Masks the name of an error or a group. If error texts are hidden, shows it only if it has the form of a name."""
         return HIDDEN if self.hides_errors and text and not _NAME.fullmatch(text) else self.masked_text(text)
 
     def failure(self, failure: Failure) -> Failure:
-        """`failure` as it may be shown."""
+        """Returns `failure` with masked or hidden texts."""
         return replace(
             failure,
             type=self.error_type(failure.type),
@@ -172,19 +173,19 @@ class Masking:
             traceback=self.error_text(failure.traceback),
         )
 
-    def _masked_words(self, text: str) -> str:
-        return mask_text(text, self.masks, MASK, known=self.known, may_name=partial(_may_name, self.keys))
+    def _mask_free_text(self, text: str) -> str:
+        return mask_text(text, self.masks, MASK, known=self.known, may_have_key=partial(_may_have_key, self.keys))
 
     @property
     def _rules(self) -> Rules:
-        return Rules(masks=self.masks, root=self._root, words=self._masked_words, mask=MASK)
+        return Rules(masks=self.masks, root=self._root, mask_text=self._mask_free_text, mask=MASK)
 
     @property
-    def _root(self) -> Places:
-        return places(self.paths)
+    def _root(self) -> JsonPaths:
+        return parse_paths(self.paths)
 
-    def _masked(self, value: Any, depth: int, here: Places) -> Any:
-        if depth > MOST_NESTED or (is_meant(here) and value is not None):
+    def _masked(self, value: Any, depth: int, here: JsonPaths) -> Any:
+        if depth > MOST_NESTED or (is_selected(here) and value is not None):
             return MASK
         match value:
             case Mapping():
@@ -194,25 +195,24 @@ class Masking:
                     if self.hides_errors and key in _ERROR_HEADERS
                     else MASK
                     if member is not None and (self.masks(str(key)) or key in extra)
-                    else self._masked(member, depth + 1, beyond(here, str(key)))
+                    else self._masked(member, depth + 1, descend(here, str(key)))
                     for key, member in value.items()
                 }
             case list() | tuple():
-                return [self._masked(element, depth + 1, beyond(here, index)) for index, element in enumerate(value)]
+                return [self._masked(element, depth + 1, descend(here, index)) for index, element in enumerate(value)]
             case str():
-                # A string may be a JSON object or array, and is masked as such then.
                 try:
-                    inside = _json_inside(value)
+                    inside = _nested_json(value)
                 except RecursionError:
                     return MASK
                 if inside is None:
-                    return self._masked_words(value)
+                    return self._mask_free_text(value)
                 return json.dumps(self._masked(inside, depth + 1, here | self._root), ensure_ascii=False)
             case _:
                 return value
 
     def _secrets(self, body: bytes, others: Iterable[Any]) -> Iterator[str]:
-        """Every value under a masked key or path, at any depth."""
+        """Yields all values of masked keys and paths, at any depth."""
         for other in others:
             yield from self._secrets_of(other, 0, self._root, hidden=False)
         if len(body) > READ_LIMIT:
@@ -230,8 +230,8 @@ class Masking:
         else:
             yield from self._secrets_of(value, 0, self._root, hidden=False)
 
-    def _secrets_of(self, value: Any, depth: int, here: Places, *, hidden: bool) -> Iterator[str]:
-        hidden = hidden or is_meant(here)
+    def _secrets_of(self, value: Any, depth: int, here: JsonPaths, *, hidden: bool) -> Iterator[str]:
+        hidden = hidden or is_selected(here)
         if depth > MOST_NESTED:
             return
         match value:
@@ -239,20 +239,20 @@ class Masking:
                 extra = secret_members(value, self.masks)
                 for key, member in value.items():
                     secret = hidden or self.masks(str(key)) or key in extra
-                    yield from self._secrets_of(member, depth + 1, beyond(here, str(key)), hidden=secret)
+                    yield from self._secrets_of(member, depth + 1, descend(here, str(key)), hidden=secret)
             case list() | tuple():
                 for index, element in enumerate(value):
-                    yield from self._secrets_of(element, depth + 1, beyond(here, index), hidden=hidden)
+                    yield from self._secrets_of(element, depth + 1, descend(here, index), hidden=hidden)
             case str():
                 yield from self._secrets_in_string(value, depth, here, hidden=hidden)
             case int() | float() if hidden and not isinstance(value, bool):
                 yield str(value)
 
-    def _secrets_in_string(self, text: str, depth: int, here: Places, *, hidden: bool) -> Iterator[str]:
+    def _secrets_in_string(self, text: str, depth: int, here: JsonPaths, *, hidden: bool) -> Iterator[str]:
         if hidden:
             yield text
         with suppress(RecursionError):
-            if (inside := _json_inside(text)) is not None:
+            if (inside := _nested_json(text)) is not None:
                 yield from self._secrets_of(inside, depth + 1, here | self._root, hidden=hidden)
             elif not hidden:
                 yield from secrets_in(text, self.masks)
@@ -260,7 +260,7 @@ class Masking:
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """The first bytes of a body, up to one more than `READ_LIMIT`, and the size of the whole."""
+    """Beginning of a body, up to `READ_LIMIT` + 1 bytes, and the size of the whole body."""
 
     beginning: bytes
     content_type: str | None
@@ -271,9 +271,9 @@ BodyKind = Literal["json", "text", "base64"]
 
 
 def readable(body: Body, masking: Masking | None) -> tuple[BodyKind | None, str | None]:
-    """What a body is, and as much of its text as may be shown: masked, or, without a `masking`, up to `READ_LIMIT` bytes of it.
+    """Returns the kind of a body and its text: masked, or without a `masking` the first `READ_LIMIT` bytes.
 
-    No text where it is not clear what is secret in it: in half a JSON, in bytes, in formats that are not read.
+    Returns no text if secrets in it could not be recognized: for incomplete JSON, bytes, and unknown formats.
     """
     content_type = (body.content_type or "text/plain").lower()
     kind: BodyKind = "base64"
@@ -298,7 +298,7 @@ def readable(body: Body, masking: Masking | None) -> tuple[BodyKind | None, str 
 
 
 def preview(body: bytes, content_type: str | None, masking: Masking, *, limit: int = PREVIEW_LIMIT) -> str:
-    """A short text that says what `body` is: masked JSON, or its size."""
+    """Returns a short description of `body`: masked JSON, or its kind and size."""
     text = _masked_body(body, content_type, masking)
     if text is None:
         return sized(content_type, len(body))
@@ -306,7 +306,7 @@ def preview(body: bytes, content_type: str | None, masking: Masking, *, limit: i
 
 
 def sized(content_type: str | None, size: int) -> str:
-    """What says of a body of `size` bytes only how large it is."""
+    """Describes a body by its kind and size only."""
     kind = "JSON" if "json" in (content_type or "").lower() else "binary"
     for unit in ("B", "kB", "MB"):
         if size < 1_000:
@@ -318,7 +318,7 @@ def sized(content_type: str | None, size: int) -> str:
 def searchable(
     body: bytes, content_type: str | None, masking: Masking, *, error: str, words: Iterable[str], limit: int = SEARCH_LIMIT
 ) -> str:
-    """What a message is found by: `words` (names, ids), the masked text of its error, and its body, masked, if that is JSON."""
+    """Returns the searchable text of a message: `words` (names, ids), its masked error, and its masked body if it is JSON."""
     parts = (*words, masking.error_text(error), _masked_body(body, content_type, masking) or "")
     return "\n".join(part for part in parts if part)[:limit]
 
@@ -344,25 +344,25 @@ def _masks(keys: tuple[str, ...], key: str) -> bool:
     return False
 
 
-def _may_name(keys: tuple[str, ...], text: str) -> bool:
-    """Whether a key in `text` may be named like one of `keys`: whether its letters are there, one after another."""
+def _may_have_key(keys: tuple[str, ...], text: str) -> bool:
+    """Whether `text` may contain one of `keys`: a quick check that ignores everything but letters."""
     letters = _NO_LETTERS.sub("", text).lower()
-    return any(pattern in letters for pattern in _joined(keys))
+    return any(pattern in letters for pattern in _without_spaces(keys))
 
 
 @lru_cache(maxsize=64)
-def _joined(keys: tuple[str, ...]) -> tuple[str, ...]:
+def _without_spaces(keys: tuple[str, ...]) -> tuple[str, ...]:
     return tuple({"".join(_words(key)) for key in keys})
 
 
 @lru_cache(maxsize=4_096)
 def _words(key: str) -> tuple[str, ...]:
-    """The words of a key in camel case, with hyphens, or otherwise."""
+    """Splits a key into words, at case changes, hyphens or other separators."""
     return tuple(word.lower() for word in _WORD.findall(key))
 
 
 def _masked_body(body: bytes, content_type: str | None, masking: Masking) -> str | None:
-    """A body that is JSON, as short as it can be written and masked; None for any other."""
+    """Returns a JSON body masked and compact; None for other bodies."""
     claims_json = "json" in (content_type or "").lower()
     if len(body) > READ_LIMIT or not (claims_json or body.lstrip()[:1] in (b"{", b"[")):
         return None
@@ -374,8 +374,8 @@ def _masked_body(body: bytes, content_type: str | None, masking: Masking) -> str
         return None
 
 
-def _json_inside(text: str) -> Any:
-    """The JSON object or array that a string is; None for any other. Raises `RecursionError` for one nested too deep."""
+def _nested_json(text: str) -> Any:
+    """Parses a string that contains a JSON object or array; None for others. Raises `RecursionError` if nested too deep."""
     if text.lstrip()[:1] not in ("{", "[") or len(text) > READ_LIMIT:
         return None
     try:

@@ -1,6 +1,6 @@
-"""JSON text with values masked in it, and all else exactly as it was written: numbers, spaces, keys that are repeated.
+"""Masks values in JSON text, and keeps everything else exactly as written: numbers, spaces, repeated keys.
 
-A preview, which is the beginning of such a text, is masked as far as it can be read.
+A preview, which may be only the beginning of a JSON text, is masked as far as it can be read.
 """
 
 import json
@@ -10,44 +10,44 @@ from contextlib import suppress
 from json.decoder import scanstring  # type: ignore[attr-defined]  # of the standard library, though not in its stubs
 from typing import Any, NamedTuple
 
-from outbox.masking.paths import Places, beyond, is_meant
+from outbox.masking.paths import JsonPaths, descend, is_selected
 
 MOST_NESTED = 40
-"""What is nested deeper is masked as a whole."""
+"""Maximum depth; deeper values are masked completely."""
 CUT = "…"
-"""What a preview ends with that is only the beginning."""
+"""End of a preview that was cut."""
 _CLOSING = {"{": "}", "[": "]"}
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"?|[{}\[\],]', re.DOTALL)
 
 
 class Rules(NamedTuple):
-    """What is masked: values of keys, values at places; `words` masks within a text, and `mask` stands for what is hidden."""
+    """Masking rules: which keys and paths are masked, how free text is masked, and the replacement `mask`."""
 
     masks: Callable[[str], bool]
-    root: Places
-    words: Callable[[str], str]
+    root: JsonPaths
+    mask_text: Callable[[str], str]
     mask: str
 
 
 def masked_json(text: str, rules: Rules) -> str | None:
-    """`text` as it may be shown; None if it is no JSON."""
-    return _Text(text, rules).masked(rules.root, 0)
+    """Masks JSON text; None if it is not JSON."""
+    return _JsonMasker(text, rules).masked(rules.root, 0)
 
 
 def masked_preview(text: str, rules: Rules) -> str | None:
-    """`text`, a preview of JSON, as it may be shown: if it was cut, up to what can be read. None if it is no JSON."""
+    """Masks a preview of JSON; if it was cut, keeps what can be read. None if it is not JSON."""
     if not text.endswith(CUT):
         return masked_json(text, rules)
     cut = text.removesuffix(CUT)
-    for whole in _wholes(cut):
-        masked = masked_json(whole, rules)
+    for completion in _completions(cut):
+        masked = masked_json(completion, rules)
         if masked is not None:
-            return text if masked == whole and whole.startswith(cut) else masked + CUT
+            return text if masked == completion and completion.startswith(cut) else masked + CUT
     return None
 
 
-def _wholes(cut: str) -> Iterator[str]:
-    """JSON texts that `cut` may be the beginning of: with its last value as far as it goes, or without that."""
+def _completions(cut: str) -> Iterator[str]:
+    """Completes JSON text that was cut: with its last value as far as it goes, or without that value."""
     open_, complete, string = "", "", ""
     for token in _TOKEN.finditer(cut):
         sign = token[0]
@@ -63,7 +63,7 @@ def _wholes(cut: str) -> Iterator[str]:
             open_ = open_[1:]
     yield cut + open_
     if string:
-        # How the string at the end may have ended. What may be JSON itself, half of it, shows too much.
+        # Close the string at the end, unless it contains JSON itself: secrets in incomplete JSON cannot be recognized.
         with suppress(json.JSONDecodeError):
             if scanstring(f'{string}"', 1)[0].lstrip()[:1] not in ("{", "["):
                 yield f'{cut}"{open_}'
@@ -71,9 +71,9 @@ def _wholes(cut: str) -> Iterator[str]:
 
 
 def secret_members(mapping: Mapping[Any, Any], masks: Callable[[str], bool]) -> Collection[str]:
-    """Which members of an object hold a secret because of what another member says.
+    """Returns the members of an object that are secret because of another member.
 
-    `{"name": "password", "value": …}`, as headers and form fields look; `{"loc": …, "input": …}`, an error of pydantic.
+    These are `{"name": "password", "value": …}`, as in headers and form fields, and `{"loc": …, "input": …}`, a pydantic error.
     """
     if any(isinstance(name := mapping.get(key), str) and masks(name) for key in ("name", "key", "field", "header")):
         return ("value", "values")
@@ -87,18 +87,18 @@ class _Value(NamedTuple):
     is_null: bool = False
 
 
-class _Text:
-    """Reads a text once, from its front to its end."""
+class _JsonMasker:
+    """Masks a JSON text in one pass."""
 
     def __init__(self, text: str, rules: Rules) -> None:
         self._text = text
         self._rules = rules
         self._mask = json.dumps(rules.mask)
 
-    def masked(self, places: Places, depth: int) -> str | None:
+    def masked(self, paths: JsonPaths, depth: int) -> str | None:
         try:
             start = self._skip(0)
-            value = self._value(start, depth, places)
+            value = self._value(start, depth, paths)
             if self._skip(value.end) != len(self._text):
                 return None
         except (ValueError, IndexError):
@@ -107,44 +107,45 @@ class _Text:
             return self._mask
         return self._text[:start] + value.shown + self._text[value.end :]
 
-    def _value(self, at: int, depth: int, places: Places) -> _Value:
-        """The value that begins there. Raises `ValueError` or `IndexError` where there is none."""
+    def _value(self, at: int, depth: int, paths: JsonPaths) -> _Value:
+        """Reads and masks the value at a position. Raises `ValueError` or `IndexError` if there is none."""
         if depth > MOST_NESTED:
             return _Value(json.JSONDecoder().raw_decode(self._text, at)[1], self._mask)
         match self._text[at]:
             case "{":
-                value = self._object(at, depth, places)
+                value = self._object(at, depth, paths)
             case "[":
-                value = self._array(at, depth, places)
+                value = self._array(at, depth, paths)
             case '"':
-                value = self._string(at, depth, places)
+                value = self._string(at, depth, paths)
             case _:
                 scalar = _SCALAR.match(self._text, at)
                 if scalar is None:
                     raise ValueError
                 value = _Value(scalar.end(), scalar[0], is_null=scalar[0] == "null")
-        return value._replace(shown=self._mask) if is_meant(places) and not value.is_null else value
+        return value._replace(shown=self._mask) if is_selected(paths) and not value.is_null else value
 
-    def _string(self, at: int, depth: int, places: Places) -> _Value:
+    def _string(self, at: int, depth: int, paths: JsonPaths) -> _Value:
         string, end = scanstring(self._text, at + 1)
         masked = None
         if string.lstrip()[:1] in ("{", "["):
-            masked = _Text(string, self._rules).masked(places | self._rules.root, depth + 1)
+            masked = _JsonMasker(string, self._rules).masked(paths | self._rules.root, depth + 1)
         if masked is None:
-            masked = self._rules.words(string)
+            masked = self._rules.mask_text(string)
         if masked == string:
             return _Value(end, self._text[at:end], string)
         try:
             masked.encode()
-        except UnicodeEncodeError:  # halves of surrogate pairs, which no encoding has, are written as escapes
+        # Lone surrogates cannot be encoded, so they are written as escapes.
+        except UnicodeEncodeError:
             return _Value(end, json.dumps(masked), string)
         return _Value(end, json.dumps(masked, ensure_ascii=False), string)
 
-    def _array(self, at: int, depth: int, places: Places) -> _Value:
+    def _array(self, at: int, depth: int, paths: JsonPaths) -> _Value:
         shown, copied = [], at
         index, at = 0, self._skip(at + 1)
         while self._text[at] != "]" or index:
-            value = self._value(at, depth + 1, beyond(places, index))
+            value = self._value(at, depth + 1, descend(paths, index))
             shown += [self._text[copied:at], value.shown]
             copied, at, index = value.end, self._skip(value.end), index + 1
             if self._text[at] != ",":
@@ -152,7 +153,7 @@ class _Text:
             at = self._skip(at + 1)
         return _Value(self._closed(at, "]"), "".join(shown) + self._text[copied : at + 1])
 
-    def _object(self, at: int, depth: int, places: Places) -> _Value:
+    def _object(self, at: int, depth: int, paths: JsonPaths) -> _Value:
         members: list[tuple[str, int, _Value]] = []
         copied, at = at, self._skip(at + 1)
         while self._text[at] != "}" or members:
@@ -163,14 +164,14 @@ class _Text:
             if self._text[colon] != ":":
                 raise ValueError
             start = self._skip(colon + 1)
-            value = self._value(start, depth + 1, beyond(places, key))
+            value = self._value(start, depth + 1, descend(paths, key))
             members.append((key, start, value))
             at = self._skip(value.end)
             if self._text[at] != ",":
                 break
             at = self._skip(at + 1)
         end = self._closed(at, "}")
-        # Only now, as one member may say that another holds a secret.
+        # After all members are read, because a later one may mark an earlier one as secret.
         extra = secret_members({key: value.string for key, _, value in members}, self._rules.masks)
         shown = []
         for key, start, value in members:
@@ -180,7 +181,7 @@ class _Text:
         return _Value(end, "".join(shown) + self._text[copied:end])
 
     def _skip(self, at: int) -> int:
-        """The next place that is no space."""
+        """Returns the position after whitespace."""
         match = _SPACES.match(self._text, at)
         return match.end() if match else at
 
@@ -191,5 +192,5 @@ class _Text:
 
 
 _SPACES = re.compile(r"[ \t\n\r]*")
-# The last two are no JSON, and what Python writes and reads all the same.
+# NaN and Infinity are not JSON, but Python writes and reads them.
 _SCALAR = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null|NaN|-?Infinity")

@@ -1,4 +1,4 @@
-"""JSON paths: places in a document, such as `$.customer.email`, `$.items[*].name` and `$["odd key"][0]`."""
+"""JSON paths, such as `$.customer.email`, `$.items[*].name` and `$["odd key"][0]`."""
 
 import json
 import re
@@ -9,31 +9,31 @@ from typing import TypeAlias
 from outbox.errors import ConfigurationError
 
 Step: TypeAlias = str | int | None
-"""A name in an object, a place in an array, or None: any of either."""
-Places: TypeAlias = frozenset[tuple[Step, ...]]
-"""The steps that lead from one value to those that are meant; an empty path means the value itself."""
+"""A member's name, an array index, or None for any member or element."""
+JsonPaths: TypeAlias = frozenset[tuple[Step, ...]]
+"""Paths relative to a value; an empty path selects the value itself."""
 
 
 @lru_cache(maxsize=256)
-def places(paths: tuple[str, ...]) -> Places:
-    """What `paths` lead to, from the root of a document. Raises `ConfigurationError` for what is no path."""
+def parse_paths(paths: tuple[str, ...]) -> JsonPaths:
+    """Parses paths relative to the root of a document. Raises `ConfigurationError` for an invalid path."""
     return frozenset(_steps(path) for path in paths)
 
 
-def beyond(here: Places, step: str | int) -> Places:
-    """What is still meant one step on."""
-    if not here:
-        return here
-    return frozenset(path[1:] for path in here if path and (path[0] is None or path[0] == step))
+def descend(paths: JsonPaths, step: str | int) -> JsonPaths:
+    """Returns the paths that continue in a member or element, relative to it."""
+    if not paths:
+        return paths
+    return frozenset(path[1:] for path in paths if path and (path[0] is None or path[0] == step))
 
 
-def is_meant(here: Places) -> bool:
-    """Whether the value itself is meant."""
-    return () in here
+def is_selected(paths: JsonPaths) -> bool:
+    """Whether the value itself is selected."""
+    return () in paths
 
 
 def check_paths(paths: Iterable[str]) -> None:
-    """Raises `ConfigurationError` unless each is a path."""
+    """Raises `ConfigurationError` for an invalid path."""
     for path in paths:
         _steps(path)
 
@@ -52,13 +52,13 @@ _STEP = re.compile(
 
 def _steps(path: str) -> tuple[Step, ...]:
     if not isinstance(path, str) or not path.startswith("$"):
-        raise _no_path(path)
+        raise _invalid_path(path)
     steps: list[Step] = []
     end = 1
     while end < len(path):
         match = _STEP.match(path, end)
         if match is None:
-            raise _no_path(path)
+            raise _invalid_path(path)
         end = match.end()
         if match["any"]:
             steps.append(None)
@@ -68,11 +68,11 @@ def _steps(path: str) -> tuple[Step, ...]:
             try:
                 steps.append(str(json.loads(match["quoted"])))
             except ValueError:
-                raise _no_path(path) from None
+                raise _invalid_path(path) from None
         else:
             steps.append(str(match["name"] if match["name"] is not None else match["single"]))
     return tuple(steps)
 
 
-def _no_path(path: object) -> ConfigurationError:
+def _invalid_path(path: object) -> ConfigurationError:
     return ConfigurationError(f"a JSON path is written as '$.customer.email' or '$.items[*].name', not {path!r}")

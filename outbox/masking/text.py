@@ -1,9 +1,9 @@
 """Masking of free text: error messages, tracebacks, log lines, forms and markup.
 
-Free text has no grammar that says where a secret begins and ends, so several layers run over it, from the most to the least
-certain: values that are known to be secret, then the carriers that databases, drivers and protocols wrap around values, then
-whatever follows a key that is named like a secret. What follows a key that is not named so is read again, since its value may
-hold a key of its own. Where it is doubtful how far a secret goes, more is masked rather than less.
+Free text has no grammar that says where a secret begins and ends, so several layers process it, from the most to the least
+certain: known secret values, then the patterns that databases, drivers and protocols put around values, then the values after
+keys that are named like secrets. The value of another key is searched again, because it may contain a secret key. If the end of
+a secret is doubtful, more is masked rather than less.
 """
 
 import json
@@ -18,19 +18,19 @@ from urllib.parse import quote, quote_plus
 from outbox.core.urls import without_passwords
 
 LONGEST_SECRET = 10_000
-"""Characters; of a longer value the beginning is looked for."""
+"""Maximum length of a known secret in characters; of a longer value, the beginning is searched for."""
 MOST_SECRETS = 1_000
-"""Values that are looked for in the text of one message's errors."""
+"""Maximum number of known secrets of one message."""
 
 _Masks = Callable[[str], bool]
 
 
 def mask_text(
-    text: str, masks: _Masks, mask: str, *, known: "KnownSecrets | None" = None, may_name: _Masks = lambda _: True
+    text: str, masks: _Masks, mask: str, *, known: "KnownSecrets | None" = None, may_have_key: _Masks = lambda _: True
 ) -> str:
-    """`text` with `mask` in the place of each secret. `masks` says whether a key is named like one; `known` finds values.
+    """Replaces each secret in `text` by `mask`. `masks` decides whether a key is named like a secret; `known` finds values.
 
-    `may_name` says quickly that no key in a text can be named like a secret, as in most texts.
+    `may_have_key` is a quick check that is False for most texts, in which no key can be named like a secret.
     """
     if known is not None:
         text = known.masked(text, mask)
@@ -39,7 +39,7 @@ def mask_text(
     text = without_passwords(text)
     for pattern in _CARRIERS:
         text = pattern.sub(lambda match: f"{match['before']}{mask}", text)
-    if not may_name(text):
+    if not may_have_key(text):
         return text
     text = _UNIQUE_KEY.sub(lambda match: _masked_unique_key(match, masks, mask), text)
     text = _replaced(text, _elements(text, masks), mask)
@@ -49,30 +49,30 @@ def mask_text(
 
 
 def secrets_in(text: str, masks: _Masks) -> Iterator[str]:
-    """The values that stand under a masked key in a text that is no JSON, such as a form."""
+    """Yields the values of masked keys in text that is not JSON, such as a form."""
     for start, end in (*_elements(text, masks), *_values(text, masks)):
         yield text[start:end].strip("\"'")
 
 
 class KnownSecrets:
-    """Values that are known to be secret, as they stand, or as a driver, a repr, JSON, HTML or a URL writes them.
+    """Finds known secret values, also in the notation of a driver, repr, JSON, HTML or URLs.
 
-    A value of one character is not looked for, and one of two or three only as a word of its own: they would be found
-    everywhere. The beginning of a longer one at the very end of a text is found too, since errors are cut to a length. False
-    if there is nothing to look for.
+    Ignores values of one character, and finds those of two or three only as whole words, because they would match everywhere.
+    Finds the beginning of a longer value at the very end of a text, too, because errors are cut to a maximum length. False if
+    there are no values.
     """
 
     def __init__(self, secrets: Iterable[object], *, also: "KnownSecrets | None" = None) -> None:
         self.forms: dict[str, None] = {} if also is None else dict(also.forms)
         for secret in islice(secrets, MOST_SECRETS):
-            self.forms |= dict.fromkeys(_forms(str(secret)[:LONGEST_SECRET]))
+            self.forms |= dict.fromkeys(_notations(str(secret)[:LONGEST_SECRET]))
 
     def __bool__(self) -> bool:
         return bool(self.forms)
 
     def masked(self, text: str, mask: str) -> str:
-        """`text` with `mask` in the place of each of them."""
-        # One pattern of all forms would take seconds to compile, on the event loop.
+        """Replaces each known value in `text` by `mask`."""
+        # No single pattern of all forms: compiling it would block the event loop for seconds.
         forms = self._by_kind
         for form in forms.literals:
             text = text.replace(form, mask)
@@ -82,6 +82,7 @@ class KnownSecrets:
             text = _ANY_WORD.sub(lambda match: mask if match[0] in forms.words else match[0], text)
         if forms.others is not None:
             text = forms.others.sub(mask, text)
+        # The last value may have been cut with the text.
         whole = text.rstrip().removesuffix("…").removesuffix("...")
         for form in forms.literals:
             if len(form) <= _CUT_TO:
@@ -98,7 +99,8 @@ class KnownSecrets:
     def _by_kind(self) -> "_Forms":
         literals: list[str] = []
         numbers, words, others = set[str](), set[str](), []
-        for form in sorted(self.forms, key=len, reverse=True):  # a longer one may begin like a shorter one
+        # Longer forms first: a shorter one may be part of a longer one.
+        for form in sorted(self.forms, key=len, reverse=True):
             if len(form) > _LONGEST_NUMBER:
                 literals.append(form)
             elif _ALL_DIGITS.fullmatch(form):
@@ -114,7 +116,7 @@ class KnownSecrets:
 
 @dataclass(frozen=True, slots=True)
 class _Forms:
-    """Found as they stand, the longest first; in groups of digits; as a word; and as a word that has other characters."""
+    """Forms by the way they are searched: as they are, longest first; in groups of digits; as words; and by a pattern."""
 
     literals: list[str]
     numbers: set[str]
@@ -123,11 +125,11 @@ class _Forms:
 
 
 def _masked_number(text: str, numbers: set[str], mask: str) -> str:
-    """Digits in groups, with `mask` in the place of each of `numbers` that begins and ends where groups do."""
-    places = [place for place, character in enumerate(text) if character not in " -"]
-    digits = "".join(text[place] for place in places)
-    starts = [0, *(after for after in range(1, len(places)) if places[after] > places[after - 1] + 1)]
-    ends = {*starts[1:], len(places)}
+    """Replaces each of `numbers` in grouped digits by `mask`, if it begins and ends at the boundary of a group."""
+    positions = [index for index, character in enumerate(text) if character not in " -"]
+    digits = "".join(text[index] for index in positions)
+    starts = [0, *(after for after in range(1, len(positions)) if positions[after] > positions[after - 1] + 1)]
+    ends = {*starts[1:], len(positions)}
     lengths = sorted({len(number) for number in numbers}, reverse=True)
     parts, done, behind = [], 0, 0
     for start in starts:
@@ -135,8 +137,8 @@ def _masked_number(text: str, numbers: set[str], mask: str) -> str:
             continue
         for end in (start + length for length in lengths):
             if end in ends and digits[start:end] in numbers:
-                parts += [text[done : places[start]], mask]
-                done, behind = places[end - 1] + 1, end
+                parts += [text[done : positions[start]], mask]
+                done, behind = positions[end - 1] + 1, end
                 break
     return "".join(parts) + text[done:]
 
@@ -156,17 +158,17 @@ _SHORT = 4
 _ALL_DIGITS = re.compile(r"\d(?:[ -]?\d){7,}")
 _CUT_TO = 8
 _LONGEST_NUMBER = 100
-"""Digits; a longer one is no card's or account's number, which may be written in groups."""
+"""Maximum number of digits of card and account numbers, which may be written in groups."""
 _ANY_NUMBER = re.compile(r"(?<!\d)\d(?:[ -]?\d)+(?!\d)")
 _ANY_WORD = re.compile(r"\w+")
 _LONGEST_END = 400
-"""Characters at the end of a text in which the beginning of a secret is looked for at least."""
+"""Minimum length of the end of a text in which the beginning of a secret is searched."""
 _HALF_A_PAIR = re.compile(r"[\ud800-\udfff]")
 _SPACE = re.compile(r"\s")
 
 
-def _forms(secret: str) -> Iterator[str]:
-    """How a value may be written elsewhere."""
+def _notations(secret: str) -> Iterator[str]:
+    """Yields the ways in which other software may write a value."""
     secret = secret.strip()
     if len(secret) < 2 or secret.lower() in ("true", "false", "null", "none"):
         return
@@ -174,7 +176,8 @@ def _forms(secret: str) -> Iterator[str]:
     yield repr(secret)[1:-1]
     for ascii_only in (True, False):
         yield json.dumps(secret, ensure_ascii=ascii_only)[1:-1]
-    raw = secret.encode("utf-8", "surrogatepass")  # JSON may hold half a pair, "\\ud800"; brokers and databases do not
+    # JSON may contain a lone surrogate, such as "\\ud800"; brokers and databases replace it.
+    raw = secret.encode("utf-8", "surrogatepass")
     if _HALF_A_PAIR.search(secret):
         yield from (_HALF_A_PAIR.sub(shown, secret) for shown in ("?", "\ufffd"))
     yield quote(raw)
@@ -190,20 +193,20 @@ _REST_OF_DETAIL = (
     r".*?(?=\n(?:CONTEXT|HINT|LOCATION|STATEMENT|QUERY|LINE \d|\[SQL|\(Background|During handling|The above)|\n\s*\n|\Z)"
 )
 _CARRIERS = (
-    # Keys and certificates; a text may end before they do.
+    # Keys and certificates, which may be cut with the text.
     re.compile(r"(?P<before>-----BEGIN [A-Z0-9 ]+-----).*?(?:-----END [A-Z0-9 ]+-----|\Z)", re.DOTALL),
-    # SQLAlchemy shows what was bound to a statement; PostgreSQL the row that it refused, and in CONTEXT what was bound.
+    # SQLAlchemy shows the parameters of a statement; PostgreSQL shows the refused row, and in CONTEXT the parameters.
     re.compile(r"(?P<before>\[parameters: )[^\n]*"),
     re.compile(r"(?P<before>Failing row contains )" + _REST_OF_DETAIL, re.DOTALL),
     re.compile(r"(?P<before>\bparameters?:? \$\d+ = )[^\n]*"),
-    # pydantic quotes the value that it refused, and names the field elsewhere. A text that was cut may end before what follows.
+    # pydantic quotes the refused value, and names its field elsewhere. The text may be cut after the value.
     re.compile(r"(?P<before>\binput_value=)(?:'(?:[^'\\]|\\.)*'|.*?)(?=, input_type=|\Z)", re.DOTALL),
     re.compile(
         r"""(?P<before>(?P<quote>\\*["'])loc(?P=quote): .{0,500}?(?P=quote)input(?P=quote):\s)"""
         r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^,}]*[,}])""",
         re.DOTALL,
     ),
-    # Headers in a request or a log: whatever the scheme is, the rest of the line is the credential; a quoted one ends itself.
+    # Headers in a request or a log: with any scheme, the rest of the line or of the quoted string is the credential.
     re.compile(
         r"""(?P<before>\b(?:proxy-)?(?:authorization|authentication)(?P<close>\\*["'])\s*[:=,]\s*)"""
         r"""(?:b?\\*"(?:[^"\\]|\\.)*\\*"|b?\\*'(?:[^'\\]|\\.)*\\*'|[^\n]*)""",
@@ -215,12 +218,12 @@ _CARRIERS = (
         re.IGNORECASE,
     ),
     re.compile(r"(?P<before>\b(?:Bearer|Basic|Negotiate|ApiKey|AWS4-HMAC-SHA256)\s+)[\w.~+/=:,-]{6,}", re.IGNORECASE),
-    # Values that say by their form what they are.
+    # Values that can be recognized by their form.
     re.compile(r"(?P<before>)\beyJ[\w-]{6,}\.[\w-]{4,}(?:\.[\w-]*)?"),
     re.compile(
         r"(?P<before>)\b(?:sk|pk|rk)_(?:live|test)_\w+|\bgh[pousr]_\w{16,}|\bxox[abeprs]-[\w-]{8,}|\bA(?:KIA|SIA)[A-Z0-9]{16}\b"
     ),
-    # A part of a form that was uploaded.
+    # A part of an uploaded form.
     re.compile(
         r"""(?P<before>form-data;\s*name=\\*["']?[^"'\\;]*(?:pass|secret|token|card|pin|key|cvv|cvc|iban|ssn)[^"'\\;]*\\*["']?"""
         r"""[^\n\\]*?(?:\r?\n|(?:\\r)?\\n)(?:[^\n\\]+(?:\r?\n|(?:\\r)?\\n))*(?:\r?\n|(?:\\r)?\\n)).*?(?=(?:\r?\n|(?:\\r)?\\n)--|\Z)""",
@@ -248,7 +251,7 @@ _VALUE_OF_TAG = re.compile(r"""(\bvalue\s*=\s*\\*["'])[^"'\\]*""")
 
 
 def _elements(text: str, masks: _Masks) -> Iterator[tuple[int, int]]:
-    """Where the content of an element begins and ends that is named like a secret, or whose `name`, `key` or `id` is."""
+    """Yields start and end of the content of elements whose name, or attribute `name`, `key` or `id`, names a secret."""
     done = 0
     for tag in _TAG.finditer(text):
         if tag.start() < done:
@@ -316,7 +319,7 @@ _CLOSING = {"[": "]", "(": ")", "{": "}"}
 
 
 def _values(text: str, masks: _Masks) -> Iterator[tuple[int, int]]:
-    """Where the values of masked keys begin and end."""
+    """Yields start and end of the values of masked keys."""
     at = 0
     while match := _KEY.search(text, at):
         at = match.end()
@@ -324,12 +327,13 @@ def _values(text: str, masks: _Masks) -> Iterator[tuple[int, int]]:
             at = _value_end(text, match.end())
             if at > match.end():
                 yield match.end(), at
-        elif " " in match["key"]:  # its last words may be a key by themselves: "refused card number 4111"
+        # The last words may be a key by themselves: "refused card number 4111".
+        elif " " in match["key"]:
             at = match.start("key") + match["key"].index(" ") + 1
 
 
 def _value_end(text: str, at: int) -> int:
-    """The end of the value that begins there: of a string, of brackets with all that is in them, or of a word."""
+    """Returns the end of the value at a position: of a string, of brackets with their content, or of a word."""
     if string := _STRING.match(text, at):
         return _string_end(text, string.end(), string["quote"])
     if call := _CALL.match(text, at):
@@ -343,21 +347,21 @@ def _value_end(text: str, at: int) -> int:
 
 
 def _string_end(text: str, at: int, quote_: str) -> int:
-    """A string that is not closed goes on to the end of the text."""
+    """Returns the end of a string; an unclosed string ends with the text."""
     end = _end_of_string(quote_).search(text, at)
     return end.end() if end else len(text)
 
 
 @lru_cache(maxsize=64)
 def _end_of_string(quote_: str) -> "re.Pattern[str]":
-    """What ends a string that began with that quote: the same one, unless it is escaped once more."""
+    """Pattern for the end of a string: the same quote, unless it is escaped once more."""
     if quote_ in ('"', "'", "`"):
         return re.compile(rf"(?<!\\)(?:\\\\)*{quote_}")
     return re.compile(rf"(?<!\\){re.escape(quote_)}")
 
 
 def _bracket_end(text: str, at: int) -> int:
-    """Brackets within strings do not count; a string is one that begins where a value may."""
+    """Returns the end of the closing bracket. Ignores brackets in strings."""
     open_: list[str] = []
     while match := _BRACKET_OR_QUOTE.search(text, at):
         sign, at = match[0], match.end()

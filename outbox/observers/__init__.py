@@ -1,1 +1,1 @@
-"""What is made of the engine's events: log lines, metrics."""
+"""Observers of the engine's events: log lines and metrics."""

@@ -1,7 +1,7 @@
-"""Log lines on the logger "outbox": one line a fact, with the message's id and routing key, without bodies and secrets.
+"""Log lines on the logger "outbox": one line for each event, with message id and routing key, without bodies and secrets.
 
-DEBUG: bindings and polling. INFO: what was published and processed. WARNING: retries, rejections, dead letters, servers lost.
-ERROR: what could not be read, and what is not expected.
+DEBUG: polling and measurements. INFO: published and processed messages. WARNING: retries, rejections, dead letters, lost
+servers. ERROR: unreadable messages and unexpected failures.
 """
 
 import logging
@@ -59,15 +59,15 @@ _log = logging.getLogger("outbox")
 
 _TEXT_LIMIT = 500
 _NAME_LIMIT = 255
-"""Characters of a reason, and of an id or a routing key, that a line shows; the table takes any number of them."""
+"""Maximum length of a reason, and of an id or routing key, in a line. The table has no limit for them."""
 _IDS_LIMIT = 16
-"""Ids of a chain that a line has: the root and the nearest ancestors."""
+"""Maximum number of tracking ids in a line: the root and the nearest ancestors."""
 FIELDS = ("event", "message_id", "routing_key", "queue", "exchange_name", "attempt", "outcome", "tracking_ids")
-"""What a record of ours has besides its line, as attributes, for formatters that show it apart."""
+"""Extra attributes of each log record, for formatters with structured output."""
 
 
 class LoggingObserver:
-    """Writes a line for each event whose level is on."""
+    """Logs a line for each event whose level is enabled."""
 
     def notify(self, event: Event) -> None:
         if (line := _LINES.get(type(event))) is not None:
@@ -90,8 +90,8 @@ class LoggingObserver:
                 level = logging.INFO if event.mode is WakeMode.LISTENING else logging.WARNING
                 _write(event, level, "%s on channel %s: %s", event.mode.value, event.channel, _safe(event.reason))
             case DependencyLost():
-                what = "the %s took too long" if event.timed_out else "lost the %s"
-                text = f"{what}, trying again: %s"
+                problem = "the %s took too long" if event.timed_out else "lost the %s"
+                text = f"{problem}, trying again: %s"
                 _write(event, logging.WARNING, text, event.dependency.value, _safe(event.reason))
 
 
@@ -105,7 +105,7 @@ def _log_processed(event: Processed) -> None:
             _write(event, logging.WARNING, text, event.attempt, _delivery(event), _seconds(delay), _safe(failure))
         case Dead(cause, failure):
             level = logging.ERROR if cause in (Cause.UNDECODABLE, Cause.CRASHED) else logging.WARNING
-            text = "attempt %d at %s made it a dead letter, %s: %s"
+            text = "attempt %d at %s dead-lettered it, %s: %s"
             _write(event, level, text, event.attempt, _delivery(event), cause.value, _safe(failure))
         case Returned():
             _write(event, logging.DEBUG, "gave back %s", _delivery(event))
@@ -118,16 +118,16 @@ def _log_processed(event: Processed) -> None:
 def _log_failed_send(event: SendFailed) -> None:
     match event.outcome:
         case Retry(delay):
-            level, end = logging.WARNING, f"tried again in {_seconds(delay)}"
+            level, end = logging.WARNING, f"retrying in {_seconds(delay)}"
         case Dead():
-            level, end = logging.WARNING, "parked for good"
+            level, end = logging.WARNING, "parked"
         case Held(probe_after):
-            # One of its routing key probes from time to time; the others of the key wait for that one, silently. A probe that
-            # finds no queue again is no news.
+            # One message per routing key probes from time to time, and the others wait for it. Only the first failure is a
+            # warning: later probes report nothing new.
             level = logging.DEBUG if probe_after is None or event.was_held else logging.WARNING
             end = "held until a queue is bound"
         case Stalled():
-            level, end = logging.DEBUG, "waits until its route takes messages again"
+            level, end = logging.DEBUG, "waits until its route accepts messages again"
         case Returned():
             level, end = logging.DEBUG, "stays pending"
         case Done():
@@ -143,13 +143,13 @@ def _log_isolation(event: PoisonIsolated) -> None:
     level, limit = logging.WARNING, _seconds(event.limit or timedelta(0))
     match event.step:
         case IsolationStep.WAITING:
-            text = f"waits up to {limit} for the handlers that run, and no other one begins meanwhile"
+            text = f"waits up to {limit} for the running handlers; no other handler starts meanwhile"
         case IsolationStep.RUNNING:
-            text = f"runs alone, for up to {limit}; other messages wait meanwhile"
+            text = f"runs alone for up to {limit}; other messages wait meanwhile"
         case IsolationStep.POSTPONED:
-            text = f"waits for {limit}, because other handlers did not end in time; they go on"
+            text = f"is postponed for {limit}, because other handlers did not end in time; they continue"
         case IsolationStep.ENDED:
-            level, text = logging.INFO, "runs alone no more; other messages go on"
+            level, text = logging.INFO, "no longer runs alone; other messages continue"
         case _:
             assert_never(event.step)
     subject = _subject(event.message.id, event.message.routing_key)
@@ -158,7 +158,7 @@ def _log_isolation(event: PoisonIsolated) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """The line of an event: its level, its text, and the values in it."""
+    """Log line of an event type: level, text, and the values in the text."""
 
     level: int
     text: str
@@ -190,11 +190,11 @@ _LINES: Mapping[type, _Line] = dict(
         _line(
             RouteStalled,
             logging.WARNING,
-            "%s of exchange %s takes no messages: %s; "
-            "the others go on, and one of its messages is sent again from time to time",
+            "%s of exchange %s accepts no messages: %s; "
+            "the others continue, and one of its messages is sent again from time to time",
             lambda e: (_route(e), e.exchange_name, _safe(e.failure)),
         ),
-        _line(RouteResumed, logging.INFO, "%s of exchange %s takes messages again", lambda e: (_route(e), e.exchange_name)),
+        _line(RouteResumed, logging.INFO, "%s of exchange %s accepts messages again", lambda e: (_route(e), e.exchange_name)),
         _line(
             RoundFinished,
             logging.DEBUG,
@@ -209,16 +209,16 @@ _LINES: Mapping[type, _Line] = dict(
         ),
         _line(CleanedUp, logging.DEBUG, "deleted %d sent rows of %s", lambda e: (e.deleted, e.table)),
         # --- maintenance
-        _line(MaintenanceStarted, logging.INFO, "maintenance is done by this process now", lambda _: ()),
-        _line(MaintenanceStopped, logging.INFO, "maintenance is done by this process no longer", lambda _: ()),
+        _line(MaintenanceStarted, logging.INFO, "maintenance runs in this process now", lambda _: ()),
+        _line(MaintenanceStopped, logging.INFO, "maintenance no longer runs in this process", lambda _: ()),
         _line(DutyDone, logging.INFO, "maintenance: %s, %d", lambda e: (e.duty, e.changed)),
         _line(
             DutyFailed,
             logging.ERROR,
-            "maintenance: %s failed and is tried again later: %s",
+            "maintenance: %s failed and will be retried: %s",
             lambda e: (e.duty, _safe(e.failure)),
         ),
-        # --- worker; a binding key may be of an enum
+        # --- worker; `str` because a binding key may be an enum member
         _line(
             ConsumerStarted,
             logging.INFO,
@@ -232,23 +232,23 @@ _LINES: Mapping[type, _Line] = dict(
             lambda e: (e.queue, e.exchange_name),
         ),
         _line(Received, logging.DEBUG, "received %s, attempt %d", lambda e: (_delivery(e), e.attempt)),
-        _line(Duplicate, logging.DEBUG, "left out %s, which was processed before", lambda e: (_delivery(e),)),
+        _line(Duplicate, logging.DEBUG, "skipped %s, which was processed before", lambda e: (_delivery(e),)),
         _line(
             BatchFailed,
             logging.WARNING,
-            "a batch of %d messages of queue %s failed, they are handled one by one: %s",
+            "a batch of %d messages of queue %s failed, handling them one by one: %s",
             lambda e: (len(e.messages), e.queue, _safe(e.failure)),
         ),
         _line(
             CircuitOpened,
             logging.WARNING,
-            "queue %s of exchange %s pauses for %s: its handler fails with what it pauses on",
+            "queue %s of exchange %s pauses for %s: its handler fails with an error of `pause_on`",
             lambda e: (e.queue, e.exchange_name, _seconds(e.pause)),
         ),
         _line(
             CircuitClosed,
             logging.INFO,
-            "queue %s of exchange %s goes on: its handler succeeds again",
+            "queue %s of exchange %s continues: its handler succeeds again",
             lambda e: (e.queue, e.exchange_name),
         ),
         _line(
@@ -260,7 +260,7 @@ _LINES: Mapping[type, _Line] = dict(
         _line(
             HandlersAbandoned,
             logging.ERROR,
-            "%d calls of the handler %s of queue %s did not end when they were cancelled: they are left behind",
+            "%d calls of the handler %s of queue %s did not end when they were cancelled, and are abandoned",
             lambda e: (e.count, e.handler, e.queue),
         ),
         _line(Archived, logging.INFO, "archived %d dead letters of queue %s", lambda e: (e.count, e.queue)),
@@ -271,7 +271,7 @@ _LINES: Mapping[type, _Line] = dict(
             "queue %s: %d messages wait, the first due for %s",
             lambda e: (e.queue, e.depth, e.oldest_due),
         ),
-        # --- all of them
+        # --- all components
         _line(DependencyRestored, logging.INFO, "the %s is back", lambda e: (e.dependency.value,)),
         _line(Paused, logging.INFO, "paused: %s takes nothing new", lambda e: (_part(e),)),
         _line(Resumed, logging.INFO, "resumed: %s", lambda e: (_part(e),)),
@@ -295,9 +295,9 @@ _NAMES = {kind: re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind.__name__).lower() for k
 
 
 def _write(event: Event, level: int, text: str, *values: object, about: SentMessage | None = None) -> None:
-    """Writes the line, and with it the fields that a formatter may show apart; `about` is one of the event's messages.
+    """Logs the line with the fields of `FIELDS` as attributes; `about` is one message of an event about several.
 
-    The fields say what the event is and which message it concerns. Nothing that a message carries: only names and ids.
+    The fields identify the event and the message. They hold names and ids only, nothing of a message's content.
     """
     if not _log.isEnabledFor(level):
         return
@@ -333,11 +333,11 @@ def _seconds(duration: timedelta) -> str:
 
 
 def _safe(reason: object) -> str:
-    """What others wrote, an exception's message for one: on one line, not too long, with the passwords of URLs left out."""
+    """Makes foreign text, such as an error message, safe to log: one line, limited length, no passwords of URLs."""
     return _one_line(" ".join(redacted(str(reason)).split()), limit=_TEXT_LIMIT)
 
 
 def _one_line(text: str, *, limit: int) -> str:
-    """`text`, cut, with line breaks and other control characters escaped: a line must not be able to look like two."""
+    """Cuts and escapes text, so that line breaks or control characters cannot forge a second log line."""
     text = text if len(text) <= limit else f"{text[:limit]}…"
     return text if text.isprintable() else ascii(text)

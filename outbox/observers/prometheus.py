@@ -37,7 +37,7 @@ from outbox.core.findings import Severity
 from outbox.core.outcome import Retry
 
 AGE_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600, 21600, 86400)
-"""From a relay that is awake to an outage that lasted for a day."""
+"""From milliseconds of normal operation to an outage of a day."""
 ROUND_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 HANDLER_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 
@@ -51,23 +51,23 @@ E = TypeVar("E", bound=Event)
 
 
 class PrometheusObserver:
-    """Registers every family when it is built, hence once in a process, and counts for all relays and workers of it."""
+    """Counts events of all relays and workers of the process. Build it once: it registers its metrics when it is built."""
 
     def __init__(self) -> None:
         self._reactions: dict[type, list[Callable[[Any], object]]] = {}
-        self._count_relays()
-        self._count_workers()
-        self._count_the_installation()
+        self._register_relay_metrics()
+        self._register_worker_metrics()
+        self._register_installation_metrics()
 
     def notify(self, event: Event) -> None:
-        """Counts `event`, if it is one of those that metrics are made of."""
+        """Updates the metrics of `event`, if it has any."""
         for react in self._reactions.get(type(event), ()):
             react(event)
 
     def _on(self, kind: type[E], react: Callable[[E], object]) -> None:
         self._reactions.setdefault(kind, []).append(react)
 
-    def _count_relays(self) -> None:
+    def _register_relay_metrics(self) -> None:
         published = Counter("outbox_messages_published_total", "Messages confirmed by the broker and settled", _BY_EXCHANGE)
         self._on(BatchSent, lambda event: published.labels(event.exchange_name).inc(len(event.messages)))
 
@@ -86,7 +86,7 @@ class PrometheusObserver:
         def observe_ages(event: BatchSent) -> None:
             observe = age.labels(event.exchange_name).observe
             for message in event.messages:
-                # The producer's clock and the relay's may differ by a little; nothing is younger than new.
+                # The clocks of producer and relay may differ a little: an age is never negative.
                 observe(max(message.age.total_seconds(), 0))
 
         self._on(BatchSent, observe_ages)
@@ -99,7 +99,7 @@ class PrometheusObserver:
 
         oldest_due = Gauge(
             "outbox_oldest_unsent_age_seconds",
-            "How long the oldest unsent message has been due; 0 without any",
+            "Time since the oldest unsent message was due; 0 without any",
             _BY_EXCHANGE,
             multiprocess_mode=_LATEST,
         )
@@ -112,14 +112,14 @@ class PrometheusObserver:
 
         stalled = Gauge(
             "outbox_stalled_routes",
-            "Routing keys, and queues that are addressed directly, that take no messages though the broker answers",
+            "Routing keys and directly addressed queues that accept no messages although the broker answers",
             _BY_EXCHANGE,
             multiprocess_mode="livesum",
         )
         self._on(RouteStalled, lambda event: stalled.labels(event.exchange_name).inc())
         self._on(RouteResumed, lambda event: stalled.labels(event.exchange_name).dec())
 
-    def _count_workers(self) -> None:
+    def _register_worker_metrics(self) -> None:
         received = Counter("outbox_messages_received_total", "Messages received", _BY_CONSUMER)
         processed = Counter("outbox_messages_processed_total", "Messages by outcome", ("queue", "exchange_name", "status"))
         retries = Counter("outbox_retry_attempts_total", "Retries by delay", ("queue", "delay_seconds"))
@@ -127,8 +127,8 @@ class PrometheusObserver:
             "outbox_message_processing_duration_seconds", "Handler time", _BY_CONSUMER, buckets=HANDLER_BUCKETS
         )
 
-        # The series of one queue are found once: looking them up for every message costs more than counting it. All of them
-        # are there from its first message on, so that a rate of failures is 0 and not missing while there are none.
+        # Cached, because a lookup of labels costs more than the increment. All statuses of a queue are created with its first
+        # message, so that a failure rate without failures is 0 and not missing.
         @cache
         def series_of(queue: str, exchange_name: str) -> tuple[Counter, Mapping[ProcessingStatus, Counter], Histogram]:
             by_status = {status: processed.labels(queue, exchange_name, status.value) for status in ProcessingStatus}
@@ -139,14 +139,14 @@ class PrometheusObserver:
             by_status[event.status].inc()
             seconds.observe(event.duration.total_seconds())
             if isinstance(event.outcome, Retry):
-                # `60` for a minute, `0.5` for half a second; never an exponent.
+                # The label is `60` for a minute and `0.5` for half a second, never with an exponent.
                 delay = f"{event.outcome.delay.total_seconds():.3f}".rstrip("0").rstrip(".")
                 retries.labels(event.queue, delay).inc()
 
         self._on(Received, lambda event: series_of(event.queue, event.exchange_name)[0].inc())
         self._on(Processed, count_processed)
 
-        duplicates = Counter("outbox_duplicates_total", "Messages that the inbox knew already", _BY_CONSUMER)
+        duplicates = Counter("outbox_duplicates_total", "Messages that the inbox had already recorded", _BY_CONSUMER)
         self._on(Duplicate, lambda event: duplicates.labels(event.queue, event.exchange_name).inc())
 
         consumers = Gauge("outbox_active_consumers", "Consumers connected", _BY_CONSUMER, multiprocess_mode="livesum")
@@ -155,7 +155,7 @@ class PrometheusObserver:
 
         paused = Gauge(
             "outbox_consumer_paused",
-            "1 while a consumer handles nothing because its handler failed with what it pauses on",
+            "1 while a consumer has paused itself because its handler failed with an error of pause_on",
             _BY_CONSUMER,
             multiprocess_mode="livesum",
         )
@@ -163,10 +163,10 @@ class PrometheusObserver:
         self._on(CircuitClosed, lambda event: paused.labels(event.queue, event.exchange_name).set(0))
         self._on(ConsumerStopped, lambda event: paused.labels(event.queue, event.exchange_name).set(0))
 
-    def _count_the_installation(self) -> None:
+    def _register_installation_metrics(self) -> None:
         mode_of = Gauge(
             "outbox_wake_mode",
-            "1 for the way in which a sleeper learns of new rows on the channel, 0 for the other",
+            "1 for the mode in which a waiting process learns of new rows on the channel, 0 for the other",
             ("channel", "mode"),
             multiprocess_mode=_LATEST,
         )
@@ -182,14 +182,12 @@ class PrometheusObserver:
         )
         self._on(DeadLettersMeasured, lambda event: dead_letters.labels(event.queue).set(event.count))
 
-        depth = Gauge(
-            "outbox_queue_messages", "Messages that wait in a queue for a worker", ("queue",), multiprocess_mode=_LATEST
-        )
+        depth = Gauge("outbox_queue_messages", "Messages waiting in a queue", ("queue",), multiprocess_mode=_LATEST)
         self._on(QueueMeasured, lambda event: depth.labels(event.queue).set(event.depth))
 
         oldest = Gauge(
             "outbox_queue_oldest_age_seconds",
-            "How long the first message of a queue has been due; 0 without any, absent where the broker does not say",
+            "Time since the first message of a queue was due; 0 without any, absent if the broker does not report it",
             ("queue",),
             multiprocess_mode=_LATEST,
         )
@@ -200,12 +198,12 @@ class PrometheusObserver:
 
         self._on(QueueMeasured, set_oldest)
 
-        archived = Counter("outbox_archived_total", "Dead letters taken from the broker into the database", ("queue",))
+        archived = Counter("outbox_archived_total", "Dead letters moved from the broker to the database", ("queue",))
         self._on(Archived, lambda event: archived.labels(event.queue).inc(event.count))
 
         paused = Gauge(
             "outbox_paused",
-            'Relays (queue "") and consumers that take nothing new because an operator paused them',
+            'Relays (queue "") and consumers that are paused by an operator',
             _BY_CONSUMER,
             multiprocess_mode="livesum",
         )
@@ -217,11 +215,11 @@ class PrometheusObserver:
 
         statuses = Gauge(
             "outbox_health_status",
-            "1 for the status of the verdict on the installation, 0 for the others",
+            "1 for the current health status of the installation, 0 for the others",
             ("status",),
             multiprocess_mode=_LATEST,
         )
-        findings = Gauge("outbox_health_findings", "Findings of that verdict by code", ("code",), multiprocess_mode=_LATEST)
+        findings = Gauge("outbox_health_findings", "Findings of the health check by code", ("code",), multiprocess_mode=_LATEST)
 
         def set_health(event: HealthJudged) -> None:
             for status in Severity:

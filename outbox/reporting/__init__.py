@@ -1,6 +1,6 @@
-"""What processes report to the database, and the pauses that they obey."""
+"""Reports of running components in the database: heartbeats, history, statistics; and the pauses that they follow."""
 
 from outbox.reporting.components import Component, ComponentKind, ReportingSettings
-from outbox.reporting.reporter import Reporter, keeping_time, reporting
+from outbox.reporting.reporter import Reporter, reporting, synchronizing
 
-__all__ = ["Component", "ComponentKind", "Reporter", "ReportingSettings", "keeping_time", "reporting"]
+__all__ = ["Component", "ComponentKind", "Reporter", "ReportingSettings", "reporting", "synchronizing"]

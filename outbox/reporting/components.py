@@ -1,4 +1,4 @@
-"""Components: relays, workers, archivers and maintenance, their activity and their heartbeats."""
+"""Components (relays, workers, archivers, maintenance): their activity and their heartbeats."""
 
 import json
 from collections import deque
@@ -45,16 +45,16 @@ from outbox.reporting.pauses import pauses
 from outbox.reporting.queries import reporting_queries
 
 TICK = timedelta(milliseconds=500)
-"""How long facts wait for others, to be written together."""
+"""Time for which facts are collected, to be written in one batch."""
 LOOK_EVERY = timedelta(seconds=5)
-"""How often pauses are looked at and the database's time is asked for, where each change of a pause is notified."""
+"""Interval at which pauses and the database's clock are read, if changes of pauses are also notified."""
 POLL_EVERY = timedelta(seconds=1)
-"""How often pauses are looked at where nothing is notified."""
+"""Interval at which pauses are read if notifications do not arrive."""
 ADD_UP_EVERY = timedelta(seconds=10)
 
 
 class ComponentKind(StrEnum):
-    """What reports."""
+    """Kind of a component that reports."""
 
     RELAY = "relay"
     WORKER = "worker"
@@ -64,7 +64,7 @@ class ComponentKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Component:
-    """Who reports. `consumers` is what a worker runs, as JSON can hold it; `service_version` the release that it is part of."""
+    """A reporting component. `consumers` describes a worker's consumers as JSON; `service_version` is the service's release."""
 
     kind: ComponentKind
     name: str
@@ -75,10 +75,10 @@ class Component:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportingSettings:
-    """`history`: whether facts are written; `heartbeat`: how often a sign of life is.
+    """Settings of a reporter. `history`: whether facts are written; `heartbeat`: the interval between heartbeats.
 
-    `borrows`: whether the connection is others' as well, and is to be given back after each round. `index_keys`: by queue, what
-    the history finds messages by.
+    `borrows`: whether the connection is shared, and returned after each round. `index_keys`: by queue, the index keys under
+    which the history stores messages.
     """
 
     history: bool = True
@@ -93,11 +93,11 @@ class ReportingSettings:
 
 
 MOST_ENDED = 50
-"""Lost and stopped components that are listed."""
+"""Number of lost and stopped components that are listed."""
 
 
 class ComponentStatus(StrEnum):
-    """Late: two signs of life are missing; lost: six are."""
+    """Status of a component by its heartbeats. `LATE`: two are missing; `LOST`: six are missing."""
 
     ALIVE = "alive"
     LATE = "late"
@@ -107,7 +107,7 @@ class ComponentStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownComponent:
-    """A relay, worker, archiver or maintenance task, as its last sign of life tells; `applied` are the pauses it honours."""
+    """A component as of its last heartbeat. `every` is the interval between heartbeats, `applied` the pauses in effect."""
 
     id: str
     kind: ComponentKind
@@ -127,14 +127,14 @@ class KnownComponent:
 
 
 async def components(connection: Connection, *, schema: str | None = None) -> Sequence[KnownComponent]:
-    """All that are known, by kind and name. Raises the driver's errors."""
+    """Returns all components, sorted by kind and name. Raises the driver's errors."""
     return [_component(row) for row in await connection.fetch(reporting_queries(schema)["list_components"])]
 
 
 async def recent_components(
     connection: Connection, *, schema: str | None = None, ended: int = MOST_ENDED, schemas: bool = False
 ) -> Sequence[KnownComponent]:
-    """Those that live, up to a thousand, and of the lost and stopped the `ended` last. `schemas`: with those of bodies."""
+    """Returns up to a thousand running components, and the last `ended` lost or stopped ones. `schemas`: with body schemas."""
     rows = await connection.fetch(reporting_queries(schema)["list_recent_components"], ended, schemas)
     return [_component(row) for row in rows]
 
@@ -153,69 +153,70 @@ def _component(row: asyncpg.Record) -> KnownComponent:
 
 
 RATE_SECONDS = 10.0
-"""Rates are those of about the last ten seconds."""
+"""Period over which rates are averaged."""
 MOST_TEXT = 500
 MOST_POISON = 10
-"""Poison messages that a heartbeat names."""
+"""Number of poison messages that a heartbeat lists."""
 
 
 @dataclass(slots=True)
 class Activity:
-    """Keeps what a heartbeat tells. `clock` is a steady one, in seconds; `now` the time of day."""
+    """Collects the content of heartbeats from events. `clock` is a monotonic clock in seconds; `now` is the time of day."""
 
     stopping: Stopping
     clock: Callable[[], float]
     now: Callable[[], datetime]
-    at_first: str = "starting"
-    """The state until it is heard that the work began."""
-    in_hand: Callable[[], int] | None = None
-    """Asked at each heartbeat, where a component has something in flight."""
+    initial_state: str = "starting"
+    """State until an event says that the component has started."""
+    in_flight: Callable[[], int] | None = None
+    """Returns the number of messages in flight; called for each heartbeat."""
     paused: set[str] = field(default_factory=set)
-    """The queues that take nothing because they are paused; "" for a relay."""
+    """Paused queues that have come to rest; "" for a relay."""
     failing: set[str] = field(default_factory=set)
-    """The queues that handle nothing because their handler failed with what it pauses on."""
+    """Queues whose consumer has paused itself because its handler failed."""
     poison: dict[tuple[str, str], str] = field(default_factory=dict)
-    """The poison messages that wait to run alone, or do, by queue and id, and which of it."""
+    """Poison messages that are being isolated, by queue and id, with the current step."""
     changed: bool = True
-    """Whether the state is another than at the last heartbeat."""
+    """Whether the state has changed since the last heartbeat."""
     _running: bool = False
     _lost: dict[Dependency, str] = field(default_factory=dict)
     _counts: dict[str, int] = field(default_factory=dict)
-    _facts: dict[str, Any] = field(default_factory=dict)
-    _marks: deque[tuple[float, dict[str, int]]] = field(default_factory=deque)
+    _values: dict[str, Any] = field(default_factory=dict)
+    _samples: deque[tuple[float, dict[str, int]]] = field(default_factory=deque)
 
-    def take_note(self, event: Event) -> None:
-        """Of what is worth telling; of most events only their number."""
-        if type(event) not in _NOTED:  # most are not, and this costs less than to compare with each
+    def record(self, event: Event) -> None:
+        """Updates counts and state from `event`."""
+        # Most events are not in the set, and this lookup is cheaper than trying each case.
+        if type(event) not in _RECORDED_EVENTS:
             return
         match event:
             case Processed(outcome=outcome):
                 self._count(event.status)
                 if isinstance(outcome, Retry | Dead):
-                    self._failed(event.queue, outcome.failure)
+                    self._record_error(event.queue, outcome.failure)
             case BatchSent():
                 self._count("sent", len(event.messages))
-                self._facts["last_sent_at"] = self._moment()
+                self._values["last_sent_at"] = self._timestamp()
             case SendFailed():
                 self._count(event.type.value)
                 if isinstance(event.outcome, Retry | Dead):
-                    self._failed(event.routing_key, event.failure)
+                    self._record_error(event.routing_key, event.failure)
             case BacklogMeasured(oldest_due=oldest):
-                self._facts["unsent"] = event.unsent
-                self._facts["oldest_due_seconds"] = None if oldest is None else oldest.total_seconds()
+                self._values["unsent"] = event.unsent
+                self._values["oldest_due_seconds"] = None if oldest is None else oldest.total_seconds()
             case WakeModeChanged():
-                self._facts["wakes_by"] = event.mode.value
+                self._values["wakes_by"] = event.mode.value
             case SettleFailed():
                 self._count("settle_failed")
-                self._failed(event.queue, event.reason)
+                self._record_error(event.queue, event.reason)
             case _:
                 self._change_state(event)
                 self.changed = True
 
-    def history_lost(self, count: int) -> None:
-        """Facts of the history could not be written, and are not known any more."""
-        self._facts["history_lost_count"] = self._facts.get("history_lost_count", 0) + count
-        self._facts["history_lost_at"] = self._moment()
+    def record_lost_facts(self, count: int) -> None:
+        """Counts facts of the history that could not be written and were dropped."""
+        self._values["history_lost_count"] = self._values.get("history_lost_count", 0) + count
+        self._values["history_lost_at"] = self._timestamp()
 
     def _change_state(self, event: Event) -> None:
         match event:
@@ -236,11 +237,11 @@ class Activity:
             case CircuitClosed():
                 self.failing.discard(event.queue)
             case PoisonIsolated():
-                self._note_poison(event)
+                self._record_poison(event)
 
     @property
     def state(self) -> str:
-        """In one word, or a few."""
+        """Current state in a word or a few."""
         if self.stopping.requested:
             return "draining"
         if self.paused:
@@ -249,14 +250,14 @@ class Activity:
             return f"waiting for {next(iter(self._lost)).value}"
         if any(step != IsolationStep.POSTPONED for step in self.poison.values()):
             return "isolating a poison message"
-        return "running" if self._running else self.at_first
+        return "running" if self._running else self.initial_state
 
     def as_json(self, *, pausing: Sequence[Mapping[str, str]] = ()) -> str:
-        """The content of the heartbeat; `pausing` are the pauses that wait for what is in flight."""
+        """Content of the heartbeat as JSON; `pausing` are pauses that wait for messages in flight."""
         rates = self._rates()
-        content: dict[str, Any] = {"state": self.state, **self._facts, "totals": self._counts, "per_second": rates}
-        if self.in_hand is not None:
-            content["in_hand"] = self.in_hand()
+        content: dict[str, Any] = {"state": self.state, **self._values, "totals": self._counts, "per_second": rates}
+        if self.in_flight is not None:
+            content["in_hand"] = self.in_flight()
         if self.paused - {""}:
             content["paused_queues"] = sorted(self.paused)
         if self.failing:
@@ -273,10 +274,10 @@ class Activity:
 
     def _rates(self) -> Mapping[str, float]:
         at, counts = self.clock(), dict(self._counts)
-        while len(self._marks) > 1 and self._marks[1][0] <= at - RATE_SECONDS:
-            self._marks.popleft()
-        began, before = self._marks[0] if self._marks else (at, counts)
-        self._marks.append((at, counts))
+        while len(self._samples) > 1 and self._samples[1][0] <= at - RATE_SECONDS:
+            self._samples.popleft()
+        began, before = self._samples[0] if self._samples else (at, counts)
+        self._samples.append((at, counts))
         seconds = at - began
         if seconds <= 0:
             return {}
@@ -285,27 +286,27 @@ class Activity:
     def _count(self, name: str, more: int = 1) -> None:
         self._counts[name] = self._counts.get(name, 0) + more
 
-    def _failed(self, subject: str, failure: object) -> None:
-        self._facts["last_error"] = {
-            "at": self._moment(),
+    def _record_error(self, subject: str, failure: object) -> None:
+        self._values["last_error"] = {
+            "at": self._timestamp(),
             "about": subject[:MOST_TEXT],
             "text": redacted(str(failure))[:MOST_TEXT],
         }
 
-    def _moment(self) -> str:
-        return self.now().astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    def _timestamp(self) -> str:
+        return _format_time(self.now())
 
-    def _note_poison(self, event: PoisonIsolated) -> None:
+    def _record_poison(self, event: PoisonIsolated) -> None:
         key = event.queue, event.message.id[:MOST_TEXT]
         self.poison.pop(key, None)
-        # What is postponed comes again, perhaps to another worker: it is on record until then, the latest few of them.
+        # A postponed message will be delivered again, perhaps to another worker, so it stays listed; only the latest few do.
         if event.step is not IsolationStep.ENDED:
             self.poison[key] = event.step.value
         while len(self.poison) > MOST_POISON:
             del self.poison[next(iter(self.poison))]
 
 
-_NOTED = frozenset(
+_RECORDED_EVENTS = frozenset(
     {
         BacklogMeasured,
         BatchSent,
@@ -327,32 +328,32 @@ _NOTED = frozenset(
     }
 )
 
-MOST_COUNTED = 10_000
-MOST_OPERATIONS = 20
+MAX_COUNTED = 10_000
+MAX_OPERATIONS = 20
 REPORTED_WITHIN = timedelta(seconds=15)
-"""What happened is added to statistics within this time, by every process that lives."""
+"""Time within which every running process has added its events to the statistics."""
 
 Topic = tuple[str, str]
-"""What a value is about: a kind, and of which one; the name is empty where there is one only."""
+"""Subject of a value: its kind, and its name, which is empty if there is only one of that kind."""
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """What was seen: values of JSON by what they are about, and which of the sessions go on that were asked about."""
+class LiveState:
+    """Current JSON values by topic, and the token hashes of those requested sessions that are still valid."""
 
     values: Mapping[Topic, Any]
     sessions: frozenset[bytes]
 
 
-class Watching:
-    """Looks over one connection at a time. Raises the driver's errors."""
+class LiveStateReader:
+    """Reads the values that live updates of the dashboard compare. Raises the driver's errors."""
 
     def __init__(self, table: TableName) -> None:
         self._schema = table.schema
         self._sql = queries("watching.sql", table=table.sql, **satellite_names(table.schema))
 
-    async def look(self, connection: Connection, sessions: Iterable[bytes]) -> Look:
-        """Everything as it is now."""
+    async def read(self, connection: Connection, sessions: Iterable[bytes]) -> LiveState:
+        """Reads all values as they are now."""
         now = await connection.fetchval(self._sql["now"])
         last_minute = (now - REPORTED_WITHIN).replace(second=0, microsecond=0) - timedelta(minutes=1)
         known = await recent_components(connection, schema=self._schema)
@@ -362,24 +363,24 @@ class Watching:
             if each.kind is ComponentKind.RELAY and each.condition is ComponentStatus.ALIVE and "unsent" in each.activity
         ]
         backlog = max(relays, key=lambda each: each.seen_at).activity if relays else {}
-        letters = await connection.fetchrow(self._sql["dead_letters"], MOST_COUNTED + 1)
+        letters = await connection.fetchrow(self._sql["dead_letters"], MAX_COUNTED + 1)
         assert letters is not None  # noqa: S101  a select without a table
         counts = {
-            name: {"value": min(letters[name], MOST_COUNTED), "relation": "eq" if letters[name] <= MOST_COUNTED else "gte"}
+            name: {"value": min(letters[name], MAX_COUNTED), "relation": "eq" if letters[name] <= MAX_COUNTED else "gte"}
             for name in ("open", "parked")
         }
         values: dict[Topic, Any] = {
-            ("statistics", ""): {"starts_at": _written(last_minute), "step_seconds": 60},
+            ("statistics", ""): {"starts_at": _iso_time(last_minute), "step_seconds": 60},
             ("backlog", ""): {
                 "unsent": backlog.get("unsent"),
                 "oldest_due_age_seconds": backlog.get("oldest_due_seconds"),
             },
             ("dead_letters", ""): {
                 **counts,
-                **{name: _written(letters[name]) for name in ("last_failed_at", "last_parked_at", "last_resolved_at")},
+                **{name: _iso_time(letters[name]) for name in ("last_failed_at", "last_parked_at", "last_resolved_at")},
             },
             ("pauses", ""): [
-                {"scope": each.scope.value, "name": each.name, "expires_at": _written(each.until)}
+                {"scope": each.scope.value, "name": each.name, "expires_at": _iso_time(each.until)}
                 for each in await pauses(connection, schema=self._schema)
             ],
         }
@@ -392,12 +393,16 @@ class Watching:
                 "status": each.condition.value,
                 "state": state,
             }
-        for row in await connection.fetch(self._sql["operations"], MOST_OPERATIONS):
+        for row in await connection.fetch(self._sql["operations"], MAX_OPERATIONS):
             values["operation", str(row["id"])] = {**dict(row), "id": str(row["id"])}
         asked = list(sessions)
         rows = await connection.fetch(self._sql["sessions"], asked) if asked else []
-        return Look(values, frozenset(bytes(row["token_hash"]) for row in rows))
+        return LiveState(values, frozenset(bytes(row["token_hash"]) for row in rows))
 
 
-def _written(moment: datetime | None) -> str | None:
-    return None if moment is None else moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def _iso_time(moment: datetime | None) -> str | None:
+    return None if moment is None else _format_time(moment)
+
+
+def _format_time(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,4 +1,4 @@
-"""Facts for the history, buffered in memory up to a limit, so that writing them never delays a message."""
+"""Facts for the history, buffered in memory up to a limit: writing them never delays a message."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -10,14 +10,14 @@ from outbox.engine.index_keys import IndexKeys
 from outbox.postgres.rows import array_text
 
 CAPACITY = 20_000
-"""Facts that wait at most; what comes when there are as many is lost."""
+"""Maximum number of buffered facts; further ones are dropped."""
 MOST_TYPE = 250
 MOST_MESSAGE = 500
-"""Characters of an error's type and message that the history keeps."""
+"""Maximum length of an error's type and message in the history."""
 
 
 class Fact(NamedTuple):
-    """One row of the history; times in seconds, `at` by the process's steady clock."""
+    """One row of the history. Times are in seconds; `at` is a time of the process's monotonic clock."""
 
     at: float
     fact: str
@@ -32,11 +32,11 @@ class Fact(NamedTuple):
     error_type: str | None
     error_message: str | None
     keys: str | None = None
-    """The index keys, as PostgreSQL writes an array; None where there are none."""
+    """Index keys as a PostgreSQL array literal; None if there are none."""
 
 
 class FactQueue:
-    """Takes facts without waiting, and hands them out in batches."""
+    """Buffers facts without blocking, and returns them in batches."""
 
     def __init__(self, *, clock: Callable[[], float], now: Callable[[], float], capacity: int = CAPACITY) -> None:
         self._clock = clock
@@ -44,13 +44,13 @@ class FactQueue:
         self._capacity = capacity
         self._facts: deque[Fact] = deque()
         self.lost = 0
-        """How many were lost for want of room."""
+        """Number of facts dropped because the buffer was full."""
 
     def __len__(self) -> int:
         return len(self._facts)
 
-    def take_note(self, event: Processed, *, duplicate: bool = False, index_keys: IndexKeys | None = None) -> None:
-        """Keeps what the history is to know of `event`; counts it as lost if there is no room."""
+    def record(self, event: Processed, *, duplicate: bool = False, index_keys: IndexKeys | None = None) -> None:
+        """Buffers the fact of `event`, or counts it as lost if the buffer is full."""
         if len(self._facts) >= self._capacity:
             self.lost += 1
             return
@@ -64,11 +64,11 @@ class FactQueue:
         self._facts.append(fact)
 
     def batch(self, most: int) -> list[Fact]:
-        """The oldest facts, which are handed out no more."""
+        """Removes and returns up to `most` facts, oldest first."""
         return [self._facts.popleft() for _ in range(min(most, len(self._facts)))]
 
     def put_back(self, batch: Sequence[Fact]) -> None:
-        """For facts that could not be written now: they are the next again, as far as there is room."""
+        """Returns facts that could not be written to the front of the queue. Drops the oldest if there is no room."""
         room = max(0, self._capacity - len(self._facts))
         kept = batch[len(batch) - room :] if room < len(batch) else batch
         self.lost += len(batch) - len(kept)
@@ -76,9 +76,9 @@ class FactQueue:
 
 
 def fact_of(event: Processed, *, at: float, now: float) -> Fact | None:
-    """The fact that `event` is, which happened just now, at `now` seconds since 1970; None if it is none.
+    """Converts an event that happened at `now` (seconds since 1970) to a fact; None if the history does not record it.
 
-    `waited` is the time from the creation of the message until its handler began, with all earlier attempts.
+    `waited` is the time from the message's creation to the start of its handler, including earlier attempts.
     """
     failure: Failure | None = None
     match event.outcome:

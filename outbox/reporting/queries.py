@@ -1,4 +1,4 @@
-"""The SQL of reports, for the tables of one schema."""
+"""SQL of reports, for the tables of one schema."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -11,7 +11,7 @@ LOCK_TIMEOUT = timedelta(seconds=1)
 
 
 def reporting_queries(schema: str | None) -> Mapping[str, str]:
-    """The statements of `reporting.sql`."""
+    """Returns the statements of `reporting.sql`."""
     return queries(
         "reporting.sql",
         statement_timeout=f"{STATEMENT_TIMEOUT / timedelta(milliseconds=1):.0f}",

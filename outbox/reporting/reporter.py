@@ -1,4 +1,4 @@
-"""The reporter of one component: observes events, and one task writes them."""
+"""Reporter of one component: counts events as an observer, and writes reports in a task."""
 
 import asyncio
 import logging
@@ -6,10 +6,9 @@ import math
 import os
 import platform
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
-from typing import Any
 
 import asyncpg
 
@@ -33,15 +32,15 @@ from outbox.postgres.pool import DRIVER_ERRORS, Connect, Connection, reason_of
 from outbox.postgres.queries import TableName
 from outbox.reporting.components import Activity, Component, ComponentKind, ReportingSettings
 from outbox.reporting.facts import FactQueue
-from outbox.reporting.pauses import Gates, Heeded, Wish
+from outbox.reporting.pauses import Gates, PauseKey, PauseProgress
 from outbox.reporting.statistics import Statistics
 from outbox.reporting.tables import ReportingTables, as_json, measure
 
-MOST_DUPLICATES = 10_000
+MAX_DUPLICATES = 10_000
 
 
 class Duplicates:
-    """Deliveries that were found to be duplicates, until they are settled, which is reported like that of any other."""
+    """Deliveries known to be duplicates, until they are settled: the event of their settlement does not say so."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str], None] = {}
@@ -50,53 +49,53 @@ class Duplicates:
         return bool(self._found)
 
     def add(self, queue: str, message_id: str) -> None:
-        """Takes note of one; forgets the oldest of those that were never settled."""
+        """Adds a delivery, and drops the oldest if too many were never settled."""
         self._found[queue, message_id] = None
-        if len(self._found) > MOST_DUPLICATES:
+        if len(self._found) > MAX_DUPLICATES:
             self._found.pop(next(iter(self._found)))
 
     def discard(self, queue: str, message_id: str) -> bool:
-        """Whether it was one; it is not any more."""
+        """Removes a delivery; returns whether it was a duplicate."""
         known = (queue, message_id) in self._found
         self._found.pop((queue, message_id), None)
         return known
 
 
-LARGEST_BATCH = 1_000
-"""Facts that are written at once."""
-MOST_BATCHES = 20
-"""Batches that are written before pauses are looked at again."""
-LOOK_AGAIN = timedelta(seconds=30)
-"""How often tables that were not there are looked for."""
-LISTEN_AGAIN = timedelta(seconds=30)
-"""How often LISTEN is tried again where it does not deliver."""
-HEARING_TIMEOUT = timedelta(milliseconds=500)
-"""Longest wait for a notification to oneself; pauses are not looked at meanwhile."""
-LONGEST_PAUSE = timedelta(seconds=2)
-"""Between two tries to reach a database that is away."""
-FIRST_LOOK = timedelta(seconds=2)
-"""How long a component waits for the pauses before it begins to work without knowing them."""
-TELL_LOST_EVERY = timedelta(seconds=10)
+BATCH_SIZE = 1_000
+"""Number of facts written in one statement."""
+MAX_BATCHES = 20
+"""Number of batches written before pauses are read again."""
+TABLE_CHECK_INTERVAL = timedelta(seconds=30)
+"""Interval of looking for missing tables."""
+LISTEN_RETRY = timedelta(seconds=30)
+"""Interval of trying LISTEN again if notifications do not arrive."""
+NOTIFY_TIMEOUT = timedelta(milliseconds=500)
+"""Longest wait for a test notification. Pauses are not read meanwhile."""
+MAX_RECONNECT_PAUSE = timedelta(seconds=2)
+"""Longest pause between two attempts to connect."""
+START_TIMEOUT = timedelta(seconds=2)
+"""Time that a component waits for the current pauses before it starts without them."""
+LOSS_REPORT_INTERVAL = timedelta(seconds=10)
 
-_AT_FIRST = {ComponentKind.MAINTENANCE: "standing by", ComponentKind.ARCHIVER: "running"}
-"""The state of those of whom nothing tells that they have started: one may wait for another to end, one is at work at once."""
+_INITIAL_STATES = {ComponentKind.MAINTENANCE: "standing by", ComponentKind.ARCHIVER: "running"}
+"""Initial states other than `starting`: maintenance may wait for another process, and no event marks the archiver's start."""
 
-# What the server says when a statement was rolled back for a reason that passes. After anything else it may have been
-# committed, or would fail again.
-_PASSING = (
+# Errors after which the server has rolled back, for a temporary reason: the same rows can be written again. After any other
+# error they may have been committed, or would fail again.
+_TRANSIENT_ERRORS = (
     asyncpg.OperatorInterventionError,
     asyncpg.ObjectNotInPrerequisiteStateError,
     asyncpg.TransactionRollbackError,
     asyncpg.InsufficientResourcesError,
 )
 _ALL_TABLES = frozenset({"history", "stats", "component", "control"})
-_DUTIES = {"look": "control", "stats": "stats", "beat": "component"}
-"""What is done from time to time, and the table that it needs."""
+_TABLE_OF_TASK = {"pauses": "control", "stats": "stats", "heartbeat": "component"}
+"""Periodic tasks, and the table that each needs."""
 _log = logging.getLogger("outbox")
 
 
 class Reporter:
-    """Implements the Observer port. An event costs no more than counting; everything else is done by `run`."""
+    """Implements the Observer port. `notify` only counts; `run` does everything else."""
 
     def __init__(
         self,
@@ -116,86 +115,87 @@ class Reporter:
         self._clock = clock
         self._facts = FactQueue(clock=time.monotonic, now=self._clock.seconds, capacity=settings.capacity)
         self._statistics = Statistics(self._clock.seconds)
-        at_first = _AT_FIRST.get(component.kind, "starting")
-        self.activity = Activity(stopping, time.monotonic, self._clock.now, at_first)
+        initial_state = _INITIAL_STATES.get(component.kind, "starting")
+        self.activity = Activity(stopping, time.monotonic, self._clock.now, initial_state)
         self._gates = Gates(component.kind.value, component.name, now=time.monotonic)
-        self._looked = asyncio.Event()
+        self._pauses_known = asyncio.Event()
         self._finishing = asyncio.Event()
-        # What ends the rest between two rounds: `_news` after a tick at the earliest, so that facts are written together;
-        # `_urgent` at once.
+        # Both end the wait between two rounds: `_urgent` immediately, `_news` after a tick at the earliest, so that facts are
+        # written in batches.
         self._news = asyncio.Event()
         self._urgent = asyncio.Event()
         self._listening = False
-        self._changed = False
+        self._pauses_changed = False
         self._duplicates = Duplicates()
         self._usable: frozenset[str] = frozenset()
         self._done = False
-        self._due = {"tables": 0.0, "look": 0.0, "listen": 0.0, "beat": 0.0}
+        self._due = {"tables": 0.0, "pauses": 0.0, "listen": 0.0, "heartbeat": 0.0}
         self._due["stats"] = time.monotonic() + settings.add_up_every.total_seconds()
-        self._heeded = Heeded()
+        self._reported_pauses = PauseProgress()
         self._problems: dict[str, str] = {}
-        self._lost_because = "they came faster than they could be written"
-        self._lost_told = 0.0
+        self._loss_reason = "they arrived faster than they could be written"
+        self._loss_reported_at = 0.0
         self._writes_history = settings.history
         self._index_keys = settings.index_keys
-        self._adds_up = True
-        self._take_note = self.activity.take_note
+        self._writes_stats = True
+        self._record = self.activity.record
 
     def notify(self, event: Event) -> None:
         """See `outbox.ports.Observer`."""
-        match event:  # the most frequent ones first
+        # The most frequent events come first.
+        match event:
             case Processed():
                 duplicate = bool(self._duplicates) and self._duplicates.discard(event.queue, event.message.id)
                 if self._writes_history:
-                    self._facts.take_note(event, duplicate=duplicate, index_keys=self._index_keys.get(event.queue))
+                    self._facts.record(event, duplicate=duplicate, index_keys=self._index_keys.get(event.queue))
                     self._news.set()
-                if self._adds_up:
+                if self._writes_stats:
                     self._statistics.processed(event, duplicate=duplicate)
-            case BatchSent() if self._adds_up:
+            case BatchSent() if self._writes_stats:
                 self._statistics.sent(event)
             case Duplicate():
                 self._duplicates.add(event.queue, event.message.id)
-            case BacklogMeasured() | QueueMeasured() if self._adds_up:
+            case BacklogMeasured() | QueueMeasured() if self._writes_stats:
                 self._statistics.measured(event)
             case Paused() | Resumed():
-                self._hurry()
-        self._take_note(event)
+                self._wake_now()
+        self._record(event)
         if self.activity.changed:
             self._news.set()
 
     def gate(self, queue: str = "") -> Gate:
-        """The gate of a consumer of `queue`; without one, of the component itself."""
+        """Returns the gate of a consumer of `queue`, or of the component itself."""
         return self._gates.of(queue)
 
-    async def first_look(self) -> None:
-        """Returns when the pauses are known, or after a moment."""
+    async def wait_for_pauses(self) -> None:
+        """Returns when the current pauses are known, or after two seconds."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._looked.wait(), FIRST_LOOK.total_seconds())
+            await asyncio.wait_for(self._pauses_known.wait(), START_TIMEOUT.total_seconds())
 
     def finish(self) -> None:
-        """Asks `run` to write what is left and to return."""
+        """Asks `run` to write the remaining reports and return."""
         self._finishing.set()
-        self._hurry()
+        self._wake_now()
 
     async def run(self) -> None:
-        """Reports until `finish`. While the database is away it waits, and what there is no room for is counted as lost."""
-        pauses = Pauses(longest=LONGEST_PAUSE)
+        """Reports until `finish`. While the database is away, buffers facts, and counts those without room as lost."""
+        backoff = Pauses(longest=MAX_RECONNECT_PAUSE)
         while not self._done:
             try:
                 async with self._connect() as connection:
-                    self._answers("database")
-                    pauses.reset()
+                    self._log_recovery("database")
+                    backoff.reset()
                     await self._report(connection)
-                pause = None if self._usable else LOOK_AGAIN
+                pause = None if self._usable else TABLE_CHECK_INTERVAL
             except DRIVER_ERRORS as error:
-                self._fails("database", reason_of(error), level=logging.INFO)
-                self._lost_because = f"the database is away: {reason_of(error)}"
-                pause = pauses.next()
-            self._looked.set()
+                self._log_problem("database", reason_of(error), level=logging.INFO)
+                self._loss_reason = f"the database is away: {reason_of(error)}"
+                pause = backoff.next()
+            self._pauses_known.set()
             if self._done or (pause is not None and self._finishing.is_set()):
                 return
             if pause is None:
-                await self._rest_until_due()
+                await self._wait_until_due()
             else:
                 await _wait(self._finishing, pause.total_seconds())
                 self._gates.tick()
@@ -203,42 +203,44 @@ class Reporter:
     # --- rounds --------------------------------------------------------------------------------------------------------
 
     async def _report(self, connection: Connection) -> None:
-        """Rounds over one connection, until it is lost, or until the end; one only if the connection is borrowed."""
-        await self._look_for_tables(connection)
+        """Runs rounds over one connection, until it is lost or `finish`; only one round if the connection is borrowed."""
+        await self._check_tables(connection)
         if not self._settings.borrows:
             self._listening = False
-            self._due["look"] = self._due["listen"] = 0.0
-            connection.add_termination_listener(lambda *_: self._hurry())
+            # Notifications may have been missed without a connection: read the pauses and listen at once.
+            self._due["pauses"] = self._due["listen"] = 0.0
+            connection.add_termination_listener(lambda *_: self._wake_now())
         while self._usable and not self._done:
             self._done = self._finishing.is_set()
             self._news.clear()
             self._urgent.clear()
-            if connection.is_closed():  # a round with nothing to do would not notice
+            # An idle round sends no statement, so it would not notice a closed connection.
+            if connection.is_closed():
                 raise ConnectionError("the connection was lost")
             await self._round(connection, self._usable, last=self._done)
             if self._settings.borrows or self._done:
                 return
-            if self._is_to_listen and time.monotonic() >= self._due["listen"]:
+            if self._should_listen and time.monotonic() >= self._due["listen"]:
                 await self._listen(connection)
-            await self._rest_until_due()
+            await self._wait_until_due()
 
     @property
-    def _is_to_listen(self) -> bool:
-        # A connection that is given back each time hears nothing.
+    def _should_listen(self) -> bool:
+        # A borrowed connection is returned after each round, and would miss notifications.
         return not (self._listening or self._settings.borrows) and "control" in self._usable
 
     async def _listen(self, connection: Connection) -> None:
-        """Finds out whether changes of pauses are notified here; until they are, pauses are polled."""
-        self._due["listen"] = time.monotonic() + LISTEN_AGAIN.total_seconds()
+        """Listens for changes of pauses, and checks that notifications arrive. Until they do, pauses are polled."""
+        self._due["listen"] = time.monotonic() + LISTEN_RETRY.total_seconds()
         problem: str | None = "notifications do not arrive (a transaction pooler?)"
         try:
             channel = await self._tables.channel(connection)
             if channel is None:
                 problem = "their table's trigger is missing: run `outbox migrate`"
             else:
-                # Another connection notifies, because behind a pooler one that notifies itself may hear it by chance.
+                # Notify from another connection: behind a pooler, a connection may hear its own notification by chance.
                 async with self._connect() as other:
-                    if await notifications_arrive(connection, other, channel, self._control_changed, timeout=HEARING_TIMEOUT):
+                    if await notifications_arrive(connection, other, channel, self._on_pause_change, timeout=NOTIFY_TIMEOUT):
                         problem = None
         except DRIVER_ERRORS as error:
             if connection.is_closed():
@@ -246,89 +248,92 @@ class Reporter:
             problem = reason_of(error)
         self._listening = problem is None
         if problem is None:
-            self._answers("pauses are polled")
+            self._log_recovery("pauses are polled")
         else:
-            self._fails("pauses are polled", problem, level=logging.INFO)
-        self._control_changed()  # what was committed since the last look was not notified here
+            self._log_problem("pauses are polled", problem, level=logging.INFO)
+        # Changes committed between the last read and LISTEN were not notified.
+        self._on_pause_change()
 
-    def _control_changed(self) -> None:
-        self._changed = True
-        self._hurry()
+    def _on_pause_change(self) -> None:
+        self._pauses_changed = True
+        self._wake_now()
 
-    async def _look_for_tables(self, connection: Connection) -> None:
+    async def _check_tables(self, connection: Connection) -> None:
         if time.monotonic() < self._due["tables"]:
             return
-        self._due["tables"] = time.monotonic() + LOOK_AGAIN.total_seconds()
-        await measure(self._clock, connection)  # where there are no pauses to be looked at, nothing else asks for the time
+        self._due["tables"] = time.monotonic() + TABLE_CHECK_INTERVAL.total_seconds()
+        # Without the table of pauses, this is the only place that reads the database's time.
+        await measure(self._clock, connection)
         self._usable = await self._tables.usable(connection)
         self._writes_history = self._settings.history and "history" in self._usable
-        self._adds_up = "stats" in self._usable
+        self._writes_stats = "stats" in self._usable
         missing = ", ".join(sorted(_ALL_TABLES - self._usable))
         if missing:
-            self._fails("tables", f"missing, or closed to the user: {missing}", level=logging.INFO)
+            self._log_problem("tables", f"missing, or not accessible to the user: {missing}", level=logging.INFO)
 
     async def _round(self, connection: Connection, usable: frozenset[str], *, last: bool) -> None:
-        if "control" in usable and (self._changed or time.monotonic() >= self._due["look"]):
-            await self._attempt("pauses", self._look(connection), connection)
-        self._looked.set()
+        if "control" in usable and (self._pauses_changed or time.monotonic() >= self._due["pauses"]):
+            await self._attempt("pauses", self._read_pauses(connection), connection)
+        self._pauses_known.set()
         if "history" in usable:
             await self._attempt("history", self._write_history(connection), connection)
-        self.tell_lost(at_once=last)
+        self.report_lost_facts(at_once=last)
         if "stats" in usable and (last or self._is_due("stats", self._settings.add_up_every)):
             await self._attempt("statistics", self._add_stats(connection), connection)
         if "component" in usable:
-            due = self._is_due("beat", self._settings.heartbeat)
-            if last or due or self.activity.changed or self._heeded != self._gates.heeded(self.activity.paused):
-                await self._attempt("heartbeat", self._beat(connection, stopped=last), connection)
+            due = self._is_due("heartbeat", self._settings.heartbeat)
+            if last or due or self.activity.changed or self._reported_pauses != self._gates.progress(self.activity.paused):
+                await self._attempt("heartbeat", self._write_heartbeat(connection, stopped=last), connection)
 
-    async def _attempt(self, what: str, duty: Any, connection: Connection) -> None:
-        """One duty that fails leaves the others alone, unless the connection is lost with it."""
+    async def _attempt(self, what: str, task: Awaitable[None], connection: Connection) -> None:
+        """Runs one task of a round. Its failure does not affect the others, unless the connection is lost."""
         try:
-            await duty
+            await task
         except (asyncpg.PostgresError, TimeoutError, ValueError) as error:
-            self._fails(what, reason_of(error))
+            self._log_problem(what, reason_of(error))
             if connection.is_closed():
                 raise ConnectionError(f"{what}: {reason_of(error)}") from error
         else:
-            self._answers(what)
+            self._log_recovery(what)
 
-    async def _look(self, connection: Connection) -> None:
+    async def _read_pauses(self, connection: Connection) -> None:
         asked = time.monotonic()
-        self._changed = False  # a notification from here on is for the next look
-        self._due["look"] = asked
+        # Reset before the read: a notification during it may be for a change that the read does not see.
+        self._pauses_changed = False
+        self._due["pauses"] = asked
         now, wanted = await self._tables.pauses(connection)
         every = self._settings.look_every if self._listening else self._settings.poll_every
-        self._due["look"] = asked + every.total_seconds()
+        self._due["pauses"] = asked + every.total_seconds()
         self._clock.measured(now, asked=asked)
-        self._gates.heed({wish: None if left is None else asked + left for wish, left in wanted.items()})
+        self._gates.update({key: None if left is None else asked + left for key, left in wanted.items()})
 
     async def _write_history(self, connection: Connection) -> None:
-        for _ in range(MOST_BATCHES):
-            batch = self._facts.batch(LARGEST_BATCH)
+        for _ in range(MAX_BATCHES):
+            batch = self._facts.batch(BATCH_SIZE)
             if not batch:
                 return
             try:
                 await self._tables.write_history(connection, batch, component=self._component.name, clock=time.monotonic())
-            except _PASSING:
+            except _TRANSIENT_ERRORS:
                 self._facts.put_back(batch)
                 raise
             except DRIVER_ERRORS as error:
                 self._facts.lost += len(batch)
-                self._lost_because = reason_of(error)
+                self._loss_reason = reason_of(error)
                 raise
 
     async def _add_stats(self, connection: Connection) -> None:
         taken = self._statistics.take()
         try:
             await self._tables.add_stats(connection, taken)
-        except _PASSING:
+        except _TRANSIENT_ERRORS:
             self._statistics.give_back(taken)
             raise
 
-    async def _beat(self, connection: Connection, *, stopped: bool) -> None:
+    async def _write_heartbeat(self, connection: Connection, *, stopped: bool) -> None:
         component, activity = self._component, self.activity
         activity.changed = False
-        self._heeded = self._gates.heeded(activity.paused)
+        self._reported_pauses = self._gates.progress(activity.paused)
         await self._tables.beat(
             connection,
             component.id,
@@ -339,28 +344,29 @@ class Reporter:
             __version__,
             component.service_version,
             self._settings.heartbeat,
-            activity.as_json(pausing=_as_objects(self._heeded.pending)),
+            activity.as_json(pausing=_as_objects(self._reported_pauses.pending)),
             as_json(list(component.consumers)),
-            as_json(_as_objects(self._heeded.applied)),
+            as_json(_as_objects(self._reported_pauses.applied)),
             stopped,
         )
 
-    # --- when, and what went wrong -------------------------------------------------------------------------------------
+    # --- timing and problems -------------------------------------------------------------------------------------------
 
-    def _is_due(self, duty: str, every: timedelta) -> bool:
+    def _is_due(self, task: str, every: timedelta) -> bool:
         now = time.monotonic()
-        if now < self._due[duty]:
+        if now < self._due[task]:
             return False
-        self._due[duty] = now + every.total_seconds()
+        self._due[task] = now + every.total_seconds()
         return True
 
-    async def _rest_until_due(self) -> None:
-        """Waits until there is something to write or to look at, and lets pauses end whose time is over."""
+    async def _wait_until_due(self) -> None:
+        """Waits until there is something to read or write, and ends expired pauses."""
         tick_ends = time.monotonic() + self._settings.tick.total_seconds()
-        if self._facts:  # they could not be written, or there were too many for one round
+        # Facts are left if a write failed, or if there were too many for one round.
+        if self._facts:
             self._news.set()
-        due = [self._due[duty] for duty, table in _DUTIES.items() if table in self._usable]
-        if self._is_to_listen:
+        due = [self._due[task] for task, table in _TABLE_OF_TASK.items() if table in self._usable]
+        if self._should_listen:
             due.append(self._due["listen"])
         if self._gates.next_end is not None:
             due.append(self._gates.next_end)
@@ -368,28 +374,31 @@ class Reporter:
         await _wait(self._urgent, tick_ends - time.monotonic())
         self._gates.tick()
 
-    def _hurry(self) -> None:
+    def _wake_now(self) -> None:
         self._urgent.set()
         self._news.set()
 
-    def tell_lost(self, *, at_once: bool = True) -> None:
-        """Reports how many facts were lost since the last report, from time to time."""
+    def report_lost_facts(self, *, at_once: bool = True) -> None:
+        """Reports the number of facts lost since the last report, at most every ten seconds.
+
+        With `at_once`, reports immediately, and counts all buffered facts as lost.
+        """
         if at_once:
             self._facts.lost += len(self._facts.batch(len(self._facts)))
-        if self._facts.lost and (at_once or time.monotonic() - self._lost_told >= TELL_LOST_EVERY.total_seconds()):
-            lost, self._facts.lost, self._lost_told = self._facts.lost, 0, time.monotonic()
-            self.activity.history_lost(lost)
-            self._observer.notify(HistoryLost(count=lost, reason=self._lost_because))
+        if self._facts.lost and (at_once or time.monotonic() - self._loss_reported_at >= LOSS_REPORT_INTERVAL.total_seconds()):
+            lost, self._facts.lost, self._loss_reported_at = self._facts.lost, 0, time.monotonic()
+            self.activity.record_lost_facts(lost)
+            self._observer.notify(HistoryLost(count=lost, reason=self._loss_reason))
 
-    def _fails(self, what: str, reason: str, *, level: int = logging.WARNING) -> None:
-        """Said once for each reason in a row: it goes on without."""
+    def _log_problem(self, what: str, reason: str, *, level: int = logging.WARNING) -> None:
+        """Logs a problem, unless it has the same reason as the last time."""
         if self._problems.get(what) != reason:
             self._problems[what] = reason
             _log.log(level, "reports: %s: %s", what, reason)
 
-    def _answers(self, what: str) -> None:
+    def _log_recovery(self, what: str) -> None:
         if self._problems.pop(what, None) is not None:
-            _log.info("reports: %s: well again", what)
+            _log.info("reports: %s: recovered", what)
 
 
 async def _wait(event: asyncio.Event, seconds: float) -> None:
@@ -398,13 +407,13 @@ async def _wait(event: asyncio.Event, seconds: float) -> None:
             await event.wait()
 
 
-def _as_objects(wishes: Sequence[Wish]) -> list[dict[str, str]]:
-    return [{"scope": scope, "name": name} for scope, name in wishes]
+def _as_objects(keys: Sequence[PauseKey]) -> list[dict[str, str]]:
+    return [{"scope": scope, "name": name} for scope, name in keys]
 
 
-MEASURE_EVERY, MEASURE_AGAIN = timedelta(minutes=1), timedelta(seconds=5)
-LAST_WORDS = timedelta(seconds=2)
-"""How long what is left may take to be written at the end."""
+CLOCK_INTERVAL, CLOCK_RETRY = timedelta(minutes=1), timedelta(seconds=5)
+FLUSH_TIMEOUT = timedelta(seconds=2)
+"""Time limit for writing the remaining reports at the end."""
 
 
 @asynccontextmanager
@@ -417,57 +426,58 @@ async def reporting(
     settings: ReportingSettings | None = None,
     clock: DatabaseClock | None = None,
 ) -> AsyncIterator[Reporter]:
-    """Within the block a reporter is at work, over one connection that `connect` opens, and sets `clock`.
+    """Runs a reporter within the block, over one connection that `connect` opens, and keeps `clock` set.
 
-    Entering waits a moment for the pauses that hold, so that a component that was restarted keeps to them. Leaving writes what
-    is left, within a moment. Nothing that goes wrong with the database is raised, or noticed by anybody else.
+    Entering waits up to two seconds for the current pauses, so that a restarted component follows them from the start. Leaving
+    writes the remaining reports within two seconds. Problems with the database are logged, never raised.
     """
     settings, clock = settings or ReportingSettings(), clock or DatabaseClock()
     reporter = Reporter(connect, table, component, observer, stopping, settings, clock)
     task = asyncio.create_task(reporter.run())
-    task.add_done_callback(_tell_end)
+    task.add_done_callback(_log_crash)
     try:
-        await reporter.first_look()
+        await reporter.wait_for_pauses()
         yield reporter
     finally:
         reporter.finish()
         try:
-            await asyncio.wait([task], timeout=LAST_WORDS.total_seconds())
+            await asyncio.wait([task], timeout=FLUSH_TIMEOUT.total_seconds())
         finally:
             task.cancel()
-            reporter.tell_lost()
+            reporter.report_lost_facts()
 
 
 @asynccontextmanager
-async def keeping_time(connect: Connect, clock: DatabaseClock) -> AsyncIterator[None]:
-    """Within the block `clock` is set every minute, over a connection that is opened for it.
+async def synchronizing(connect: Connect, clock: DatabaseClock) -> AsyncIterator[None]:
+    """Sets `clock` every minute within the block, over a new connection each time.
 
-    Entering waits a moment for the first answer. A database that does not answer is asked again sooner, and hinders nothing.
+    Entering waits up to two seconds for the first answer. If the database does not answer, it is asked again after five
+    seconds; nothing is raised.
     """
     measured = asyncio.Event()
-    task = asyncio.create_task(_keep_time(connect, clock, measured))
-    task.add_done_callback(_tell_end)
+    task = asyncio.create_task(_synchronize(connect, clock, measured))
+    task.add_done_callback(_log_crash)
     try:
         with suppress(TimeoutError):
-            await asyncio.wait_for(measured.wait(), FIRST_LOOK.total_seconds())
+            await asyncio.wait_for(measured.wait(), START_TIMEOUT.total_seconds())
         yield
     finally:
         task.cancel()
         await asyncio.wait([task])
 
 
-async def _keep_time(connect: Connect, clock: DatabaseClock, measured: asyncio.Event) -> None:
+async def _synchronize(connect: Connect, clock: DatabaseClock, measured: asyncio.Event) -> None:
     while True:
-        pause = MEASURE_EVERY
+        pause = CLOCK_INTERVAL
         try:
             async with connect() as connection:
                 await measure(clock, connection)
         except DRIVER_ERRORS:
-            pause = MEASURE_AGAIN
+            pause = CLOCK_RETRY
         measured.set()
         await asyncio.sleep(pause.total_seconds())
 
 
-def _tell_end(task: "asyncio.Task[None]") -> None:
+def _log_crash(task: "asyncio.Task[None]") -> None:
     if not task.cancelled() and (error := task.exception()) is not None:
-        _log.error("nothing is reported any more: %s", error, exc_info=error)
+        _log.error("reports: stopped by an unexpected error: %s", error, exc_info=error)

@@ -1,4 +1,4 @@
-"""Statistics by minute, routing key and queue: added up in memory, merged into the table, read as series, thinned out."""
+"""Statistics by minute, routing key and queue: summed in memory, merged into the table, read as series, and thinned out."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,20 +17,20 @@ from outbox.reporting.queries import reporting_queries
 LATENCY_BOUNDS = (
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800, 3_600, 21_600, 86_400,
 )  # fmt: skip
-"""Upper ends of the buckets of `latency`, in seconds, each included; one more bucket is for what took longer.
+"""Upper bounds of the buckets of `latency` in seconds, inclusive. One more bucket counts longer times.
 
-They are written into the table without their bounds, so they never change.
+Never change them: the table stores the buckets without their bounds.
 """
 MOST_KEYS = 500
-"""Pairs of routing key and queue that one process tells apart in one minute."""
+"""Number of pairs of routing key and queue that a process counts separately in one minute."""
 MOST_ROWS = 20_000
-"""Rows that wait to be added, while the database is away; what would be another one is not counted."""
+"""Number of rows buffered while the database is away; events that would need another row are not counted."""
 OTHERS = "(others)"
-"""The name under which the rest is added up."""
+"""Name under which further pairs are counted together."""
 MOST_NAME = 255
-"""Characters of a routing key or queue; longer ones are cut, because they are part of an index."""
+"""Maximum length of a routing key or queue. Longer ones are cut, because they are part of an index."""
 OLDEST_SECONDS = 2 * 86_400.0
-"""The creation of a message that is older is counted as of then: the minutes before are being thinned out."""
+"""Maximum age of a message for counting its creation; older ones count at this age, because earlier minutes are thinned out."""
 
 _COUNTS = ("created", "sent", "processed", "failed", "retried", "dead", "duplicates")
 _NEVER = datetime.min.replace(tzinfo=UTC)
@@ -38,7 +38,7 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 
 @dataclass(slots=True)
 class Counts:
-    """What is added to one row of the table."""
+    """Counts to add to one row of the table."""
 
     created: int = 0
     sent: int = 0
@@ -51,15 +51,15 @@ class Counts:
     oldest_age: timedelta | None = None
     latency: list[int] | None = None
 
-    def took(self, seconds: float) -> None:
-        """Counts one more in the bucket of `seconds`."""
+    def add_latency(self, seconds: float) -> None:
+        """Increments the bucket of `seconds`."""
         if self.latency is None:
             self.latency = [0] * (len(LATENCY_BOUNDS) + 1)
         self.latency[bisect_left(LATENCY_BOUNDS, seconds)] += 1
 
 
 class Key(NamedTuple):
-    """The row of the table: the beginning of a minute, a routing key, a queue."""
+    """Key of a row in the table: start of the minute, routing key, queue."""
 
     minute: datetime
     routing_key: str
@@ -68,7 +68,7 @@ class Key(NamedTuple):
 
 @dataclass(slots=True)
 class Statistics:
-    """Adds up events. `now` is the database's clock, as well as it is known, in seconds since 1970."""
+    """Sums events in memory. `now` estimates the database's clock, in seconds since 1970."""
 
     now: Callable[[], float]
     _minutes: dict[datetime, dict[tuple[str, str], Counts]] = field(default_factory=dict)
@@ -79,22 +79,22 @@ class Statistics:
     _rows: int = 0
 
     def sent(self, event: BatchSent) -> None:
-        """Messages left the outbox: counted as sent now, and as created when they were; latency is their time in it."""
+        """Counts sent messages in the current minute, and as created in their own; latency is their time in the outbox."""
         now = self.now()
         for message in event.messages:
-            counts = self._now(now, message.routing_key, "")
+            counts = self._counts_now(now, message.routing_key, "")
             counts.sent += 1
             age = message.age.total_seconds()
-            counts.took(age)
+            counts.add_latency(age)
             created = now - min(age, OLDEST_SECONDS)
             if created >= self._began:
                 counts.created += 1
             else:
-                self._at(_minute_of(created), message.routing_key, "").created += 1
+                self._counts_at(_minute_of(created), message.routing_key, "").created += 1
 
     def processed(self, event: Processed, *, duplicate: bool = False) -> None:
-        """A delivery was settled; latency is the handler's time."""
-        counts = self._now(self.now(), event.message.routing_key, event.queue)
+        """Counts a settled delivery; latency is the time in the handler."""
+        counts = self._counts_now(self.now(), event.message.routing_key, event.queue)
         if duplicate:
             counts.duplicates += 1
             return
@@ -107,30 +107,31 @@ class Statistics:
             case Dead():
                 counts.failed += 1
                 counts.dead += 1
-        counts.took(event.duration.total_seconds())
+        counts.add_latency(event.duration.total_seconds())
 
     def measured(self, event: BacklogMeasured | QueueMeasured) -> None:
-        """The outbox, or a queue, as it was found; the highest of a minute counts."""
+        """Records a measured backlog of the outbox or a queue; the maximum of each minute is kept."""
         age = event.oldest_due
         if isinstance(event, BacklogMeasured):
             queue, backlog, age = "", event.unsent, age or timedelta(0)
         else:
             queue, backlog = event.queue, event.depth
-        counts = self._now(self.now(), "", queue)
+        counts = self._counts_now(self.now(), "", queue)
         counts.backlog = max(backlog, counts.backlog or 0)
         if age is not None:
             counts.oldest_age = max(age, counts.oldest_age or timedelta(0))
 
     def take(self) -> list[tuple[Key, Counts]]:
-        """Everything that was added up since the last time, in the order of the keys."""
+        """Removes and returns all counts, sorted by key."""
         minutes, self._minutes, self._names, self._rows = self._minutes, {}, {}, 0
+        # Every process adds its rows in this order, so that concurrent transactions do not deadlock.
         rows = [(Key(minute, *name), counts) for minute, names in minutes.items() for name, counts in names.items()]
         return sorted(rows, key=lambda row: row[0])
 
     def give_back(self, taken: Iterable[tuple[Key, Counts]]) -> None:
-        """For counts that could not be added now: they are added with the next ones."""
+        """Adds counts back that could not be written now."""
         for key, more in taken:
-            known = self._at(*key)
+            known = self._counts_at(*key)
             for name in _COUNTS:
                 setattr(known, name, getattr(known, name) + getattr(more, name))
             if more.backlog is not None:
@@ -140,8 +141,9 @@ class Statistics:
             if more.latency is not None:
                 known.latency = [a + b for a, b in zip(known.latency or [0] * len(more.latency), more.latency, strict=True)]
 
-    def _now(self, now: float, routing_key: str, queue: str) -> Counts:
-        """The row of this minute. Most events are of a name that there was in this minute, and found by one look."""
+    def _counts_now(self, now: float, routing_key: str, queue: str) -> Counts:
+        """Returns the counts of the current minute."""
+        # Called for every message: a cache by full names saves truncating them and computing the minute.
         if not self._began <= now < self._ends:
             self._minute = _minute_of(now)
             self._began = self._minute.timestamp()
@@ -149,14 +151,14 @@ class Statistics:
             self._names = {}
         counts = self._names.get((routing_key, queue))
         if counts is None:
-            counts = self._at(self._minute, routing_key, queue)
+            counts = self._counts_at(self._minute, routing_key, queue)
             if len(self._names) < 2 * MOST_KEYS:
                 self._names[routing_key, queue] = counts
         return counts
 
-    def _at(self, minute: datetime, routing_key: str, queue: str) -> Counts:
+    def _counts_at(self, minute: datetime, routing_key: str, queue: str) -> Counts:
         names = self._minutes.setdefault(minute, {})
-        name = (_short(routing_key), _short(queue))
+        name = (_truncated(routing_key), _truncated(queue))
         if name not in names and len(names) >= MOST_KEYS:
             name = (OTHERS, OTHERS if queue else "")
         counts = names.get(name) or Counts()
@@ -170,17 +172,17 @@ def _minute_of(now: float) -> datetime:
     return datetime.fromtimestamp(now, UTC).replace(second=0, microsecond=0)
 
 
-def _short(text: str) -> str:
+def _truncated(text: str) -> str:
     return text if len(text) <= MOST_NAME else f"{text[:MOST_NAME]}…"
 
 
 GroupBy = Literal["none", "queue", "routing_key"]
 Span = tuple[datetime, datetime]
-"""From, and until: the end is not part of it."""
+"""Start and end of a period; the end is exclusive."""
 
 
 class SeriesReader:
-    """Reads over one connection, which may be in a transaction. Everything raises the driver's errors."""
+    """Reads series of statistics over one connection, which may be in a transaction. Raises the driver's errors."""
 
     def __init__(self, connection: Connection, schema: str | None, group_by: GroupBy, *, queue: str | None = None) -> None:
         self._connection = connection
@@ -189,22 +191,22 @@ class SeriesReader:
         self._sql = queries("series.sql", **satellite_names(schema))
 
     async def now(self) -> datetime:
-        """The database's clock."""
+        """Returns the database's time."""
         now: datetime = await self._connection.fetchval(self._sql["now"])
         return now
 
     async def coarsest(self, since: datetime, until: datetime, *, hours_matter: bool) -> int:
-        """The longest span, in seconds, that statistics of that time are kept by. Hours are looked for if they matter."""
+        """Returns the longest step of the statistics in that period, in seconds. `hours_matter`: check for hourly rows, too."""
         seconds: int = await self._connection.fetchval(self._sql["coarsest"], since, until, hours_matter)
         return seconds
 
     async def series(self, asked: Span, covered: Span, steps: Sequence[int], most: int) -> Sequence[Mapping[str, Any]]:
-        """What happened in each step, by name, relays and workers apart.
+        """Returns the counts of each step by name, with relays and workers in separate rows.
 
-        `steps` are the seconds of a step where there is one name, where there are two, and so on; the last also holds for more.
-        `covered` is all that any of them covers of the time that was `asked` for. Of each row `names` says how many names there
-        are, up to one more than `most`. The `most` that most happened under have a `place`, from 1 on, the others are `OTHERS`,
-        and what belongs to no name has none. Of one queue alone, `OTHERS` are steps in which workers reported anything else.
+        `steps` lists the length of a step in seconds for one name, for two names, and so on; the last applies to more names.
+        `covered` is the period that these steps cover of the `asked` one. In each row, `names` is the number of names, up to
+        `most` + 1. The `most` busiest names have a `place`, starting with 1; the others are summed as `OTHERS`, and rows
+        without a name have no place. For a single queue, `OTHERS` are steps in which workers reported other queues.
         """
         name: str = "series"
         arguments: tuple[Any, ...] = (*asked, steps[0])
@@ -231,10 +233,10 @@ async def thin_stats(
     hours_kept: timedelta = HOURS_KEPT,
     batch: int = BATCH,
 ) -> int:
-    """Adds up to `batch` old rows to those of longer spans, in UTC; how many those were, so that 0 means that all is done.
+    """Merges up to `batch` old rows into hours or days (UTC); returns the number of merged rows, 0 when nothing is left.
 
-    Counts and latencies add up exactly, also while they are added to; of backlog and age the highest stays. Raises the driver's
-    errors.
+    Sums counts and latencies exactly, even while other processes add to them, and keeps the maximum of backlog and age. Raises
+    the driver's errors.
     """
     sql = reporting_queries(schema)["thin_stats"]
     for seconds, kept in ((_HOUR, minutes_kept), (_DAY, hours_kept)):

@@ -1,4 +1,4 @@
-"""Writes reports: short transactions on the reporter's own connection."""
+"""Writes reports in short transactions on the reporter's connection."""
 
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -12,14 +12,14 @@ from outbox.postgres.pool import Connection, roll_back_quietly
 from outbox.postgres.queries import BellName, TableName
 from outbox.postgres.schema.objects import SATELLITES
 from outbox.reporting.facts import Fact
-from outbox.reporting.pauses import Wish
+from outbox.reporting.pauses import PauseKey
 from outbox.reporting.queries import STATEMENT_TIMEOUT, reporting_queries
 from outbox.reporting.statistics import Counts, Key
 
 _TIMEOUT = STATEMENT_TIMEOUT.total_seconds() + 1
-"""The server ends a statement first, unless it is away."""
+"""Timeout in the client, longer than the server's: it counts only if the server does not answer."""
 UNSTORABLE = (asyncpg.DataError, asyncpg.UntranslatableCharacterError, asyncpg.CharacterNotInRepertoireError, UnicodeError)
-"""What is raised for text that the database cannot hold."""
+"""Errors for text that the database cannot store."""
 
 _RIGHTS = {
     "history": "insert",
@@ -30,14 +30,14 @@ _RIGHTS = {
 
 
 class ReportingTables:
-    """The tables of reports next to an outbox table. Everything raises the driver's errors."""
+    """Tables of reports next to an outbox table. Every method raises the driver's errors."""
 
     def __init__(self, table: TableName) -> None:
         self._names = {kind: TableName(SATELLITES[kind], table.schema).sql for kind in _RIGHTS}
         self._sql = reporting_queries(table.schema)
 
     async def usable(self, connection: Connection) -> frozenset[str]:
-        """Which of `history`, `stats`, `component` and `control` are there and open to the user."""
+        """Returns which of `history`, `stats`, `component` and `control` exist and may be used by the user."""
         kinds = list(self._names)
         names, rights = [self._names[kind] for kind in kinds], [_RIGHTS[kind] for kind in kinds]
         async with self._transaction(connection):
@@ -45,17 +45,18 @@ class ReportingTables:
         return frozenset(row[0] for row in rows)
 
     async def write_history(self, connection: Connection, facts: Sequence[Fact], *, component: str, clock: float) -> None:
-        """Writes facts, whose times are by the steady clock that says `clock` now."""
+        """Writes facts. `clock` is the current time of the monotonic clock that their times refer to."""
         if not facts:
             return
         at, *columns = zip(*facts, strict=True)
         ago = [clock - then for then in at]
-        # asyncpg looks at each element of an array for a nested one; where nothing failed, three of twelve hold only None.
+        # Pass an empty column as null: asyncpg would inspect each element of the array, and without failures three of the
+        # twelve columns hold nothing but None.
         filled = [None if column.count(None) == len(column) else column for column in columns]
         await self._write(connection, "write_history", component, ago, *filled)
 
     async def add_stats(self, connection: Connection, rows: Sequence[tuple[Key, Counts]]) -> None:
-        """Adds counts to the rows of their keys, all or none."""
+        """Adds counts to the rows of their keys, in one transaction."""
         if not rows:
             return
         values = [
@@ -70,7 +71,8 @@ class ReportingTables:
         await self._write(connection, "add_stats", *zip(*values, strict=True))
 
     async def _write(self, connection: Connection, name: str, *arguments: Any) -> None:
-        """Runs a statement whose arguments are texts and columns; once more in other words if the database cannot hold them."""
+        """Runs a statement. Text that the database cannot store is escaped."""
+        # Escape only after a failure: almost all text can be stored, and checking each value would cost every time.
         try:
             async with self._transaction(connection):
                 await connection.execute(self._sql[name], *arguments, timeout=_TIMEOUT)
@@ -79,26 +81,27 @@ class ReportingTables:
                 await connection.execute(self._sql[name], *map(_storable, arguments), timeout=_TIMEOUT)
 
     async def beat(self, connection: Connection, *values: object) -> None:
-        """Writes a sign of life."""
+        """Writes a heartbeat."""
         async with self._transaction(connection):
             await connection.execute(self._sql["beat"], *values, timeout=_TIMEOUT)
 
-    async def pauses(self, connection: Connection) -> tuple[float, Mapping[Wish, float | None]]:
-        """What time it is, in seconds since 1970, and the pauses that hold, with how many seconds each lasts."""
+    async def pauses(self, connection: Connection) -> tuple[float, Mapping[PauseKey, float | None]]:
+        """Returns the database's time in seconds since 1970, and the current pauses with their remaining seconds."""
         async with self._transaction(connection):
             rows = await connection.fetch(self._sql["pauses"], timeout=_TIMEOUT)
         wanted = {(row["scope"], row["name"]): row["seconds_left"] for row in rows if row["scope"] is not None}
         return rows[0]["now"], wanted
 
     async def channel(self, connection: Connection) -> str | None:
-        """On which channel a change of pauses is notified; None if the table's trigger is missing."""
+        """Returns the channel that notifies changes of pauses; None if the table's trigger is missing."""
         async with self._transaction(connection):
             row = await connection.fetchrow(self._sql["channel"], self._names["control"], timeout=_TIMEOUT)
         return None if row is None else BellName.of(row["schema"], row["name"]).channel
 
     @asynccontextmanager
     async def _transaction(self, connection: Connection) -> AsyncIterator[None]:
-        """For reading, too: a transaction pooler may send what is outside of one to a server that did not prepare it."""
+        # Reads need a transaction, too: outside of one, a transaction pooler may route a prepared statement to a server
+        # connection that has not prepared it.
         try:
             await connection.execute(self._sql["begin"], timeout=_TIMEOUT)
             yield
@@ -109,19 +112,19 @@ class ReportingTables:
 
 
 async def measure(clock: DatabaseClock, connection: Connection) -> None:
-    """Sets `clock` by what the database says now."""
+    """Sets `clock` to the database's current time."""
     asked = clock.steady_clock()
     seconds = await connection.fetchval("select extract(epoch from clock_timestamp())::float8", timeout=_TIMEOUT)
     clock.measured(seconds, asked=asked)
 
 
 def as_json(value: object) -> str:
-    """`value` as text that a jsonb column takes."""
+    """Encodes `value` for a jsonb column, which cannot hold NUL."""
     return json.dumps(value).replace("\\u0000", "\\ufffd")
 
 
 def _storable(value: Any) -> Any:
-    """Text that every database can hold: without NUL and in ASCII. Columns by their values; others as they are."""
+    """Escapes text for any database encoding: replaces NUL, and escapes non-ASCII characters. Works on lists, too."""
     if isinstance(value, list | tuple):
         return [_storable(one) for one in value]
     if not isinstance(value, str) or (value.isascii() and "\0" not in value):

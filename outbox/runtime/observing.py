@@ -97,14 +97,14 @@ class Reports:
             yield None
             return
         from outbox.postgres.pool import borrow_from, connect_to
-        from outbox.reporting import Component, ComponentKind, ReportingSettings, keeping_time, reporting
+        from outbox.reporting import Component, ComponentKind, ReportingSettings, reporting, synchronizing
 
         if self.url is not None:
             connect = connect_to(self.url, application_name=f"outbox {self.kind} reports")
         else:
             connect = borrow_from(self.pool, connect_timeout=_BORROWING)  # type: ignore[arg-type]  # one of them is there
         if not self.reporting:
-            async with keeping_time(connect, self.clock):
+            async with synchronizing(connect, self.clock):
                 yield None
             return
         # A chain shows a message as waiting in its queue where the history of its worker would say otherwise, and does not.

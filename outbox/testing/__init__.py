@@ -1,6 +1,6 @@
-"""For the tests of applications that publish and consume: publishers that record, a broker in memory, crashes at named points.
+"""Test doubles for applications that publish and consume: recording publishers, a broker in memory, crash points.
 
-Fixtures of pytest are in `outbox.testing.plugin`. docs/testing.md shows how to use all of it.
+`outbox.testing.plugin` has pytest fixtures. docs/testing.md shows how to use them.
 """
 
 from outbox.testing.recorder import Published, RecordedPublisher, Recording, RecordingPublisher, recorded

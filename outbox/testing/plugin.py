@@ -1,4 +1,4 @@
-"""Fixtures for pytest: `pytest_plugins = ["outbox.testing.plugin"]` in the top `conftest.py` makes them available."""
+"""Fixtures for pytest. Add `pytest_plugins = ["outbox.testing.plugin"]` to the top-level `conftest.py`."""
 
 from collections.abc import Iterator
 
@@ -11,9 +11,9 @@ from outbox.transports.memory import MemoryBroker
 
 @pytest.fixture
 def outbox_publisher() -> Iterator[RecordingPublisher]:
-    """A publisher that records, for `app.dependency_overrides[get_publisher] = lambda: outbox_publisher`; awaited.
+    """A recording publisher for async code: `app.dependency_overrides[get_publisher] = lambda: outbox_publisher`.
 
-    A test in which a call of it was not awaited fails at its end.
+    The test fails at its end if a call was not awaited.
     """
     publisher = RecordingPublisher()
     yield publisher
@@ -28,5 +28,5 @@ def outbox_publisher_sync() -> RecordingPublisher[SyncHandle]:
 
 @pytest.fixture
 def outbox_broker() -> MemoryBroker:
-    """A broker in memory, empty."""
+    """An empty broker in memory."""
     return MemoryBroker()

@@ -1,4 +1,4 @@
-"""Publishers that remember what was published through them, with or without a database behind them."""
+"""Publishers that record published messages, with or without a database."""
 
 import json
 import traceback
@@ -22,7 +22,7 @@ SEND_TIMEOUT = timedelta(seconds=10)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
-    """One message that was published. `body` is what a consumer without an annotation gets: JSON's values, else bytes."""
+    """One published message. `body` is what a consumer without an annotation gets: JSON values, or else bytes."""
 
     id: str
     routing_key: str
@@ -37,7 +37,7 @@ class Published:
 
 
 class Recording:
-    """What was published, in order, and assertions about it."""
+    """Published messages in order, and assertions about them."""
 
     def __init__(self) -> None:
         self._published: list[Published] = []
@@ -46,18 +46,19 @@ class Recording:
 
     @property
     def published(self) -> Sequence[Published]:
-        """Everything, in the order in which it was published."""
+        """All messages in the order of publishing."""
         return tuple(self._published)
 
     def of(self, binding_key: str) -> list[Published]:
-        """What a queue bound with `binding_key` would get: `*` stands for one word of a routing key, `#` for any number."""
+        """Messages for a queue bound with `binding_key`: `*` matches one word of a routing key, `#` any number of words."""
         return [published for published in self._published if matches(binding_key, published.routing_key)]
 
     def assert_published(self, binding_key: str, body: object = ANYTHING, *, times: int | None = None) -> Published:
-        """The first message whose routing key matches and whose body is, or contains, `body`.
+        """Returns the first message whose routing key matches and whose body equals or contains `body`.
 
-        A mapping contains another one if it has all of its keys, with values that contain the other's. A pydantic model stands
-        for its JSON. `times`: exactly so many. Raises `AssertionError` that lists what was published instead.
+        A mapping contains another if it has all its keys, with values that contain the other's values. A pydantic model is
+        compared by its JSON. With `times`, exactly that many messages must match. Raises `AssertionError` with a list of the
+        published messages.
         """
         self.assert_awaited()
         wanted = ANYTHING if body is ANYTHING else _decoded(*codec.encode_body(body, routing_key=binding_key))
@@ -66,18 +67,18 @@ class Recording:
             return found[0]
         what = f"{binding_key!r}" if wanted is ANYTHING else f"{binding_key!r} with {wanted!r}"
         how_often = "" if times is None else f" {times} times, but {len(found)}"
-        raise AssertionError(f"{what} was not published{how_often}.\n{self._account()}")
+        raise AssertionError(f"{what} was not published{how_often}.\n{self._listing()}")
 
     def assert_not_published(self, binding_key: str = "#") -> None:
-        """Raises `AssertionError` if a message was published whose routing key matches."""
+        """Raises `AssertionError` if a message with a matching routing key was published."""
         self.assert_awaited()
         if self.of(binding_key):
-            raise AssertionError(f"{binding_key!r} was published.\n{self._account()}")
+            raise AssertionError(f"{binding_key!r} was published.\n{self._listing()}")
 
     def assert_awaited(self) -> None:
-        """Raises `AssertionError`, naming the calls, if a call that has to be awaited was not: it would publish nothing.
+        """Raises `AssertionError` with the calls that were not awaited: they would publish nothing.
 
-        The other assertions and `send_to` begin with it.
+        The other assertions and `send_to` call this first.
         """
         if self._unawaited:
             raise AssertionError(
@@ -85,14 +86,14 @@ class Recording:
             )
 
     def clear(self) -> None:
-        """Forgets what was published, and keeps in mind what was not awaited."""
+        """Removes the recorded messages. Calls that were not awaited stay recorded."""
         self._published.clear()
         self._sent = 0
 
     async def send_to(self, transport: Transport) -> None:
-        """Sends what was not sent before, as a relay would: to a `MemoryBroker`, for its consumers to handle.
+        """Sends the messages that were not sent before, as a relay would, usually to a `MemoryBroker` for its consumers.
 
-        Raises `AssertionError` for a message that no queue is bound for.
+        Raises `AssertionError` if no queue is bound for a message.
         """
         self.assert_awaited()
         waiting, self._sent = self._published[self._sent :], len(self._published)
@@ -112,8 +113,8 @@ class Recording:
         for published, result in zip(waiting, await transport.send(messages, timeout=SEND_TIMEOUT), strict=True):
             assert result == CONFIRMED, f"{published} could not be sent: {result}"  # noqa: S101  it is an assertion
 
-    def _note(self, messages: Iterable[OutboxMessage], ids: Iterable[str | None] | None = None) -> list[str]:
-        """Records `messages` under these `ids` (None: it was not published), or under new ones."""
+    def _record(self, messages: Iterable[OutboxMessage], ids: Iterable[str | None] | None = None) -> list[str]:
+        """Records `messages` with these `ids` (None: it was not published) or new ones; returns the recorded ids."""
         batch = list(messages)
         rows = rows_of(batch)
         given = [row.id for row in rows] if ids is None else list(ids)
@@ -133,9 +134,10 @@ class Recording:
                 )
         return [id_ for id_ in given if id_ is not None]
 
-    def _awaited(self, what: str, work: Callable[[], Awaitable[Any]]) -> Awaitable[Any]:
-        """`work` when it is awaited, and until then a call that `assert_awaited` names, with the line that made it."""
-        caller = traceback.extract_stack(limit=3)[0]
+    def _track_await(self, what: str, work: Callable[[], Awaitable[Any]]) -> Awaitable[Any]:
+        """Wraps `work`; until it is awaited, `assert_awaited` reports the call with the line of the caller."""
+        # The caller is behind up to three frames of this file.
+        caller = next(frame for frame in reversed(traceback.extract_stack(limit=4)) if frame.filename != __file__)
         call = f"{what} in {caller.filename}, line {caller.lineno}"
         self._unawaited.append(call)
 
@@ -145,17 +147,17 @@ class Recording:
 
         return done()
 
-    def _account(self) -> str:
+    def _listing(self) -> str:
         if not self._published:
             return "Nothing was published."
         return "\n".join(["Published was:", *(f"  {published}" for published in self._published)])
 
 
 class RecordingPublisher(Recording, Generic[HandleT_co]):
-    """Stands in for a publisher that is bound to a session: checks and encodes as the real one, and writes nothing.
+    """Replaces a publisher that is bound to a session: validates and encodes messages like the real one, but writes nothing.
 
-    `app.dependency_overrides[get_publisher] = lambda: publisher` puts it into a FastAPI application. With `sync` its methods
-    have published when they return; otherwise when they are awaited, and the assertions fail for a call that never was.
+    Use it in a FastAPI application with `app.dependency_overrides[get_publisher] = lambda: publisher`. With `sync`, its methods
+    publish when they are called; otherwise when they are awaited, and the assertions fail for a call that was not awaited.
     """
 
     @overload
@@ -181,12 +183,12 @@ class RecordingPublisher(Recording, Generic[HandleT_co]):
     def publish(
         self: "RecordingPublisher[Any]", routing_key: str, body: object, **options: Unpack[PublishOptions]
     ) -> Awaitable[str | None] | str | None:
-        """`BoundPublisher.publish`, with the same options and errors."""
+        """Records a message. Options and errors are those of `BoundPublisher.publish`."""
 
-        def note() -> str | None:
-            return self._noted([OutboxMessage(routing_key, body, **options)])[0]
+        def record() -> str | None:
+            return self._record_deduplicated([OutboxMessage(routing_key, body, **options)])[0]
 
-        return note() if self._sync else self._awaited(f"publish({routing_key!r}, …)", _async(note))
+        return record() if self._sync else self._track_await(f"publish({routing_key!r}, …)", _async(record))
 
     @overload
     def bulk_publish(
@@ -199,12 +201,12 @@ class RecordingPublisher(Recording, Generic[HandleT_co]):
     def bulk_publish(
         self: "RecordingPublisher[Any]", messages: Iterable[OutboxMessage]
     ) -> Awaitable[list[str | None]] | list[str | None]:
-        """`BoundPublisher.bulk_publish`, with the same errors."""
+        """Records messages. Errors are those of `BoundPublisher.bulk_publish`."""
 
-        def note() -> list[str | None]:
-            return self._noted(messages)
+        def record() -> list[str | None]:
+            return self._record_deduplicated(messages)
 
-        return note() if self._sync else self._awaited("bulk_publish(…)", _async(note))
+        return record() if self._sync else self._track_await("bulk_publish(…)", _async(record))
 
     @overload
     def cancel(self: "RecordingPublisher[AsyncHandle]", dedup_key: str) -> Awaitable[bool]: ...
@@ -213,22 +215,22 @@ class RecordingPublisher(Recording, Generic[HandleT_co]):
     def cancel(self: "RecordingPublisher[SyncHandle]", dedup_key: str) -> bool: ...
 
     def cancel(self: "RecordingPublisher[Any]", dedup_key: str) -> Awaitable[bool] | bool:
-        """`BoundPublisher.cancel`: forgets a recorded message with this key; False without one."""
+        """Removes a recorded message with this key, like `BoundPublisher.cancel`; False if there is none."""
 
-        def forget() -> bool:
+        def remove() -> bool:
             index = self._pending(dedup_key)
             if index is not None:
                 del self._published[index]
             return index is not None
 
-        return forget() if self._sync else self._awaited(f"cancel({dedup_key!r})", _async(forget))
+        return remove() if self._sync else self._track_await(f"cancel({dedup_key!r})", _async(remove))
 
-    def _noted(self, messages: Iterable[OutboxMessage]) -> list[str | None]:
-        """One after another, because each may meet the one before."""
+    def _record_deduplicated(self, messages: Iterable[OutboxMessage]) -> list[str | None]:
         ids: list[str | None] = []
+        # One after another, because a message may have the dedup key of an earlier one in the batch.
         for message in list(messages):
             pending = None if message.dedup_key is None else self._pending(message.dedup_key)
-            ids += self._note([message])
+            ids += self._record([message])
             if pending is not None and message.on_conflict == "ignore":
                 del self._published[-1]
                 ids[-1] = None
@@ -237,7 +239,7 @@ class RecordingPublisher(Recording, Generic[HandleT_co]):
         return ids
 
     def _pending(self, dedup_key: str) -> int | None:
-        """Where the recorded message with this key is, if it was not sent yet."""
+        """Index of the recorded message with this key that was not sent yet; None if there is none."""
         for index in range(self._sent, len(self._published)):
             if self._published[index].message.dedup_key == dedup_key:
                 return index
@@ -245,7 +247,7 @@ class RecordingPublisher(Recording, Generic[HandleT_co]):
 
 
 class RecordedPublisher(Recording):
-    """A real publisher that is listened to. Made by `recorded`."""
+    """Records the messages of a real publisher. Created by `recorded`."""
 
     def __init__(self, publisher: "Publisher | BoundPublisher[Any]") -> None:
         super().__init__()
@@ -253,39 +255,39 @@ class RecordedPublisher(Recording):
         self._with_handle = isinstance(publisher, Publisher)
 
     def publish(self, *arguments: Any, **options: Any) -> Any:
-        """`publish` of the publisher; recorded when it has succeeded."""
+        """Calls `publish` of the publisher, and records the message when it succeeds."""
         routing_key, body = arguments[self._with_handle :]
         return self._recorded(
             self._publisher.publish(*arguments, **options), [OutboxMessage(routing_key, body, **options)], one=True
         )
 
     def bulk_publish(self, *arguments: Any) -> Any:
-        """`bulk_publish` of the publisher; recorded when it has succeeded."""
+        """Calls `bulk_publish` of the publisher, and records the messages when it succeeds."""
         messages = list(arguments[-1])
         return self._recorded(self._publisher.bulk_publish(*arguments[:-1], messages), messages, one=False)
 
     def cancel(self, *arguments: Any) -> Any:
-        """`cancel` of the publisher. What was recorded stays so: it was published."""
+        """Calls `cancel` of the publisher. The message stays recorded, because it was published."""
         return self._publisher.cancel(*arguments)
 
     def _recorded(self, result: Any, messages: Sequence[OutboxMessage], *, one: bool) -> Any:
-        def note(ids: Any) -> Any:
-            self._note(messages, [ids] if one else ids)
+        def record(ids: Any) -> Any:
+            self._record(messages, [ids] if one else ids)
             return ids
 
-        async def note_later() -> Any:
-            return note(await result)
+        async def record_later() -> Any:
+            return record(await result)
 
         if not isinstance(result, Awaitable):
-            return note(result)
+            return record(result)
         keys = ", ".join(repr(message.routing_key) for message in messages)
-        return self._awaited(f"publish({keys}, …)" if one else f"bulk_publish({keys})", note_later)
+        return self._track_await(f"publish({keys}, …)" if one else f"bulk_publish({keys})", record_later)
 
 
 def recorded(publisher: "Publisher | BoundPublisher[Any]") -> RecordedPublisher:
-    """`publisher`, with everything that is published through what this returns recorded, and published all the same.
+    """Wraps `publisher`: messages published through the returned object are published and recorded.
 
-    A message that `dedup_key` ignored was not published. What a rollback takes back stays in the record.
+    A message that is ignored because of its `dedup_key` is not recorded. A rollback does not remove recorded messages.
     """
     return RecordedPublisher(publisher)
 

@@ -1,4 +1,4 @@
-"""Running consumers in a test until there is nothing left to do, and dying at a named point, between two steps of a broker."""
+"""Runs consumers in a test until their queues are empty, and kills the process at a named point."""
 
 import asyncio
 import os
@@ -19,11 +19,11 @@ from outbox.worker import Worker
 
 
 class CrashPoint(StrEnum):
-    """Where a relay or a worker can die.
+    """Point at which a relay or a worker can crash.
 
-    RELAY_CLAIMED: rows are claimed, nothing was sent. RELAY_SENT: the broker has confirmed, the outbox does not know.
-    WORKER_RECEIVED: a message arrived, its handler has not run. WORKER_HANDLED: its transaction, if it has one, is committed,
-    and the broker does not know. WORKER_SETTLED: the broker knows.
+    RELAY_CLAIMED: rows are claimed, nothing was sent. RELAY_SENT: the broker has confirmed, but the outbox does not know yet.
+    WORKER_RECEIVED: a message arrived, its handler has not run. WORKER_HANDLED: the handler's transaction, if it has one, is
+    committed, but the broker does not know yet. WORKER_SETTLED: the broker knows.
     """
 
     RELAY_CLAIMED = "relay-claimed"
@@ -34,15 +34,15 @@ class CrashPoint(StrEnum):
 
 
 def kill_this_process() -> None:
-    """What `kill -9` does: nothing is cleaned up, no connection is closed politely."""
+    """Ends the process like `kill -9`, without any cleanup."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 class CrashingBroker:
-    """A broker for `MessageRelay(broker=…)` and `Worker(broker=…)` during whose use the process dies.
+    """Wraps a broker for `MessageRelay(broker=…)` or `Worker(broker=…)`, and crashes at a point of its use.
 
-    The first `survives` times that `point` is reached all is well; then `die` is called. A `die` that returns lets
-    everything go on, so a test within one process can note, cancel or raise there instead.
+    Calls `die` when `point` is reached, after surviving it `survives` times. If `die` returns, everything continues, so a test
+    in the same process can record, cancel or raise there instead.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class CrashingBroker:
         await self._broker.open()
 
     async def send(self, messages: Sequence[Message], *, timeout: timedelta) -> Sequence[SendResult]:
-        """See `outbox.ports.Transport.send`; dies before or after it."""
+        """See `outbox.ports.Transport.send`; crashes before or after it."""
         self.reach(CrashPoint.RELAY_CLAIMED)
         results = await self._broker.send(messages, timeout=timeout)
         self.reach(CrashPoint.RELAY_SENT)
@@ -70,7 +70,7 @@ class CrashingBroker:
 
     @asynccontextmanager
     async def subscribe(self, subscription: Subscription, receive: Receive) -> AsyncIterator[Intake]:
-        """See `outbox.ports.Broker.subscribe`; dies when a delivery arrives, or before or after it is settled."""
+        """See `outbox.ports.Broker.subscribe`; crashes when a delivery arrives, or before or after it is settled."""
 
         def receive_or_die(delivery: Delivery) -> None:
             self.reach(CrashPoint.WORKER_RECEIVED)
@@ -92,7 +92,7 @@ class CrashingBroker:
         return await self._broker.queue_depth(queue) if isinstance(self._broker, MeasuresQueues) else None
 
     def reach(self, point: CrashPoint) -> None:
-        """Dies if this is the point, and its time has come."""
+        """Calls `die` if this is the crash point and all survivals are used up."""
         if point is not self._point:
             return
         if self._left:
@@ -102,7 +102,7 @@ class CrashingBroker:
 
 
 class _CrashingDelivery:
-    """A delivery around whose settling the process may die."""
+    """Wraps a delivery, and may crash before or after it is settled."""
 
     def __init__(self, delivery: Delivery, broker: CrashingBroker) -> None:
         self._delivery = delivery
@@ -159,11 +159,11 @@ async def work_off(
     patience: timedelta = PATIENCE,
     **options: Any,
 ) -> None:
-    """Runs a `Worker` of these `consumers` on `broker` until their queues hold nothing that waits, retries included.
+    """Runs a `Worker` with these `consumers` on `broker` until their queues are empty, including retries.
 
-    `through` is what the worker sees of the broker, a `CrashingBroker` around it for instance. `options` are the worker's own:
-    `retry_delays`, `db_engine_url` and so on. What died is in `broker.dead_letters(queue)`. Raises `AssertionError` if
-    something still waits after `patience`, and what the worker raises.
+    `through` is the broker that the worker uses, such as a `CrashingBroker` around `broker`. `options` go to the worker:
+    `retry_delays`, `db_engine_url` and so on. `broker.dead_letters(queue)` has the dead letters. Raises `AssertionError` if
+    messages still wait after `patience`, and the worker's own errors.
     """
     wanted = tuple(consumers)
     worker = Worker(broker=through or broker, consumers=wanted, enable_metrics=False, **options)
@@ -176,7 +176,7 @@ async def work_off(
                     break
     except TimeoutError:
         waiting = ", ".join(consumer.queue for consumer in wanted if not broker.is_idle(consumer.queue))
-        raise AssertionError(f"after {patience} there is still something to do in {waiting}") from None
+        raise AssertionError(f"after {patience} messages are still waiting in {waiting}") from None
     finally:
         worker.stop()
         await running

@@ -111,11 +111,11 @@ async def test_each_entry_is_chained_to_the_one_before_it_however_many_are_writt
 @pytest.mark.parametrize(
     ("sql", "told"),
     [
-        ("update outbox_audit set actor = 'bob' where id = 3", "entry 3 is not as it was written"),
-        ("update outbox_audit set details = '{}' where id = 2", "entry 2 is not as it was written"),
-        ("update outbox_audit set at = at - interval '1 second' where id = 2", "entry 2 is not as it was written"),
-        ("update outbox_audit set client_request_id = null where id = 4", "entry 4 is not as it was written"),
-        ("delete from outbox_audit where id = 3", "before entry 4 there were others"),
+        ("update outbox_audit set actor = 'bob' where id = 3", "entry 3 was changed after it was written"),
+        ("update outbox_audit set details = '{}' where id = 2", "entry 2 was changed after it was written"),
+        ("update outbox_audit set at = at - interval '1 second' where id = 2", "entry 2 was changed after it was written"),
+        ("update outbox_audit set client_request_id = null where id = 4", "entry 4 was changed after it was written"),
+        ("delete from outbox_audit where id = 3", "entries before entry 4 were deleted"),
         ("update outbox_audit set hash = null where id = 5", "entry 5 was written without a hash"),
     ],
 )

@@ -277,7 +277,7 @@ def test_ids_are_requeued_at_once_and_each_is_answered(run: Run, on: Any) -> Non
     assert answer.output.splitlines() == [
         "ID  OUTCOME    REASON",
         "1   requeued",
-        "9   not found  there is no such dead letter: it was purged, or sent, or never was",
+        "9   not found  no such dead letter: it was purged or sent, or never existed",
         "",
         "1 requeued, 1 not found.",
     ]

@@ -17,7 +17,7 @@ from outbox.admin import events as listeners
 from outbox.admin.events import Broadcaster, Listener
 from outbox.admin.principals import new_token
 from outbox.postgres.queries import TableName
-from outbox.reporting.components import Watching
+from outbox.reporting.components import LiveStateReader
 from outbox.reporting.pauses import Pause, PauseScope, pause
 from tests.admin.support import PREFIX, ROLE_HEADER, principal_by_header
 from tests.fastapi.support import client_of
@@ -198,14 +198,14 @@ async def test_many_clients_share_one_look_and_nobody_listening_means_no_look(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks = 0
-    look = Watching.look
+    look = LiveStateReader.read
 
     async def counted(*arguments: Any) -> Any:
         nonlocal looks
         looks += 1
         return await look(*arguments)
 
-    monkeypatch.setattr(Watching, "look", counted)
+    monkeypatch.setattr(LiveStateReader, "read", counted)
     monkeypatch.setattr(broadcaster, "EVERY", timedelta(hours=1))
     async with listening(service.client) as one, listening(service.client) as other:
         await one.next("reset")
@@ -252,7 +252,7 @@ async def test_a_stream_ends_with_the_session_that_it_came_with(database: str, m
 
 
 async def test_a_database_that_goes_away_is_an_event_and_not_the_end(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    look = Watching.look
+    look = LiveStateReader.read
 
     async def away(*_: Any) -> Any:
         raise ConnectionError("gone")
@@ -260,9 +260,9 @@ async def test_a_database_that_goes_away_is_an_event_and_not_the_end(service: Se
     async with listening(service.client) as stream:
         await stream.next("reset")
         await _looked(service)
-        monkeypatch.setattr(Watching, "look", away)
+        monkeypatch.setattr(LiveStateReader, "read", away)
         assert (await stream.next("database"))["data"] == {"available": False}
-        monkeypatch.setattr(Watching, "look", look)
+        monkeypatch.setattr(LiveStateReader, "read", look)
         assert (await stream.next("database"))["data"] == {"available": True}
 
 
@@ -285,7 +285,7 @@ async def test_a_look_uses_indexes(connection: asyncpg.Connection) -> None:
         " insert into outbox_operation (action, selector) select 'requeue', '{}' from generate_series(1, 5000);"
         " analyze outbox_dead_letter; analyze outbox_operation; analyze outbox_table"
     )
-    sql = Watching(TableName("outbox_table"))._sql
+    sql = LiveStateReader(TableName("outbox_table"))._sql
     for name, arguments in {"dead_letters": (10_001,), "operations": (20,), "sessions": ([b"a"],)}.items():
         plan = "\n".join(row[0] for row in await connection.fetch(f"explain {sql[name]}", *arguments))
         assert "Seq Scan on outbox_dead_letter" not in plan, plan

@@ -140,8 +140,8 @@ async def test_a_mended_consumer_gets_what_it_failed_on_and_nothing_comes_back(
         async def second_life() -> bool:
             found = await chain(pool, sample.letter.message_id or "")
             assert found.state is ChainState.PROCESSED
-            tries = [(leg.queue, [each.outcome for each in leg.tries]) for leg in found.nodes[0].legs]
-            assert tries == [(QUEUE, ["dead_lettered", "processed"])]
+            attempts = [(each.queue, [attempt.outcome for attempt in each.attempts]) for each in found.nodes[0].deliveries]
+            assert attempts == [(QUEUE, ["dead_lettered", "processed"])]
             return True
 
         await eventually(second_life, timeout=90)

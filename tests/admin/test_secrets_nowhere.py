@@ -144,7 +144,7 @@ async def test_no_log_line_no_metric_and_no_history_shows_a_secret(dead: Pool, t
     components = await dead.fetchval("select string_agg(component::text, ' ') from outbox_component component")
     outputs = {"log": lines, "metrics": generate_latest(REGISTRY).decode(), "history": history, "components": components}
     assert shown(outputs) == []
-    assert "made it a dead letter" in lines
+    assert "dead-lettered it" in lines
     assert "***" in lines
     assert "***" in history
 

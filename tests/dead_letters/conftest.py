@@ -1,4 +1,4 @@
-"""A database with every table of Outbox, and connections of the test's own to it."""
+"""A database with all tables of Outbox, and a pool of connections to it."""
 
 from collections.abc import AsyncIterator
 
@@ -9,7 +9,7 @@ from outbox.postgres.pool import Pool, open_pool
 
 @pytest.fixture
 async def pool(database: str) -> AsyncIterator[Pool]:
-    """Connections of the test's own to that database."""
+    """A pool of connections to that database."""
     opened = await open_pool(database, size=10, application_name="tests")
     yield opened
     await opened.close()

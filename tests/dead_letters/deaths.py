@@ -1,4 +1,4 @@
-"""What the tests of dead letters share: messages that died, archives, rows."""
+"""Helpers for tests of dead letters: failed messages, and rows of the table."""
 
 import json
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 def dead(message_id: str | None = "m1", body: bytes = b'{"n": 1}', *, failure: Failure = FAILURE, **fields: Any) -> DeadMessage:
-    """A message that died at a broker."""
+    """A message that was dead-lettered at a broker."""
     at = fields.pop("died_at", NOON)
     attempt = fields.get("attempt", 1)
     defaults: dict[str, Any] = {
@@ -35,7 +35,7 @@ def dead(message_id: str | None = "m1", body: bytes = b'{"n": 1}', *, failure: F
 
 
 async def letters(pool: Pool) -> Sequence[Any]:
-    """Every row of the dead letters, oldest first."""
+    """All rows of the dead letters, oldest first."""
     return await pool.fetch("select * from outbox_dead_letter order by id")
 
 

@@ -1,4 +1,4 @@
-"""Dead letters and parked rows made by SQL alone, and what became of them."""
+"""Creates dead letters and parked rows with SQL, and reads them back."""
 
 import json
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ DONE = (ItemOutcome.DONE, "")
 
 
 async def bury(pool: Pool, count: int = 1, *, queue: str = QUEUE, subscribed: bool = True, **columns: object) -> list[str]:
-    """Dead letters of `queue`, and their ids. Message ids are `m1`, `m2`, …; columns may be given other values."""
+    """Creates dead letters of `queue`; returns their ids. Message ids are `m1`, `m2`, …; other columns can be overridden."""
     if subscribed:
         await pool.execute(
             "insert into outbox_subscription (exchange, queue, binding_key) values ('outbox', $1, $1) on conflict do nothing",
@@ -45,7 +45,7 @@ async def bury(pool: Pool, count: int = 1, *, queue: str = QUEUE, subscribed: bo
 
 
 async def park(pool: Pool, **columns: object) -> str:
-    """A row that the relay gave up, and its id as operators know it."""
+    """Creates a row that the relay has parked; returns its id as operators know it."""
     values = {"routing_key": "order.placed", "body": b"{}", "attempts": 20, "last_error": "Nacked: no", **columns}
     places = ", ".join(f"${number}" for number in range(1, len(values) + 1))
     id_ = await pool.fetchval(
@@ -56,7 +56,7 @@ async def park(pool: Pool, **columns: object) -> str:
 
 
 async def tell(pool: Pool, fact: str, *message_ids: str, queue: str = QUEUE, error: str = "") -> None:
-    """The history hears of messages, as a worker of `queue` writes it down."""
+    """Writes a fact about messages to the history, as a worker of `queue` does."""
     await pool.execute(
         "insert into outbox_history (at, fact, message_id, root_id, routing_key, queue, attempt, error_type, error_message) "
         "select clock_timestamp(), $1, id, 'root', 'order.placed', $3, 1, case when $4 <> '' then 'ValueError' end, $4 "
@@ -71,12 +71,12 @@ async def tell(pool: Pool, fact: str, *message_ids: str, queue: str = QUEUE, err
 
 
 async def outbox(pool: Pool) -> Sequence[Any]:
-    """The rows of the outbox table, oldest first."""
+    """All rows of the outbox table, oldest first."""
     return await pool.fetch("select *, tracking_ids ->> -1 as message_id from outbox_table order by id")
 
 
 async def letters(pool: Pool) -> Sequence[Any]:
-    """The dead letters, oldest first."""
+    """All dead letters, oldest first."""
     return await pool.fetch("select * from outbox_dead_letter order by id")
 
 
@@ -86,17 +86,17 @@ async def statuses(pool: Pool) -> list[str]:
 
 
 def at_once(answer: Repaired | Operation) -> dict[str, tuple[ItemOutcome, str]]:
-    """What came of each id of what was done at once."""
+    """Outcome and reason of each id of an action without an operation."""
     assert isinstance(answer, Repaired)
     return {item.id: (item.outcome, item.reason) for item in answer.items}
 
 
 def operation(answer: Repaired | Operation) -> Operation:
-    """The operation that an action became."""
+    """Returns the operation that an action created."""
     assert isinstance(answer, Operation)
     return answer
 
 
 def decoded(value: str | None) -> Any:
-    """A jsonb value as asyncpg gives it, read."""
+    """Parses a jsonb value from asyncpg."""
     return None if value is None else json.loads(value)

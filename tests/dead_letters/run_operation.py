@@ -1,4 +1,4 @@
-"""Runs one operation in small batches, saying so after each, until it is ended or killed: `python -m … url number`."""
+"""Runs one operation in small batches, and prints a line after each, until it ends or is killed: `python -m … url number`."""
 
 import asyncio
 import sys

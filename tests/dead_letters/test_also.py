@@ -1,4 +1,4 @@
-"""What is done in the transaction of a repair, and nowhere else."""
+"""`also`: a callback that runs in the transaction of an action."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -16,30 +16,30 @@ ALL = DeadLetterFilter()
 
 @pytest.fixture
 async def dead_letters(database: str, pool: Pool) -> AsyncIterator[DeadLetters]:
-    """The dead letters of the test's database, and a table `deed` for what is written with them."""
-    await pool.execute("create table deed (what text not null)")
+    """The dead letters of the test's database, and a table `entry` for the callback to write to."""
+    await pool.execute("create table entry (what text not null)")
     async with DeadLetters(database) as opened:
         yield opened
 
 
-async def deeds(pool: Pool) -> list[str]:
-    """What was written."""
-    return [row["what"] for row in await pool.fetch("select what from deed")]
+async def entries(pool: Pool) -> list[str]:
+    """Rows that the callback has written."""
+    return [row["what"] for row in await pool.fetch("select what from entry")]
 
 
 async def write(connection: Connection, answer: Repaired | Operation) -> None:
-    """Writes down what the answer says."""
+    """Writes the result to the table."""
     said = f"{answer.done} at once" if isinstance(answer, Repaired) else f"{answer.state} {answer.total}"
-    await connection.execute("insert into deed values ($1)", said)
+    await connection.execute("insert into entry values ($1)", said)
 
 
-async def write_and_regret(connection: Connection, answer: Repaired | Operation) -> None:
-    """Writes it down, and raises."""
+async def write_and_raise(connection: Connection, answer: Repaired | Operation) -> None:
+    """Writes the result to the table, and raises."""
     await write(connection, answer)
     raise LookupError("no")
 
 
-async def test_what_is_done_with_an_action_is_committed_with_it(pool: Pool, dead_letters: DeadLetters) -> None:
+async def test_also_is_committed_together_with_the_action(pool: Pool, dead_letters: DeadLetters) -> None:
     ids = await bury(pool, 4)
     await dead_letters.requeue(ids[0], also=write)
     await dead_letters.discard(ids[1:], also=write)
@@ -49,7 +49,7 @@ async def test_what_is_done_with_an_action_is_committed_with_it(pool: Pool, dead
     await dead_letters.pause(number, also=write)
     await dead_letters.resume(number, also=write)
     await dead_letters.cancel(number, also=write)
-    assert await deeds(pool) == [
+    assert await entries(pool) == [
         "1 at once", "3 at once", "2 at once", "1 at once", "running 2", "paused 2", "running 2", "cancelled 2",
     ]  # fmt: skip
 
@@ -67,30 +67,30 @@ Ask = Callable[[DeadLetters, str, Any], Awaitable[object]]
         pytest.param(lambda dead, id_, also: dead.requeue(id_, edit=Edit(version=1, body={}), also=also), id="an edit"),
     ],
 )
-async def test_what_it_raises_takes_the_action_back(pool: Pool, dead_letters: DeadLetters, ask: Ask) -> None:
+async def test_an_error_of_also_rolls_the_action_back(pool: Pool, dead_letters: DeadLetters, ask: Ask) -> None:
     [id_] = await bury(pool)
     with pytest.raises(LookupError):
-        await ask(dead_letters, id_, write_and_regret)
-    assert (await statuses(pool), await outbox(pool), await deeds(pool)) == (["open"], [], [])
+        await ask(dead_letters, id_, write_and_raise)
+    assert (await statuses(pool), await outbox(pool), await entries(pool)) == (["open"], [], [])
     assert await dead_letters.operations() == []
     assert await pool.fetchval("select body from outbox_dead_letter") == b'{"id": 7}'
 
 
-async def test_what_it_raises_leaves_an_operation_as_it_was(pool: Pool, dead_letters: DeadLetters) -> None:
+async def test_an_error_of_also_leaves_an_operation_unchanged(pool: Pool, dead_letters: DeadLetters) -> None:
     await bury(pool)
     number = operation(await dead_letters.requeue(ALL)).id
     for ask in (dead_letters.pause, dead_letters.cancel):
         with pytest.raises(LookupError):
-            await ask(number, also=write_and_regret)
+            await ask(number, also=write_and_raise)
     found = await dead_letters.operation(number)
     assert found is not None
     assert found.state is OperationState.RUNNING
     with pytest.raises(RefusedError):
         await dead_letters.resume(number, also=write)
-    assert await deeds(pool) == []
+    assert await entries(pool) == []
 
 
-async def test_what_the_driver_raises_in_it_is_a_database_that_refuses(pool: Pool, dead_letters: DeadLetters) -> None:
+async def test_an_error_of_the_driver_in_also_is_a_database_error(pool: Pool, dead_letters: DeadLetters) -> None:
     [id_] = await bury(pool)
 
     async def divide(connection: Connection, answer: Repaired | Operation) -> None:
@@ -101,22 +101,22 @@ async def test_what_the_driver_raises_in_it_is_a_database_that_refuses(pool: Poo
     assert await statuses(pool) == ["open"]
 
 
-async def test_a_refused_edit_is_told_too(pool: Pool, dead_letters: DeadLetters) -> None:
+async def test_also_is_called_for_a_refused_edit(pool: Pool, dead_letters: DeadLetters) -> None:
     [id_] = await bury(pool)
     await dead_letters.requeue(id_, edit=Edit(version=3, body={}), also=write)
-    assert await deeds(pool) == ["0 at once"]
+    assert await entries(pool) == ["0 at once"]
 
 
-async def test_a_filter_that_means_another_number_by_now_does_nothing(pool: Pool, dead_letters: DeadLetters) -> None:
+async def test_a_filter_that_matches_another_number_than_expected_does_nothing(pool: Pool, dead_letters: DeadLetters) -> None:
     await bury(pool, 3)
     with pytest.raises(CountDriftedError) as raised:
         await dead_letters.discard(ALL, expected=2, also=write)
     assert (raised.value.expected, raised.value.found) == (2, 3)
-    assert (await dead_letters.operations(), await deeds(pool)) == ([], [])
+    assert (await dead_letters.operations(), await entries(pool)) == ([], [])
     assert operation(await dead_letters.discard(ALL, expected=2, max_items=2)).total == 2
 
 
-async def test_of_ids_that_are_given_the_oldest_are_taken(pool: Pool, dead_letters: DeadLetters) -> None:
+async def test_max_items_takes_the_oldest_of_the_given_ids(pool: Pool, dead_letters: DeadLetters) -> None:
     ids, parked = await bury(pool, 12), await park(pool)
     given = ["none", parked, *reversed(ids)]
     assert list(at_once(await dead_letters.discard(given, max_items=3))) == [ids[2], ids[1], ids[0]]
@@ -139,7 +139,7 @@ async def test_operations_are_read_page_by_page(pool: Pool, dead_letters: DeadLe
     assert [await page(active=True), await page(active=True, before=6)] == [[6], []]
 
 
-async def test_the_audit_in_the_documentation_is_there_with_its_deed(pool: Pool, dead_letters: DeadLetters) -> None:
+async def test_the_documented_audit_is_committed_with_its_action(pool: Pool, dead_letters: DeadLetters) -> None:
     text = (Path(__file__).parents[2] / "docs" / "repair.md").read_text()
     names: dict[str, Any] = {}
     exec(text.split("```python\n")[2].split("```")[0], names)

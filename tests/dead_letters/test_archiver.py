@@ -43,7 +43,7 @@ pytestmark = pytest.mark.rabbitmq
 
 MIB = 1024 * 1024
 KEPT = ("body", "exception_message", "failures", "properties")
-"""Columns that keep what came; the API masks them when it reads them."""
+"""Columns that store text as it came; the API masks it when it is read."""
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ async def broker(broker_url: str) -> AsyncIterator[RabbitBroker]:
 
 @asynccontextmanager
 async def archiving(database: str, broker_url: str, *queues: str, **options: Any) -> AsyncIterator[Archiver]:
-    """Runs an archiver, which ends in good order."""
+    """Runs an archiver within the block, and stops it cleanly."""
     made = Archiver(database, broker=broker_url, queues=queues, enable_metrics=False, **options)
     archiver = asyncio.create_task(made.run(handle_signals=False))
     try:
@@ -66,7 +66,7 @@ async def archiving(database: str, broker_url: str, *queues: str, **options: Any
 
 
 async def die(broker: RabbitBroker, *ids: str, queue: str = "mail") -> None:
-    """Has a worker give up messages, one after another."""
+    """Has a worker dead-letter messages, one after another."""
     async with consuming(broker, queue) as inbox:
         for id_ in ids:
             await deliver(broker, message(id=id_, headers={"tenant": "acme"}))
@@ -85,7 +85,7 @@ async def archived(pool: Pool, count: int, timeout: float = 90) -> Any:
 
 
 async def empty(broker_admin: RabbitAdmin) -> bool:
-    """Whether all was acknowledged; an archiver that has ended has given back the rest."""
+    """Whether all messages were acknowledged: a stopped archiver returns the rest."""
     return await broker_admin.depth("mail.dlq") == 0
 
 
@@ -156,7 +156,7 @@ async def test_two_foreign_messages_without_an_id_are_two_rows(
     assert {first["source"], second["source"]} == {"broker"}
 
 
-async def test_what_the_broker_gave_up_by_itself_says_so(
+async def test_a_message_that_the_broker_dead_lettered_says_so(
     database: str, pool: Pool, broker_url: str, broker: RabbitBroker, broker_admin: RabbitAdmin
 ) -> None:
     await bound(broker)
@@ -175,7 +175,7 @@ async def test_what_the_broker_gave_up_by_itself_says_so(
         {"x-outbox-attempt": -5, "x-outbox-requeue-count": 2**62, "x-outbox-tracking-ids": '["\\u0000"]'},
     ],
 )
-async def test_malformed_and_foreign_headers_stand_in_nobodys_way(
+async def test_malformed_and_foreign_headers_do_not_stop_the_archiver(
     database: str, pool: Pool, broker_url: str, broker: RabbitBroker, broker_admin: RabbitAdmin, headers: dict[str, Any]
 ) -> None:
     await bound(broker)
@@ -203,7 +203,7 @@ async def test_a_queue_is_found_by_its_workers_heartbeat_and_by_its_binding(
     assert {row["queue"] for row in rows} == {"mail", "billing"}
 
 
-async def test_a_queue_that_is_not_there_yet_is_waited_for(
+async def test_the_archiver_waits_for_a_missing_queue(
     database: str, pool: Pool, broker_url: str, broker: RabbitBroker, broker_admin: RabbitAdmin
 ) -> None:
     async with archiving(database, broker_url, "mail", discover_every=3600):
@@ -289,7 +289,7 @@ async def test_a_hundred_reads_of_the_listing_change_neither_depth_nor_order_of_
     assert [found["redelivered"] for found in taken] == [False] * 3
 
 
-async def test_a_requeued_message_is_what_it_was_in_rabbitmq(
+async def test_a_requeued_message_keeps_its_rabbitmq_headers_and_properties(
     database: str, pool: Pool, broker_url: str, broker: RabbitBroker, broker_admin: RabbitAdmin
 ) -> None:
     """Types that JSON does not know, and properties that the outbox does not; a queue named in CC gets nothing again."""
@@ -350,7 +350,7 @@ async def test_a_requeued_message_is_what_it_was_in_rabbitmq(
 
 
 async def publish(url: str, routing_key: str, properties: Basic.Properties) -> None:
-    """Publishes as a foreign program would, with whatever properties."""
+    """Publishes like a foreign program, with any properties."""
     foreign = RabbitBroker(url, exchange_name="shop", observer=Recorder())
     await foreign.open()
     publication = Publication("shop", routing_key, properties.message_id or "", encode_properties(properties), b"{}")
@@ -362,7 +362,7 @@ async def _deaths(pool: Pool, count: int) -> bool:
     return bool(await pool.fetchval("select deaths = $1 from outbox_dead_letter", count))
 
 
-async def test_the_command_archives_until_it_is_told_to_end(
+async def test_the_command_archives_until_it_is_stopped(
     database: str, pool: Pool, broker_url: str, broker: RabbitBroker, broker_admin: RabbitAdmin, tmp_path: Path
 ) -> None:
     await die(broker, "m1")
@@ -412,13 +412,13 @@ async def test_an_archiver_without_its_tables_or_rights_does_not_begin(database_
         {"db_pool": object(), "broker": "amqp://h"},
     ],
 )
-def test_arguments_that_make_no_sense_are_refused_at_once(arguments: dict[str, Any]) -> None:
+def test_invalid_arguments_are_refused_at_once(arguments: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError):
         Archiver(**arguments)
 
 
 class Counting(PostgresArchive):
-    """Counts how often something is asked of it."""
+    """Counts the calls of its methods."""
 
     attempts = 0
     first_at: float | None = None
@@ -445,7 +445,7 @@ async def _ready(broker_admin: RabbitAdmin, count: int) -> bool:
 
 
 @pytest.mark.slow
-async def test_the_memory_of_an_archiver_is_a_few_batches_however_large_the_dead_letters_are(
+async def test_an_archiver_holds_a_few_batches_in_memory_however_large_the_dead_letters_are(
     database: str, pool: Pool, broker_url: str, broker: RabbitBroker, broker_admin: RabbitAdmin, tmp_path: Path
 ) -> None:
     await bound(broker)

@@ -1,4 +1,4 @@
-"""Worker, relay and archiver around a requeue: what was not mended comes back as the same dead letter, and what was is done."""
+"""Worker, relay and archiver around a requeue: a message that fails again becomes the same dead letter again."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -33,7 +33,7 @@ ALL = DeadLetterFilter()
 
 @pytest.fixture(params=["postgres", pytest.param("rabbitmq", marks=pytest.mark.rabbitmq)])
 def broker(request: pytest.FixtureRequest, database: str) -> str:
-    """The address of each broker in turn."""
+    """Address of each broker."""
     if request.param == "postgres":
         return database
     url: str = request.getfixturevalue("broker_url")
@@ -42,7 +42,7 @@ def broker(request: pytest.FixtureRequest, database: str) -> str:
 
 @asynccontextmanager
 async def running(database: str, broker: str, *consumers: Consumer, history: bool = True) -> AsyncIterator[None]:
-    """Everything that a service runs."""
+    """Runs a worker, a relay, and with RabbitMQ an archiver."""
     parts: list[Any] = [
         Worker(broker=broker, db_engine_url=database, consumers=consumers, history=history, enable_metrics=False),
         MessageRelay(db_engine_url=database, broker=broker, enable_metrics=False),
@@ -65,14 +65,14 @@ async def opened(database: str, broker: str) -> AsyncIterator[DeadLetters]:
 
 
 async def publish(pool: Pool, count: int = 1) -> None:
-    """Orders, of which each has its number as its body."""
+    """Publishes orders whose body is their number."""
     async with pool.acquire() as connection, connection.transaction():
         for number in range(count):
             await Publisher().publish(connection, "order.placed", number)
 
 
 def died(dead_letters: DeadLetters, count: int, deaths: int) -> Callable[[], Awaitable[Any]]:
-    """Reads the open letters, once there are so many that died so often."""
+    """Returns the open letters, once `count` of them have failed `deaths` times."""
 
     async def look() -> list[DeadLetter]:
         found = [letter for letter in await dead_letters.list() if letter.status == "open" and letter.deaths == deaths]
@@ -82,7 +82,7 @@ def died(dead_letters: DeadLetters, count: int, deaths: int) -> Callable[[], Awa
     return look
 
 
-async def test_what_was_not_mended_comes_back_as_the_same_dead_letter(database: str, pool: Pool, broker: str) -> None:
+async def test_a_message_that_fails_again_is_the_same_dead_letter(database: str, pool: Pool, broker: str) -> None:
     seen: list[tuple[object, int]] = []
 
     def charge(body: object, attempt_count: int) -> None:
@@ -108,7 +108,7 @@ async def test_what_was_not_mended_comes_back_as_the_same_dead_letter(database: 
         assert (mended.id, mended.status, mended.requeue_count, mended.deaths) == (first.id, "requeued", 2, 2)
 
 
-async def test_an_operation_counts_what_came_back_and_stops(database: str, pool: Pool, broker: str) -> None:
+async def test_an_operation_counts_messages_that_failed_again_and_stops(database: str, pool: Pool, broker: str) -> None:
     def charge(body: object) -> None:
         raise ValueError("no such order")
 
@@ -124,15 +124,15 @@ async def test_an_operation_counts_what_came_back_and_stops(database: str, pool:
         ended = await dead_letters.operation(number)
         assert ended is not None
         assert (ended.state, ended.stopped_because) == (OperationState.STOPPED, "2 of the first 2 failed")
-        assert ended.counts == {ItemOutcome.DIED_AGAIN: 2, ItemOutcome.SKIPPED: 10}
+        assert ended.counts == {ItemOutcome.FAILED_AGAIN: 2, ItemOutcome.SKIPPED: 10}
         assert ended.results == Results(sent=2, failed_again=2, failed=2)
-        items = await dead_letters.operation_items(number, outcome=ItemOutcome.DIED_AGAIN)
+        items = await dead_letters.operation_items(number, outcome=ItemOutcome.FAILED_AGAIN)
         assert [(item.result, item.item.reason) for item in items] == [(Result.FAILED_AGAIN, "ValueError: no such order")] * 2
 
 
 @asynccontextmanager
 async def requeueing(dead_letters: DeadLetters, **options: Any) -> AsyncIterator[Callable[[], Awaitable[Operation]]]:
-    """An operation on everything, run in the background once its queue is there; reads it."""
+    """Runs an operation on all letters in the background once its queue exists; yields a function that reads it."""
 
     async def is_there() -> bool:
         plan = await dead_letters.plan("requeue", ALL)
@@ -185,7 +185,7 @@ async def test_the_first_failed_attempt_of_a_canary_stops_it_whatever_retries_th
         assert item.failed_attempts >= 1
 
 
-async def test_what_a_canary_has_handled_lets_the_others_follow_at_once_and_their_results_are_known_after_the_end(
+async def test_the_others_follow_a_handled_canary_at_once_and_their_results_are_known_after_the_end(
     database: str, pool: Pool, broker: str
 ) -> None:
     held, seen = asyncio.Event(), 0
@@ -219,7 +219,7 @@ async def test_what_a_canary_has_handled_lets_the_others_follow_at_once_and_thei
         await eventually(handled, timeout=60)
 
 
-async def test_a_canary_whose_results_nobody_can_know_does_not_pass(database: str, pool: Pool, broker: str) -> None:
+async def test_a_canary_without_known_results_does_not_pass(database: str, pool: Pool, broker: str) -> None:
     seen: list[object] = []
     await bury(pool, 20, queue=QUEUE)
     async with (
@@ -231,7 +231,7 @@ async def test_a_canary_whose_results_nobody_can_know_does_not_pass(database: st
             warnings = (await dead_letters.plan("requeue", ALL)).warnings
             assert warnings
             warning = warnings[-1]
-            assert warning.startswith("what becomes of 20 will not be known: ")
+            assert warning.startswith("the results of 20 will be unknown: ")
             assert warning.endswith(
                 "a worker of orders.charge, writes no history and has no inbox there, so a canary would stop"
             )
@@ -255,7 +255,7 @@ async def test_a_canary_whose_results_nobody_can_know_does_not_pass(database: st
 
 
 @pytest.mark.rabbitmq
-async def test_what_died_in_a_queue_that_rabbitmq_does_not_have_is_refused(database: str, pool: Pool, broker_url: str) -> None:
+async def test_a_requeue_to_a_queue_that_rabbitmq_does_not_have_is_refused(database: str, pool: Pool, broker_url: str) -> None:
     [id_] = await bury(pool, queue="gone")
     async with DeadLetters(database, broker=broker_url) as dead_letters:
         answer = at_once(await dead_letters.requeue(id_))

@@ -1,4 +1,4 @@
-"""A death is recorded once, completely, and the letter that was requeued is opened again by the next one."""
+"""A dead letter is recorded once and completely, and a requeued one is reopened when its message fails again."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ def archive(pool: Pool) -> PostgresArchive:
     return PostgresArchive(pool, TABLE)
 
 
-async def test_a_death_is_recorded_with_everything_that_is_known_of_it(archive: PostgresArchive, pool: Pool) -> None:
+async def test_a_dead_letter_is_recorded_with_all_its_details(archive: PostgresArchive, pool: Pool) -> None:
     message = dead(
         "m2",
         b'{"user": "ann", "password": "hunter2"}',
@@ -57,25 +57,25 @@ async def test_a_death_is_recorded_with_everything_that_is_known_of_it(archive: 
     assert "hunter2" not in row["search"]
 
 
-async def test_the_same_death_is_one_row_however_often_it_is_recorded(archive: PostgresArchive, pool: Pool) -> None:
+async def test_a_dead_letter_is_one_row_however_often_it_is_recorded(archive: PostgresArchive, pool: Pool) -> None:
     await archive.record([dead(), dead()])
     await archive.record([dead()])
     await asyncio.gather(*(archive.record([dead("m2")]) for _ in range(5)))
     assert [row["message_id"] for row in await letters(pool)] == ["m1", "m2"]
 
 
-async def test_messages_without_an_id_are_never_taken_for_one(archive: PostgresArchive, pool: Pool) -> None:
+async def test_messages_without_an_id_are_never_merged(archive: PostgresArchive, pool: Pool) -> None:
     await archive.record([dead(None), dead(None)])
     assert [row["message_id"] for row in await letters(pool)] == [None, None]
 
 
 @pytest.mark.parametrize("other", [{"body": b"{}"}, {"queue": "billing"}, {"attempt": 2}])
-async def test_another_death_is_another_row(archive: PostgresArchive, pool: Pool, other: dict[str, object]) -> None:
+async def test_another_dead_letter_is_another_row(archive: PostgresArchive, pool: Pool, other: dict[str, object]) -> None:
     await archive.record([dead(), replace(dead(), **other)])  # type: ignore[arg-type]
     assert len(await letters(pool)) == 2
 
 
-async def test_a_requeued_message_that_dies_again_opens_its_letter_again(archive: PostgresArchive, pool: Pool) -> None:
+async def test_a_requeued_message_that_fails_again_reopens_its_letter(archive: PostgresArchive, pool: Pool) -> None:
     await archive.record([dead()])
     await resolve(pool, "requeued")
     later = NOON + timedelta(hours=1)
@@ -91,7 +91,7 @@ async def test_a_requeued_message_that_dies_again_opens_its_letter_again(archive
 
 
 @pytest.mark.parametrize("status", ["open", "discarded"])
-async def test_a_later_death_opens_the_letter_whatever_somebody_made_of_it(
+async def test_a_later_failure_reopens_the_letter_whatever_its_status(
     archive: PostgresArchive, pool: Pool, status: str
 ) -> None:
     await archive.record([dead()])
@@ -101,7 +101,7 @@ async def test_a_later_death_opens_the_letter_whatever_somebody_made_of_it(
     assert (row["status"], row["deaths"]) == ("open", 2)
 
 
-async def test_a_death_that_was_recorded_before_its_requeue_changes_nothing(archive: PostgresArchive, pool: Pool) -> None:
+async def test_a_failure_that_was_recorded_before_its_requeue_changes_nothing(archive: PostgresArchive, pool: Pool) -> None:
     await archive.record([dead()])
     await resolve(pool, "requeued")
     await archive.record([dead()])
@@ -109,7 +109,7 @@ async def test_a_death_that_was_recorded_before_its_requeue_changes_nothing(arch
     assert (row["status"], row["deaths"]) == ("requeued", 1)
 
 
-async def test_a_death_that_was_recorded_before_an_edit_is_still_known(archive: PostgresArchive, pool: Pool) -> None:
+async def test_a_failure_that_was_recorded_before_an_edit_is_still_recognized(archive: PostgresArchive, pool: Pool) -> None:
     await archive.record([dead()])
     await pool.execute(
         "insert into outbox_dead_letter_edition (dead_letter_id, version, body) select id, 1, body from outbox_dead_letter"
@@ -119,7 +119,7 @@ async def test_a_death_that_was_recorded_before_an_edit_is_still_known(archive: 
     assert [row["body"] for row in await letters(pool)] == [b"mended"]
 
 
-async def test_deaths_of_one_id_with_different_bodies_open_their_own_letters(archive: PostgresArchive, pool: Pool) -> None:
+async def test_failures_of_one_id_with_different_bodies_reopen_their_own_letters(archive: PostgresArchive, pool: Pool) -> None:
     await archive.record([dead(body=b"a"), dead(body=b"b")])
     await resolve(pool, "requeued")
     await archive.record([dead(body=b"a", requeue_count=1)])
@@ -127,7 +127,7 @@ async def test_deaths_of_one_id_with_different_bodies_open_their_own_letters(arc
     assert [(row["body"], row["deaths"]) for row in await letters(pool)] == [(b"a", 2), (b"b", 2)]
 
 
-async def test_one_of_several_archivers_opens_the_letter(archive: PostgresArchive, pool: Pool) -> None:
+async def test_one_of_several_archivers_reopens_the_letter(archive: PostgresArchive, pool: Pool) -> None:
     await archive.record([dead()])
     await resolve(pool, "requeued")
     await asyncio.gather(*(archive.record([dead(requeue_count=1)]) for _ in range(8)))
@@ -135,7 +135,9 @@ async def test_one_of_several_archivers_opens_the_letter(archive: PostgresArchiv
     assert (row["status"], row["deaths"], row["requeue_count"]) == ("open", 2, 1)
 
 
-async def test_whoever_waited_while_the_letter_was_opened_does_not_open_it_again(archive: PostgresArchive, pool: Pool) -> None:
+async def test_an_archiver_that_waited_while_the_letter_was_reopened_does_not_reopen_it_again(
+    archive: PostgresArchive, pool: Pool
+) -> None:
     await archive.record([dead()])
     await resolve(pool, "requeued")
     async with pool.acquire() as connection:
@@ -148,7 +150,7 @@ async def test_whoever_waited_while_the_letter_was_opened_does_not_open_it_again
     assert (row["status"], row["deaths"]) == ("open", 2)
 
 
-async def test_an_operation_learns_what_died_again(archive: PostgresArchive, pool: Pool) -> None:
+async def test_an_operation_records_messages_that_failed_again(archive: PostgresArchive, pool: Pool) -> None:
     await archive.record([dead("m1"), dead("m2")])
     await resolve(pool, "requeued")
     await pool.execute("insert into outbox_operation (action, selector, total) values ('requeue', '{}', 2)")
@@ -162,7 +164,7 @@ async def test_an_operation_learns_what_died_again(archive: PostgresArchive, poo
     assert [row["outcome"] for row in outcomes] == ["done", "died again"]
 
 
-async def test_the_trail_of_a_letter_that_dies_for_ever_stays_short(archive: PostgresArchive, pool: Pool) -> None:
+async def test_the_failures_of_a_letter_that_always_fails_again_stay_bounded(archive: PostgresArchive, pool: Pool) -> None:
     for count in range(110):
         await archive.record([dead(requeue_count=count, failure=Failure("E", str(count)))])
     [row] = await letters(pool)
@@ -202,7 +204,7 @@ async def test_an_id_may_be_any_text(archive: PostgresArchive, pool: Pool) -> No
     assert (len(row["message_id"]), row["deaths"]) == (100_000, 2)
 
 
-async def test_keys_of_the_users_own_are_masked(pool: Pool) -> None:
+async def test_configured_keys_are_masked(pool: Pool) -> None:
     archive = PostgresArchive(pool, TABLE, masking=Masking().also("shoe size"))
     await archive.record([dead(body=b'{"shoeSize": 46}')])
     [row] = await letters(pool)
@@ -210,7 +212,7 @@ async def test_keys_of_the_users_own_are_masked(pool: Pool) -> None:
     assert "46" not in row["search"]
 
 
-async def test_one_letter_that_the_database_refuses_does_not_keep_the_others_out(archive: PostgresArchive, pool: Pool) -> None:
+async def test_a_letter_that_the_database_refuses_does_not_block_the_others(archive: PostgresArchive, pool: Pool) -> None:
     await pool.execute("alter table outbox_dead_letter add check (not headers ? 'strange')")
     await archive.record([dead("m1"), dead("m2", headers={"strange": 1}), dead("m3")])
     rows = await letters(pool)
@@ -220,7 +222,7 @@ async def test_one_letter_that_the_database_refuses_does_not_keep_the_others_out
 
 @pytest.fixture(params=["SQL_ASCII", "LATIN1"])
 async def narrow(request: pytest.FixtureRequest, database_url: str) -> AsyncIterator[Pool]:
-    """Connections to a database that knows fewer letters."""
+    """A pool of connections to a database with a smaller character set."""
     from outbox import ensure_outbox_schema_async
 
     name = f"narrow_{request.param.lower()}"
@@ -236,7 +238,7 @@ async def narrow(request: pytest.FixtureRequest, database_url: str) -> AsyncIter
     await connection.close()
 
 
-async def test_a_database_of_another_encoding_holds_any_death(narrow: Pool) -> None:
+async def test_a_database_of_another_encoding_stores_any_dead_letter(narrow: Pool) -> None:
     archive = PostgresArchive(narrow, TABLE)
     message = dead("ключ", '{"name": "日本"}'.encode(), failure=Failure("E", "日本 \0"), headers={"é": "日本"})
     await archive.record([message])
@@ -245,7 +247,7 @@ async def test_a_database_of_another_encoding_holds_any_death(narrow: Pool) -> N
     assert (row["body"], row["deaths"]) == (message.body, 2)
 
 
-async def test_with_the_postgres_transport_the_statement_that_ends_the_delivery_does_the_same(
+async def test_the_postgres_transport_records_the_dead_letter_in_the_statement_that_settles_the_delivery(
     database: str, pool: Pool
 ) -> None:
     broker = new_broker(database)
@@ -270,7 +272,9 @@ async def test_with_the_postgres_transport_the_statement_that_ends_the_delivery_
     await broker.close()
 
 
-async def test_a_death_is_looked_up_by_its_id_in_a_large_table_without_statistics(archive: PostgresArchive, pool: Pool) -> None:
+async def test_a_dead_letter_is_looked_up_by_its_id_in_a_large_table_without_statistics(
+    archive: PostgresArchive, pool: Pool
+) -> None:
     await pool.execute("alter table outbox_dead_letter set (autovacuum_enabled = false)")
     await pool.execute(
         "insert into outbox_dead_letter (source, exchange, queue, message_id, routing_key, body, tracking_ids, created_at, "

@@ -1,4 +1,4 @@
-"""`outbox dlq`: what it prints, what it asks, what it refuses, and what it leaves to scripts."""
+"""`outbox dlq`: output, confirmations, errors, and JSON for scripts."""
 
 import asyncio
 import json
@@ -50,7 +50,7 @@ def dlq(url: str, monkeypatch: pytest.MonkeyPatch) -> Dlq:
 
 @pytest.fixture
 def on(url: str) -> Callable[[Callable[[Pool], Awaitable[T]]], T]:
-    """Does something on the test's database."""
+    """Runs a coroutine function with the test's database."""
 
     async def work(use: Callable[[Pool], Awaitable[Any]]) -> Any:
         pool = await open_pool(url, size=2, application_name="tests")
@@ -63,11 +63,11 @@ def on(url: str) -> Callable[[Callable[[Pool], Awaitable[T]]], T]:
 
 
 def lines(result: Result) -> list[str]:
-    """What was printed, with times that do not depend on the clock."""
+    """Printed lines, with times replaced."""
     return [AGO.sub("AGO", line).replace("  AGO", " AGO") for line in result.output.splitlines()]
 
 
-def test_the_list_stands_in_columns(dlq: Dlq, on: Any) -> None:
+def test_the_list_is_printed_in_columns(dlq: Dlq, on: Any) -> None:
     on(lambda pool: bury(pool, 2, exception_type="shop.errors.NoStock"))
     on(lambda pool: park(pool, last_error="Nacked: too\nlarge"))
     answer = dlq("list", "--oldest")
@@ -83,7 +83,7 @@ def test_the_list_stands_in_columns(dlq: Dlq, on: Any) -> None:
     assert rows[-1] == "3 dead letters."
 
 
-def test_a_list_that_is_empty_says_so(dlq: Dlq, on: Any) -> None:
+def test_an_empty_list_says_so(dlq: Dlq, on: Any) -> None:
     assert dlq("list").output == "No open dead letters.\n"
     assert dlq("list", "--queue", "x").output == "No open dead letters match the filter.\n"
     assert dlq("groups").output == "No open dead letters.\n"
@@ -113,7 +113,7 @@ def test_each_filter_is_a_flag(dlq: Dlq, on: Any) -> None:
         assert [letter["id"] for letter in json.loads(answer.output)["items"]] == ids, arguments
 
 
-def test_one_is_shown_whole_and_masked(dlq: Dlq, on: Any) -> None:
+def test_a_dead_letter_is_shown_completely_and_masked(dlq: Dlq, on: Any) -> None:
     on(lambda pool: bury(pool, body=b'{"id": 7, "password": "hunter2"}', headers='{"authorization": "abc"}'))
     answer = dlq("show", "1")
     assert answer.exit_code == 0
@@ -130,7 +130,7 @@ def test_one_is_shown_whole_and_masked(dlq: Dlq, on: Any) -> None:
     assert dlq("show", "1", "--body").stdout_bytes == b'{"id": 7, "password": "hunter2"}'
 
 
-def test_who_sees_what_is_masked_is_in_the_audit_or_it_is_not_shown(dlq: Dlq, on: Any) -> None:
+def test_revealing_masked_values_is_audited_or_refused(dlq: Dlq, on: Any) -> None:
     on(lambda pool: bury(pool, body=b'{"password": "hunter2"}'))
     dlq("show", "1")
     dlq("show", "1", "--reveal")
@@ -144,7 +144,9 @@ def test_who_sees_what_is_masked_is_in_the_audit_or_it_is_not_shown(dlq: Dlq, on
         assert "hunter2" not in answer.output
 
 
-def test_keys_that_an_installation_masks_are_masked(dlq: Dlq, on: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_that_the_installation_configures_are_masked(
+    dlq: Dlq, on: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OUTBOX_MASK_KEYS", "shoe size")
     secret, edited = b'{"shoe_size": "gigantic"}', tmp_path / "body.json"
     edited.write_bytes(secret)
@@ -158,13 +160,13 @@ def test_keys_that_an_installation_masks_are_masked(dlq: Dlq, on: Any, tmp_path:
     assert "gigantic" not in dlq("list", "--json", "--status", "requeued").output
 
 
-def test_what_a_terminal_would_obey_is_not_printed(dlq: Dlq, on: Any) -> None:
+def test_control_sequences_are_not_printed(dlq: Dlq, on: Any) -> None:
     on(lambda pool: bury(pool, body=b"\x1b[2Jgone", exception_message="\x1b]0;title\x07no"))
     for command in (["list"], ["show", "1"], ["groups"]):
         assert "\x1b" not in dlq(*command).output
 
 
-def test_one_that_is_not_there_is_a_sentence(dlq: Dlq) -> None:
+def test_a_missing_dead_letter_is_an_error_in_one_sentence(dlq: Dlq) -> None:
     for id_ in ("17", "outbox-17", "nonsense"):
         answer = dlq("show", id_)
         assert answer.exit_code == 1
@@ -201,14 +203,14 @@ def test_a_group_is_shown_and_marked(dlq: Dlq, on: Any) -> None:
     assert "there is no group f9" in missing.output
 
 
-def test_ids_are_done_at_once_and_each_is_answered(dlq: Dlq, on: Any) -> None:
+def test_ids_are_changed_at_once_with_an_outcome_for_each(dlq: Dlq, on: Any) -> None:
     on(lambda pool: bury(pool, 2))
     answer = dlq("requeue", "1", "9", "--reason", "fixed", "--by", "ada")
     assert answer.exit_code == 1
     assert lines(answer) == [
         "ID  OUTCOME    REASON",
         "1   requeued",
-        "9   not found  there is no such dead letter: it was purged, or sent, or never was",
+        "9   not found  no such dead letter: it was purged or sent, or never existed",
         "",
         "1 requeued, 1 not found.",
     ]
@@ -245,15 +247,15 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(dlq: Dlq, on: Any) -
     assert printed[0] == "Requeue of 4 dead letters"
     assert printed[1].split("queues")[1].strip() == "orders.confirm (3), gone (1)"
     assert printed[-3:] == [
-        "warning  2 will be refused: they are older than inboxes remember (force does it all the same)",
-        "warning  3 share an ordering key with messages that wait, and will come after those",
+        "warning  2 will be refused: they are older than the deduplication window (use force to requeue them)",
+        "warning  3 share an ordering key with waiting messages, and will be sent after those",
         "warning  1 will be refused: the queue gone does not exist",
     ]
     assert json.loads(dlq("requeue", "--all", "--dry-run", "--json").output)["count"] == 4
     assert on(statuses) == ["open"] * 4
 
 
-def test_what_a_filter_means_is_not_done_unasked(dlq: Dlq, on: Any) -> None:
+def test_an_action_by_filter_needs_a_confirmation(dlq: Dlq, on: Any) -> None:
     on(lambda pool: bury(pool, 2))
     for arguments in (["requeue", "--group", "f1"], ["discard", "--all"], ["purge", "1", "--force", "--reason", "old"]):
         answer = dlq(*arguments)
@@ -287,13 +289,13 @@ def test_in_a_terminal_the_count_has_to_be_typed(url: str, on: Any, typed: str, 
         (["list", "--limit", "0"], "--limit"),
     ],
 )
-def test_what_is_not_understood_is_said_before_anything_is_looked_at(arguments: list[str], sentence: str) -> None:
+def test_invalid_arguments_are_reported_before_the_database_is_read(arguments: list[str], sentence: str) -> None:
     answer = CliRunner().invoke(main, ["dlq", *arguments, "--database-url", "postgresql://127.0.0.1:1/nowhere"])
     assert answer.exit_code == 2
     assert sentence in " ".join(answer.output.split())
 
 
-def test_an_edited_body_goes_out_and_the_old_one_stays(dlq: Dlq, on: Any, tmp_path: Path) -> None:
+def test_an_edited_body_is_sent_and_the_old_one_kept_by_the_command(dlq: Dlq, on: Any, tmp_path: Path) -> None:
     on(bury)
     body = tmp_path / "body.json"
     body.write_bytes(dlq("show", "1", "--body").stdout_bytes.replace(b"7", b"8"))
@@ -304,7 +306,7 @@ def test_an_edited_body_goes_out_and_the_old_one_stays(dlq: Dlq, on: Any, tmp_pa
     assert (stale.exit_code, "already requeued" in stale.output) == (0, True)
 
 
-def test_operations_are_seen_held_and_ended(dlq: Dlq, on: Any) -> None:
+def test_operations_are_shown_paused_and_cancelled(dlq: Dlq, on: Any) -> None:
     on(lambda pool: bury(pool, 3))
     started = dlq("requeue", "--group", "f1", "--yes", "--detach", "--reason", "fixed", "--by", "ada")
     assert started.exit_code == 0
@@ -343,7 +345,7 @@ def test_a_stopped_operation_is_a_failure(dlq: Dlq, on: Any) -> None:
     assert "4   refused  -       the queue gone does not exist" in dlq("operations", "2").output
 
 
-def test_ctrl_c_leaves_an_operation_running_and_another_command_goes_on_with_it(url: str, on: Any, tmp_path: Path) -> None:
+def test_ctrl_c_leaves_an_operation_running_and_another_command_continues_it(url: str, on: Any, tmp_path: Path) -> None:
     on(lambda pool: bury(pool, 100))
     arguments = ["-m", "outbox.cli", "dlq", "requeue", "--all", "--yes", "--rate", "20"]
     with running(arguments, tmp_path, {"OUTBOX_DATABASE_URL": url}) as process:
@@ -362,7 +364,7 @@ def test_ctrl_c_leaves_an_operation_running_and_another_command_goes_on_with_it(
     assert len(on(outbox)) == 100
 
 
-def test_a_database_without_tables_and_one_that_is_away_are_sentences(
+def test_missing_tables_and_a_database_that_is_away_are_errors_in_one_sentence(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in VARIABLES:
@@ -378,7 +380,7 @@ def test_a_database_without_tables_and_one_that_is_away_are_sentences(
 
 
 def in_terminal(url: str, arguments: list[str], typed: str) -> tuple[str, int]:
-    """What the command prints in a terminal into which somebody types, and its exit code."""
+    """Runs the command in a terminal with typed input; returns its output and exit code."""
     ours, theirs = pty.openpty()
     environment = {name: value for name, value in os.environ.items() if not name.startswith("OUTBOX_")}
     process = subprocess.Popen(
@@ -398,7 +400,7 @@ def in_terminal(url: str, arguments: list[str], typed: str) -> tuple[str, int]:
 
 
 def _read(terminal: int) -> bytes:
-    """The next output; nothing at its end, which a terminal tells by an error."""
+    """Reads the next output; empty at the end, which a terminal reports as an error."""
     try:
         return os.read(terminal, 4096)
     except OSError:

@@ -1,4 +1,4 @@
-"""Requeueing with an edited body or headers: what they replace is kept, and nobody edits what somebody else has edited."""
+"""Requeueing with an edited body or headers: the old ones are kept, and concurrent edits are refused."""
 
 from collections.abc import AsyncIterator
 
@@ -43,7 +43,7 @@ async def test_an_edited_body_is_sent_and_the_old_one_kept(pool: Pool, dead_lett
     )
 
 
-async def test_what_was_edited_is_found_by_its_new_words(pool: Pool, dead_letters: DeadLetters) -> None:
+async def test_an_edited_letter_is_found_by_its_new_words(pool: Pool, dead_letters: DeadLetters) -> None:
     [id_] = await bury(pool)
     await dead_letters.requeue(id_, edit=Edit(version=1, body={"city": "Marseille", "password": "hunter2"}))
     [found] = await dead_letters.list(DeadLetterFilter(q="marseille"))
@@ -51,7 +51,7 @@ async def test_what_was_edited_is_found_by_its_new_words(pool: Pool, dead_letter
     assert await dead_letters.list(DeadLetterFilter(q="hunter2")) == []
 
 
-async def test_bytes_keep_the_kind_of_what_they_replace(pool: Pool, dead_letters: DeadLetters) -> None:
+async def test_a_body_of_bytes_keeps_the_content_type(pool: Pool, dead_letters: DeadLetters) -> None:
     json, binary = await bury(pool, 2)
     await pool.execute("update outbox_dead_letter set content_type = null where id = $1", int(binary))
     for id_ in (json, binary):
@@ -60,7 +60,7 @@ async def test_bytes_keep_the_kind_of_what_they_replace(pool: Pool, dead_letters
 
 
 @pytest.mark.parametrize(("headers", "kept"), [({"tenant": "south"}, {"tenant": "south"}), ({}, None)])
-async def test_edited_headers_replace_all_that_there_were(
+async def test_edited_headers_replace_all_headers(
     pool: Pool, dead_letters: DeadLetters, headers: dict[str, str], kept: object
 ) -> None:
     [id_] = await bury(pool, headers='{"tenant": "north", "trace": "on"}')
@@ -74,7 +74,7 @@ async def test_an_edit_of_another_version_than_the_present_one_is_refused(pool: 
     await dead_letters.requeue(id_, edit=Edit(version=1, body=FIXED))
     await pool.execute("update outbox_dead_letter set status = 'open'")
     answer = at_once(await dead_letters.requeue(id_, edit=Edit(version=1, body={})))
-    assert answer == {id_: (REFUSED, "version 1 was read, and version 2 is there now: look at it again")}
+    assert answer == {id_: (REFUSED, "the edit is for version 1, but the current version is 2: reload it and edit again")}
     assert len(await outbox(pool)) == 1
     await dead_letters.requeue(id_, edit=Edit(version=2, body={}))
     detail = await dead_letters.get(id_)
@@ -82,7 +82,7 @@ async def test_an_edit_of_another_version_than_the_present_one_is_refused(pool: 
     assert [edition.version for edition in detail.editions] == [1, 2]
 
 
-async def test_an_edit_whose_requeue_is_refused_did_not_happen(pool: Pool, dead_letters: DeadLetters) -> None:
+async def test_an_edit_whose_requeue_is_refused_is_rolled_back(pool: Pool, dead_letters: DeadLetters) -> None:
     gone, *_ = await bury(pool, queue="gone", subscribed=False)
     parked = await park(pool, target_queue="gone")
     for id_ in (gone, parked):
@@ -93,7 +93,7 @@ async def test_an_edit_whose_requeue_is_refused_did_not_happen(pool: Pool, dead_
     assert await pool.fetchval("select count(*) from outbox_dead_letter_edition") == 0
 
 
-async def test_what_is_no_open_dead_letter_is_not_edited(pool: Pool, dead_letters: DeadLetters) -> None:
+async def test_only_open_dead_letters_are_edited(pool: Pool, dead_letters: DeadLetters) -> None:
     [id_] = await bury(pool)
     await dead_letters.discard(id_)
     assert at_once(await dead_letters.requeue(id_, edit=Edit(version=1, body={}))) == {id_: (SKIPPED, "already discarded")}
@@ -129,18 +129,18 @@ async def test_reserved_headers_are_refused(pool: Pool, dead_letters: DeadLetter
 async def test_an_edit_is_for_one_id(pool: Pool, dead_letters: DeadLetters) -> None:
     ids = await bury(pool, 2)
     for selector in (ids, DeadLetterFilter()):
-        with pytest.raises(ConfigurationError, match="an edit is for one dead letter"):
+        with pytest.raises(ConfigurationError, match="an edit needs exactly one id"):
             await dead_letters.requeue(selector, edit=Edit(version=1, body={}))
-    with pytest.raises(ConfigurationError, match="done at once"):
+    with pytest.raises(ConfigurationError, match="cannot be combined with rate"):
         await dead_letters.requeue(ids[0], edit=Edit(version=1, body={}), rate=1)
     with pytest.raises(ConfigurationError, match="the body, the headers, or both"):
         Edit(version=1)
 
 
-async def test_an_edit_that_would_make_two_letters_one_is_refused(pool: Pool, dead_letters: DeadLetters) -> None:
+async def test_an_edit_that_would_equal_another_letter_is_refused(pool: Pool, dead_letters: DeadLetters) -> None:
     [first], _ = await bury(pool), await bury(pool, body=b'"other"')
     answer = at_once(await dead_letters.requeue(first, edit=Edit(version=1, body=b'"other"')))
-    assert answer == {first: (REFUSED, "edited so, it would be another dead letter of this message: requeue that one")}
+    assert answer == {first: (REFUSED, "with this edit it equals another dead letter of the same message: requeue that one")}
     assert await statuses(pool) == ["open", "open"]
 
 
@@ -150,7 +150,7 @@ async def test_an_edit_of_a_parked_row_that_would_be_another_letter_of_its_messa
     parked = await park(pool, tracking_ids='["m1"]', attempts=5)
     await bury(pool, queue="", subscribed=False, attempt=5, body=b'"other"')
     answer = at_once(await dead_letters.requeue(parked, edit=Edit(version=1, body=b'"other"')))
-    assert answer == {parked: (REFUSED, "edited so, it would be another dead letter of this message: requeue that one")}
+    assert answer == {parked: (REFUSED, "with this edit it equals another dead letter of the same message: requeue that one")}
     [row] = await outbox(pool)
     assert (row["body"], row["failed_at"] is None, await statuses(pool)) == (b"{}", False, ["open"])
 

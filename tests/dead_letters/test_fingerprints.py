@@ -1,4 +1,4 @@
-"""Failures that are alike share a fingerprint, from every host and every release; others do not."""
+"""Similar failures have the same fingerprint on every host and in every release; others do not."""
 
 import re
 from collections.abc import Callable
@@ -78,7 +78,7 @@ def refused(model: str, *fields: tuple[str, str]) -> Failure:
     return failed(ENGINE, PYDANTIC, type_="pydantic_core._pydantic_core.ValidationError", message=message)
 
 
-def test_bodies_that_pydantic_refuses_are_told_apart_by_model_field_and_kind() -> None:
+def test_bodies_that_pydantic_refuses_are_grouped_by_model_field_and_kind() -> None:
     kinds = [
         refused("Order", ("quantity", "int_parsing")),
         refused("Order", ("quantity", "missing")),
@@ -134,7 +134,7 @@ def test_the_type_makes_a_difference() -> None:
     assert printed(failed(frame("a"))) != printed(failed(frame("a"), type_="KeyError"))
 
 
-def test_of_a_chain_the_last_exception_tells() -> None:
+def test_of_an_exception_chain_the_last_one_decides() -> None:
     def inner() -> None:
         raise KeyError("a")
 
@@ -147,13 +147,13 @@ def test_of_a_chain_the_last_exception_tells() -> None:
     assert group_title(caught(outer)) == "ValueError: b in dead_letters/test_fingerprints.py:outer"
 
 
-def test_where_the_last_exception_has_no_frame_of_the_handler_an_earlier_one_tells() -> None:
+def test_if_the_last_exception_has_no_frame_of_the_handler_an_earlier_one_decides() -> None:
     chained = f"{HEAD}{frame('charge')}KeyError\n\nDuring handling of the above exception, another exception occurred:\n\n"
     failure = Failure("HTTPError", "", f"{chained}{HEAD}{LIBRARY}HTTPError\n")
     assert group_title(failure) == "HTTPError in orders/payment.py:charge"
 
 
-def test_of_a_group_its_first_member_tells() -> None:
+def test_of_an_exception_group_the_first_member_decides() -> None:
     def member() -> None:
         raise KeyError("a")
 
@@ -192,7 +192,7 @@ def test_repeated_lines_do_not_hide_the_frame() -> None:
     assert group_title(failure) == "RecursionError: no in orders/payment.py:loop"
 
 
-def test_handlers_that_are_installed_as_a_package_are_found_beside_libraries() -> None:
+def test_handlers_that_are_installed_as_a_package_are_found_among_libraries() -> None:
     installed = '  File "/venv/lib/python3.11/site-packages/shop/orders/handlers.py", line 3, in place\n    x()\n'
     failure = failed(ENGINE, installed, LIBRARY)
     assert group_title(failure) == "ValueError: no in orders/handlers.py:place"
@@ -212,7 +212,7 @@ def test_lambdas_and_notebooks_are_code_too() -> None:
     assert group_title(failed('  File "<ipython-input-3>", line 1, in <lambda>\n')).endswith(":<lambda>")
 
 
-def test_a_real_handler_of_this_process_is_told_by_its_function() -> None:
+def test_a_real_handler_of_this_process_is_identified_by_its_function() -> None:
     def handler() -> None:
         int("x")
 

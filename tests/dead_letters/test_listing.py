@@ -33,7 +33,7 @@ def listing(pool: Pool) -> DeadLetterListing:
 
 
 async def park(pool: Pool, *, at: datetime = NOON, error: str = "too large: 7 bytes", **columns: Any) -> str:
-    """A row that the relay gave up; its id as operators know it."""
+    """Creates a row that the relay has parked; returns its id as operators know it."""
     values = {"routing_key": "order.placed", "body": b'{"token": "x"}', "tracking_ids": '["p1"]', "attempts": 20} | columns
     values |= {"failed_at": at, "last_error": error}
     names, places = ", ".join(values), ", ".join(f"${number}" for number in range(1, len(values) + 1))
@@ -49,7 +49,7 @@ def ids(letters: Sequence[DeadLetter]) -> list[str | None]:
 async def everything(
     listing: DeadLetterListing, filter_: DeadLetterFilter, *, limit: int = 2, **options: Any
 ) -> list[DeadLetter]:
-    """All pages, of two each."""
+    """Reads all pages of two letters each."""
     found: list[DeadLetter] = []
     while page := await listing.list(filter_, limit=limit, after=Position.of(found[-1]) if found else None, **options):
         assert len(page) <= limit
@@ -73,7 +73,7 @@ async def test_letters_and_parked_messages_are_one_list_the_latest_first(
 
 
 @pytest.mark.parametrize("sort", ["newest", "oldest"])
-async def test_pages_neither_repeat_nor_leave_out_whatever_dies_at_the_same_moment(
+async def test_pages_neither_repeat_nor_omit_letters_of_the_same_moment(
     archive: PostgresArchive, listing: DeadLetterListing, pool: Pool, sort: Any
 ) -> None:
     for number in range(5):
@@ -89,7 +89,7 @@ async def test_pages_neither_repeat_nor_leave_out_whatever_dies_at_the_same_mome
     assert found == await everything(listing, DeadLetterFilter(), limit=3, sort=sort)
 
 
-async def test_what_dies_meanwhile_does_not_shift_the_pages(archive: PostgresArchive, listing: DeadLetterListing) -> None:
+async def test_new_dead_letters_do_not_shift_the_pages(archive: PostgresArchive, listing: DeadLetterListing) -> None:
     await archive.record([dead(f"m{number}", died_at=NOON + number * MINUTE) for number in range(4)])
     first = await listing.list(limit=2)
     await archive.record([dead("new", died_at=NOON + timedelta(hours=1))])
@@ -148,7 +148,7 @@ FILTERS: list[tuple[dict[str, Any], list[str]]] = [
 
 
 @pytest.mark.usefixtures("mixed")
-async def test_a_filter_means_what_fits_everything_in_it(listing: DeadLetterListing) -> None:
+async def test_a_filter_matches_letters_that_meet_all_its_conditions(listing: DeadLetterListing) -> None:
     for wanted, expected in FILTERS:
         filter_ = DeadLetterFilter(**wanted)
         assert ids(await listing.list(filter_)) == expected, wanted
@@ -164,7 +164,7 @@ async def test_letters_are_found_by_their_ids_of_both_kinds(listing: DeadLetterL
 
 
 @pytest.mark.usefixtures("mixed")
-async def test_one_is_shown_with_everything(listing: DeadLetterListing, pool: Pool) -> None:
+async def test_a_letter_is_read_with_all_its_details(listing: DeadLetterListing, pool: Pool) -> None:
     await pool.execute(
         "insert into outbox_dead_letter_edition (dead_letter_id, version, body, headers, replaced_by) "
         "select id, 1, 'before', '{\"a\": 1}', 'ann' from outbox_dead_letter where message_id = 'm2'"
@@ -175,24 +175,29 @@ async def test_one_is_shown_with_everything(listing: DeadLetterListing, pool: Po
     assert detail.letter == letter
     assert detail.body == b'{"n": 1}'
     assert detail.failure == Failure(OTHER.type, OTHER.message, OTHER.traceback)
-    assert [failed.attempt for failed in detail.trail] == [1, 2, 3, 4, 5]
+    assert [failed.attempt for failed in detail.failed_attempts] == [1, 2, 3, 4, 5]
     [edition] = detail.editions
     assert (edition.version, edition.body, edition.headers, edition.replaced_by) == (1, b"before", {"a": 1}, "ann")
 
 
-async def test_a_parked_message_is_shown_with_what_the_relay_knows_of_it(listing: DeadLetterListing, pool: Pool) -> None:
+async def test_a_parked_message_is_read_with_the_details_of_the_relay(listing: DeadLetterListing, pool: Pool) -> None:
     detail = await listing.get(await park(pool, headers='{"tenant": "acme"}', hlc=7))
     assert detail is not None
     assert (detail.body, detail.headers, detail.hlc) == (b'{"token": "x"}', {"tenant": "acme"}, 7)
-    assert (detail.failure.type, detail.failure.message, detail.trail, detail.editions) == ("too large", "7 bytes", [], [])
+    assert (detail.failure.type, detail.failure.message, detail.failed_attempts, detail.editions) == (
+        "too large",
+        "7 bytes",
+        [],
+        [],
+    )
 
 
-async def test_what_is_not_there_is_none(listing: DeadLetterListing) -> None:
+async def test_a_missing_letter_is_none(listing: DeadLetterListing) -> None:
     for id_ in ("1", "outbox-1", "", "x", "-1", "outbox-", "99999999999999999999", "1; drop table x"):
         assert await listing.get(id_) is None
 
 
-async def test_rows_that_no_program_of_ours_wrote_do_not_break_the_list(listing: DeadLetterListing, pool: Pool) -> None:
+async def test_foreign_rows_do_not_break_the_list(listing: DeadLetterListing, pool: Pool) -> None:
     await park(pool, tracking_ids='{"a": 1}', body=b"\xff" * 5_000)
     await park(pool, tracking_ids="[1, null]", headers='{"n": 1}')
     await pool.execute("update outbox_table set created_at = '-infinity' where id = 1")
@@ -263,7 +268,7 @@ async def test_routing_keys_of_any_length_are_archived_grouped_and_found(
     assert [group.count for group in await listing.groups("routing_key", DeadLetterFilter(routing_key=key))] == [2]
 
 
-async def test_a_group_tells_what_came_since_it_was_requeued(
+async def test_a_group_counts_failures_since_its_last_requeue(
     archive: PostgresArchive, listing: DeadLetterListing, pool: Pool
 ) -> None:
     await archive.record([dead("m1"), dead("m2")])
@@ -303,7 +308,7 @@ async def large(pool: Pool) -> None:
 
 
 @pytest.mark.usefixtures("large")
-async def test_the_indexes_answer_every_way_of_listing_a_large_table(
+async def test_every_list_of_a_large_table_uses_an_index(
     pool: Pool, listing: DeadLetterListing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page = (await listing.list(limit=500))[-1]
@@ -348,7 +353,7 @@ async def test_groups_are_counted_without_reading_the_letters_themselves(
 
 
 @pytest.mark.usefixtures("large")
-async def test_counting_all_and_counting_values_end_where_they_are_told_to(
+async def test_counts_and_facets_stop_at_their_limits(
     pool: Pool, listing: DeadLetterListing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for counting in (lambda: listing.count(most=100), lambda: listing.facets(most=100)):
@@ -361,7 +366,7 @@ async def test_counting_all_and_counting_values_end_where_they_are_told_to(
 async def plan_of(
     pool: Pool, listing: DeadLetterListing, monkeypatch: pytest.MonkeyPatch, ask: Callable[[], Awaitable[Any]]
 ) -> "Sequence[Any]":
-    """The plan of the first statement that is asked, as it was executed."""
+    """Returns the executed plan of the first statement."""
     asked: list[tuple[str, tuple[Any, ...]]] = []
 
     async def note(doing: str, statement: str, *arguments: Any) -> Sequence[Any]:
@@ -381,7 +386,7 @@ async def plan_of(
 async def rows_read(
     pool: Pool, listing: DeadLetterListing, monkeypatch: pytest.MonkeyPatch, filter_: DeadLetterFilter, **options: Any
 ) -> int:
-    """How many rows a list touches, whether it shows them or not."""
+    """Counts the rows that a list reads."""
     asked: list[tuple[str, tuple[Any, ...]]] = []
 
     async def note(doing: str, statement: str, *arguments: Any) -> Sequence[asyncpg.Record]:

@@ -1,4 +1,4 @@
-"""Operations: many dead letters in batches, which survive whatever happens to the process."""
+"""Operations: many dead letters in batches, which survive a crash of the process."""
 
 import asyncio
 import json
@@ -36,7 +36,7 @@ from tests.dead_letters.repairs import QUEUE, at_once, bury, operation, outbox, 
 from tests.support import eventually
 from tests.support.processes import running
 
-DONE, SKIPPED, DIED_AGAIN, PENDING = ItemOutcome.DONE, ItemOutcome.SKIPPED, ItemOutcome.DIED_AGAIN, ItemOutcome.PENDING
+DONE, SKIPPED, FAILED_AGAIN, PENDING = ItemOutcome.DONE, ItemOutcome.SKIPPED, ItemOutcome.FAILED_AGAIN, ItemOutcome.PENDING
 TABLE = TableName("outbox_table")
 ALL = DeadLetterFilter()
 
@@ -57,14 +57,14 @@ async def finish(dead_letters: DeadLetters, number: int) -> Operation:
 
 
 async def read(dead_letters: DeadLetters, number: int) -> Operation:
-    """The operation, which is there."""
+    """Reads an operation that exists."""
     found = await dead_letters.operation(number)
     assert found is not None
     return found
 
 
 async def come_back(pool: Pool, count: int) -> None:
-    """The first `count` of what was requeued dies once more, as whoever records deaths writes it down."""
+    """Dead-letters the first `count` requeued messages again, as an archiver or a queue in PostgreSQL does."""
     await pool.execute(
         "with died as ("
         " update outbox_dead_letter set status = 'open', deaths = deaths + 1, requeue_count = requeue_count + 1"
@@ -138,7 +138,7 @@ async def test_operations_created_at_once_share_no_letter(database: str, pool: P
     assert sorted(operation(answer).pending for answer in answers) == [0, 0, 0, 300]
 
 
-async def test_it_is_paused_resumed_and_cancelled_by_anyone_at_once(database: str, pool: Pool) -> None:
+async def test_another_process_can_pause_resume_and_cancel_an_operation(database: str, pool: Pool) -> None:
     await bury(pool, 40)
     runner = OperationsRunner(pool, TABLE, subscribed_queues(pool, TABLE), batch=10)
     async with DeadLetters(database) as asking, DeadLetters(database) as somebody:
@@ -207,9 +207,7 @@ async def test_a_canary_that_is_not_known_to_be_handled_in_time_stops(pool: Pool
     assert (ended.stopped_because or "").startswith("the results of 1 of the first 2 are not known after 0.05 s: no worker has")
 
 
-async def test_one_that_is_told_to_tolerate_failures_waits_for_their_last_attempt(
-    pool: Pool, dead_letters: DeadLetters
-) -> None:
+async def test_a_canary_with_a_stop_ratio_waits_for_the_last_attempts(pool: Pool, dead_letters: DeadLetters) -> None:
     await bury(pool, 5)
     number = operation(await dead_letters.requeue(ALL, canary=Canary(2), stop_ratio=0.5)).id
     await finish(dead_letters, number)
@@ -234,7 +232,7 @@ async def test_one_that_is_told_to_tolerate_failures_waits_for_their_last_attemp
         (4, 1, OperationState.FINISHED),
     ],
 )
-async def test_an_operation_whose_canary_came_back_dead_stops(
+async def test_an_operation_whose_canary_failed_again_stops(
     pool: Pool, dead_letters: DeadLetters, returned: int, stop_ratio: float | None, state: OperationState
 ) -> None:
     await bury(pool, 9)
@@ -248,10 +246,10 @@ async def test_an_operation_whose_canary_came_back_dead_stops(
     assert ended.state is state
     if state is OperationState.STOPPED:
         assert ended.stopped_because == f"{returned} of the first 4 failed"
-        assert ended.counts == {DONE: 4 - returned, DIED_AGAIN: returned, SKIPPED: 5}
+        assert ended.counts == {DONE: 4 - returned, FAILED_AGAIN: returned, SKIPPED: 5}
 
 
-async def test_it_stops_itself_past_the_share_that_is_tolerated(pool: Pool, dead_letters: DeadLetters) -> None:
+async def test_an_operation_stops_above_its_stop_ratio(pool: Pool, dead_letters: DeadLetters) -> None:
     await bury(pool, 100)
     number = operation(await dead_letters.requeue(ALL, stop_ratio=0.1)).id
     runner = OperationsRunner(pool, TABLE, subscribed_queues(pool, TABLE), batch=20)
@@ -262,10 +260,10 @@ async def test_it_stops_itself_past_the_share_that_is_tolerated(pool: Pool, dead
     await runner.run_once()
     ended = await read(dead_letters, number)
     assert (ended.state, ended.stopped_because) == (OperationState.STOPPED, "5 of 40 failed, more than 10%")
-    assert ended.counts == {DONE: 35, DIED_AGAIN: 5, SKIPPED: 60}
+    assert ended.counts == {DONE: 35, FAILED_AGAIN: 5, SKIPPED: 60}
 
 
-async def test_it_stops_itself_by_default_also_after_its_canary_and_counts_failed_attempts(
+async def test_an_operation_stops_by_default_after_its_canary_too_and_counts_failed_attempts(
     pool: Pool, dead_letters: DeadLetters
 ) -> None:
     await bury(pool, 100)
@@ -283,7 +281,7 @@ async def test_it_stops_itself_by_default_also_after_its_canary_and_counts_faile
     assert ended.results == Results(sent=50, waiting=37, retrying=3, handled=10, failed=3)
 
 
-async def test_one_that_is_told_never_to_stop_itself_does_not(pool: Pool, dead_letters: DeadLetters) -> None:
+async def test_a_stop_ratio_of_one_never_stops_an_operation(pool: Pool, dead_letters: DeadLetters) -> None:
     await bury(pool, 60)
     number = operation(await dead_letters.requeue(ALL, stop_ratio=1)).id
     runner = OperationsRunner(pool, TABLE, subscribed_queues(pool, TABLE), batch=20)
@@ -312,7 +310,7 @@ async def test_results_are_kept_up_to_date_after_the_end_with_their_reasons(pool
     )
     found = await read(dead_letters, ended.id)
     assert found.results == Results(sent=6, waiting=2, retrying=1, handled=1, failed_again=2, failed=4)
-    assert found.counts == {DONE: 4, DIED_AGAIN: 2}
+    assert found.counts == {DONE: 4, FAILED_AGAIN: 2}
     assert [(item.result, item.failed_attempts, item.item.reason) for item in await dead_letters.operation_items(found.id)] == [
         (Result.HANDLED, 1, ""),
         (Result.RETRYING, 1, "ValueError: token=*** was refused"),
@@ -325,7 +323,7 @@ async def test_results_are_kept_up_to_date_after_the_end_with_their_reasons(pool
     assert listed == found
 
 
-async def test_a_message_that_several_queues_get_is_handled_when_all_that_told_of_it_handled_it(
+async def test_a_message_for_several_queues_is_handled_when_all_queues_with_facts_have_handled_it(
     pool: Pool, dead_letters: DeadLetters
 ) -> None:
     await bury(pool, 1)
@@ -346,7 +344,7 @@ async def test_an_inbox_says_what_was_handled_where_there_is_no_history(pool: Po
     assert (await read(dead_letters, ended.id)).results == Results(sent=2, waiting=1, handled=1)
 
 
-async def test_what_nothing_is_heard_of_for_a_week_is_unknown(pool: Pool, dead_letters: DeadLetters) -> None:
+async def test_a_result_without_facts_for_a_week_is_unknown(pool: Pool, dead_letters: DeadLetters) -> None:
     await bury(pool, 2)
     ended = await finish(dead_letters, operation(await dead_letters.requeue(ALL)).id)
     await pool.execute("update outbox_operation_item set settled_at = now() - interval '8 days' where position = 1")
@@ -354,7 +352,7 @@ async def test_what_nothing_is_heard_of_for_a_week_is_unknown(pool: Pool, dead_l
     assert await pool.fetchval("select count(*) from outbox_operation_item where check_at is not null") == 1
 
 
-async def test_what_a_release_before_sent_is_unknown_and_still_counted_when_it_fails_again(
+async def test_a_requeue_by_an_earlier_release_is_unknown_and_counted_when_it_fails_again(
     pool: Pool, dead_letters: DeadLetters
 ) -> None:
     await bury(pool, 2)
@@ -368,7 +366,7 @@ async def test_what_a_release_before_sent_is_unknown_and_still_counted_when_it_f
         assert found.results == Results(sent=2, unknown=1, failed_again=1, failed=1)
 
 
-async def test_somebody_who_may_only_read_sees_the_results_that_were_found_last(database: str, pool: Pool) -> None:
+async def test_a_read_only_role_sees_the_last_known_results(database: str, pool: Pool) -> None:
     await bury(pool, 1)
     async with DeadLetters(database) as dead_letters:
         ended = await finish(dead_letters, operation(await dead_letters.requeue(ALL)).id)
@@ -381,7 +379,7 @@ async def test_somebody_who_may_only_read_sees_the_results_that_were_found_last(
 
 
 @pytest.mark.parametrize("destination", [ToQueue("elsewhere"), ORIGINAL_ROUTING])
-async def test_what_dies_in_another_queue_than_before_has_died_again(
+async def test_a_failure_in_another_queue_than_before_is_failed_again(
     pool: Pool, dead_letters: DeadLetters, destination: object
 ) -> None:
     await bury(pool, 4)
@@ -394,17 +392,17 @@ async def test_what_dies_in_another_queue_than_before_has_died_again(
     assert (await read(dead_letters, number)).stopped_because == "1 of the first 2 failed"
 
 
-async def test_what_dies_elsewhere_after_the_end_is_still_counted(pool: Pool, dead_letters: DeadLetters) -> None:
+async def test_a_failure_in_another_queue_after_the_end_is_still_counted(pool: Pool, dead_letters: DeadLetters) -> None:
     await bury(pool, 3)
     await bury(pool, queue="elsewhere", requeue_count=0)
     number = operation(await dead_letters.requeue(DeadLetterFilter(queue=QUEUE), destination=ToQueue("elsewhere"))).id
     await finish(dead_letters, number)
     archive = PostgresArchive(pool, TABLE)
     await archive.record([dead(f"m{n}", queue="elsewhere", requeue_count=1) for n in (1, 2)])
-    assert (await read(dead_letters, number)).counts == {DONE: 1, DIED_AGAIN: 2}
+    assert (await read(dead_letters, number)).counts == {DONE: 1, FAILED_AGAIN: 2}
 
 
-async def test_what_dies_in_another_queue_by_itself_is_not_blamed_on_an_operation(
+async def test_an_unrelated_failure_in_another_queue_does_not_count_for_an_operation(
     pool: Pool, dead_letters: DeadLetters
 ) -> None:
     await bury(pool, 2)
@@ -500,7 +498,7 @@ def _logged(pool: Pool, queries: list[str]) -> "_Logged":
 
 
 class _Logged:
-    """Notes every statement that goes over the connections of a pool."""
+    """Records every statement on the connections of a pool."""
 
     def __init__(self, pool: Pool, queries: list[str]) -> None:
         self._pool = pool
@@ -524,18 +522,18 @@ class _Logged:
 
 
 @pytest.mark.parametrize("options", [{"rate": 0}, {"stop_ratio": 1.1}, {"stop_ratio": -0.1}, {"max_items": 0}])
-async def test_options_that_make_no_sense_are_refused(dead_letters: DeadLetters, options: dict[str, float]) -> None:
+async def test_invalid_options_are_refused(dead_letters: DeadLetters, options: dict[str, float]) -> None:
     with pytest.raises(ConfigurationError, match=next(iter(options))):
         await dead_letters.requeue(ALL, **options)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("make", [lambda: Canary(0, timedelta(1)), lambda: Canary(1, timedelta(0)), lambda: ToQueue("")])
-def test_canaries_and_destinations_that_make_no_sense_are_refused(make: object) -> None:
+def test_invalid_canaries_and_destinations_are_refused(make: object) -> None:
     with pytest.raises(ConfigurationError):
         make()  # type: ignore[operator]
 
 
-async def test_what_was_asked_for_is_kept_as_people_can_read_it(pool: Pool, dead_letters: DeadLetters) -> None:
+async def test_the_selector_is_stored_in_readable_form(pool: Pool, dead_letters: DeadLetters) -> None:
     ids: Sequence[str] = await bury(pool, 150)
     canary = Canary(10, timedelta(seconds=60))
     await dead_letters.requeue(

@@ -1,4 +1,4 @@
-"""Requeue policies: a group is requeued by itself, within a limit, until one of its messages fails again."""
+"""Requeue policies: a group is requeued automatically, within a limit, until one of its messages fails again."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -20,7 +20,7 @@ TABLE = TableName("outbox_table")
 
 @pytest.fixture
 async def group(pool: Pool) -> str:
-    """Five dead letters that failed alike."""
+    """Id of a group of five dead letters."""
     await bury(pool, 5)
     found: str = await pool.fetchval("select min(fingerprint) from outbox_dead_letter")
     return found

@@ -38,7 +38,7 @@ def replaced_by(id_: str) -> tuple[ItemOutcome, str]:
     return (ItemOutcome.REFUSED, f"{id_} has its dedup key and stands for it: discard this one")
 
 
-async def test_nobody_waits_for_a_relay_that_has_claimed_what_was_parked(pool: Pool, dead_letters: DeadLetters) -> None:
+async def test_a_change_does_not_wait_for_a_relay_that_has_claimed_the_row(pool: Pool, dead_letters: DeadLetters) -> None:
     id_ = await park(pool, ordering_key="k")
     assert at_once(await dead_letters.requeue(id_)) == {id_: DONE}
     claim = await store_on(pool).claim(10)
@@ -51,7 +51,7 @@ async def test_nobody_waits_for_a_relay_that_has_claimed_what_was_parked(pool: P
     assert await outbox(pool) == []
 
 
-async def test_what_is_requeued_and_discarded_while_relays_claim_is_sent_or_discarded(
+async def test_rows_that_are_requeued_and_discarded_while_relays_claim_are_sent_or_discarded(
     pool: Pool, dead_letters: DeadLetters
 ) -> None:
     keys = [f"k{number % 4}" for number in range(40)]
@@ -88,7 +88,9 @@ async def test_what_is_requeued_and_discarded_while_relays_claim_is_sent_or_disc
     assert sorted([*sent, *discarded]) == sorted(ids)
 
 
-async def test_a_parked_message_is_not_requeued_beside_one_that_replaced_it(pool: Pool, dead_letters: DeadLetters) -> None:
+async def test_a_parked_message_is_not_requeued_in_addition_to_one_that_replaced_it(
+    pool: Pool, dead_letters: DeadLetters
+) -> None:
     older, younger = await park(pool, dedup_key="d"), await park(pool, dedup_key="d")
     other = await park(pool, dedup_key="e")
     assert at_once(await dead_letters.requeue([older, younger, other])) == {

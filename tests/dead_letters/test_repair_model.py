@@ -1,4 +1,4 @@
-"""Whatever is done to dead letters in whatever order: their states and the outbox are what a simple model says."""
+"""After any sequence of actions, dead letters and the outbox agree with a simple model."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -23,14 +23,14 @@ steps = st.lists(
 
 @dataclass(slots=True)
 class Model:
-    """What is known of each letter: its state (None: purged), and with which counts it was sent."""
+    """State of each letter (None: purged), and the counts of its requeues."""
 
     states: dict[int, str | None] = field(default_factory=lambda: dict.fromkeys(range(1, LETTERS + 1), "open"))
     counts: dict[int, int] = field(default_factory=lambda: dict.fromkeys(range(1, LETTERS + 1), 0))
     sent: list[tuple[int, int]] = field(default_factory=list)
 
     def take(self, action: Action, letter: int, *, force: bool) -> ItemOutcome:
-        """Does `action` as it is promised."""
+        """Applies `action` as documented."""
         match action, self.states[letter]:
             case _, None:
                 return ItemOutcome.NOT_FOUND
@@ -50,7 +50,7 @@ class Model:
         return ItemOutcome.DONE
 
     def come_back(self, letter: int) -> None:
-        """A requeued one dies again."""
+        """Dead-letters a requeued message again."""
         if self.states[letter] == "requeued":
             self.states[letter] = "open"
             self.counts[letter] += 1

@@ -42,15 +42,15 @@ async def test_each_id_is_answered_in_the_order_in_which_it_was_given(pool: Pool
     answer = await dead_letters.requeue([third, "999", first, second, "outbox-1", "nonsense"])
     assert list(at_once(answer).items()) == [
         (third, (SKIPPED, "already discarded")),
-        ("999", (NOT_FOUND, "there is no such dead letter: it was purged, or sent, or never was")),
+        ("999", (NOT_FOUND, "no such dead letter: it was purged or sent, or never existed")),
         (first, DONE),
         (second, (SKIPPED, "already requeued")),
         ("outbox-1", (SKIPPED, "already requeued")),
-        ("nonsense", (NOT_FOUND, "there is no such dead letter: it was purged, or sent, or never was")),
+        ("nonsense", (NOT_FOUND, "no such dead letter: it was purged or sent, or never existed")),
     ]
 
 
-async def test_an_id_that_is_written_otherwise_names_no_letter(pool: Pool, dead_letters: DeadLetters) -> None:
+async def test_an_id_in_another_notation_selects_no_letter(pool: Pool, dead_letters: DeadLetters) -> None:
     [letter], parked = await bury(pool), await park(pool)
     answer = await dead_letters.discard([f"0{letter}", parked.replace("-", "-0")])
     assert [outcome for outcome, _ in at_once(answer).values()] == [NOT_FOUND, NOT_FOUND]
@@ -67,13 +67,13 @@ async def test_two_requeues_of_one_letter_at_once_send_it_once(database: str, po
     assert len(await outbox(pool)) == 20
 
 
-async def test_letters_of_one_key_are_sent_in_the_order_of_their_deaths(pool: Pool, dead_letters: DeadLetters) -> None:
+async def test_letters_of_one_ordering_key_are_sent_in_their_original_order(pool: Pool, dead_letters: DeadLetters) -> None:
     ids = await bury(pool, 30, ordering_key="order-7")
     await dead_letters.requeue(list(reversed(ids)))
     assert [row["message_id"] for row in await outbox(pool)] == [f"m{number}" for number in range(1, 31)]
 
 
-async def test_it_goes_by_its_routing_key_or_to_another_queue_if_asked(pool: Pool, dead_letters: DeadLetters) -> None:
+async def test_a_requeue_goes_by_routing_key_or_to_another_queue_on_request(pool: Pool, dead_letters: DeadLetters) -> None:
     first, second, third = await bury(pool, 3)
     await bury(pool, queue="elsewhere")
     await dead_letters.requeue(first, destination=ORIGINAL_ROUTING)
@@ -90,7 +90,7 @@ async def test_a_letter_whose_queue_is_gone_is_refused_and_stays(pool: Pool, dea
     assert at_once(await dead_letters.requeue(id_, destination=ORIGINAL_ROUTING)) == {id_: DONE}
 
 
-async def test_what_is_older_than_inboxes_remember_is_refused_unless_forced(database: str, pool: Pool) -> None:
+async def test_a_message_older_than_the_deduplication_window_is_refused_unless_forced(database: str, pool: Pool) -> None:
     old, young = await bury(pool, 2)
     await pool.execute("update outbox_dead_letter set created_at = now() - interval '8 days' where id = $1", int(old))
     async with DeadLetters(database, inbox_retention=timedelta(days=7)) as dead_letters:
@@ -98,7 +98,7 @@ async def test_what_is_older_than_inboxes_remember_is_refused_unless_forced(data
         assert outcomes[young] == DONE
         outcome, reason = outcomes[old]
         assert outcome is REFUSED
-        assert reason.startswith("older than inboxes remember")
+        assert reason.startswith("older than the deduplication window")
         assert at_once(await dead_letters.requeue(old, force=True)) == {old: DONE}
 
 
@@ -174,7 +174,9 @@ async def test_a_discarded_parked_row_leaves_the_outbox_and_can_be_restored(pool
     assert row["message_id"] == letter["message_id"]
 
 
-async def test_what_waited_for_a_parked_row_goes_on_when_it_is_discarded(pool: Pool, dead_letters: DeadLetters) -> None:
+async def test_messages_that_waited_for_a_parked_row_continue_when_it_is_discarded(
+    pool: Pool, dead_letters: DeadLetters
+) -> None:
     for key in ("order-7", "order-8"):
         await park(pool, ordering_key=key)
         for _ in range(2):
@@ -191,7 +193,7 @@ async def test_what_waited_for_a_parked_row_goes_on_when_it_is_discarded(pool: P
 # --- discard, restore, purge -------------------------------------------------------------------------------------------------
 
 
-async def test_discarding_is_taken_back_by_restoring(pool: Pool, dead_letters: DeadLetters) -> None:
+async def test_restore_undoes_discard(pool: Pool, dead_letters: DeadLetters) -> None:
     [id_] = await bury(pool)
     assert at_once(await dead_letters.discard(id_, by="ada", reason="test data")) == {id_: DONE}
     assert await statuses(pool) == ["discarded"]
@@ -201,7 +203,7 @@ async def test_discarding_is_taken_back_by_restoring(pool: Pool, dead_letters: D
     assert at_once(await dead_letters.restore(id_)) == {id_: (SKIPPED, "open already")}
 
 
-async def test_only_what_was_discarded_is_purged_unless_it_is_forced(pool: Pool, dead_letters: DeadLetters) -> None:
+async def test_only_discarded_letters_are_purged_unless_forced(pool: Pool, dead_letters: DeadLetters) -> None:
     first, second = await bury(pool, 2)
     parked = await park(pool)
     await dead_letters.discard(first)
@@ -213,6 +215,6 @@ async def test_only_what_was_discarded_is_purged_unless_it_is_forced(pool: Pool,
 
 
 @pytest.mark.parametrize("selector", [[], [17], [""][:0]])
-async def test_what_names_no_dead_letter_is_refused(dead_letters: DeadLetters, selector: object) -> None:
-    with pytest.raises(ConfigurationError, match="named by their ids"):
+async def test_an_invalid_selector_is_refused(dead_letters: DeadLetters, selector: object) -> None:
+    with pytest.raises(ConfigurationError, match="by their ids"):
         await dead_letters.requeue(selector)  # type: ignore[arg-type]

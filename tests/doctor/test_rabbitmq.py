@@ -1,4 +1,4 @@
-"""What the doctor says of a broker, which it looks at and never changes."""
+"""Findings of the doctor about a broker, which it never changes."""
 
 import asyncio
 from datetime import timedelta
@@ -41,7 +41,7 @@ async def examined(database_url: str, broker_url: str, *consumers: Consumer, **g
 
 @pytest.fixture
 async def provisioned(broker_url: str, broker_admin: RabbitAdmin) -> None:
-    """What a worker of `welcome` declares."""
+    """Declares what a worker of `welcome` declares."""
     worker = Worker(broker=broker_url, consumers=[welcome], enable_metrics=False)
     running = asyncio.create_task(worker.run(handle_signals=False))
     await eventually(lambda: broker_admin.queue(_QUEUE))
@@ -51,11 +51,11 @@ async def provisioned(broker_url: str, broker_admin: RabbitAdmin) -> None:
 
 
 @pytest.mark.usefixtures("provisioned")
-async def test_a_broker_that_has_what_its_consumers_declare_is_well(database_url: str, broker_url: str) -> None:
+async def test_a_broker_with_everything_that_its_consumers_declare_is_ok(database_url: str, broker_url: str) -> None:
     assert await examined(database_url, broker_url, welcome) == []
 
 
-async def test_what_is_missing_is_named_and_stays_missing(
+async def test_missing_exchanges_and_queues_are_reported_and_not_created(
     database_url: str, broker_url: str, broker_admin: RabbitAdmin
 ) -> None:
     found = {finding.summary for finding in await examined(database_url, broker_url, welcome)}
@@ -77,7 +77,7 @@ async def test_a_queue_of_another_kind_is_named(database_url: str, broker_url: s
 
 
 @pytest.mark.parametrize("limit", [{"x-message-ttl": 60_000}, {"x-delivery-limit": 5}])
-async def test_a_dead_letter_queue_that_forgets_is_an_error(
+async def test_a_dead_letter_queue_that_drops_messages_is_an_error(
     database_url: str, broker_url: str, broker_admin: RabbitAdmin, limit: dict[str, int]
 ) -> None:
     await broker_admin.declare_queue(f"{_QUEUE}.dlq", arguments={**await unlimited(broker_admin), **limit})
@@ -87,7 +87,7 @@ async def test_a_dead_letter_queue_that_forgets_is_an_error(
 
 
 async def unlimited(broker_admin: RabbitAdmin) -> dict[str, int]:
-    """The arguments of a dead letter queue without a limit: from 4.0 on there is one unless it is told to have none."""
+    """The arguments of a dead letter queue without a limit: from 4.0 on there is one by default."""
     return {"x-delivery-limit": -1} if await broker_admin.version() >= (4, 0) else {}
 
 
@@ -131,7 +131,7 @@ async def remind(user: dict[str, str]) -> None: ...
 
 @pytest.fixture
 async def provisioned_with_retries(broker_url: str, broker_admin: RabbitAdmin) -> None:
-    """What a worker of `remind` declares."""
+    """Declares what a worker of `remind` declares."""
     worker = Worker(broker=broker_url, consumers=[remind], enable_metrics=False)
     running = asyncio.create_task(worker.run(handle_signals=False))
     await eventually(lambda: broker_admin.queue("outbox.delay_60s"))
@@ -186,7 +186,7 @@ async def provisioned_with_retries(broker_url: str, broker_admin: RabbitAdmin) -
     ],
 )
 @pytest.mark.usefixtures("provisioned_with_retries")
-async def test_a_policy_that_can_lose_messages_is_named_with_each_queue_that_it_hits(
+async def test_a_policy_that_can_lose_messages_is_reported_for_each_affected_queue(
     database_url: str,
     broker_url: str,
     broker_admin: RabbitAdmin,
@@ -215,7 +215,7 @@ async def test_a_policy_makes_up_for_an_argument_that_a_queue_lacks(
     await broker_admin.declare_queue(_QUEUE)
     await broker_admin.bind("outbox", _QUEUE, "user.created")
     [lacking] = await examined(database_url, broker_url, welcome)
-    assert "is different from what is declared" in lacking.summary
+    assert "differs from its declaration" in lacking.summary
     policy = {
         "dead-letter-exchange": "outbox.dlx",
         "dead-letter-routing-key": _QUEUE,
@@ -246,7 +246,7 @@ async def test_a_broker_that_cannot_be_reached_is_a_finding_without_secrets(data
 
 
 def _matched(findings: list[Finding], expected: set[tuple[str, str]]) -> list[tuple[Finding, str]]:
-    """Each finding with the expected beginning of it, or with all of it."""
+    """Pairs each finding with its expected beginning, or with its own summary."""
     beginnings = [text for _, text in expected]
     return [
         (finding, next((text for text in beginnings if finding.summary.startswith(text)), finding.summary))

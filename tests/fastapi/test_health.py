@@ -1,4 +1,4 @@
-"""Health: terse, bounded in time, and the reasons in the log."""
+"""Health: short responses in bounded time, with the reasons in the log."""
 
 import asyncio
 from datetime import timedelta
@@ -34,7 +34,7 @@ async def test_all_well_is_200() -> None:
     assert answer.json() == {"status": "ready", "parts": {"database": "ok"}}
 
 
-async def test_a_part_that_is_not_well_is_a_503_that_names_it_and_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_unhealthy_part_is_a_503_that_names_only_the_part(caplog: pytest.LogCaptureFixture) -> None:
     async with _client(HealthChecks({"database": _well, "broker": _broken})) as client:
         answer = await client.get("/outbox/health/ready")
     assert answer.status_code == 503
@@ -42,13 +42,13 @@ async def test_a_part_that_is_not_well_is_a_503_that_names_it_and_nothing_else(c
     assert "Not ready: broker: no route to amqp://ada:***@broker" in caplog.text
 
 
-async def test_liveness_looks_at_nothing() -> None:
+async def test_liveness_checks_nothing() -> None:
     async with _client(HealthChecks({"broker": _broken})) as client:
         answer = await client.get("/outbox/health/live")
     assert (answer.status_code, answer.json()) == (200, {"status": "alive"})
 
 
-async def test_a_check_that_does_not_answer_is_given_up() -> None:
+async def test_a_check_that_does_not_answer_times_out() -> None:
     async def hangs() -> None:
         await asyncio.Event().wait()
 
@@ -58,7 +58,7 @@ async def test_a_check_that_does_not_answer_is_given_up() -> None:
     assert report.parts == {"broker": "unavailable"}
 
 
-async def test_many_questions_are_one_look() -> None:
+async def test_concurrent_requests_share_one_check() -> None:
     looks = 0
 
     async def counts() -> None:
@@ -79,14 +79,14 @@ async def test_a_database_without_tables_is_named_as_schema(database_url: str) -
         assert (await health.report()).ready
 
 
-async def test_the_broker_inside_postgresql_is_looked_at(database_url: str) -> None:
+async def test_the_broker_inside_postgresql_is_checked(database_url: str) -> None:
     health = HealthChecks(kept_for=timedelta(0), timeout=timedelta(seconds=30))
     await ensure_outbox_schema_async(database_url)
     async with checking(health, broker_url=database_url):
         assert (await health.report()).parts == {"broker": "ok"}
 
 
-async def test_rabbitmq_is_looked_at(broker_url: str) -> None:
+async def test_rabbitmq_is_checked(broker_url: str) -> None:
     health = HealthChecks(kept_for=timedelta(0), timeout=timedelta(seconds=30))
     async with checking(health, broker_url=broker_url):
         assert (await health.report()).parts == {"broker": "ok"}

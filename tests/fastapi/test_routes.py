@@ -1,4 +1,4 @@
-"""Starting up finds the routes that would get two sessions, wherever they hide, and accepts those that get one.
+"""The start finds all routes that would get two sessions, and accepts those with one.
 
 Where nothing of ours starts up, because the relay is another process, the publisher itself refuses such a route.
 """
@@ -32,11 +32,11 @@ PublisherDep = Annotated[Any, Depends(get_publisher)]
 async def consistent(
     session: FunctionSession, repository: Annotated[object, Depends(get_repository)], publisher: PublisherDep
 ) -> None:
-    """Takes everything in one scope."""
+    """Depends on everything with one scope."""
 
 
 async def torn(session: RequestSession, publisher: PublisherDep) -> None:
-    """Takes its session under another scope than its publisher does."""
+    """Depends on its session with another scope than its publisher."""
 
 
 def test_routes_that_take_the_session_under_one_scope_are_accepted() -> None:
@@ -50,7 +50,7 @@ def test_a_route_that_would_get_two_sessions_is_named() -> None:
     app = FastAPI()
     app.post("/fine")(consistent)
     app.post("/users")(torn)
-    with pytest.raises(ConfigurationError, match=r"^POST /users takes get_session under .* two sessions"):
+    with pytest.raises(ConfigurationError, match=r"^POST /users depends on get_session with .* two sessions"):
         check_sessions(app)
 
 
@@ -59,14 +59,14 @@ def test_it_is_found_in_an_included_router() -> None:
     outer = APIRouter(prefix="/outer")
     outer.include_router(_router(torn), prefix="/inner")
     app.include_router(outer, prefix="/v1")
-    with pytest.raises(ConfigurationError, match=r"POST /v1/outer/inner/users takes"):
+    with pytest.raises(ConfigurationError, match=r"POST /v1/outer/inner/users depends on"):
         check_sessions(app)
 
 
 def test_a_dependency_of_the_router_counts_too() -> None:
     app = FastAPI()
     app.include_router(_router(consistent), prefix="/v1", dependencies=[Depends(get_session)])
-    with pytest.raises(ConfigurationError, match=r"POST /v1/users takes"):
+    with pytest.raises(ConfigurationError, match=r"POST /v1/users depends on"):
         check_sessions(app)
 
 
@@ -75,7 +75,7 @@ def test_it_is_found_in_a_mounted_application() -> None:
     mounted.post("/users")(torn)
     app = FastAPI()
     app.mount("/sub", mounted)
-    with pytest.raises(ConfigurationError, match=r"POST /sub/users takes"):
+    with pytest.raises(ConfigurationError, match=r"POST /sub/users depends on"):
         check_sessions(app)
 
 
@@ -86,11 +86,11 @@ def test_it_is_found_in_a_websocket() -> None:
     async def feed(socket: WebSocket, session: RequestSession, publisher: PublisherDep) -> None:
         """Never called."""
 
-    with pytest.raises(ConfigurationError, match=r"WEBSOCKET /feed takes"):
+    with pytest.raises(ConfigurationError, match=r"WEBSOCKET /feed depends on"):
         check_sessions(app)
 
 
-def test_a_session_that_is_not_cached_is_a_session_more() -> None:
+def test_a_session_without_cache_is_a_second_session() -> None:
     app = FastAPI()
 
     @app.post("/users")
@@ -99,7 +99,7 @@ def test_a_session_that_is_not_cached_is_a_session_more() -> None:
     ) -> None:
         """Never called."""
 
-    with pytest.raises(ConfigurationError, match=r"POST /users takes"):
+    with pytest.raises(ConfigurationError, match=r"POST /users depends on"):
         check_sessions(app)
 
 
@@ -122,7 +122,7 @@ def test_security_scopes_that_divide_the_session_are_found() -> None:
     ) -> None:
         """Never called."""
 
-    with pytest.raises(ConfigurationError, match=r"POST /users takes session_of_user"):
+    with pytest.raises(ConfigurationError, match=r"POST /users depends on session_of_user"):
         check_sessions(app)
 
 
@@ -134,7 +134,7 @@ def test_a_session_is_checked_when_it_is_named_though_no_publisher_is_made_for_i
         """Never called."""
 
     check_sessions(app)
-    with pytest.raises(ConfigurationError, match=r"GET /users takes get_session"):
+    with pytest.raises(ConfigurationError, match=r"GET /users depends on get_session"):
         check_sessions(app, get_session)
 
 
@@ -146,12 +146,12 @@ async def test_such_a_route_stops_the_start() -> None:
             pytest.fail("it started")
 
 
-async def test_without_a_lifespan_of_ours_the_publisher_refuses_a_route_with_two_sessions() -> None:
+async def test_without_outbox_lifespan_the_publisher_refuses_a_route_with_two_sessions() -> None:
     app = FastAPI()
     app.post("/users")(torn)
     for _ in range(2):  # the second answer comes from what is remembered
         with pytest.raises(
-            ConfigurationError, match=r'^POST /users takes get_session under .*write Depends\(get_session, scope="f'
+            ConfigurationError, match=r'^POST /users depends on get_session with .*write Depends\(get_session, scope="f'
         ):
             await _posted(app, "/users")
 
@@ -185,7 +185,7 @@ async def test_the_publisher_judges_each_inclusion_of_a_router_by_itself() -> No
     app.include_router(inner, prefix="/v1")
     app.include_router(outer, prefix="/v2")
     assert (await _posted(app, "/v1/users")).status_code == 200
-    with pytest.raises(ConfigurationError, match=r"^POST /v2/outer/inner/users takes"):
+    with pytest.raises(ConfigurationError, match=r"^POST /v2/outer/inner/users depends on"):
         await _posted(app, "/v2/outer/inner/users")
 
 
@@ -194,7 +194,7 @@ async def test_the_publisher_sees_the_dependencies_of_the_whole_application() ->
     app.post("/users")(consistent)
     app.include_router(_router(consistent), prefix="/v1")
     for path in ("/users", "/v1/users"):
-        with pytest.raises(ConfigurationError, match=f"^POST {path} takes"):
+        with pytest.raises(ConfigurationError, match=f"^POST {path} depends on"):
             await _posted(app, path)
 
 
@@ -211,7 +211,7 @@ async def test_the_publisher_sees_the_dependencies_of_dependencies() -> None:
     async def create(user: Annotated[object, Depends(get_user)], service: Annotated[object, Depends(get_service)]) -> None:
         """Never called."""
 
-    with pytest.raises(ConfigurationError, match=r"^POST /users takes"):
+    with pytest.raises(ConfigurationError, match=r"^POST /users depends on"):
         await _posted(app, "/users")
 
 
@@ -226,7 +226,7 @@ async def test_the_publisher_refuses_in_a_mounted_application() -> None:
     app.include_router(outer, prefix="/v1")
     for prefix in ("/sub", "/v1/within"):
         assert (await _posted(app, f"{prefix}/fine/users")).status_code == 200
-        with pytest.raises(ConfigurationError, match=r"^POST \S*/users takes"):
+        with pytest.raises(ConfigurationError, match=r"^POST \S*/users depends on"):
             await _posted(app, f"{prefix}/users")
 
 
@@ -242,12 +242,12 @@ async def test_the_publisher_refuses_in_a_websocket(prefix: str) -> None:
     app.include_router(router, prefix="/fine")
     app.include_router(router, prefix=prefix, dependencies=[Depends(get_session)])
     assert await _connected(app, "/fine/feed") == ["websocket.accept"]
-    with pytest.raises(ConfigurationError, match=f"^WEBSOCKET {prefix}/feed takes"):
+    with pytest.raises(ConfigurationError, match=f"^WEBSOCKET {prefix}/feed depends on"):
         await _connected(app, f"{prefix}/feed")
 
 
 async def _connected(app: FastAPI, path: str) -> list[str]:
-    """What a websocket at `path` answers to being connected to."""
+    """Messages that a websocket at `path` sends when a client connects."""
     answers: list[str] = []
 
     async def receive() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""`publisher_for` takes whatever session dependency a host has: synchronous, asyncpg's, or a stand-in in the host's tests."""
+"""`publisher_for` works with any session dependency: a synchronous one, one of asyncpg, or a test double."""
 
 from collections.abc import AsyncIterator, Iterator
 from typing import Annotated, Any

@@ -1,4 +1,4 @@
-"""Real signals to a real uvicorn: the parts beside the application are told at once, and end in time."""
+"""Real signals to a real uvicorn: the parts next to the application are stopped at once, and end in time."""
 
 import contextlib
 import signal
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 
 class Host:
-    """The host of `signalled_host.py` in a process of its own."""
+    """Runs `signalled_host.py` in a process."""
 
     def __init__(self, process: subprocess.Popen[str], port: int) -> None:
         self.process = process
@@ -29,7 +29,7 @@ class Host:
         self._reader.start()
 
     def end(self) -> None:
-        """Kills it, if it still runs."""
+        """Kills the process if it still runs."""
         self.process.kill()
         self.process.wait()
         self._reader.join()
@@ -79,13 +79,13 @@ def _alive(url: str) -> bool:
 
 @contextmanager
 def open_request(url: str) -> Iterator[None]:
-    """A request that is being answered as long as the block lasts, or longer."""
+    """Keeps a request open at least until the end of the block."""
     with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2]))) as connection:
         connection.sendall(b"GET /slow HTTP/1.1\r\nhost: localhost\r\n\r\n")
         yield
 
 
-def test_parts_are_told_while_connections_are_still_open() -> None:
+def test_parts_are_stopped_while_connections_are_still_open() -> None:
     with host(grace_seconds=30) as running, open_request(running.url):
         running.says("slow begun")
         running.process.send_signal(signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""Parts beside an application: restarted after a crash, seen by readiness, ended together."""
+"""Parts next to an application: restarted after a crash, part of readiness, stopped together."""
 
 import asyncio
 import logging
@@ -20,7 +20,7 @@ GRACE = timedelta(seconds=5)
 
 
 class Working:
-    """A part that works until it is stopped, or fails with what it is given."""
+    """A part that runs until it is stopped, or fails with the given error."""
 
     def __init__(self, failure: Exception | None = None) -> None:
         self._failure = failure
@@ -45,7 +45,7 @@ def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supervision, "LONGEST_PAUSE", timedelta(milliseconds=40))
 
 
-async def test_a_part_that_crashes_is_made_anew_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_part_that_crashes_is_created_again_and_logged(caplog: pytest.LogCaptureFixture) -> None:
     good = Working()
     parts: Iterator[Working] = iter([Working(RuntimeError("out of luck")), Working(OSError("again")), good])
     async with supervised({"worker": lambda: next(parts)}, grace_period=GRACE):
@@ -59,7 +59,7 @@ async def test_a_part_that_crashes_is_made_anew_and_logged(caplog: pytest.LogCap
     assert all(record.exc_info for record in errors)
 
 
-async def test_what_a_sentence_explains_or_was_logged_before_is_logged_without_a_traceback(
+async def test_own_errors_and_repeated_crashes_are_logged_without_a_traceback(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     good, bug = Working(), RuntimeError("a bug")
@@ -71,7 +71,7 @@ async def test_what_a_sentence_explains_or_was_logged_before_is_logged_without_a
     assert "SchemaError" not in caplog.text
 
 
-async def test_a_crash_turns_readiness_red_until_the_part_has_proven_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_crash_fails_readiness_until_the_part_is_healthy_again(monkeypatch: pytest.MonkeyPatch) -> None:
     health = HealthChecks(kept_for=timedelta(0))
     good = Working()
     parts: Iterator[Working] = iter([Working(RuntimeError("out of luck")), good])
@@ -84,7 +84,7 @@ async def test_a_crash_turns_readiness_red_until_the_part_has_proven_itself(monk
         assert (await health.report()).ready
 
 
-async def test_a_crash_after_a_proven_run_is_a_first_one_again(
+async def test_a_crash_after_a_healthy_run_counts_as_the_first_one(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(supervision, "PROVEN_AFTER", timedelta(0))
@@ -119,7 +119,7 @@ async def test_one_part_s_crashes_leave_the_others_alone() -> None:
         assert running.problem("worker") is None
 
 
-async def test_readiness_is_red_as_soon_as_the_end_has_begun() -> None:
+async def test_readiness_fails_as_soon_as_the_shutdown_has_begun() -> None:
     health = HealthChecks(kept_for=timedelta(0))
     async with supervised({}, grace_period=GRACE, health=health) as running:
         assert (await health.report()).ready
@@ -127,7 +127,7 @@ async def test_readiness_is_red_as_soon_as_the_end_has_begun() -> None:
         assert (await health.report()).parts == {"server": "unavailable"}
 
 
-async def test_a_part_that_cannot_be_made_stops_the_start() -> None:
+async def test_a_part_that_cannot_be_created_fails_the_start() -> None:
     def impossible() -> Working:
         raise ConfigurationError("a setting makes no sense")
 

@@ -1,4 +1,4 @@
-"""A route's event is committed with the route's own writes, before the response leaves, or not at all."""
+"""A route's event commits together with its own writes, before the response is sent, or not at all."""
 
 from collections.abc import AsyncIterator
 from typing import Annotated, Any
@@ -25,7 +25,7 @@ create table badges (
 
 @pytest.fixture
 async def engine(database_url: str) -> AsyncIterator[AsyncEngine]:
-    """An engine that the routes may use in the server's thread; its database has the outbox and two tables more."""
+    """An engine for routes in the server's thread. Its database has the outbox and two more tables."""
     await ensure_outbox_table_async(database_url)
     await _execute(database_url, TABLES)
     engine = create_async_engine(database_url.replace("postgresql://", "postgresql+asyncpg://", 1))

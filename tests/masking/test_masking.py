@@ -1,4 +1,4 @@
-"""What is named like a secret is hidden, at any depth, in previews, errors and searches."""
+"""Values of keys that are named like secrets are hidden at any depth, in previews, errors and searches."""
 
 import json
 from typing import Any
@@ -43,7 +43,7 @@ def test_keys_that_are_named_like_secrets_are_masked_however_they_are_written(ke
 
 
 @pytest.mark.parametrize("key", ["shipping", "panel", "company", "opinion", "spin", "id", "total", "key", "card", "", "7"])
-def test_keys_that_only_look_a_little_like_it_are_not(key: str) -> None:
+def test_similar_keys_are_not_masked(key: str) -> None:
     assert MASKING.masked({key: 7}) == {key: 7}
 
 
@@ -57,7 +57,7 @@ def test_no_secret_remains_at_any_depth_nor_in_strings_that_are_json(around: Any
 
 
 @given(value=json_values)
-def test_what_has_no_such_key_stays_as_it_is(value: Any) -> None:
+def test_values_without_secret_keys_stay_unchanged(value: Any) -> None:
     nothing = Masking(keys=("qqqqqqqqqq",))
     body = json.dumps(value)
     if "://" not in body and "assword" not in body and '"{' not in body and '"[' not in body:
@@ -73,7 +73,7 @@ def test_pairs_of_names_and_values_are_masked_too() -> None:
     ]
 
 
-def test_what_is_not_there_is_no_secret() -> None:
+def test_null_is_no_secret() -> None:
     assert MASKING.masked({"password": None}) == {"password": None}
 
 
@@ -85,7 +85,7 @@ def test_what_is_nested_too_deep_to_be_read_is_masked_as_a_whole() -> None:
     assert "<JSON" in preview(b"[" * 100_000, "application/json", MASKING)
 
 
-def test_keys_of_the_users_own_are_named_in_words() -> None:
+def test_configured_keys_are_given_in_words() -> None:
     masking = MASKING.also("shoe size", "salary")
     assert masking.masked({"shoeSize": 1, "shoe_size": 2, "annualSalary": 3, "password": 4}) == {
         "shoeSize": MASK,

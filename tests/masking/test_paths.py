@@ -1,4 +1,4 @@
-"""What is at the places that an installation names is hidden too, and masked JSON is otherwise exactly as it was written."""
+"""Values at configured paths are hidden, too, and the rest of masked JSON stays exactly as written."""
 
 import json
 from typing import Any
@@ -32,7 +32,7 @@ PATHS: list[tuple[str, Any, Any]] = [
 
 
 @pytest.mark.parametrize(("path", "value", "masked"), PATHS)
-def test_what_is_at_a_place_is_masked_in_values_in_text_and_in_previews(path: str, value: Any, masked: Any) -> None:
+def test_values_at_paths_are_masked_in_values_text_and_previews(path: str, value: Any, masked: Any) -> None:
     masking = Masking(paths=(path,))
     assert masking.masked(value) == masked
     text = masking.masked_json(json.dumps(value))
@@ -41,7 +41,7 @@ def test_what_is_at_a_place_is_masked_in_values_in_text_and_in_previews(path: st
     assert json.loads(preview(json.dumps(value).encode(), None, masking)) == masked
 
 
-def test_a_place_is_found_inside_of_strings_that_are_json() -> None:
+def test_a_path_continues_inside_strings_that_contain_json() -> None:
     masking = Masking(paths=("$.data.customer.email", "$.phone"))
     inner = json.dumps({"customer": {"email": SECRET}, "phone": SECRET, "id": 7})
     for text in (masking.masked_json(json.dumps({"data": inner})), json.dumps(masking.masked({"data": inner}))):
@@ -50,7 +50,7 @@ def test_a_place_is_found_inside_of_strings_that_are_json() -> None:
         assert json.loads(json.loads(text)["data"])["id"] == 7
 
 
-def test_what_is_at_a_place_is_neither_searched_nor_told_by_errors() -> None:
+def test_values_at_paths_are_neither_searchable_nor_in_errors() -> None:
     masking = Masking(paths=("$.customer.email",))
     body = json.dumps({"customer": {"email": SECRET, "name": "ann"}})
     text = searchable(body.encode(), None, masking, error=body, words=("mail",))
@@ -63,7 +63,7 @@ def test_what_is_at_a_place_is_neither_searched_nor_told_by_errors() -> None:
     "path",
     ["", "customer", "$customer", "$.", "$..a", "$.a[", "$.a[x]", "$[-1]", "$.a b", '$["a]', "$.a.", 7, "$[99999999999]"],
 )
-def test_what_is_no_path_is_refused_when_masking_is_made(path: Any) -> None:
+def test_an_invalid_path_is_refused_at_construction(path: Any) -> None:
     with pytest.raises(ConfigurationError, match="a JSON path"):
         Masking(paths=(path,))
 
@@ -87,7 +87,7 @@ def test_everything_that_is_not_masked_stays_exactly_as_it_was_written() -> None
 @pytest.mark.parametrize(
     "text", ["", " ", "{", "[1,]", "{1: 2}", '{"a" 1}', '{"a": 1,}', "[1] 2", "nul", "-", "01", "'a'", '{"a": "\n"}']
 )
-def test_what_is_no_json_is_not_taken_for_it(text: str) -> None:
+def test_other_text_is_not_taken_for_json(text: str) -> None:
     assert Masking().masked_json(text) is None
 
 
@@ -134,12 +134,12 @@ LATER = Masking().also("pets", paths=["$.customer.email"])
         ("<binary, 3 kB>", "<binary, 3 kB>"),
     ],
 )
-def test_a_preview_hides_what_was_named_after_it_was_written_though_it_was_cut(written: str, shown: str) -> None:
+def test_a_cut_preview_hides_keys_that_were_configured_later(written: str, shown: str) -> None:
     assert LATER.masked_preview(written) == shown
 
 
 @given(around=json_values, length=st.integers(1, 150))
-def test_no_preview_shows_what_was_named_later_wherever_it_was_cut(around: Any, length: int) -> None:
+def test_no_preview_shows_keys_that_were_configured_later_wherever_it_was_cut(around: Any, length: int) -> None:
     body = json.dumps({"pets": {"cat": [SECRET, around]}, "customer": {"email": SECRET}, "text": json.dumps({"pets": SECRET})})
     written = preview(body.encode(), None, Masking(), limit=length)
     assert SECRET[:4] not in LATER.masked_preview(written)

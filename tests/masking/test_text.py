@@ -230,7 +230,7 @@ secrets = st.text(st.characters(categories=("L", "N", "P", "S")), min_size=6, ma
 
 
 @given(secret=secrets, before=st.text(max_size=20), after=st.text(max_size=20))
-def test_what_the_message_itself_says_is_secret_is_found_in_any_text(secret: str, before: str, after: str) -> None:
+def test_secrets_of_the_message_are_found_in_any_text(secret: str, before: str, after: str) -> None:
     body = json.dumps({"customer": {"api_key": secret}}).encode()
     masking = MASKING.of_message(body)
     for form in (secret, repr(secret)[1:-1], json.dumps(secret)[1:-1], quote(secret)):
@@ -249,7 +249,7 @@ def test_what_the_message_itself_says_is_secret_is_found_in_any_text(secret: str
         (json.dumps({"fields": [{"name": "password", "value": S}]}).encode(), {}),
     ],
 )
-def test_secrets_are_learnt_from_body_and_headers_of_every_kind(body: bytes, headers: dict[str, object]) -> None:
+def test_secrets_are_collected_from_body_and_headers_of_every_kind(body: bytes, headers: dict[str, object]) -> None:
     assert MASKING.of_message(body, headers).masked_text(f"ann said {S}!") == "ann said ***!"
 
 
@@ -258,7 +258,7 @@ def test_a_card_number_is_found_however_its_digits_are_grouped() -> None:
     assert masking.masked_text("declined 4111 1111 1111 1111 and 4111-1111-1111-1111") == "declined *** and ***"
 
 
-def test_short_values_are_found_only_as_words_of_their_own() -> None:
+def test_short_values_are_found_only_as_whole_words() -> None:
     masking = MASKING.of_message(b'{"cvv": 123, "pin": "7", "otp": "ab"}')
     assert (
         masking.masked_text("line 1234: 123 was wrong, table 7, ab, about") == "line 1234: *** was wrong, table 7, ***, about"
@@ -302,7 +302,7 @@ def test_errors_are_hidden_where_a_messages_secrets_cannot_be_found(
     def broken(secret: str) -> None:
         raise LookupError
 
-    monkeypatch.setattr("outbox.masking.text._forms", broken)
+    monkeypatch.setattr("outbox.masking.text._notations", broken)
     of_message = Masking().of_message(b'{"token": "abcdefgh"}')
     assert of_message.failure(Failure("ValueError", "refused abcdefgh", "")) == Failure("ValueError", HIDDEN, "")
     assert "errors are hidden" in caplog.text

@@ -1,4 +1,4 @@
-"""One event of each kind, as the engine would tell it."""
+"""One event of each kind, as the engine emits it."""
 
 import dataclasses
 from datetime import UTC, datetime, timedelta
@@ -159,11 +159,11 @@ EVENTS: list[Event] = [
 
 
 def of(*types: type[Event]) -> list[Event]:
-    """Those of these types."""
+    """Events of these types."""
     return [event for event in EVENTS if isinstance(event, types)]
 
 
 def with_text(event: Processed, text: str) -> Processed:
-    """The same with `text` wherever others may write what they like."""
+    """Copies of the events with `text` in every field that foreign text can reach."""
     message = dataclasses.replace(event.message, id=text, routing_key=text)
     return dataclasses.replace(event, message=message, outcome=Dead(Cause.REJECTED, Failure("ValueError", text)))

@@ -1,4 +1,4 @@
-"""Every metric is documented, with its type and labels, and nothing else is."""
+"""The documentation lists exactly the existing metrics, with their types and labels."""
 
 import re
 from pathlib import Path
@@ -13,7 +13,7 @@ ROW = re.compile(r"^\| `(?P<name>outbox_\w+)` \| (?P<type>\w+) \| (?P<labels>[^|
 
 @pytest.fixture
 def registered() -> dict[str, tuple[str, tuple[str, ...]]]:
-    """What is on the registry once metrics are on: name → type, labels."""
+    """Type and labels of each registered metric."""
     from prometheus_client import REGISTRY
 
     observing.build_observer(enable_metrics=True)

@@ -1,4 +1,4 @@
-"""Log lines: which level, what is in them, and what never is."""
+"""Log lines: their levels and contents, without secrets."""
 
 import dataclasses
 import json
@@ -132,7 +132,7 @@ def test_a_line_is_one_line_without_secrets_and_without_the_body(event: Event, c
 
 
 @pytest.mark.parametrize("event", events.of(BatchSent, SendFailed, Received, Processed), ids=lambda event: type(event).__name__)
-def test_what_is_about_a_message_names_its_id_and_routing_key(event: Event, caplog: pytest.LogCaptureFixture) -> None:
+def test_lines_about_a_message_have_its_id_and_routing_key(event: Event, caplog: pytest.LogCaptureFixture) -> None:
     observer.notify(event)
     assert caplog.records
     for record in caplog.records:
@@ -147,7 +147,7 @@ def test_the_lines_of_a_handler_read_like_this(caplog: pytest.LogCaptureFixture)
     assert [record.getMessage() for record in caplog.records] == [
         f"processed {subject} in 0.250 s",
         f"attempt 2 at {subject} failed, again in 60.000 s: ValueError: no luck with amqp://ada:***@rabbit/",
-        f"attempt 2 at {subject} made it a dead letter, rejected: ValueError: no luck with amqp://ada:***@rabbit/",
+        f"attempt 2 at {subject} dead-lettered it, rejected: ValueError: no luck with amqp://ada:***@rabbit/",
     ]
 
 
@@ -158,8 +158,8 @@ def test_the_lines_of_a_relay_read_like_this(caplog: pytest.LogCaptureFixture) -
     reason = "ValueError: no luck with amqp://ada:***@rabbit/"
     assert [record.getMessage() for record in caplog.records] == [
         f"published {subject} to exchange orders, 0.500 s after it was written",
-        f"refused {subject}, tried again in 4.000 s: {reason}",
-        f"refused {subject}, parked for good: {reason}",
+        f"refused {subject}, retrying in 4.000 s: {reason}",
+        f"refused {subject}, parked: {reason}",
         f"unroutable {subject}, held until a queue is bound: {reason}",
     ]
 
@@ -170,7 +170,7 @@ def test_a_batch_has_a_line_for_each_message(caplog: pytest.LogCaptureFixture) -
 
 
 @pytest.mark.parametrize("text", ["two\nlines", "two\r\nlines", "two\u2028lines", "\x1b[31mred", "nul\0", "x" * 100_000])
-def test_what_others_wrote_cannot_forge_or_flood_a_line(text: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_foreign_text_cannot_forge_or_flood_a_line(text: str, caplog: pytest.LogCaptureFixture) -> None:
     observer.notify(events.with_text(events.REJECTED, text))
     (record,) = caplog.records
     line = record.getMessage()
@@ -179,7 +179,7 @@ def test_what_others_wrote_cannot_forge_or_flood_a_line(text: str, caplog: pytes
     assert len(line) < 2000
 
 
-def test_nothing_is_put_together_for_a_level_that_is_off(caplog: pytest.LogCaptureFixture) -> None:
+def test_nothing_is_formatted_for_a_disabled_level(caplog: pytest.LogCaptureFixture) -> None:
     class Untouchable:
         def __getattr__(self, name: str) -> object:
             raise AssertionError(f"looked at {name}")
@@ -191,7 +191,7 @@ def test_nothing_is_put_together_for_a_level_that_is_off(caplog: pytest.LogCaptu
     assert caplog.records == []
 
 
-def test_a_held_message_is_warned_of_once_and_not_at_each_probe(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_held_message_is_logged_as_a_warning_once_and_not_at_each_probe(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, logger="outbox")
     for event in (events.PROBE, events.PROBED_AGAIN, events.PROBED_AGAIN):
         observer.notify(event)
@@ -206,7 +206,7 @@ def test_a_worker_says_what_it_consumes(caplog: pytest.LogCaptureFixture) -> Non
     ]
 
 
-def test_a_binding_key_of_an_enum_is_shown_as_what_it_is(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_binding_key_of_an_enum_is_shown_by_its_value(caplog: pytest.LogCaptureFixture) -> None:
     class Event(StrEnum):
         PLACED = "order.placed"
 
@@ -237,7 +237,7 @@ def test_each_event_is_an_object_a_line_with_its_name_and_no_secret(event: Event
         assert "4111" not in str(told)
 
 
-def test_what_is_about_a_message_has_its_ids_apart(caplog: pytest.LogCaptureFixture) -> None:
+def test_records_about_a_message_have_its_ids_as_fields(caplog: pytest.LogCaptureFixture) -> None:
     for event in (events.FAILED, events.sent(0.5), events.RETRIED):
         observer.notify(event)
     id_ = events.MESSAGE.id

@@ -1,4 +1,4 @@
-"""Several observers as one."""
+"""Several observers combined into one."""
 
 import logging
 
@@ -23,7 +23,7 @@ class Failing:
         raise ZeroDivisionError("an observer's own fault")
 
 
-def test_each_is_told_in_turn() -> None:
+def test_each_observer_is_notified_in_order() -> None:
     first, second = Recording(), Recording()
     Observers((first, second)).notify(ADVICE)
     assert first.events == second.events == [ADVICE]

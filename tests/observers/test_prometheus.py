@@ -1,4 +1,4 @@
-"""The metrics: their names, types and labels are what dashboards and alerts rely on."""
+"""Metrics: dashboards and alerts rely on their names, types and labels."""
 
 import subprocess
 import sys
@@ -66,7 +66,7 @@ FAMILIES = {
 
 @pytest.fixture
 def observer() -> object:
-    """The process's own: a registry takes each family once."""
+    """The observer of the process: a registry accepts each metric only once."""
     return build_observer(enable_metrics=True)
 
 
@@ -270,7 +270,7 @@ def test_a_consumer_is_paused_from_the_opening_of_its_circuit_to_its_closing(
     assert exchange.value("outbox_consumer_paused", **exchange.queue) == 0
 
 
-def test_pauses_that_somebody_asked_for_are_counted_while_they_last(observer: PrometheusObserver, exchange: Exchange) -> None:
+def test_pauses_of_operators_are_counted_while_they_last(observer: PrometheusObserver, exchange: Exchange) -> None:
     for _ in range(2):
         observer.notify(Paused(**exchange.queue))
     observer.notify(Resumed(**exchange.queue))
@@ -285,7 +285,7 @@ def test_facts_that_the_history_lost_are_counted(observer: PrometheusObserver, e
     assert exchange.value("outbox_history_lost_total") == before + 3
 
 
-def test_stalled_routes_are_counted_until_they_take_messages_again(observer: PrometheusObserver, exchange: Exchange) -> None:
+def test_stalled_routes_are_counted_until_they_accept_messages_again(observer: PrometheusObserver, exchange: Exchange) -> None:
     for routing_key in ("a", "b"):
         observer.notify(RouteStalled(exchange_name=exchange.name, routing_key=routing_key, queue=None, failure=FAILURE))
     assert exchange.value("outbox_stalled_routes", exchange_name=exchange.name) == 2

@@ -133,7 +133,7 @@ async def test_the_doctor_names_relays_that_disagree_with_each_other_or_with_its
     async with running(made(url, name="first")):
         await eventually(lambda: running_relays(connection))
         [agreed] = await found(url)
-        assert (agreed.severity, agreed.summary) == ("ok", f"those that run (1) send to {OWN}")
+        assert (agreed.severity, agreed.summary) == ("ok", f"all running relays (1) send to {OWN}")
         [differs] = await found(url, broker_url="amqp://ada:secret@rabbit.example/shop")
         assert differs.severity == "warning"
         assert "RabbitMQ at rabbit.example:5672, virtual host shop, exchange outbox" in differs.summary

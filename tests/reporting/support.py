@@ -1,4 +1,4 @@
-"""A database with the schema, and relays and workers on it, for tests of what they report."""
+"""Relays and workers on a database with the schema, for tests of their reports."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -11,7 +11,7 @@ from outbox import Consumer, MessageRelay, Publisher, Worker
 
 @asynccontextmanager
 async def at_work(*engines: MessageRelay | Worker) -> AsyncIterator[None]:
-    """Within the block they run; afterwards they have drained."""
+    """Runs the engines within the block, and drains them at its end."""
     tasks = [asyncio.create_task(engine.run(handle_signals=False)) for engine in engines]
     try:
         yield
@@ -22,7 +22,7 @@ async def at_work(*engines: MessageRelay | Worker) -> AsyncIterator[None]:
 
 
 async def published(connection: asyncpg.Connection, routing_key: str = "order.placed", body: object = None) -> str:
-    """A committed message."""
+    """Publishes a message and commits it."""
     async with connection.transaction():
         id_ = await Publisher().publish_async(connection, routing_key, body if body is not None else {})
     assert id_ is not None
@@ -30,7 +30,7 @@ async def published(connection: asyncpg.Connection, routing_key: str = "order.pl
 
 
 class Box:
-    """A consumer that keeps what it was called with."""
+    """A consumer that records the bodies it was called with."""
 
     def __init__(self, queue: str = "mail", binding_key: str = "order.*", *, inbox: bool = False) -> None:
         self.bodies: list[object] = []

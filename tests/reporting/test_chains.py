@@ -1,4 +1,4 @@
-"""Chains: the whole tree for any id in it, from the history and from what is still there."""
+"""Chains: the whole tree for any id in it, from the history and the other tables."""
 
 import asyncio
 import json
@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from outbox import BoundPublisher, Consumer, MessageRelay, Reject, Worker
-from outbox.chains import Chain, ChainState, TryError, chain, recent
+from outbox.chains import AttemptError, Chain, ChainState, chain, recent
 from outbox.chains import traces as chains
 from outbox.chains.traces import ChainReader
 from outbox.cli import main
@@ -87,35 +87,37 @@ async def test_any_id_gives_the_whole_tree_with_times_attempts_and_states(
     assert {node.parent_id for node in (paid, reserved)} == {orders}
     assert placed.relay == "relay-1"
     assert placed.waited is not None
-    legs = {leg.queue: leg for leg in placed.legs}
-    assert set(legs) == {"payments", "stock"}
-    assert (legs["stock"].attempts, legs["stock"].state) == (2, ChainState.PROCESSED)
-    assert [each.outcome for each in legs["stock"].tries] == ["retried", "processed"]
-    assert legs["stock"].tries[0].error == TryError(type="ConnectionError", message="the warehouse does not answer")
-    assert legs["stock"].waited is not None
-    assert legs["stock"].handling is not None
-    [mail] = paid.legs
-    assert (mail.queue, mail.state, mail.attempts) == ("mail", ChainState.DEAD, 1)
+    deliveries = {each.queue: each for each in placed.deliveries}
+    assert set(deliveries) == {"payments", "stock"}
+    assert (deliveries["stock"].attempt_count, deliveries["stock"].state) == (2, ChainState.PROCESSED)
+    assert [each.outcome for each in deliveries["stock"].attempts] == ["retried", "processed"]
+    assert deliveries["stock"].attempts[0].error == AttemptError(
+        type="ConnectionError", message="the warehouse does not answer"
+    )
+    assert deliveries["stock"].waited is not None
+    assert deliveries["stock"].handling is not None
+    [mail] = paid.deliveries
+    assert (mail.queue, mail.state, mail.attempt_count) == ("mail", ChainState.DEAD, 1)
     assert mail.last is not None
-    assert mail.last.error == TryError(type="outbox.errors.Reject", message="no such address")
+    assert mail.last.error == AttemptError(type="outbox.errors.Reject", message="no such address")
     assert mail.last.component == "worker-1"
     assert reserved.last_error == "unroutable"
     assert placed.held_at is None
     assert reserved.held_at == await connection.fetchval("select held_at from outbox_table where held_at is not null")
 
 
-async def test_without_history_it_is_what_is_still_there_and_says_what_it_cannot_know(
+async def test_without_history_a_chain_has_what_the_tables_hold_and_says_what_is_unknown(
     orders: str, connection: asyncpg.Connection
 ) -> None:
     await connection.execute("truncate outbox_history")
     found = await chain(connection, orders)
     assert _tree(found) == [(0, "", "unknown"), (1, "payment.taken", "dead"), (1, "stock.reserved", "held")]
-    assert any("the history has nothing" in sentence for sentence in found.unknown)
+    assert any("not in the history" in sentence for sentence in found.unknown)
     dead = found.nodes[1]
-    assert dead.legs[0].tries[-1].error == TryError(type="outbox.errors.Reject", message="no such address")
+    assert dead.deliveries[0].attempts[-1].error == AttemptError(type="outbox.errors.Reject", message="no such address")
 
 
-async def test_what_is_on_its_way_shows_where_it_waits(connection: asyncpg.Connection) -> None:
+async def test_messages_on_their_way_show_where_they_wait(connection: asyncpg.Connection) -> None:
     pending = await published(connection)
     scheduled = await published(connection)
     await connection.execute(
@@ -129,10 +131,10 @@ async def test_what_is_on_its_way_shows_where_it_waits(connection: asyncpg.Conne
     assert _tree(await chain(connection, pending)) == [(0, "order.placed", "pending")]
     assert _tree(await chain(connection, scheduled)) == [(0, "order.placed", "scheduled")]
     [node] = (await chain(connection, "m")).nodes
-    assert [(leg.queue, leg.state.value) for leg in node.legs] == [("a", "queued"), ("b", "in_flight")]
+    assert [(each.queue, each.state.value) for each in node.deliveries] == [("a", "queued"), ("b", "in_flight")]
 
 
-async def test_an_unknown_id_is_said_to_be_unknown(connection: asyncpg.Connection) -> None:
+async def test_an_unknown_id_has_no_chain(connection: asyncpg.Connection) -> None:
     found = await chain(connection, "nobody")
     assert not found.found
     assert found.nodes == ()
@@ -140,7 +142,7 @@ async def test_an_unknown_id_is_said_to_be_unknown(connection: asyncpg.Connectio
         await chain(connection, "a\0b")
 
 
-async def test_orphans_hang_from_who_they_name_and_circles_end(connection: asyncpg.Connection) -> None:
+async def test_orphans_are_children_of_their_named_parent_and_cycles_end(connection: asyncpg.Connection) -> None:
     await _fact(connection, 9, "sent", "r", "r", None)
     await _fact(connection, 8, "sent", "orphan", "r", "lost")
     await _fact(connection, 7, "sent", "x", "r", "y")
@@ -153,7 +155,7 @@ async def test_orphans_hang_from_who_they_name_and_circles_end(connection: async
     assert found.nodes[1].state is ChainState.UNKNOWN
 
 
-async def test_too_long_a_chain_is_cut_and_says_so(connection: asyncpg.Connection) -> None:
+async def test_a_chain_that_is_too_long_is_truncated_and_says_so(connection: asyncpg.Connection) -> None:
     for number in range(30):
         await _fact(connection, 60 - number, "sent", str(number), "0", str(number - 1) if number else None)
     found = await chain(connection, "25", max_nodes=10)
@@ -168,7 +170,7 @@ async def test_ids_of_any_length_have_chains(connection: asyncpg.Connection) -> 
     assert (await chain(connection, long)).root_id == long
 
 
-async def test_the_chains_that_began_last_are_listed(orders: str, connection: asyncpg.Connection) -> None:
+async def test_the_most_recent_chains_are_listed(orders: str, connection: asyncpg.Connection) -> None:
     await _fact(connection, -1, "sent", "later", "later", None)
     first, second = await recent(connection, 5)
     assert (first.root_id, first.deaths) == ("later", 0)
@@ -196,7 +198,7 @@ async def test_the_command_prints_the_tree(orders: str, database_url: str) -> No
     assert nobody.exit_code == 1
 
 
-async def test_the_command_masks_what_errors_say(connection: asyncpg.Connection, database_url: str) -> None:
+async def test_the_command_masks_error_texts(connection: asyncpg.Connection, database_url: str) -> None:
     await connection.execute(
         "insert into outbox_history (fact, message_id, root_id, routing_key, queue, attempt, error_type, error_message)"
         " values ('died', 'm1', 'm1', 'e', 'q', 1, 'ValueError', 'password=hunter2')"
@@ -214,7 +216,7 @@ async def test_the_command_masks_what_errors_say(connection: asyncpg.Connection,
         assert "abcdef" not in shown
 
 
-async def test_a_bounded_look_finds_what_is_newest_parked_or_held_and_says_what_it_left_out(
+async def test_a_bounded_read_finds_the_newest_parked_and_held_messages_and_says_what_it_omitted(
     connection: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(chains, "MOST_ROWS", 5)

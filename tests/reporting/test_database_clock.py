@@ -1,4 +1,4 @@
-"""Expirations are judged by the database's clock wherever there is a database, whatever this machine's clock says."""
+"""With a database, its clock decides about expirations, not the clock of the machine."""
 
 import logging
 import re
@@ -20,7 +20,7 @@ HOUR = 3_600.0
 
 
 class Box:
-    """A consumer that keeps what it was called with at last; what is tried again must not have expired either."""
+    """A consumer that fails once and records the second attempt: a retry must not have expired either."""
 
     def __init__(self) -> None:
         self.headers: list[dict[str, Any]] = []
@@ -34,7 +34,7 @@ class Box:
 
 
 def off_by(component: Any, seconds: float) -> Any:
-    """`component`, on a machine whose clock is off."""
+    """Shifts the clock of `component`."""
     component._reports.clock.wall_clock = lambda: time.time() + seconds
     return component
 
@@ -88,7 +88,7 @@ async def test_archiver_and_maintenance_warn_of_their_clocks_too(
 
 
 def _says_an_hour(text: str, direction: str) -> bool:
-    """Measured over a round trip, of which a busy machine may take half a second for one of both ways."""
+    """Tolerates half a second: on a busy machine one direction of the round trip may take that long."""
     return re.search(rf"(3599\.[5-9]|3600\.[0-5]) s {direction}", text) is not None
 
 

@@ -1,4 +1,4 @@
-"""Reporting stops and slows nobody: without tables, without rights, without room, with a database that is away."""
+"""Problems of reporting affect nothing else: no tables, no privileges, no room, no database."""
 
 import asyncio
 import logging
@@ -25,8 +25,8 @@ COMPONENT = Component(kind=ComponentKind.WORKER, name="worker-1")
 TABLE = TableName("outbox_table")
 
 
-class Told:
-    """An observer that keeps what it is told."""
+class EventRecorder:
+    """An observer that records its events."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -61,19 +61,19 @@ async def test_a_relay_needs_its_one_table_only(database_url: str, caplog: pytes
         async with at_work(MessageRelay(database_url, broker=broker, on_unroutable="drop")):
             await published(connection)
             await eventually(lambda: connection.fetchval("select not exists(select from outbox_table)"))
-            await eventually(lambda: "missing, or closed to the user" in caplog.text)
+            await eventually(lambda: "missing, or not accessible to the user" in caplog.text)
     finally:
         await connection.close()
     assert not [record for record in caplog.records if "reports" in record.getMessage() and record.levelno > logging.INFO]
 
 
-async def test_facts_without_room_are_counted_and_forgotten() -> None:
+async def test_facts_without_room_are_dropped_and_counted() -> None:
     queue = FactQueue(clock=lambda: 0.0, now=lambda: 0.0, capacity=3)
     for number in range(5):
-        queue.take_note(handled(str(number)))
+        queue.record(handled(str(number)))
     assert (len(queue), queue.lost) == (3, 2)
     batch = queue.batch(2)
-    queue.take_note(handled("5"))
+    queue.record(handled("5"))
     queue.put_back(batch)
     assert [fact.message_id for fact in queue.batch(9)] == ["1", "2", "5"]
     assert queue.lost == 3
@@ -83,9 +83,9 @@ async def test_facts_wait_for_a_database_that_is_away_and_are_counted_when_there
     own_postgres: OwnPostgres,
 ) -> None:
     await ensure_outbox_schema_async(own_postgres.url)
-    told, settings = Told(), ReportingSettings(capacity=100, tick=timedelta(milliseconds=50))
+    recorder, settings = EventRecorder(), ReportingSettings(capacity=100, tick=timedelta(milliseconds=50))
     connect = connect_to(own_postgres.url, application_name="test")
-    async with reporting(connect, TABLE, COMPONENT, told, Stopping(), settings) as reporter:
+    async with reporting(connect, TABLE, COMPONENT, recorder, Stopping(), settings) as reporter:
         reporter.notify(handled("before"))
         connection = await asyncpg.connect(own_postgres.url)
         await eventually(lambda: connection.fetchval("select count(*) = 1 from outbox_history"))
@@ -96,28 +96,28 @@ async def test_facts_wait_for_a_database_that_is_away_and_are_counted_when_there
         await asyncio.to_thread(own_postgres.start)
         connection = await asyncpg.connect(own_postgres.url)
         written = "select count(*) from outbox_history"
-        await eventually(lambda: told.lost >= 50)
-        await eventually(lambda: _adds_up(connection, written, told))
+        await eventually(lambda: recorder.lost >= 50)
+        await eventually(lambda: _adds_up(connection, written, recorder))
         await connection.close()
-    assert told.lost in (50, 150)
+    assert recorder.lost in (50, 150)
 
 
-async def _adds_up(connection: asyncpg.Connection, written: str, told: Told) -> bool:
-    return bool(await connection.fetchval(written) + told.lost == 151)
+async def _adds_up(connection: asyncpg.Connection, written: str, recorder: EventRecorder) -> bool:
+    return bool(await connection.fetchval(written) + recorder.lost == 151)
 
 
-async def test_text_that_no_database_holds_is_written_in_other_words(connection: asyncpg.Connection, database_url: str) -> None:
-    told = Told()
+async def test_text_that_a_database_cannot_store_is_escaped(connection: asyncpg.Connection, database_url: str) -> None:
+    recorder = EventRecorder()
     connect = connect_to(database_url, application_name="test")
     failure = Failure("ValueError", "half a pair \ud800 and \0, and é" + "x" * 10_000)
-    async with reporting(connect, TABLE, COMPONENT, told, Stopping()) as reporter:
+    async with reporting(connect, TABLE, COMPONENT, recorder, Stopping()) as reporter:
         reporter.notify(handled("a\0b"))
         reporter.notify(handled("c", failure=failure))
     rows = await connection.fetch("select * from outbox_history order by message_id")
     assert [row["message_id"] for row in rows] == ["a\\u2400b", "c"]
     assert len(rows[1]["error_message"]) <= MOST_MESSAGE + 40
     assert (rows[0]["root_id"], rows[0]["parent_id"]) == ("r", "p")
-    assert told.lost == 0
+    assert recorder.lost == 0
 
 
 async def test_a_lock_on_the_history_delays_no_pause_and_no_handler(connection: asyncpg.Connection, database_url: str) -> None:
@@ -137,7 +137,7 @@ async def test_a_lock_on_the_history_delays_no_pause_and_no_handler(connection: 
                 await other.close()
 
 
-async def test_nothing_is_reported_where_that_is_turned_off(connection: asyncpg.Connection, database_url: str) -> None:
+async def test_nothing_is_reported_if_reporting_is_off(connection: asyncpg.Connection, database_url: str) -> None:
     box = Box()
     relay = MessageRelay(database_url, broker=database_url, reporting=False)
     worker = Worker(broker=database_url, consumers=[box.consumer], reporting=False)

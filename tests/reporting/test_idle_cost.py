@@ -1,4 +1,4 @@
-"""An idle component costs next to nothing, and hears of a pause all the same."""
+"""An idle component costs almost nothing, and still notices a pause at once."""
 
 import asyncio
 import logging
@@ -22,12 +22,12 @@ from tests.reporting.support import Box, at_work
 from tests.support import eventually
 
 NEVER = timedelta(hours=1)
-"""Within the time of a test."""
+"""Longer than a test runs."""
 
 
 @asynccontextmanager
 async def reporter_of(url: str, **settings: timedelta) -> AsyncIterator[Reporter]:
-    """The reporter of a relay, which looks for pauses and gives a heartbeat only when something tells it to."""
+    """The reporter of a relay without polls and periodic heartbeats: it acts on notifications and events only."""
     component = Component(kind=ComponentKind.RELAY, name="relay-1")
     given: dict[str, Any] = {"heartbeat": NEVER, "look_every": NEVER, "poll_every": NEVER, **settings}
     seldom = ReportingSettings(**given)
@@ -46,7 +46,7 @@ async def test_idle_relays_and_workers_make_less_than_one_transaction_a_second_e
     components, seconds = len(relays) + len(workers), 11
 
     async def idle() -> bool:
-        # A session that idles tells the server's statistics of its transactions after 10 s only: those of the start come late.
+        # An idle session reports its transactions to the server's statistics after 10 s only, so those of the start come late.
         before = await transactions(connection)
         await asyncio.sleep(seconds)
         return await transactions(connection) - before < components * seconds
@@ -59,7 +59,7 @@ async def test_idle_relays_and_workers_make_less_than_one_transaction_a_second_e
 
 
 async def transactions(connection: asyncpg.Connection) -> int:
-    """How many the server has counted in this database."""
+    """Number of transactions that the server has counted in this database."""
     count: int = await connection.fetchval(
         "select xact_commit + xact_rollback from pg_stat_database where datname = current_database()"
     )
@@ -88,7 +88,7 @@ async def test_a_pause_and_its_end_are_notified_and_acknowledged_without_any_pol
             await gate.wait_until_open()
 
 
-async def test_a_pause_ends_by_itself_though_nothing_is_looked_at(connection: asyncpg.Connection, database_url: str) -> None:
+async def test_a_pause_expires_without_a_read(connection: asyncpg.Connection, database_url: str) -> None:
     async with reporter_of(database_url) as reporter:
         gate = reporter.gate()
         for later, passed in ((NEVER, gate.wait_until_closed), (timedelta(seconds=1), gate.wait_until_open)):
@@ -97,7 +97,7 @@ async def test_a_pause_ends_by_itself_though_nothing_is_looked_at(connection: as
                 await passed()
 
 
-async def test_a_listener_whose_connection_was_lost_hears_the_next_pause(
+async def test_a_listener_whose_connection_was_lost_notices_the_next_pause(
     connection: asyncpg.Connection, database_url: str
 ) -> None:
     async with reporter_of(database_url) as reporter:
@@ -114,7 +114,7 @@ async def test_a_listener_whose_connection_was_lost_hears_the_next_pause(
             await gate.wait_until_closed()
 
 
-async def test_where_the_trigger_does_not_notify_pauses_are_polled(
+async def test_without_the_trigger_pauses_are_polled(
     connection: asyncpg.Connection, database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, logger="outbox")

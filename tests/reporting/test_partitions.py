@@ -1,4 +1,4 @@
-"""The history's partitions: made ahead, dropped when they are old, and in nobody's way."""
+"""The history's partitions: created in advance, dropped when they are old, without blocking other work."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -58,7 +58,7 @@ async def test_a_partition_is_indexed_like_the_others(connection: asyncpg.Connec
     assert await connection.fetchval(attached) == 5
 
 
-async def test_what_strayed_into_the_default_partition_moves_where_it_belongs(connection: asyncpg.Connection) -> None:
+async def test_rows_of_the_default_partition_move_to_their_own_partitions(connection: asyncpg.Connection) -> None:
     await _wrote(connection, 5)
     await _wrote(connection, 2, "now() - interval '10 days'")
     assert await ensure_partitions(connection) == 4
@@ -98,7 +98,7 @@ async def test_old_days_are_dropped_whole_and_old_strays_deleted(connection: asy
 
 
 @pytest.mark.parametrize("strays", [200, pytest.param(2_000_000, marks=[pytest.mark.chaos, pytest.mark.timeout(600)])])
-async def test_publishing_relaying_and_reading_go_on_while_partitions_change_beside_a_long_reader(
+async def test_publishing_relaying_and_reading_continue_while_partitions_change_next_to_a_long_reader(
     connection: asyncpg.Connection, database_url: str, monkeypatch: pytest.MonkeyPatch, strays: int
 ) -> None:
     monkeypatch.setattr(history, "MOST_STRAYS", 100)
@@ -128,7 +128,7 @@ async def test_publishing_relaying_and_reading_go_on_while_partitions_change_bes
 
 
 async def _beside(change: Coroutine[Any, Any, int], writer: asyncpg.Connection, watcher: asyncpg.Connection, box: Box) -> int:
-    """What `change` returns. Until then messages are published and handled, and nobody waits for long for a lock."""
+    """Returns the result of `change`. Meanwhile messages are published and handled, and no session waits long for a lock."""
     changing = asyncio.create_task(change)
     while True:
         done = changing.done()
@@ -142,7 +142,7 @@ async def _beside(change: Coroutine[Any, Any, int], writer: asyncpg.Connection, 
             return await changing
 
 
-async def test_several_that_make_partitions_at_once_make_each_once(connection: asyncpg.Connection, database_url: str) -> None:
+async def test_concurrent_processes_make_each_partition_once(connection: asyncpg.Connection, database_url: str) -> None:
     connections = [await asyncpg.connect(database_url) for _ in range(4)]
     try:
         made = await asyncio.gather(*(ensure_partitions(each) for each in connections), return_exceptions=True)

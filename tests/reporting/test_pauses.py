@@ -1,4 +1,4 @@
-"""Pauses: asked for in the database, honoured within a second, and acknowledged."""
+"""Pauses: set in the database, applied within a second, and acknowledged."""
 
 import asyncio
 import json
@@ -49,7 +49,7 @@ async def _none_applied(connection: asyncpg.Connection, name: str) -> bool:
     return await _applied(connection, name) == []
 
 
-async def test_a_pause_by_name_concerns_that_one_only(connection: asyncpg.Connection, database_url: str) -> None:
+async def test_a_pause_by_name_affects_only_that_component(connection: asyncpg.Connection, database_url: str) -> None:
     relays = [MessageRelay(database_url, broker=database_url, name=name) for name in ("a", "b")]
     box = Box()
     worker = Worker(broker=database_url, consumers=[box.consumer])
@@ -61,7 +61,7 @@ async def test_a_pause_by_name_concerns_that_one_only(connection: asyncpg.Connec
         assert await _applied(connection, "b") == []
 
 
-async def test_a_paused_queue_finishes_what_runs_and_its_neighbours_go_on(
+async def test_a_paused_queue_finishes_running_handlers_and_other_queues_continue(
     connection: asyncpg.Connection, database_url: str
 ) -> None:
     began, may_end = asyncio.Event(), asyncio.Event()
@@ -98,7 +98,7 @@ async def test_a_paused_queue_finishes_what_runs_and_its_neighbours_go_on(
         await eventually(lambda: done == [1, 2])
 
 
-async def test_a_pause_ends_at_its_time_by_itself(connection: asyncpg.Connection, database_url: str) -> None:
+async def test_a_pause_expires_at_its_time(connection: asyncpg.Connection, database_url: str) -> None:
     box = Box()
     worker = Worker(broker=database_url, consumers=[box.consumer], name="worker-1")
     paused = Pause(scope=PauseScope.WORKER, name="worker-1", until=datetime.now(UTC) + timedelta(hours=1), requested_by="ada")
@@ -113,7 +113,7 @@ async def test_a_pause_ends_at_its_time_by_itself(connection: asyncpg.Connection
         assert datetime.now(UTC) >= until
 
 
-async def test_pauses_are_listed_replaced_and_taken_back(connection: asyncpg.Connection) -> None:
+async def test_pauses_are_listed_replaced_and_ended(connection: asyncpg.Connection) -> None:
     await pause(connection, Pause(scope=PauseScope.QUEUE, name="mail", reason="first"))
     await pause(connection, Pause(scope=PauseScope.QUEUE, name="mail", reason="second", requested_by="ada"))
     await pause(connection, Pause(scope=PauseScope.RELAY, until=datetime.now(UTC) - timedelta(seconds=1)))
@@ -124,7 +124,7 @@ async def test_pauses_are_listed_replaced_and_taken_back(connection: asyncpg.Con
 
 
 @pytest.mark.parametrize(("scope", "name"), [("engine", ""), ("queue", ""), ("relay", "a\0b"), ("relay", "a" * 1001)])
-async def test_a_pause_that_makes_no_sense_is_refused(connection: asyncpg.Connection, scope: str, name: str) -> None:
+async def test_an_invalid_pause_is_refused(connection: asyncpg.Connection, scope: str, name: str) -> None:
     with pytest.raises(ConfigurationError):
         await pause(connection, Pause(scope=scope, name=name))  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError):

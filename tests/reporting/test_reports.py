@@ -1,4 +1,4 @@
-"""What relays and workers tell the database about themselves."""
+"""Reports of relays and workers to the database."""
 
 import json
 
@@ -19,7 +19,7 @@ class Order(BaseModel):
     quantity: int
 
 
-async def test_a_worker_writes_what_became_of_each_message(connection: asyncpg.Connection, database_url: str) -> None:
+async def test_a_worker_writes_the_outcome_of_each_message(connection: asyncpg.Connection, database_url: str) -> None:
     async def handle(body: dict[str, str]) -> None:
         if body["sku"] == "bad":
             raise ValueError("no such sku")
@@ -58,14 +58,14 @@ async def test_a_worker_on_rabbitmq_reports_to_the_database_that_it_was_given(
         await eventually(lambda: connection.fetchval("select count(*) = 2 from outbox_history"))
         assert [tuple(row) for row in await connection.fetch(told, id_)] == [("sent", "relay-1"), ("processed", "worker-1")]
         [node] = (await chain(connection, id_)).nodes
-    [leg] = node.legs
-    assert (node.state, leg.queue, leg.state) == (ChainState.PROCESSED, "mail", ChainState.PROCESSED)
+    [delivery] = node.deliveries
+    assert (node.state, delivery.queue, delivery.state) == (ChainState.PROCESSED, "mail", ChainState.PROCESSED)
     assert node.waited is not None
-    assert leg.waited is not None
-    assert leg.handling is not None
+    assert delivery.waited is not None
+    assert delivery.handling is not None
 
 
-async def test_a_duplicate_is_told_as_what_it_is(connection: asyncpg.Connection, database_url: str) -> None:
+async def test_a_duplicate_is_reported_as_such(connection: asyncpg.Connection, database_url: str) -> None:
     box = Box(inbox=True)
     worker = Worker(broker=database_url, db_engine_url=database_url, consumers=[box.consumer])
     await connection.execute("insert into outbox_inbox (queue, message_id) values ('mail', 'm')")
@@ -82,7 +82,7 @@ async def test_a_duplicate_is_told_as_what_it_is(connection: asyncpg.Connection,
     assert box.bodies == []
 
 
-async def test_what_a_worker_runs_is_told_with_the_schemas_of_its_bodies(
+async def test_a_worker_reports_its_consumers_with_the_schemas_of_their_bodies(
     connection: asyncpg.Connection, database_url: str
 ) -> None:
     async def take(order: Order) -> None: ...
@@ -96,7 +96,7 @@ async def test_what_a_worker_runs_is_told_with_the_schemas_of_its_bodies(
     del told["body"]
     assert told == {
         "queue": "orders",
-        "handler": f"{__name__}.test_what_a_worker_runs_is_told_with_the_schemas_of_its_bodies.locals.take",
+        "handler": f"{__name__}.test_a_worker_reports_its_consumers_with_the_schemas_of_their_bodies.locals.take",
         "binding_key": "order.*",
         "retry": {"delays_seconds": [1.0, 60.0], "computed": False},
         "timeout_seconds": 30.0,
@@ -109,7 +109,7 @@ async def test_what_a_worker_runs_is_told_with_the_schemas_of_its_bodies(
     }
 
 
-async def test_one_that_gives_no_sign_of_life_is_late_and_then_lost(connection: asyncpg.Connection, database_url: str) -> None:
+async def test_a_component_without_heartbeats_is_late_and_then_lost(connection: asyncpg.Connection, database_url: str) -> None:
     async with at_work(MessageRelay(database_url, broker=database_url)):
         await eventually(lambda: connection.fetchval("select exists(select from outbox_component)"))
     assert [each.condition for each in await components(connection)] == [ComponentStatus.STOPPED]
@@ -120,7 +120,7 @@ async def test_one_that_gives_no_sign_of_life_is_late_and_then_lost(connection: 
         assert [each.condition for each in await components(connection)] == [condition]
 
 
-async def test_components_show_that_they_live_and_what_they_do(connection: asyncpg.Connection, database_url: str) -> None:
+async def test_components_report_heartbeats_and_activity(connection: asyncpg.Connection, database_url: str) -> None:
     box = Box()
     relay = MessageRelay(database_url, broker=database_url, name="relay-1")
     worker = Worker(broker=database_url, consumers=[box.consumer], name="worker-1")

@@ -1,4 +1,4 @@
-"""Statistics: added up by every process, exact also while they grow coarser with age."""
+"""Statistics: summed by every process, and exact even while old ones are merged."""
 
 import asyncio
 from collections.abc import Sequence
@@ -67,7 +67,7 @@ def test_events_add_up_by_minute_routing_key_and_queue() -> None:
     assert statistics.take() == []
 
 
-def test_there_is_room_for_so_many_names_and_the_rest_is_added_up_together() -> None:
+def test_a_limited_number_of_names_is_counted_separately_and_the_rest_together() -> None:
     statistics = Statistics(NOON.timestamp)
     for number in range(3 * MOST_KEYS):
         statistics.processed(_processed(DONE, f"key.{number}"))
@@ -87,7 +87,7 @@ def test_what_could_not_be_added_is_added_later() -> None:
     assert sum(counts.latency) == 2
 
 
-async def test_processes_add_to_the_same_rows_at_once_without_waiting_for_each_other_in_circles(
+async def test_processes_add_to_the_same_rows_at_once_without_deadlocks(
     connection: asyncpg.Connection, database_url: str
 ) -> None:
     tables = ReportingTables(TableName("outbox_table"))
@@ -110,7 +110,7 @@ async def test_processes_add_to_the_same_rows_at_once_without_waiting_for_each_o
     assert [row["backlog"] for row in found] == list(range(50))
 
 
-async def test_a_relay_and_a_worker_add_up_what_they_did(connection: asyncpg.Connection, database_url: str) -> None:
+async def test_a_relay_and_a_worker_write_statistics(connection: asyncpg.Connection, database_url: str) -> None:
     async def handle(body: int) -> None:
         if body == 3:
             raise ValueError("three")

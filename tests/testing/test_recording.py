@@ -1,4 +1,4 @@
-"""Recording publishers check what the real ones check, and tell what was published."""
+"""Recording publishers validate like the real ones, and record what was published."""
 
 import subprocess
 import sys
@@ -22,7 +22,7 @@ class User(BaseModel):
     roles: list[str] = []
 
 
-async def test_what_was_published_is_found_by_its_key_and_its_body() -> None:
+async def test_published_messages_are_found_by_key_and_body() -> None:
     publisher = RecordingPublisher()
     id_ = await publisher.publish("user.created", User(name="ada", roles=["admin"]), headers={"tenant": "a"})
     await publisher.bulk_publish([OutboxMessage("user.created", {"name": "bob"}), OutboxMessage("file.stored", b"\0\1")])
@@ -47,7 +47,7 @@ async def test_an_assertion_that_fails_lists_what_was_published_instead() -> Non
         publisher.assert_not_published()
 
 
-async def test_what_a_real_publisher_refuses_is_refused() -> None:
+async def test_messages_that_a_real_publisher_refuses_are_refused() -> None:
     publisher = RecordingPublisher()
     with pytest.raises(EncodingError, match=r"user\.created"):
         await publisher.publish("user.created", object())
@@ -85,7 +85,7 @@ async def test_what_is_sent_to_a_broker_is_no_longer_pending() -> None:
     assert await publisher.cancel("a") is False
 
 
-async def test_a_real_publisher_is_listened_to_and_publishes_all_the_same(
+async def test_a_real_publisher_publishes_and_its_messages_are_recorded(
     database_url: str,
 ) -> None:
     await ensure_outbox_table_async(database_url)
@@ -93,7 +93,10 @@ async def test_a_real_publisher_is_listened_to_and_publishes_all_the_same(
     try:
         async with connection.transaction():
             publisher = recorded(Publisher())
-            id_ = await publisher.publish(connection, "user.created", {"name": "ada"})
+            call = publisher.publish(connection, "user.created", {"name": "ada"})
+            with pytest.raises(AssertionError, match=r"publish\('user.created', …\) in .*test_recording.py, line"):
+                publisher.assert_awaited()
+            id_ = await call
             bound = recorded(BoundPublisher(Publisher(), connection))
             await bound.bulk_publish([OutboxMessage("user.deleted", {"name": "bob"})])
         assert publisher.assert_published("user.created", {"name": "ada"}).id == id_

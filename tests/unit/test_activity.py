@@ -7,19 +7,19 @@ from outbox.reporting.components import Activity
 from tests.observers.events import MESSAGE
 
 
-def test_it_is_told_when_a_relay_last_sent_something() -> None:
+def test_the_heartbeat_has_the_time_of_the_relays_last_send() -> None:
     activity = Activity(Stopping(), clock=lambda: 0.0, now=lambda: datetime(2026, 11, 20, 17, 26, 19, 478_000, UTC))
     assert "last_sent_at" not in json.loads(activity.as_json())
-    activity.take_note(BatchSent(exchange_name="outbox", messages=[]))
+    activity.record(BatchSent(exchange_name="outbox", messages=[]))
     assert json.loads(activity.as_json())["last_sent_at"] == "2026-11-20T17:26:19.478Z"
 
 
-def test_a_poison_message_is_named_until_it_has_run() -> None:
+def test_a_poison_message_is_listed_until_it_has_run() -> None:
     activity = Activity(Stopping(), clock=lambda: 0.0, now=lambda: datetime(2026, 11, 20, 17, 26, 19, tzinfo=UTC))
-    activity.take_note(ConsumerStarted(queue="mail", exchange_name="orders", binding_key="#"))
+    activity.record(ConsumerStarted(queue="mail", exchange_name="orders", binding_key="#"))
     said = []
     for step in IsolationStep:
-        activity.take_note(PoisonIsolated(queue="mail", exchange_name="orders", message=MESSAGE, step=step))
+        activity.record(PoisonIsolated(queue="mail", exchange_name="orders", message=MESSAGE, step=step))
         told = json.loads(activity.as_json())
         said.append((told["state"], [poison["step"] for poison in told.get("poison_messages", [])]))
     assert said == [

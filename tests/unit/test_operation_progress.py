@@ -56,7 +56,7 @@ def test_what_is_left(running: Operation, after: timedelta, speed: float | None,
 
 @pytest.mark.parametrize(("state", "got_to"), [("stopped", 10), ("cancelled", 10), ("finished", 40)])
 def test_what_it_left_out_when_it_was_ended_is_not_counted_as_done(state: str, got_to: int) -> None:
-    counts = {ItemOutcome.DIED_AGAIN: 6, ItemOutcome.DONE: 4, ItemOutcome.SKIPPED: 30}
+    counts = {ItemOutcome.FAILED_AGAIN: 6, ItemOutcome.DONE: 4, ItemOutcome.SKIPPED: 30}
     ended = replace(operation(done=0), state=OperationState(state), finished_at=START + MINUTE, total=40, counts=counts)
     answer = OperationResponse.of(ended)
     assert (answer.settled_count, answer.progress) == (got_to, got_to / 40)

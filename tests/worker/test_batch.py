@@ -432,9 +432,9 @@ async def test_a_batch_that_exceeds_the_grace_period_is_cancelled_and_redelivere
 
 @pytest.fixture
 def duplicates(caplog: pytest.LogCaptureFixture) -> Callable[[], int]:
-    """How many messages were left out so far."""
+    """Number of messages skipped so far."""
     caplog.set_level("DEBUG", logger="outbox")
-    return lambda: sum(line.startswith("left out") for line in caplog.messages)
+    return lambda: sum(line.startswith("skipped") for line in caplog.messages)
 
 
 @pytest.mark.parametrize("with_session", [True, False])

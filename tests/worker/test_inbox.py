@@ -59,9 +59,9 @@ def broker() -> MemoryBroker:
 
 @pytest.fixture
 def duplicates(caplog: pytest.LogCaptureFixture) -> Callable[[], int]:
-    """How many messages were left out so far."""
+    """Number of messages skipped so far."""
     caplog.set_level("DEBUG", logger="outbox")
-    return lambda: sum(line.startswith("left out") for line in caplog.messages)
+    return lambda: sum(line.startswith("skipped") for line in caplog.messages)
 
 
 @asynccontextmanager

@@ -22,9 +22,9 @@ from outbox.admin.dlq.routes import Letters, masking_of
 from outbox.admin.models import LongText, Request, Text
 from outbox.admin.problems import Code, Problem, documented
 from outbox.dead_letters import DeadLetterFilter, Group, GroupBy
-from outbox.dead_letters.filters import several
+from outbox.dead_letters.filters import as_sequence
 from outbox.dead_letters.policies import MOST_PER_HOUR
-from outbox.dead_letters.reader import LONGEST_GROUP, GroupMark, GroupNote, GroupStatus
+from outbox.dead_letters.reader import MAX_GROUP_ID_BYTES, GroupMark, GroupNote, GroupStatus
 from outbox.masking import Masking
 from outbox.postgres.pool import Connection
 from outbox.reporting.components import recent_components
@@ -39,8 +39,8 @@ router = area("dlq")
 
 
 def _short_enough(group: str) -> str:
-    if len(group.encode()) > LONGEST_GROUP:
-        raise ValueError(f"at most {LONGEST_GROUP:,} bytes")
+    if len(group.encode()) > MAX_GROUP_ID_BYTES:
+        raise ValueError(f"at most {MAX_GROUP_ID_BYTES:,} bytes")
     return group
 
 
@@ -115,7 +115,7 @@ async def list_groups(context: Viewer, wanted: Annotated[DeadLetterGroupsParamet
     responses=documented(Code.NOT_FOUND),
 )
 async def show_group(
-    context: Viewer, group_id: Annotated[str, Path(alias="id", max_length=LONGEST_GROUP, description="Its fingerprint.")]
+    context: Viewer, group_id: Annotated[str, Path(alias="id", max_length=MAX_GROUP_ID_BYTES, description="Its fingerprint.")]
 ) -> DeadLetterGroup:
     """Shows a group of failures with a common fingerprint, of every status, with the versions of its latest 10,000.
 
@@ -208,7 +208,7 @@ def _of_status(filter_: DeadLetterFilter, marks: Mapping[str, GroupMark], wanted
     if GroupStatus.OPEN in wanted:
         return replace(filter_, without_groups=tuple(sorted(marks.keys() - set(fitting))))
     if filter_.group_id is not None:
-        fitting = tuple(group for group in fitting if group in several(filter_.group_id))
+        fitting = tuple(group for group in fitting if group in as_sequence(filter_.group_id))
     # No fingerprint is empty: with none that fits, nothing is found.
     return replace(filter_, group_id=fitting or ("",))
 

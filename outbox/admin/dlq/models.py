@@ -24,7 +24,7 @@ _DONE: Mapping[Action, Outcome] = {
     Action.PURGE: "purged",
 }
 _OTHERS: Mapping[ItemOutcome, Outcome] = {
-    ItemOutcome.DIED_AGAIN: "failed_again",
+    ItemOutcome.FAILED_AGAIN: "failed_again",
     ItemOutcome.REFUSED: "refused",
     ItemOutcome.NOT_FOUND: "not_found",
     ItemOutcome.SKIPPED: "skipped",

@@ -55,7 +55,7 @@ from outbox.dead_letters.reader import (
     DeadLetterListing,
     GroupMarks,
     GroupNotes,
-    OperationOn,
+    LetterOperation,
     Requeue,
     RequeueHistory,
 )
@@ -332,7 +332,7 @@ def _to_detail(
     admin: Admin,
     found: DeadLetterDetail,
     requeues: Sequence[Requeue],
-    operations: Sequence[OperationOn],
+    operations: Sequence[LetterOperation],
     masking: Masking,
     *,
     revealed: bool,
@@ -365,7 +365,7 @@ def _to_detail(
         header_types=_mapping(found.header_types, None),
         properties=_mapping(found.properties, mask),
         hlc=None if found.hlc is None else str(found.hlc),
-        failures=[FailureResponse.of(failed, _error(failed.failure, mask)) for failed in found.trail],
+        failures=[FailureResponse.of(failed, _error(failed.failure, mask)) for failed in found.failed_attempts],
         editions=[
             EditionResponse(
                 version=edition.version,

@@ -146,7 +146,7 @@ class OperationResponse(Model):
             settled_count=settled,
             progress=settled / operation.total if operation.total else 1.0,
             counts={outcome_word(operation.action, outcome): count for outcome, count in operation.counts.items()},
-            failed_again_count=operation.counts.get(ItemOutcome.DIED_AGAIN, 0),
+            failed_again_count=operation.counts.get(ItemOutcome.FAILED_AGAIN, 0),
             results=OperationResults(**asdict(operation.results)) if operation.action is Action.REQUEUE else None,
             items_per_second=speed,
             remaining_seconds=round(operation.pending / min(speeds), 1) if is_predictable else None,

@@ -222,7 +222,7 @@ async def restore(change: RestoreRequest, context: Operator, http: Request, key:
 
 
 FAILURES_FIRST: tuple[ItemOutcome, ...] = (
-    ItemOutcome.DIED_AGAIN,
+    ItemOutcome.FAILED_AGAIN,
     ItemOutcome.REFUSED,
     ItemOutcome.NOT_FOUND,
     ItemOutcome.SKIPPED,
