@@ -215,7 +215,7 @@ async def list_chains(context: Viewer, wanted: Annotated[ChainListParameters, Qu
     place = None
     if cursor is not None:
         # What a cursor says may be anything, since clients can make their own.
-        at, hash_ = cursor.place
+        at, hash_ = cursor.keys
         try:
             place = Place(datetime.fromisoformat(at).astimezone(UTC), hash_)
         except (ValueError, OverflowError):

@@ -14,7 +14,7 @@ from outbox.admin.brokers import BrokerKind, BrokerView
 from outbox.admin.deliveries import Deliveries
 from outbox.admin.models import Model, Request, Text
 from outbox.admin.queues import QueuesView
-from outbox.admin.store import SEARCHED, MessageListing
+from outbox.admin.store import SEARCHED_ROWS, MessageListing
 from outbox.chains import chain
 from outbox.chains.traces import BeginningsReader
 from outbox.dead_letters import DeadLetter, DeadLetterFilter
@@ -226,7 +226,7 @@ async def _with_error(context: RequestContext, q: str, limit: int) -> Sequence[D
     """The newest whose error, as it is shown, has `q` in it."""
     statement = query("letters.sql", "error_containing", **satellite_names(context.admin.table.schema))
     async with context.admin.reading("searching for an error") as connection:
-        rows = await connection.fetch(statement, q, SEARCHED, 4 * limit)
+        rows = await connection.fetch(statement, q, SEARCHED_ROWS, 4 * limit)
     masking, found = context.masking, list[DeadLetter]()
     for row in rows:
         detail = await context.admin.dead_letters.get(str(row["id"]))

@@ -99,7 +99,7 @@ async def test_many_who_ask_at_once_count_once(database: str, monkeypatch: pytes
 async def test_beyond_what_is_counted_it_is_estimated(
     viewer: httpx.AsyncClient, connection: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(counting, "COUNTED", 100)
+    monkeypatch.setattr(counting, "COUNT_LIMIT", 100)
     monkeypatch.setattr(counting, "SAMPLED_PAGES", 40)
     await connection.execute(
         "insert into outbox_table (routing_key, body) "
@@ -116,7 +116,7 @@ async def test_beyond_what_is_counted_it_is_estimated(
 async def test_an_estimate_of_those_due_later_takes_none_that_wait_for_a_retry_for_scheduled_ones(
     viewer: httpx.AsyncClient, connection: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(counting, "COUNTED", 100)
+    monkeypatch.setattr(counting, "COUNT_LIMIT", 100)
     monkeypatch.setattr(counting, "SAMPLED_PAGES", 40)
     await connection.execute(
         "insert into outbox_table (routing_key, body, send_after, attempts) "

@@ -130,7 +130,7 @@ async def test_a_filter_that_takes_too_long_says_what_to_narrow_down(
     await connection.execute("insert into outbox_table (routing_key, body) select 'k', 'x' from generate_series(1, 20000)")
     answer = await viewer.get("/messages", params={"state": "pending", "routing_key": "nobody"})
     assert (answer.status_code, answer.json()["code"]) == (422, "filter_too_broad")
-    assert "name a state" in answer.json()["detail"]
+    assert "filter by state" in answer.json()["detail"]
 
 
 @pytest.mark.parametrize(
@@ -163,12 +163,12 @@ async def test_cursors_are_good_for_their_own_list_only(viewer: httpx.AsyncClien
         assert (answer.status_code, answer.json()["code"]) == (400, code)
 
 
-@pytest.mark.parametrize("place", [[float("nan"), 1], [1.0, 2**70], [1e300, 1]])
-async def test_a_forged_place_is_no_cursor(viewer: httpx.AsyncClient, place: list[Any]) -> None:
+@pytest.mark.parametrize("keys", [[float("nan"), 1], [1.0, 2**70], [1e300, 1]])
+async def test_a_cursor_with_forged_keys_is_invalid(viewer: httpx.AsyncClient, keys: list[Any]) -> None:
     from outbox.admin.messages import MessageListParameters
     from outbox.admin.models import Cursor
 
-    forged = Cursor("next", place).encode(MessageListParameters(state=MessageState.PENDING).bound_to())
+    forged = Cursor("next", keys).encode(MessageListParameters(state=MessageState.PENDING).bound_to())
     answer = await viewer.get("/messages", params={"state": "pending", "cursor": forged})
     assert (answer.status_code, answer.json()["code"]) == (400, "invalid_cursor")
 
@@ -180,13 +180,13 @@ async def test_each_message_says_why_it_is_where_it_is(viewer: httpx.AsyncClient
     rows = await insert_each(connection)
     await _relay(connection)
     reasons = {state: (await shown(viewer, id_))["reason"] for state, id_ in rows.items()}
-    assert reasons["pending"] == "It is due, and goes out with one of the next batches."
+    assert reasons["pending"] == "It is due and will be sent with one of the next batches."
     assert reasons["scheduled"].startswith("It is due at ")
-    assert reasons["retrying"].startswith("It was refused 2 times, and is sent again at ")
-    assert reasons["held"].startswith("No queue is bound for its routing key. It is the one that is tried again, at ")
+    assert reasons["retrying"].startswith("The broker refused it 2 times. It is sent again at ")
+    assert reasons["held"].startswith("No queue is bound for its routing key. A relay retries this message at ")
     assert reasons["stalled"] == (
-        "A queue that is bound for its routing key takes no messages: the broker answers, and did not confirm or refused what "
-        "was sent there last. It is the one that is sent again within a minute, to find out."
+        "A queue that is bound for its routing key accepts no messages: the broker responds, but did not confirm the last "
+        "message sent there, or refused it. A relay retries this message within a minute, on behalf of all that wait."
     )
     assert reasons["blocked"] == f"It waits for message {rows['held']}, which is held, of its ordering key."
     assert reasons["parked"].startswith("It was parked at ")
@@ -205,7 +205,7 @@ async def test_a_message_names_what_holds_it(viewer: httpx.AsyncClient, connecti
         connection, routing_key="nobody", target_queue="mail", send_after="1 minute", last_error="unroutable"
     )
     found = await shown(viewer, for_a_queue)
-    assert (found["probe_id"], found["reason"][:31]) == (for_a_queue, "The queue 'mail' is not there. ")
+    assert (found["probe_id"], found["reason"][:33]) == (for_a_queue, "The queue 'mail' does not exist. ")
     assert "'mail'" in found["hint"]
 
 
@@ -339,11 +339,11 @@ async def test_no_page_reads_more_than_its_rows(large: asyncpg.Connection) -> No
         if filter_.state is MessageState.RETRYING:  # there are none, and the scheduled ones are looked through
             continue
         for back in (False, True):
-            place: list[Any] | None = None
+            after: list[Any] | None = None
             async with large.transaction():
-                rows = await listing.page(large, filter_, limit=3, place=None, back=back, inclusive=False)
-                place = list(order_of(filter_).place(rows[-1]))
-                statement, arguments = listing.statement(filter_, 51, place, back=back, inclusive=False)
+                rows = await listing.page(large, filter_, limit=3, after=None, back=back, inclusive=False)
+                after = list(order_of(filter_).keys(rows[-1]))
+                statement, arguments = listing.statement(filter_, 51, after, back=back, inclusive=False)
                 nodes = await explained(large, statement, *arguments)
             assert nodes
             for node in nodes:

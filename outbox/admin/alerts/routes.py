@@ -10,7 +10,7 @@ from pydantic import Field
 from outbox.admin.access import Operator, Viewer, area, record
 from outbox.admin.alerts.monitor import Sender
 from outbox.admin.alerts.rules import AlertRules
-from outbox.admin.models import Model, Moment, Page, Paged, cursor_page, decode_cursor, time_and_id, time_place
+from outbox.admin.models import Model, Moment, Page, Paged, cursor_page, decode_cursor, decode_time_keys, time_keys
 from outbox.admin.problems import Code, Problem, documented
 from outbox.core.codec import encode_instant
 from outbox.postgres.queries import queries
@@ -100,7 +100,7 @@ async def list_alerts(context: Viewer, wanted: Annotated[AlertsParameters, Query
     cursor = decode_cursor(wanted.cursor, bound_to, (int, int))
     at, id_ = None, None
     if cursor is not None:
-        at, id_ = time_and_id(cursor)
+        at, id_ = decode_time_keys(cursor)
         if cursor.inclusive:
             id_ += 1 if cursor.direction == "next" else -1
     backwards = cursor is not None and cursor.direction == "previous"
@@ -113,7 +113,7 @@ async def list_alerts(context: Viewer, wanted: Annotated[AlertsParameters, Query
         limit=wanted.limit,
         cursor=cursor,
         bound_to=bound_to,
-        place=lambda row: time_place(row["fired_at"], row["id"]),
+        keys_of=lambda row: time_keys(row["fired_at"], row["id"]),
     )
     return AlertPage(
         items=[_alert(dict(row), hides=context.masking.hides_errors) for row in page.items],

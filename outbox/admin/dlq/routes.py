@@ -39,10 +39,10 @@ from outbox.admin.models import (
     ExternalLinks,
     Request,
     Total,
-    counted,
     cursor_page,
     decode_cursor,
     invalid_cursor,
+    to_total,
 )
 from outbox.admin.problems import Code, Problem, documented
 from outbox.core.outcome import Failure
@@ -203,7 +203,7 @@ async def list_dead_letters(context: Viewer, wanted: Annotated[DeadLetterListPar
         limit=wanted.limit,
         cursor=cursor,
         bound_to=bound_to,
-        place=lambda letter: (letter.failed_at.isoformat(), letter.id),
+        keys_of=lambda letter: (letter.failed_at.isoformat(), letter.id),
     )
     return DeadLetterPage(
         items=[line(letter, masking) for letter in page.items],
@@ -218,7 +218,7 @@ async def list_dead_letters(context: Viewer, wanted: Annotated[DeadLetterListPar
 
 def _position(cursor: Cursor) -> Position:
     """The position that a cursor keeps. Raises `invalid_cursor` for what no page has shown."""
-    at, id_ = cursor.place
+    at, id_ = cursor.keys
     try:
         failed_at = datetime.fromisoformat(at)
         in_utc = failed_at.astimezone(UTC)
@@ -230,7 +230,7 @@ def _position(cursor: Cursor) -> Position:
 
 
 async def _total(letters: Letters, filter_: DeadLetterFilter, *, wanted: bool) -> Total | None:
-    return counted(await letters.listing.count(filter_, most=MOST_COUNTED + 1)) if wanted else None
+    return to_total(await letters.listing.count(filter_, most=MOST_COUNTED + 1)) if wanted else None
 
 
 async def _facets(letters: Letters, filter_: DeadLetterFilter, masking: Masking, *, wanted: bool) -> Facets | None:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 
 from outbox.admin.access import Operator, RequestContext, Viewer, area, record, record_refused
 from outbox.admin.dlq.models import Outcome, outcome_of
-from outbox.admin.models import MOST_COUNTED, Cursor, Paged, Total, counted, cursor_page, decode_cursor, invalid_cursor
+from outbox.admin.models import MOST_COUNTED, Cursor, Paged, Total, cursor_page, decode_cursor, invalid_cursor, to_total
 from outbox.admin.models import Request as Parameters
 from outbox.admin.principals import Role
 from outbox.admin.problems import Code, Problem, documented
@@ -266,18 +266,18 @@ async def operations(wanted: Annotated[OperationsParameters, Query()], context: 
     cursor = decode_cursor(wanted.cursor, bound, (int,))
     beyond: dict[str, int] = {}
     if cursor is not None:
-        [place] = cursor.place
+        [place] = cursor.keys
         if not 0 < place < _LARGEST:
             raise invalid_cursor()
         backwards = cursor.direction == "previous"
         beyond = {"after": place - cursor.inclusive} if backwards else {"before": place + cursor.inclusive}
     found = await context.admin.dead_letters.operations(active=wanted.active, limit=wanted.limit + 1, **beyond)
     read = found[::-1] if cursor is not None and cursor.direction == "previous" else found
-    page = cursor_page(read, limit=wanted.limit, cursor=cursor, bound_to=bound, place=lambda operation: (operation.id,))
+    page = cursor_page(read, limit=wanted.limit, cursor=cursor, bound_to=bound, keys_of=lambda operation: (operation.id,))
     items = [OperationResponse.of(operation) for operation in page.items]
     total = None
     if wanted.total:
-        total = counted(await context.admin.dead_letters.count_operations(active=wanted.active, limit=MOST_COUNTED + 1))
+        total = to_total(await context.admin.dead_letters.count_operations(active=wanted.active, limit=MOST_COUNTED + 1))
     return OperationPage(items=items, next=page.next, previous=page.previous, total=total)
 
 
@@ -313,7 +313,7 @@ async def items(number: Number, wanted: Annotated[ItemsParameters, Query()], con
         limit=wanted.limit,
         cursor=cursor,
         bound_to=bound,
-        place=lambda item: (outcomes.index(item.item.outcome), item.position),
+        keys_of=lambda item: (outcomes.index(item.item.outcome), item.position),
     )
     total = Total(value=sum(found.counts.get(outcome, 0) for outcome in outcomes), relation="eq") if wanted.total else None
     answers = [OperationItemResponse.at(found.action, item) for item in page.items]
@@ -367,7 +367,7 @@ async def _read(
         return []
     if cursor is None:
         return await context.admin.dead_letters.operation_items_by_outcome(found.id, outcomes, limit=limit)
-    turn, position = cursor.place
+    turn, position = cursor.keys
     if not (0 <= turn < len(outcomes) and 0 <= position < _LARGEST):
         raise invalid_cursor()
     backwards = cursor.direction == "previous"

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 from outbox.admin.admin import HealthThresholds
 from outbox.admin.backlog import Backlog
 from outbox.admin.brokers import BrokerKind
-from outbox.admin.store import NONE, Count, MessageState, Relation
+from outbox.admin.store import ZERO, Count, MessageState, Relation
 from outbox.admin.topology import Judged, WarningCode
 from outbox.core.findings import Severity
 from outbox.reporting.components import ComponentKind, ComponentStatus, KnownComponent
@@ -89,8 +89,8 @@ class ObservedLetters:
     `unarchived` are at the broker still.
     """
 
-    open: Count = NONE
-    fresh: Count = NONE
+    open: Count = ZERO
+    fresh: Count = ZERO
     open_since: datetime | None = None
     fresh_since: datetime | None = None
     unarchived: int = 0
