@@ -21,15 +21,15 @@ from outbox.admin.messages import Message, MessageFilters, read, searching, vers
 from outbox.admin.models import Instant, LongText, Model, Moment, Request, Text
 from outbox.admin.problems import Code, Problem, documented
 from outbox.admin.repairs.once import (
-    Answer,
     IdempotencyKey,
+    StoredResponse,
     idempotency_lock,
     issue_token,
     require_confirmation,
-    respond,
-    use,
+    to_response,
+    use_token,
 )
-from outbox.admin.repairs.requests import Change, EditRequest, PlainJson, read_edit, require_fitting
+from outbox.admin.repairs.requests import Change, EditRequest, PlainJson, read_edit, require_valid_body
 from outbox.admin.store import MessageListing
 from outbox.chains.traces import ids_of
 from outbox.core.codec import OCTETS, RESERVED_PREFIX, encode_body, encode_headers
@@ -416,10 +416,10 @@ async def _apply_change(context: RequestContext, change: WaitingChange, key: str
     if area_name == "deliveries":
         require_deliveries(context.admin)
     if change.dry_run:
-        return respond(Answer(200, {}, (await _plan(context, change)).model_dump_json().encode()))
+        return to_response(StoredResponse(200, {}, (await _plan(context, change)).model_dump_json().encode()))
     async with idempotency_lock(context, key, change) as lock:
-        if isinstance(lock, Answer):
-            return respond(lock, replayed=True)
+        if isinstance(lock, StoredResponse):
+            return to_response(lock, replayed=True)
         confirmation = await require_confirmation(context, change)
         async with context.admin.changing("changing waiting messages") as connection:
             # Waiting messages change all the time, so a token limits their number instead of fixing which ones. `apply` locks
@@ -430,7 +430,7 @@ async def _apply_change(context: RequestContext, change: WaitingChange, key: str
             counts = dict(Counter(item.outcome for item in items))
             response = ChangeResponse(action=change.action, counts=counts, items=list(items))
             if confirmation is not None:
-                await use(connection, context, change, confirmation)
+                await use_token(connection, context, change, confirmation)
             done = [item.id for item in items if item.outcome == "done"]
             await record(
                 connection,
@@ -440,10 +440,10 @@ async def _apply_change(context: RequestContext, change: WaitingChange, key: str
                 reason=change.reason,
                 details={**change.scope(), "counts": counts, "ids": done[:1_000]},
             )
-            answer = Answer(200, {}, response.model_dump_json().encode())
+            answer = StoredResponse(200, {}, response.model_dump_json().encode())
             if lock is not None:
                 await lock.store(connection, answer)
-        return respond(answer)
+        return to_response(answer)
 
 
 async def _plan(context: RequestContext, change: WaitingChange) -> ChangePlan:
@@ -577,6 +577,7 @@ class MessageEditRequest(EditRequest):
         """Whether the body or the headers change."""
         return self.has_body or self.headers is not None
 
+    # Overrides the validator of the base class, for which an edit of the routing key alone would be empty.
     @model_validator(mode="after")
     def _require_change(self) -> Self:
         if not self.changes_payload and self.routing_key is None:
@@ -618,7 +619,7 @@ async def edit_message(
     if found is None:
         raise _not_found(id_)
     if wanted is not None and edit.has_body and not edit.force:
-        await require_fitting(
+        await require_valid_body(
             context, wanted, queue=found["target_queue"], routing_key=edit.routing_key or found["routing_key"]
         )
     sql = _statements(admin.table)
@@ -732,11 +733,11 @@ async def publish(request: PublishRequest, context: Operator, key: IdempotencyKe
     """
     payload = read_edit(EditRequest(version=1, body=request.body, encoding=request.encoding, headers=request.headers))
     if not request.force:
-        await require_fitting(context, payload, queue=None, routing_key=request.routing_key)
+        await require_valid_body(context, payload, queue=None, routing_key=request.routing_key)
     publisher = Publisher(table_name=str(context.admin.table))
     async with idempotency_lock(context, key, request) as lock:
-        if isinstance(lock, Answer):
-            return respond(lock, replayed=True)
+        if isinstance(lock, StoredResponse):
+            return to_response(lock, replayed=True)
         async with context.admin.changing("publishing a message") as connection:
             options: PublishOptions = {} if request.due_at is None else {"eta": request.due_at}
             if request.ordering_key is not None:
@@ -756,7 +757,7 @@ async def publish(request: PublishRequest, context: Operator, key: IdempotencyKe
                 reason=request.reason,
                 details={"routing_key": request.routing_key},
             )
-            answer = Answer(201, {}, response.model_dump_json().encode())
+            answer = StoredResponse(201, {}, response.model_dump_json().encode())
             if lock is not None:
                 await lock.store(connection, answer)
-        return respond(answer)
+        return to_response(answer)

@@ -10,7 +10,7 @@ import pytest
 
 from outbox.admin import Admin
 from outbox.admin.repairs import routes as changing
-from outbox.admin.repairs.requests import Misfit, misfits
+from outbox.admin.repairs.requests import SchemaViolation, find_violations
 from outbox.postgres.pool import Pool, open_pool
 from outbox.transports.memory import MemoryBroker
 from tests.admin.repairing import ask, audited, outcomes, problem
@@ -131,7 +131,7 @@ async def test_a_body_that_the_consumer_would_refuse_is_refused_with_the_places(
     assert problem(answer) == (422, "invalid_edit")
     assert {error["field"] for error in answer.json()["errors"]} == {"id", "lines.1.amount"}
     answer = await edited(operator, id_, body="{", encoding="text")
-    assert answer.json()["errors"] == [{"field": "body", "message": "this is not JSON"}]
+    assert answer.json()["errors"] == [{"field": "body", "message": "not valid JSON"}]
     dry = await ask(operator, "requeue", [id_], edit={"version": 1, "body": {}}, dry_run=True)
     assert problem(dry) == (422, "invalid_edit")
     assert await statuses(pool) == ["open"]
@@ -209,7 +209,7 @@ DOUBLING = {f"d{depth}": {"allOf": [{"$ref": f"#/$defs/d{depth + 1}"}] * 2} for 
     ids=lambda schema: str(schema)[:40],
 )
 async def test_a_schema_that_cannot_be_followed_judges_nothing(schema: dict[str, Any]) -> None:
-    assert await misfits(schema, {"a": "x"}) is None  # to follow it to its end would take for ever
+    assert await find_violations(schema, {"a": "x"}) is None  # to follow it to its end would take for ever
 
 
 @pytest.mark.parametrize(
@@ -227,22 +227,22 @@ async def test_a_schema_that_cannot_be_followed_judges_nothing(schema: dict[str,
 async def test_a_schema_keeps_nobody_waiting_with_expressions(schema: dict[str, Any]) -> None:
     bodies: tuple[Any, ...] = ("a" * 50 + "!", {"a" * 50 + "!": 1, "a": "a" * 50 + "!"}, [{}] * 3)
     for body in bodies:
-        assert await misfits(schema, body) == []
+        assert await find_violations(schema, body) == []
 
 
 async def test_branches_that_only_a_discriminator_or_an_expression_tells_apart_refuse_nothing() -> None:
     alike = [{"type": "object", "properties": {"id": {"type": "integer"}}}, {"type": "object", "required": ["id"]}]
-    assert await misfits({"oneOf": alike}, {"id": 1}) == []
-    assert await misfits({"not": {"pattern": "^a"}}, "b") == []
-    assert await misfits({"if": {"pattern": "^a"}, "then": {"minLength": 9}}, "b") == []
-    assert await misfits({"oneOf": alike}, "text") != []
+    assert await find_violations({"oneOf": alike}, {"id": 1}) == []
+    assert await find_violations({"not": {"pattern": "^a"}}, "b") == []
+    assert await find_violations({"if": {"pattern": "^a"}, "then": {"minLength": 9}}, "b") == []
+    assert await find_violations({"oneOf": alike}, "text") != []
 
 
-async def test_as_many_misfits_as_help_are_told() -> None:
-    found = await misfits({"items": {"type": "integer"}}, ["x" * 1_000] * 100)
+async def test_at_most_20_schema_violations_are_reported() -> None:
+    found = await find_violations({"items": {"type": "integer"}}, ["x" * 1_000] * 100)
     assert found is not None
     assert len(found) == 20
-    assert found[3] == Misfit("3", found[3].message)
+    assert found[3] == SchemaViolation("3", found[3].message)
     assert len(found[3].message) == 300
 
 
@@ -250,14 +250,14 @@ async def test_who_edits_while_somebody_else_does_is_told_of_the_conflict(
     pool: Pool, operator: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     [id_] = await bury(pool)
-    checked: Any = vars(changing)["edit_of"]
+    checked: Any = vars(changing)["prepare_edit"]
 
     async def overtaken(*given: Any) -> Any:
         edit = await checked(*given)
         await pool.execute("update outbox_dead_letter set version = 2")
         return edit
 
-    monkeypatch.setattr(changing, "edit_of", overtaken)
+    monkeypatch.setattr(changing, "prepare_edit", overtaken)
     answer = await edited(operator, id_, body={"id": 8})
     assert problem(answer) == (409, "version_conflict")
     assert answer.json()["version"] == 2

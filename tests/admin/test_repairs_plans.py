@@ -101,5 +101,5 @@ async def test_results_are_looked_for_by_index(pool: Pool, connection: Connectio
 
 
 async def test_tokens_and_keys_are_looked_up(pool: Pool, connection: Connection) -> None:
-    assert await read(connection, Confirmations(TABLE)._sql["look"], b"\0") <= 1
+    assert await read(connection, Confirmations(TABLE)._sql["find"], b"\0") <= 1
     assert await read(connection, Keys(TABLE)._sql["known"], "ada", "17") <= 1

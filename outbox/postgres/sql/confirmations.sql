@@ -1,12 +1,12 @@
-Dry runs that may be followed up. A token is known by its hash only.
+Dry runs that can be confirmed. The table has only the hash of a token.
 
--- name: promise
+-- name: issue
 insert into {confirmation} (token_hash, actor, request_hash, total, expires_at)
 values ($1, $2, $3, $4, now() + $5::interval)
 returning expires_at
 
--- name: look
-select actor, request_hash, total, expires_at <= now() as is_over
+-- name: find
+select actor, request_hash, total, expires_at <= now() as is_expired
 from {confirmation}
 where token_hash = $1
 
