@@ -74,7 +74,7 @@ async def alerts_of(database: str, wanted: AlertRules, **more: Any) -> AsyncIter
 
 
 async def round_of(made: Alerting) -> None:
-    await made.look()
+    await made.evaluate()
     await made.send()
 
 
@@ -173,7 +173,7 @@ async def test_a_webhook_that_fails_is_asked_again_and_given_up_in_the_end(
 
         await connection.execute("truncate outbox_alert cascade")
         receiver.status = 302
-        await made.look()
+        await made.evaluate()
         for _ in range(len(alerting.RETRIES) + 3):
             await connection.execute(due)
             await made.send()
@@ -201,7 +201,7 @@ async def test_what_a_webhook_does_wrong_is_kept_without_its_address(
         await round_of(made)
         row = await connection.fetchrow("select last_error, due_at, target from outbox_alert_delivery")
         assert row is not None
-        assert row["last_error"] in {"status 410", "no answer within 0.3 s"} or "ConnectError" in row["last_error"]
+        assert row["last_error"] in {"status 410", "no response within 0.3 s"} or "ConnectError" in row["last_error"]
         assert (row["due_at"] is None) == (wrong == "gone"), "what is gone is not asked again"
         assert "secret-path" not in str(dict(row))
     if receiver.holds is not None:
@@ -307,7 +307,7 @@ async def test_in_the_quiet_time_errors_are_sent_and_warnings_wait_or_vanish(
     ],
 )
 def test_a_quiet_time_ends_at_its_hour_in_its_zone(text: str, at: str, over: str | None) -> None:
-    found = QuietTime.parse(text).over(datetime.fromisoformat(at))
+    found = QuietTime.parse(text).end_of(datetime.fromisoformat(at))
     assert (None if found is None else found.isoformat()) == over
 
 
@@ -371,12 +371,12 @@ def test_rules_that_make_no_sense_are_refused_without_showing_a_secret() -> None
         (lambda: AlertRules([hook], secret="whsec_c2hvcnQ="), "at least 16 bytes"),
         (lambda: AlertRules([hook], secret="hunter2hunter2hunter2"), "whsec_"),
         (lambda: AlertRules(["ftp://host/secret-path"], secret=SECRET), "https://host/path"),
-        (lambda: AlertRules([hook], secret=SECRET, on=["fire"]), "no alert is called fire: there are database_unreachable"),
+        (lambda: AlertRules([hook], secret=SECRET, on=["fire"]), "unknown alert codes fire: choose from database_unreachable"),
         (lambda: AlertRules([hook], secret=SECRET, quiet="late"), "22:00-07:00 Europe/Berlin"),
         (lambda: AlertRules([hook], secret=SECRET, quiet="07:00-07:00"), "different times"),
         (lambda: AlertRules([hook], secret=SECRET, quiet="22:00-07:00 Atlantis"), "name of a time zone"),
         (lambda: AlertRules([hook], secret=SECRET, every=NOW), "every of alerts"),
-        (lambda: AlertRules([hook], secret=SECRET, dashboard_url="shop.example"), "begins with https://"),
+        (lambda: AlertRules([hook], secret=SECRET, dashboard_url="shop.example"), "must begin with https://"),
     ):
         text = asked(make)
         assert said in text

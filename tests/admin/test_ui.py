@@ -317,7 +317,7 @@ async def test_the_router_of_the_admin_has_it_and_asks_nobody_who_they_are() -> 
         assert answer.headers["content-type"].startswith("text/html")
 
 
-@pytest.mark.parametrize(("login_url", "problem"), [("javascript:alert(1)", "begins with"), ("login", "begins with")])
+@pytest.mark.parametrize(("login_url", "problem"), [("javascript:alert(1)", "must begin with"), ("login", "must begin with")])
 def test_where_the_host_logs_people_in_is_an_address(login_url: str, problem: str) -> None:
     admin = Admin("postgresql://nobody@localhost/none")
     with pytest.raises(ConfigurationError, match=problem):

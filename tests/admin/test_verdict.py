@@ -297,7 +297,7 @@ async def test_the_command_shows_the_verdict_and_exits_with_how_bad_it_is(databa
     code, output = await asyncio.to_thread(run)
     assert (code, output.splitlines()[-1]) == (1, "0 ok, 1 warning, 0 errors.")
     assert "in the queue 'mail' 3 messages wait" in output
-    assert "→ see that its worker runs" in output
+    assert "→ check that its worker runs" in output
     assert (await asyncio.to_thread(run, OUTBOX_HEALTH_LATE_AFTER="10m", OUTBOX_HEALTH_OVERDUE_AFTER="20m"))[0] == 0
     await deliver(well, "mail", 1, ago="6 minutes")
     code, output = await asyncio.to_thread(run, "--json")
@@ -314,8 +314,8 @@ def test_the_doctor_tells_what_waits(database: str) -> None:
     result = CliRunner().invoke(cli, ["doctor", "--database-url", database, "--json"])
     found = [each for each in json.loads(result.output)["findings"] if each["check"] == "health"]
     assert [each["summary"] for each in found] == [
-        "no relay has ever reported: none runs, or its reports are off",
-        "no maintenance has ever reported: none runs, or its reports are off",
+        "no relay has ever reported: none runs, or reporting is disabled",
+        "no maintenance has ever reported: none runs, or reporting is disabled",
     ]
 
 
