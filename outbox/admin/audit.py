@@ -22,7 +22,7 @@ from outbox.admin.models import (
     time_keys,
     to_total,
 )
-from outbox.admin.problems import Code, documented
+from outbox.admin.problems import Code, problem_responses
 from outbox.postgres.audit import AuditFilter, AuditOutcome, Place, count_entries, list_entries
 
 audit = area("audit")
@@ -73,7 +73,7 @@ class AuditPage(Page[AuditEntry]):
     """A page of the audit."""
 
 
-@audit.get("/audit", operation_id="outbox_audit_list", responses=documented(Code.INVALID_CURSOR, Code.CURSOR_MISMATCH))
+@audit.get("/audit", operation_id="outbox_audit_list", responses=problem_responses(Code.INVALID_CURSOR, Code.CURSOR_MISMATCH))
 async def list_audit(context: Operator, parameters: Annotated[AuditParameters, Query()]) -> AuditPage:
     """Lists the audit log, newest first: changes, failed changes, revealed secrets, logins, and denied requests."""
     admin, filter_ = context.admin, parameters.as_filter()

@@ -21,7 +21,7 @@ from outbox.admin.models import (
     decode_cursor,
     invalid_cursor,
 )
-from outbox.admin.problems import Code, Problem, documented
+from outbox.admin.problems import Code, Problem, problem_responses
 from outbox.chains import MOST_NODES, AttemptOutcome, ChainState, WaitReason, chain
 from outbox.chains.beginnings import BeginningFilter, beginnings
 from outbox.chains.model import masked
@@ -204,7 +204,9 @@ class ChainListParameters(Request):
         return {"chains": True, **self.model_dump(exclude={"limit", "cursor"}, exclude_none=True)}
 
 
-@router.get("/chains", operation_id="outbox_chains_list", responses=documented(Code.INVALID_CURSOR, Code.CURSOR_MISMATCH))
+@router.get(
+    "/chains", operation_id="outbox_chains_list", responses=problem_responses(Code.INVALID_CURSOR, Code.CURSOR_MISMATCH)
+)
 async def list_chains(context: Viewer, wanted: Annotated[ChainListParameters, Query()]) -> ChainPage:
     """Lists the latest chains, newest first: how each began, its worst state, and how long it took.
 
@@ -243,7 +245,7 @@ async def list_chains(context: Viewer, wanted: Annotated[ChainListParameters, Qu
     )
 
 
-@router.get("/chains/{tracking_id:path}", operation_id="outbox_chains_show", responses=documented(Code.NOT_FOUND))
+@router.get("/chains/{tracking_id:path}", operation_id="outbox_chains_show", responses=problem_responses(Code.NOT_FOUND))
 async def show_chain(
     context: Viewer,
     tracking_id: Annotated[str, Path(description="The id of any message of the chain.", max_length=LONGEST_ID)],

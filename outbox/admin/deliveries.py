@@ -29,7 +29,7 @@ from outbox.admin.models import (
     decode_cursor,
     to_total,
 )
-from outbox.admin.problems import Code, Problem, documented
+from outbox.admin.problems import Code, Problem, problem_responses
 from outbox.admin.queues import QueueConsumer, QueueSummary, QueuesView
 from outbox.admin.store import LARGEST_SEARCHED, SEARCHED_ROWS
 from outbox.chains.traces import ids_of, moment
@@ -279,7 +279,7 @@ deliveries = area("deliveries")
 @deliveries.get(
     "/deliveries",
     operation_id="outbox_deliveries_list",
-    responses=documented(Code.INVALID_CURSOR, Code.CURSOR_MISMATCH, Code.FILTER_TOO_BROAD, Code.NOT_SUPPORTED),
+    responses=problem_responses(Code.INVALID_CURSOR, Code.CURSOR_MISMATCH, Code.FILTER_TOO_BROAD, Code.NOT_SUPPORTED),
 )
 async def list_deliveries(context: Viewer, parameters: Annotated[DeliveryListParameters, Query()]) -> DeliveryPage:
     """Lists the messages in a queue, in the order in which they are due.
@@ -315,7 +315,7 @@ async def list_deliveries(context: Viewer, parameters: Annotated[DeliveryListPar
     "/deliveries/{id}",
     operation_id="outbox_deliveries_show",
     summary="Show Delivery",
-    responses=documented(Code.NOT_FOUND, Code.CROSS_SITE, Code.NOT_SUPPORTED),
+    responses=problem_responses(Code.NOT_FOUND, Code.CROSS_SITE, Code.NOT_SUPPORTED),
 )
 async def show_delivery(
     context: Viewer,

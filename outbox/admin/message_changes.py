@@ -19,7 +19,7 @@ from outbox.admin.access import Operator, RequestContext, area, record
 from outbox.admin.deliveries import Deliveries, DeliveryFilters, require_deliveries
 from outbox.admin.messages import Message, MessageFilters, read, searching, version_of
 from outbox.admin.models import Instant, LongText, Model, Moment, Request, Text
-from outbox.admin.problems import Code, Problem, documented
+from outbox.admin.problems import Code, Problem, problem_responses
 from outbox.admin.repairs.once import (
     IdempotencyKey,
     StoredResponse,
@@ -478,7 +478,7 @@ deliveries_router = area("deliveries")
     operation_id="outbox_messages_cancel",
     summary="Cancel Messages",
     response_model=ChangeResponse | ChangePlan,
-    responses=documented(*_PROBLEMS),
+    responses=problem_responses(*_PROBLEMS),
 )
 async def cancel(change: CancelRequest, context: Operator, key: IdempotencyKey = None) -> Response:
     """Removes messages from the outbox before they are sent.
@@ -494,7 +494,7 @@ async def cancel(change: CancelRequest, context: Operator, key: IdempotencyKey =
     operation_id="outbox_messages_send_now",
     summary="Send Messages Now",
     response_model=ChangeResponse | ChangePlan,
-    responses=documented(*_PROBLEMS),
+    responses=problem_responses(*_PROBLEMS),
 )
 async def send_now(change: SendNowRequest, context: Operator, key: IdempotencyKey = None) -> Response:
     """Makes scheduled, retrying, held, stalled and blocked messages due now.
@@ -510,7 +510,7 @@ async def send_now(change: SendNowRequest, context: Operator, key: IdempotencyKe
     operation_id="outbox_messages_reschedule",
     summary="Reschedule Messages",
     response_model=ChangeResponse | ChangePlan,
-    responses=documented(*_PROBLEMS),
+    responses=problem_responses(*_PROBLEMS),
 )
 async def reschedule(change: RescheduleRequest, context: Operator, key: IdempotencyKey = None) -> Response:
     """Changes the due time of messages, their priority, or both."""
@@ -522,7 +522,7 @@ async def reschedule(change: RescheduleRequest, context: Operator, key: Idempote
     operation_id="outbox_deliveries_retry",
     summary="Retry Deliveries",
     response_model=ChangeResponse | ChangePlan,
-    responses=documented(*_PROBLEMS, Code.NOT_SUPPORTED),
+    responses=problem_responses(*_PROBLEMS, Code.NOT_SUPPORTED),
 )
 async def retry(change: RetryRequest, context: Operator, key: IdempotencyKey = None) -> Response:
     """Makes messages in a queue that wait for their next attempt due now. Only for queues in PostgreSQL."""
@@ -534,7 +534,7 @@ async def retry(change: RetryRequest, context: Operator, key: IdempotencyKey = N
     operation_id="outbox_deliveries_move",
     summary="Move Deliveries",
     response_model=ChangeResponse | ChangePlan,
-    responses=documented(*_PROBLEMS, Code.NOT_SUPPORTED),
+    responses=problem_responses(*_PROBLEMS, Code.NOT_SUPPORTED),
 )
 async def move(change: MoveRequest, context: Operator, key: IdempotencyKey = None) -> Response:
     """Moves messages to the front or the back of their queue. Only for queues in PostgreSQL.
@@ -550,7 +550,7 @@ async def move(change: MoveRequest, context: Operator, key: IdempotencyKey = Non
     operation_id="outbox_deliveries_dead_letter",
     summary="Dead-letter Deliveries",
     response_model=ChangeResponse | ChangePlan,
-    responses=documented(*_PROBLEMS, Code.NOT_SUPPORTED),
+    responses=problem_responses(*_PROBLEMS, Code.NOT_SUPPORTED),
 )
 async def dead_letter(change: DeadLetterRequest, context: Operator, key: IdempotencyKey = None) -> Response:
     """Dead-letters messages in a queue without another attempt. Only for queues in PostgreSQL.
@@ -591,7 +591,7 @@ class MessageEditRequest(EditRequest):
     "/messages/{id}",
     operation_id="outbox_messages_edit",
     summary="Edit Message",
-    responses=documented(
+    responses=problem_responses(
         Code.NOT_FOUND,
         Code.CONFLICT,
         Code.VERSION_CONFLICT,
@@ -716,7 +716,7 @@ class PublishedMessage(Model):
     summary="Publish Message",
     status_code=201,
     response_model=PublishedMessage,
-    responses=documented(
+    responses=problem_responses(
         Code.HEADER_LOCKED,
         Code.INVALID_EDIT,
         Code.BODY_TOO_LARGE,

@@ -34,7 +34,7 @@ from outbox.admin.models import (
     invalid_cursor,
     to_total,
 )
-from outbox.admin.problems import Code, Problem, documented
+from outbox.admin.problems import Code, Problem, problem_responses
 from outbox.admin.store import MessageFilter, MessageListing, MessageState, order_of
 from outbox.chains.traces import ids_of, moment
 from outbox.masking import Body, Masking, preview, readable, sized
@@ -462,7 +462,7 @@ _ID = re.compile(r"(?:outbox-)?([0-9]{1,19})", re.ASCII)
 @messages.get(
     "/messages",
     operation_id="outbox_messages_list",
-    responses=documented(Code.INVALID_CURSOR, Code.CURSOR_MISMATCH, Code.FILTER_TOO_BROAD),
+    responses=problem_responses(Code.INVALID_CURSOR, Code.CURSOR_MISMATCH, Code.FILTER_TOO_BROAD),
 )
 async def list_messages(context: Viewer, parameters: Annotated[MessageListParameters, Query()]) -> MessagePage:
     """Lists messages that are in the outbox, or kept there after sending.
@@ -495,7 +495,9 @@ async def list_messages(context: Viewer, parameters: Annotated[MessageListParame
     )
 
 
-@messages.get("/messages/{id}", operation_id="outbox_messages_show", responses=documented(Code.NOT_FOUND, Code.CROSS_SITE))
+@messages.get(
+    "/messages/{id}", operation_id="outbox_messages_show", responses=problem_responses(Code.NOT_FOUND, Code.CROSS_SITE)
+)
 async def show_message(
     context: Viewer,
     request: HttpRequest,

@@ -189,7 +189,7 @@ def _on_one_line(text: str) -> str:
 _LONGEST_LOGGED = 1_000
 
 
-def documented(*codes: Code) -> dict[int | str, dict[str, Any]]:
+def problem_responses(*codes: Code) -> dict[int | str, dict[str, Any]]:
     """Returns the `responses=` of a route that can return these problems."""
     by_status: dict[int | str, list[Code]] = {}
     for code in sorted(set(codes), key=list(Code).index):
@@ -205,11 +205,11 @@ def documented(*codes: Code) -> dict[int | str, dict[str, Any]]:
     }
 
 
-def documented_too(responses: Mapping[int | str, Mapping[str, Any]], *codes: Code) -> dict[int | str, dict[str, Any]]:
+def add_problem_responses(responses: Mapping[int | str, Mapping[str, Any]], *codes: Code) -> dict[int | str, dict[str, Any]]:
     """Returns `responses` with these problems added to those that it documents."""
     known = [Code(code) for response in responses.values() for code in response.get(_CODES, ())]
     others = {status: dict(response) for status, response in responses.items() if _CODES not in response}
-    return {**documented(*known, *codes), **others}
+    return {**problem_responses(*known, *codes), **others}
 
 
 _CODES = "x-problem-codes"

@@ -17,7 +17,7 @@ from outbox.admin.brokers import BrokerKind
 from outbox.admin.cache import SingleFlightCache, Snapshot
 from outbox.admin.components import PauseResponse, pauses_now
 from outbox.admin.models import MOST_COUNTED, Error, Model, Moment, Total, to_total
-from outbox.admin.problems import Code, Problem, documented
+from outbox.admin.problems import Code, Problem, problem_responses
 from outbox.admin.stats import QUANTILES, quantile
 from outbox.admin.store import Subscription, backlog_queries
 from outbox.admin.verdict.findings import HealthFinding, Observations
@@ -389,7 +389,7 @@ async def list_queues(context: Viewer) -> QueueList:
 
 
 @queues.get(
-    "/queues/{name:path}", operation_id="outbox_queues_show", summary="Show Queue", responses=documented(Code.NOT_FOUND)
+    "/queues/{name:path}", operation_id="outbox_queues_show", summary="Show Queue", responses=problem_responses(Code.NOT_FOUND)
 )
 async def show_queue(context: Viewer, name: Annotated[str, Path(max_length=255)]) -> QueueDetail:
     """Shows one queue, as the list does, and which versions of its workers were started when."""

@@ -11,7 +11,7 @@ from outbox.admin.access import Administrator, area, record
 from outbox.admin.authentication import RevokedTokens
 from outbox.admin.models import Model, Moment
 from outbox.admin.principals import Role, TokenEntry
-from outbox.admin.problems import Code, Problem, documented
+from outbox.admin.problems import Code, Problem, problem_responses
 from outbox.postgres.queries import queries
 from outbox.postgres.schema.objects import satellite_names
 
@@ -102,7 +102,7 @@ async def list_access(context: Administrator) -> AccessResponse:
     operation_id="outbox_access_end",
     summary="End A Session",
     status_code=status.HTTP_204_NO_CONTENT,
-    responses=documented(Code.NOT_FOUND, Code.CROSS_SITE, Code.READ_ONLY),
+    responses=problem_responses(Code.NOT_FOUND, Code.CROSS_SITE, Code.READ_ONLY),
 )
 async def end_session(context: Administrator, session_id: Annotated[str, Path(alias="id", max_length=100)]) -> None:
     """Ends a session in every process. The user can log in again; to prevent that, use `DELETE /access/tokens/{id}`."""
@@ -119,7 +119,7 @@ async def end_session(context: Administrator, session_id: Annotated[str, Path(al
     operation_id="outbox_access_revoke",
     summary="Revoke A Token",
     status_code=status.HTTP_204_NO_CONTENT,
-    responses=documented(Code.NOT_FOUND, Code.CROSS_SITE, Code.READ_ONLY),
+    responses=problem_responses(Code.NOT_FOUND, Code.CROSS_SITE, Code.READ_ONLY),
 )
 async def revoke_token(context: Administrator, token_id: Annotated[str, Path(alias="id", max_length=100)]) -> None:
     """Revokes a token permanently and ends its sessions, in every process within seconds.

@@ -11,7 +11,7 @@ from outbox.admin.access import Operator, Viewer, area, record
 from outbox.admin.alerts.monitor import Sender
 from outbox.admin.alerts.rules import AlertRules
 from outbox.admin.models import Model, Moment, Page, Paged, cursor_page, decode_cursor, decode_time_keys, time_keys
-from outbox.admin.problems import Code, Problem, documented
+from outbox.admin.problems import Code, Problem, problem_responses
 from outbox.core.codec import encode_instant
 from outbox.postgres.queries import queries
 from outbox.postgres.schema.objects import satellite_names
@@ -96,7 +96,9 @@ class AlertTest(Model):
     items: list[TestedWebhook]
 
 
-@router.get("/alerts", operation_id="outbox_alerts_list", responses=documented(Code.INVALID_CURSOR, Code.CURSOR_MISMATCH))
+@router.get(
+    "/alerts", operation_id="outbox_alerts_list", responses=problem_responses(Code.INVALID_CURSOR, Code.CURSOR_MISMATCH)
+)
 async def list_alerts(context: Viewer, wanted: Annotated[AlertsParameters, Query()]) -> AlertPage:
     """Lists alerts, newest first, with their notifications, and the settings of alerts."""
     bound_to = {"status": wanted.status}
@@ -130,7 +132,7 @@ async def list_alerts(context: Viewer, wanted: Annotated[AlertsParameters, Query
     "/alerts/test",
     operation_id="outbox_alerts_test",
     summary="Send A Test Message",
-    responses=documented(Code.NOT_FOUND, Code.CROSS_SITE, Code.READ_ONLY),
+    responses=problem_responses(Code.NOT_FOUND, Code.CROSS_SITE, Code.READ_ONLY),
 )
 async def send_test(context: Operator) -> AlertTest:
     """Sends a test message once to every webhook, and returns the results. No alert is raised."""

@@ -20,7 +20,7 @@ from outbox.admin.dlq.models import (
 )
 from outbox.admin.dlq.routes import Letters, masking_of
 from outbox.admin.models import LongText, Request, Text
-from outbox.admin.problems import Code, Problem, documented
+from outbox.admin.problems import Code, Problem, problem_responses
 from outbox.dead_letters import DeadLetterFilter, Group, GroupBy
 from outbox.dead_letters.filters import several
 from outbox.dead_letters.policies import MOST_PER_HOUR
@@ -116,7 +116,7 @@ async def list_groups(context: Viewer, wanted: Annotated[DeadLetterGroupsParamet
     "/dlq/groups/{id}",
     operation_id="outbox_dlq_group",
     summary="Show Group Of Dead Letters",
-    responses=documented(Code.NOT_FOUND),
+    responses=problem_responses(Code.NOT_FOUND),
 )
 async def show_group(
     context: Viewer,
@@ -142,7 +142,7 @@ async def show_group(
     "/dlq/groups/status",
     operation_id="outbox_dlq_mark",
     summary="Mark A Group",
-    responses=documented(Code.CROSS_SITE, Code.READ_ONLY),
+    responses=problem_responses(Code.CROSS_SITE, Code.READ_ONLY),
 )
 async def set_status(context: Operator, wanted: GroupMarkRequest) -> GroupMarkResponse:
     """Marks a group as fixed or muted, or removes its mark. The group need not have dead letters at this time.
@@ -169,7 +169,7 @@ async def set_status(context: Operator, wanted: GroupMarkRequest) -> GroupMarkRe
     "/dlq/groups/policy",
     operation_id="outbox_dlq_policy",
     summary="Set The Requeue Policy Of A Group",
-    responses=documented(Code.CROSS_SITE, Code.READ_ONLY),
+    responses=problem_responses(Code.CROSS_SITE, Code.READ_ONLY),
 )
 async def set_policy(context: Operator, wanted: RequeuePolicyRequest) -> RequeuePolicyResponse:
     """Lets maintenance requeue open dead letters of a group automatically: each hour, the `per_hour` oldest ones.
@@ -189,7 +189,7 @@ async def set_policy(context: Operator, wanted: RequeuePolicyRequest) -> Requeue
     "/dlq/groups/note",
     operation_id="outbox_dlq_note",
     summary="Set The Note Of A Group",
-    responses=documented(Code.CROSS_SITE, Code.READ_ONLY),
+    responses=problem_responses(Code.CROSS_SITE, Code.READ_ONLY),
 )
 async def set_note(context: Operator, wanted: GroupNoteRequest) -> GroupNoteResponse:
     """Sets or removes the note of a group. All viewers see it. The group need not have dead letters at this time."""

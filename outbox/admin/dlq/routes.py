@@ -44,7 +44,7 @@ from outbox.admin.models import (
     invalid_cursor,
     to_total,
 )
-from outbox.admin.problems import Code, Problem, documented
+from outbox.admin.problems import Code, Problem, problem_responses
 from outbox.core.outcome import Failure
 from outbox.dead_letters import Action, DeadLetterDetail, DeadLetterFilter, Group, GroupBy, ItemOutcome, Position
 from outbox.dead_letters.filters import is_letter_id
@@ -173,7 +173,7 @@ class UnarchivedView:
 router = area("dlq")
 
 
-@router.get("/dlq", operation_id="outbox_dlq_list", responses=documented(Code.INVALID_CURSOR, Code.CURSOR_MISMATCH))
+@router.get("/dlq", operation_id="outbox_dlq_list", responses=problem_responses(Code.INVALID_CURSOR, Code.CURSOR_MISMATCH))
 async def list_dead_letters(context: Viewer, wanted: Annotated[DeadLetterListParameters, Query()]) -> DeadLetterPage:
     """Lists dead letters, including messages that the relay parked. By default, only open ones.
 
@@ -266,7 +266,7 @@ class DetailParameters(Request):
     "/dlq/{id}",
     operation_id="outbox_dlq_show",
     summary="Show Dead Letter",
-    responses=documented(Code.NOT_FOUND, Code.CROSS_SITE),
+    responses=problem_responses(Code.NOT_FOUND, Code.CROSS_SITE),
 )
 async def show(
     context: Viewer,
@@ -299,7 +299,7 @@ async def show(
     response_class=Response,
     responses={
         200: {"content": {"application/octet-stream": {}}, "description": "The body."},
-        **documented(Code.NOT_FOUND, Code.CROSS_SITE),
+        **problem_responses(Code.NOT_FOUND, Code.CROSS_SITE),
     },
 )
 async def download(context: Operator, request: HttpRequest, letter_id: LetterId) -> Response:

@@ -14,7 +14,7 @@ from outbox.admin.dlq.models import Outcome, outcome_of
 from outbox.admin.models import MOST_COUNTED, Cursor, Paged, Total, cursor_page, decode_cursor, invalid_cursor, to_total
 from outbox.admin.models import Request as Parameters
 from outbox.admin.principals import Role
-from outbox.admin.problems import Code, Problem, documented
+from outbox.admin.problems import Code, Problem, problem_responses
 from outbox.admin.repairs.models import (
     DryRunResponse,
     OperationItemPage,
@@ -172,7 +172,7 @@ router = area("repairing")
     summary="Requeue Dead Letters",
     response_model=RepairResponse | DryRunResponse,
     responses=_ACCEPTED
-    | documented(
+    | problem_responses(
         *_PROBLEMS,
         Code.VERSION_CONFLICT,
         Code.HEADER_LOCKED,
@@ -196,7 +196,7 @@ async def requeue(change: RequeueRequest, context: Operator, http: Request, key:
     operation_id="outbox_discard",
     summary="Discard Dead Letters",
     response_model=RepairResponse | DryRunResponse,
-    responses=_ACCEPTED | documented(*_PROBLEMS, Code.FORBIDDEN),
+    responses=_ACCEPTED | problem_responses(*_PROBLEMS, Code.FORBIDDEN),
 )
 async def discard(change: DiscardRequest, context: Operator, http: Request, key: IdempotencyKey = None) -> Response:
     """Discards dead letters. They are kept and can be restored, but do not count as open.
@@ -219,7 +219,7 @@ async def discard(change: DiscardRequest, context: Operator, http: Request, key:
     operation_id="outbox_restore",
     summary="Restore Dead Letters",
     response_model=RepairResponse | DryRunResponse,
-    responses=_ACCEPTED | documented(*_PROBLEMS),
+    responses=_ACCEPTED | problem_responses(*_PROBLEMS),
 )
 async def restore(change: RestoreRequest, context: Operator, http: Request, key: IdempotencyKey = None) -> Response:
     """Restores discarded dead letters to open. Requeued ones cannot be restored: they have been sent."""
@@ -263,7 +263,7 @@ class ItemsParameters(Paged):
     "/operations",
     operation_id="outbox_operations_list",
     summary="List Operations",
-    responses=documented(Code.INVALID_CURSOR, Code.CURSOR_MISMATCH),
+    responses=problem_responses(Code.INVALID_CURSOR, Code.CURSOR_MISMATCH),
 )
 async def operations(wanted: Annotated[OperationsParameters, Query()], context: Viewer) -> OperationPage:
     """Lists operations with their progress, newest first."""
@@ -287,7 +287,10 @@ async def operations(wanted: Annotated[OperationsParameters, Query()], context: 
 
 
 @operations_router.get(
-    "/operations/{id}", operation_id="outbox_operations_show", summary="Show Operation", responses=documented(Code.NOT_FOUND)
+    "/operations/{id}",
+    operation_id="outbox_operations_show",
+    summary="Show Operation",
+    responses=problem_responses(Code.NOT_FOUND),
 )
 async def operation(number: Number, context: Viewer) -> OperationResponse:
     """Shows one operation: the request with its author and reason, the progress, and the results of requeued messages."""
@@ -298,7 +301,7 @@ async def operation(number: Number, context: Viewer) -> OperationResponse:
     "/operations/{id}/items",
     operation_id="outbox_operations_items",
     summary="List The Items Of An Operation",
-    responses=documented(Code.NOT_FOUND, Code.INVALID_CURSOR, Code.CURSOR_MISMATCH),
+    responses=problem_responses(Code.NOT_FOUND, Code.INVALID_CURSOR, Code.CURSOR_MISMATCH),
 )
 async def items(number: Number, wanted: Annotated[ItemsParameters, Query()], context: Viewer) -> OperationItemPage:
     """Lists the items of an operation with their outcomes, failed items first.
@@ -329,7 +332,7 @@ async def items(number: Number, wanted: Annotated[ItemsParameters, Query()], con
     "/operations/{id}/pause",
     operation_id="outbox_operations_pause",
     summary="Pause Operation",
-    responses=documented(Code.NOT_FOUND, Code.CONFLICT),
+    responses=problem_responses(Code.NOT_FOUND, Code.CONFLICT),
 )
 async def pause(number: Number, context: Operator) -> OperationResponse:
     """Pauses an operation. No further batch starts until it is resumed."""
@@ -340,7 +343,7 @@ async def pause(number: Number, context: Operator) -> OperationResponse:
     "/operations/{id}/resume",
     operation_id="outbox_operations_resume",
     summary="Resume Operation",
-    responses=documented(Code.NOT_FOUND, Code.CONFLICT),
+    responses=problem_responses(Code.NOT_FOUND, Code.CONFLICT),
 )
 async def resume(number: Number, context: Operator) -> OperationResponse:
     """Resumes a paused operation."""
@@ -351,7 +354,7 @@ async def resume(number: Number, context: Operator) -> OperationResponse:
     "/operations/{id}/cancel",
     operation_id="outbox_operations_cancel",
     summary="Cancel Operation",
-    responses=documented(Code.NOT_FOUND, Code.CONFLICT),
+    responses=problem_responses(Code.NOT_FOUND, Code.CONFLICT),
 )
 async def cancel(number: Number, context: Operator) -> OperationResponse:
     """Cancels an operation. Finished items stay finished; the others do not change."""
