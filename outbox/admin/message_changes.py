@@ -104,9 +104,7 @@ class WaitingChange(Change):
 
     waiting_action: ClassVar[WaitingAction]
     selector: _Selector
-    max_items: Annotated[
-        int, Field(ge=1, le=MAX_ITEMS, description="Maximum number of messages to change, the first in list order.")
-    ] = MAX_ITEMS
+    max_items: Annotated[int, Field(ge=1, le=MAX_ITEMS, description="Maximum number of messages, in list order.")] = MAX_ITEMS
 
     @property
     def action(self) -> WaitingAction:
@@ -189,9 +187,9 @@ class SendNowRequest(MessagesChange):
     """Makes messages due now, regardless of whether they wait for a time, a queue, or a retry."""
 
     waiting_action: ClassVar[WaitingAction] = "send_now"
-    priority: Annotated[
-        int | None, Field(ge=0, le=9, description="New priority; higher ones are sent first. Null keeps the current one.")
-    ] = None
+    priority: Annotated[int | None, Field(ge=0, le=9, description="New priority, highest first. Null keeps the old one.")] = (
+        None
+    )
 
     @property
     def due(self) -> datetime | None:
@@ -217,9 +215,7 @@ class RescheduleRequest(SendNowRequest):
     """Changes the due time of messages, their priority, or both."""
 
     waiting_action: ClassVar[WaitingAction] = "reschedule"
-    due_at: Annotated[Instant | None, Field(description="New due time. A past time means now. Null keeps the current one.")] = (
-        None
-    )
+    due_at: Annotated[Instant | None, Field(description="New due time; a past time means now. Null keeps it.")] = None
 
     @property
     def due(self) -> datetime | None:
@@ -563,12 +559,8 @@ async def dead_letter(change: DeadLetterRequest, context: Operator, key: Idempot
 class MessageEditRequest(EditRequest):
     """New routing key, body or headers for one message. At least one of them is required."""
 
-    version: Annotated[
-        int, Field(ge=1, le=2**31 - 1, description="The `version` of the message when it was read, to detect concurrent edits.")
-    ]
-    routing_key: Annotated[
-        Text | None, Field(min_length=1, max_length=255, description="New routing key. Null keeps the current one.")
-    ] = None
+    version: Annotated[int, Field(ge=1, le=2**31 - 1, description="The `version` that was read, to detect concurrent edits.")]
+    routing_key: Annotated[Text | None, Field(min_length=1, max_length=255, description="Null keeps the current one.")] = None
     reason: Annotated[LongText | None, Field(max_length=2_000, description="Reason for the audit log.")] = None
     force: Annotated[bool, Field(description="Accept a body that does not match a consumer's schema.")] = False
 
@@ -631,11 +623,9 @@ async def edit_message(
             raise Problem(Code.CONFLICT, expected.reason)
         [row] = map(dict, await connection.fetch(sql["message_to_edit"], id_))
         if version_of(row) != edit.version:
-            raise Problem(
-                Code.VERSION_CONFLICT, "the message has changed since it was read: read it again", version=version_of(row)
-            )
+            raise Problem(Code.VERSION_CONFLICT, "the message has changed: read it again", version=version_of(row))
         routing_key = edit.routing_key or row["routing_key"]
-        body, content_type, headers = _edited(row, wanted, edit, routing_key)
+        body, content_type, headers = _apply_edit(row, wanted, edit, routing_key)
         await connection.execute(sql["edit_message"], id_, routing_key, body, content_type, headers)
         await connection.execute(sql["ring_messages"])
         changes = {"body": edit.has_body, "headers": edit.headers is not None}
@@ -654,7 +644,9 @@ async def edit_message(
     return answer
 
 
-def _edited(row: Any, wanted: Edit | None, edit: MessageEditRequest, routing_key: str) -> tuple[bytes, str | None, str | None]:
+def _apply_edit(
+    row: Any, wanted: Edit | None, edit: MessageEditRequest, routing_key: str
+) -> tuple[bytes, str | None, str | None]:
     """Returns body, content type and headers after the edit. Reserved headers keep their values."""
     body, content_type, headers = row["body"], row["content_type"], row["headers"]
     try:
@@ -679,14 +671,10 @@ class PublishRequest(Request):
     """A message to publish, as an application would. Useful to test a consumer."""
 
     routing_key: Annotated[Text, Field(min_length=1, max_length=255)]
-    body: Annotated[
-        PlainJson, Field(description="A JSON value; with the encoding `text` or `base64`, a string with the text or bytes.")
-    ]
+    body: Annotated[PlainJson, Field(description="A JSON value; with the encodings `text` and `base64`, a string.")]
     encoding: Annotated[Literal["json", "text", "base64"], Field(description="Encoding of `body`.")] = "json"
     headers: Annotated[dict[str, PlainJson] | None, Field(max_length=1_000)] = None
-    ordering_key: Annotated[
-        Text | None, Field(min_length=1, description="Messages with the same ordering key are sent in order.")
-    ] = None
+    ordering_key: Annotated[Text | None, Field(min_length=1, description="Messages with one key are sent in order.")] = None
     due_at: Annotated[Instant | None, Field(description="When to send the message. Null: now.")] = None
     reason: Annotated[LongText | None, Field(max_length=2_000, description="Reason for the audit log.")] = None
     force: Annotated[bool, Field(description="Accept a body that does not match a consumer's schema.")] = False

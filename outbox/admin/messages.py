@@ -124,9 +124,7 @@ def _pending(conditions: SendConditions) -> str:
     if conditions.earlier is not None:
         return _with_blocking_reason(f"It is due, after {_describe(conditions.earlier)} of its ordering key.", conditions)
     blocking_reason = _blocking_reason(conditions)
-    return (
-        f"It is due, but {blocking_reason}." if blocking_reason else "It is due and will be sent with one of the next batches."
-    )
+    return f"It is due, but {blocking_reason}." if blocking_reason else "It is due and will be sent in one of the next batches."
 
 
 def _held(row: Mapping[str, Any], conditions: SendConditions) -> str:
@@ -184,9 +182,7 @@ class MessageFilters(Request):
     """Conditions that a message must match, all of them."""
 
     routing_key: Annotated[Text | None, Field(description="Routing key. A trailing `*` matches any ending.")] = None
-    ordering_key: Annotated[
-        Text | None, Field(description="Ordering key. Its unsent messages are listed in sending order.")
-    ] = None
+    ordering_key: Annotated[Text | None, Field(description="Ordering key. Unsent messages are in sending order.")] = None
     message_id: Annotated[Text | None, Field(description="Id of the message itself.")] = None
     tracking_id: Annotated[Text | None, Field(description="Id of the message, or of one of its causes.")] = None
     target_queue: Annotated[Text | None, Field(description="Queue that the message is addressed to.")] = None
@@ -229,9 +225,7 @@ class MessageSummary(Model):
     last_error: Error | None = Field(description="Last error of the broker, or what the message waits for.")
     created_at: Moment | None = Field(description="Null if the stored time is out of range.")
     due_at: Moment | None = Field(description="When it is due. Null if it waits for an event instead of a time.")
-    held_at: Moment | None = Field(
-        description="Since when it is held or stalled. Null if it is neither, or if an older release held it without a time."
-    )
+    held_at: Moment | None = Field(description="Since when it is held or stalled. Null if it is not, or if unknown.")
     sent_at: Moment | None
     failed_at: Moment | None
     content_type: str | None
@@ -317,18 +311,11 @@ class Message(MessageSummary):
     masked: bool
     reason: str = Field(description="Why the message is in its state, and what happens next.")
     hint: str | None = Field(description="What to do about it. Null if nothing needs to be done.")
-    blocking_pauses: list[BlockingPause] = Field(
-        description="Pauses of relays. A pause of all relays blocks the message; a pause of one relay may."
-    )
+    blocking_pauses: list[BlockingPause] = Field(description="Pauses of all relays or of one. The latter may not block it.")
     alive_relay_count: int | None = Field(description="Number of relays whose heartbeat is on time. Null if unknown.")
     blocked_by: EarlierMessage | None
-    probe_id: str | None = Field(
-        description="For a held or stalled message: id of the message that a relay retries on behalf of all that wait for the "
-        "same route."
-    )
-    next_attempt_at: Moment | None = Field(
-        description="Earliest time of the next attempt. For a held or stalled message, that of its probe."
-    )
+    probe_id: str | None = Field(description="Message that a relay retries for all that are held or stalled on the same route.")
+    next_attempt_at: Moment | None = Field(description="Earliest time of the next attempt, of the probe if there is one.")
     deliveries: list[MessageDelivery] | None = Field(description="Outcome in each queue. Null if there is no history.")
 
 
@@ -379,7 +366,7 @@ async def read(admin: Admin, connection: Connection, row_id: int, masking: Maski
         else None,
         probe_id=str(probe["id"]) if probe else None,
         next_attempt_at=moment(probe["due_at"] if probe else row["due_at"]) if is_unsent else None,
-        deliveries=None if handled is None else [_handled(fact, masking) for fact in handled],
+        deliveries=None if handled is None else [_to_delivery(fact, masking) for fact in handled],
     )
 
 
@@ -437,7 +424,7 @@ def payload_of(row: Mapping[str, Any], masking: Masking, *, reveal: bool) -> dic
     }
 
 
-def _handled(fact: Mapping[str, Any], masking: Masking) -> MessageDelivery:
+def _to_delivery(fact: Mapping[str, Any], masking: Masking) -> MessageDelivery:
     type_, message = fact["error_type"], fact["error_message"]
     error = None
     if type_ is not None or message is not None:

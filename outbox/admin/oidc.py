@@ -70,9 +70,7 @@ class OpenIDConnect:
         if not self.client_id:
             raise ConfigurationError("the login provider needs a client_id")
         if not self.roles:
-            raise ConfigurationError(
-                "the login provider needs roles, such as {'sre': 'admin'}: without one, no user can log in"
-            )
+            raise ConfigurationError("the login provider needs roles such as {'sre': 'admin'}: without them no user can log in")
         for value, role in self.roles.items():
             if not value or role not in tuple(Role):
                 raise ConfigurationError(f"roles must map each value to one of {', '.join(Role)}, not {value!r} to {role!r}")
@@ -200,9 +198,7 @@ class Provider:
                 async with self._client() as client:
                     found = await self._request(client, "GET", f"{issuer.rstrip('/')}/.well-known/openid-configuration")
                 if found.get("issuer") != issuer:
-                    raise LoginFailedError(
-                        "unavailable", f"the provider's issuer is {found.get('issuer')!r}, but {issuer!r} is configured"
-                    )
+                    raise LoginFailedError("unavailable", f"the provider's issuer is {found.get('issuer')!r}, not {issuer!r}")
                 self._metadata, self._read_at = found, monotonic()
         return self._metadata
 
@@ -275,17 +271,13 @@ class LoginMethods(Model):
     """Available login methods."""
 
     token: bool = Field(description="Whether users can log in with a token, with `POST /session`.")
-    provider: bool = Field(
-        description="Whether users can log in at an OpenID Connect provider, with `GET /session/oidc` in a browser."
-    )
+    provider: bool = Field(description="Whether users can log in at a provider, with `GET /session/oidc` in a browser.")
 
 
 class BeginParameters(RequestModel):
     """Query parameters of `GET /session/oidc`."""
 
-    page: Annotated[
-        str, Field(max_length=1_000, description="Page of the dashboard to open after the login: its path below `/ui/`.")
-    ] = ""
+    page: Annotated[str, Field(max_length=1_000, description="Dashboard page to open afterwards: its path below `/ui/`.")] = ""
 
 
 class CallbackParameters(BaseModel):

@@ -232,9 +232,7 @@ def _of_database(error: Exception) -> Problem:
         return _outdated(f"{reason}: run `outbox migrate`, or `outbox doctor` to see what is missing")
     # asyncpg raises DataError itself, not a subclass, when it cannot encode a value.
     if isinstance(reason, _OF_VALUES) or type(reason) is asyncpg.DataError:
-        return Problem(
-            Code.INVALID_REQUEST, "the database cannot store a value of the request: a time or number is out of range"
-        )
+        return Problem(Code.INVALID_REQUEST, "the database cannot store a value: a time or number is out of range")
     if isinstance(reason, asyncpg.DataError):
         return Problem(Code.INTERNAL, _IN_THE_LOG)
     return Problem(Code.DATABASE_UNAVAILABLE, "the database does not respond: try again", headers={"retry-after": "2"})

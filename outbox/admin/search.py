@@ -48,9 +48,7 @@ class SearchResponse(Model):
     """Matches, exact ids first."""
 
     items: list[SearchResult]
-    incomplete: list[Kind] = Field(
-        description="Kinds that could not be searched in time, or because a part of the system is unavailable."
-    )
+    incomplete: list[Kind] = Field(description="Kinds that could not be searched: too slow, or unavailable.")
 
 
 class SearchParameters(Request):

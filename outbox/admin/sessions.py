@@ -38,10 +38,7 @@ class SessionResponse(Model):
     role: Role
     created_at: Moment
     expires_at: Moment
-    by_provider: bool = Field(
-        description="Whether the user logged in through a login provider, whose claims determined the role. Otherwise, "
-        "with a token."
-    )
+    by_provider: bool = Field(description="Whether the login was at a provider, whose claims gave the role.")
 
 
 class AccessResponse(Model):

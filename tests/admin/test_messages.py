@@ -180,7 +180,7 @@ async def test_each_message_says_why_it_is_where_it_is(viewer: httpx.AsyncClient
     rows = await insert_each(connection)
     await _relay(connection)
     reasons = {state: (await shown(viewer, id_))["reason"] for state, id_ in rows.items()}
-    assert reasons["pending"] == "It is due and will be sent with one of the next batches."
+    assert reasons["pending"] == "It is due and will be sent in one of the next batches."
     assert reasons["scheduled"].startswith("It is due at ")
     assert reasons["retrying"].startswith("The broker refused it 2 times. It is sent again at ")
     assert reasons["held"].startswith("No queue is bound for its routing key. A relay retries this message at ")

@@ -93,8 +93,11 @@ class Alerting:
         async with self._admin.changing("raising alerts") as connection:
             raised = []
             for key, each in keys.items():
-                is_open = not each.momentary and await self._is_open(connection, each)
-                if each.momentary or is_open or now - self._holds_since[key] >= rules.after:
+                if (
+                    each.momentary
+                    or now - self._holds_since[key] >= rules.after
+                    or await connection.fetchval(self._sql["is_open"], each.code, each.subject_kind, each.subject)
+                ):
                     raised.append(await self._raise(connection, each, now))
             await self._resolve(connection, raised, now)
 
@@ -126,10 +129,6 @@ class Alerting:
             await connection.execute(self._sql["failed"], row["id"], problem, delay)
         next_step = "not retrying" if delay is None else f"retrying in {delay.total_seconds():g} s"
         _log.warning("an alert could not be sent to %s, %s: %s", row["target"], next_step, problem)
-
-    async def _is_open(self, connection: Connection, alert: Alert) -> bool:
-        found: bool = await connection.fetchval(self._sql["is_open"], alert.code, alert.subject_kind, alert.subject)
-        return found
 
     async def _raise(self, connection: Connection, alert: Alert, now: datetime) -> int:
         link = self._rules.link(alert.path)
@@ -165,21 +164,19 @@ class Alerting:
         sent = await connection.fetch(self._sql["withdraw"], [row["id"] for row in resolved]) if resolved else ()
         notified = {row["alert_id"] for row in sent}
         for row in resolved:
+            # The verdict drops lost components after `lost_for`. That is no recovery, so it is not reported as one.
+            since: datetime | None = row["since"]
+            is_old = row["code"] == "component_lost" and since is not None and now - since >= self._admin.thresholds.lost_for
             # Recipients who never got the alert, for instance in a quiet time, need no notification of its end.
-            if row["id"] not in notified or self._has_aged_out(dict(row), now):
+            if row["id"] not in notified or is_old:
                 continue
             facts = {
                 **{name: row[name] for name in ("code", "severity", "summary", "subject_kind", "subject", "link")},
                 "id": str(row["id"]),
-                "started_at": None if row["since"] is None else encode_instant(row["since"]),
+                "started_at": None if since is None else encode_instant(since),
                 "at": encode_instant(row["resolved_at"]),
             }
             await self._deliver(connection, row["id"], "resolved", facts, self._rules.due(row["severity"], now))
-
-    def _has_aged_out(self, row: Mapping[str, Any], now: datetime) -> bool:
-        # The verdict drops lost components after `lost_for`. That is no recovery, so it is not reported as one.
-        since: datetime | None = row["since"]
-        return row["code"] == "component_lost" and since is not None and now - since >= self._admin.thresholds.lost_for
 
     async def _deliver(
         self,

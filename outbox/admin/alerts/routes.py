@@ -22,10 +22,9 @@ router = area("alerts")
 class AlertsParameters(Paged):
     """Query parameters of `GET /alerts`."""
 
-    status: Annotated[
-        Literal["open", "resolved"] | None,
-        Field(description="`open`: the condition holds. Without this parameter, alerts of both statuses."),
-    ] = None
+    status: Annotated[Literal["open", "resolved"] | None, Field(description="`open`: the condition holds. Default: both.")] = (
+        None
+    )
 
 
 class AlertDelivery(Model):
@@ -34,9 +33,7 @@ class AlertDelivery(Model):
     event: Literal["fired", "resolved"]
     target: str = Field(description="Host of the webhook, and a hash of its URL.")
     attempts: int
-    due_at: Moment | None = Field(
-        description="When the next attempt is due. Null if the notification was sent, or will not be retried."
-    )
+    due_at: Moment | None = Field(description="When the next attempt is due. Null if it was sent, or is not retried.")
     sent_at: Moment | None
     last_error: str | None = Field(description="Why the last attempt failed, or why the notification was not sent.")
 

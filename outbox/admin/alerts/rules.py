@@ -143,9 +143,7 @@ class AlertRules:
             raise ConfigurationError("alerts need at least one webhook")
         self._key = None if secret is None else _signing_key(secret)
         if self._key is None and not all(webhook.is_slack for webhook in self.webhooks.values()):
-            raise ConfigurationError(
-                "notifications to webhooks are signed: give a secret such as whsec_… (slack+https://… needs none)"
-            )
+            raise ConfigurationError("webhooks need a secret for signatures, such as whsec_… (slack+https://… needs none)")
         self.codes = frozenset(on)
         if unknown := sorted(self.codes - set(ALERT_CODES)):
             raise ConfigurationError(f"unknown alert codes {', '.join(unknown)}: choose from {', '.join(ALERT_CODES)}")

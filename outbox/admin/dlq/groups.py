@@ -49,9 +49,7 @@ class GroupNoteRequest(Request):
     """The new note of a group, or its removal."""
 
     by: GroupBy
-    id: Annotated[Text, AfterValidator(_short_enough)] = Field(
-        description="Id of the group, as `outbox_dlq_groups` returns it."
-    )
+    id: Annotated[Text, AfterValidator(_short_enough)] = Field(description="Id, as `outbox_dlq_groups` returns it.")
     note: Annotated[LongText | None, Field(max_length=4_000, description="New note. Null or blank text removes the note.")]
 
 
@@ -59,7 +57,7 @@ class GroupMarkRequest(Request):
     """The new mark of a group by fingerprint."""
 
     id: Annotated[Text, Field(min_length=1), AfterValidator(_short_enough)] = Field(
-        description="Id of the group, as `outbox_dlq_groups` returns it."
+        description="Id, as `outbox_dlq_groups` returns it."
     )
     status: Literal["open", "fixed", "muted"] = Field(description="New status. `open` removes the mark.")
     fixed_in: Annotated[Text, Field(min_length=1, max_length=100)] | None = Field(
@@ -85,10 +83,10 @@ class RequeuePolicyRequest(Request):
     """The new requeue policy of a group."""
 
     id: Annotated[Text, Field(min_length=1), AfterValidator(_short_enough)] = Field(
-        description="Id of the group, as `outbox_dlq_groups` returns it."
+        description="Id, as `outbox_dlq_groups` returns it."
     )
     per_hour: Annotated[int, Field(ge=1, le=MOST_PER_HOUR)] | None = Field(
-        description="Maximum number of dead letters to requeue each hour. Null removes the policy."
+        description="Maximum number per hour. Null removes the policy."
     )
 
 

@@ -55,9 +55,7 @@ class DeadLetterSummary(Model):
     source: Source
     status: DeadLetterStatus
     reason: str = Field(description="Why it was dead-lettered: `exhausted`, `rejected`, `undecodable`, `expired`, `refused`, …")
-    queue: str = Field(
-        description="Queue where the message failed. Empty for a message that the relay parked without a target queue."
-    )
+    queue: str = Field(description="Queue where the message failed. Empty if the relay parked it without a target queue.")
     exchange: str
     routing_key: str
     message_id: str | None
@@ -66,14 +64,10 @@ class DeadLetterSummary(Model):
     error: Error
     group_id: str = Field(description="Fingerprint of the error. Dead letters with similar failures share it.")
     worker: str
-    service_version: str | None = Field(
-        description="Release of the service in which the last attempt failed, as configured. Null if unknown."
-    )
+    service_version: str | None = Field(description="Service release in which the last attempt failed. Null if unknown.")
     attempt: int
     failure_count: int = Field(description="Total number of failed attempts.")
-    dead_letter_count: int = Field(
-        description="How often the message was dead-lettered. More than once if it failed again after a requeue."
-    )
+    dead_letter_count: int = Field(description="How often it was dead-lettered. Above 1 if it failed again after a requeue.")
     requeue_count: int = Field(description="How often the message was requeued, including the requeue that `status` may show.")
     created_at: Moment
     first_failed_at: Moment
@@ -105,10 +99,7 @@ class Facets(Model):
     queue: list[Facet]
     exception_type: list[Facet]
     routing_key: list[Facet]
-    relation: Annotated[
-        Literal["eq", "gte"],
-        Field(description="`eq`: exact. `gte`: lower bounds, because only the latest 50,000 dead letters were counted."),
-    ]
+    relation: Annotated[Literal["eq", "gte"], Field(description="`gte`: only the latest 50,000 are counted.")]
     as_of: Moment
 
 
@@ -124,12 +115,8 @@ class DeadLetterPage(Page[DeadLetterSummary]):
     """One page of the dead letters."""
 
     facets: Facets | None = Field(default=None, description="Only with `facets=true`.")
-    unarchived: Unarchived | None = Field(
-        description="Dead letters that are still at the broker. Null if PostgreSQL is the broker, or if there is no data."
-    )
-    degraded: list[Literal["broker"]] = Field(
-        description="Systems that did not respond. Their part of the response is missing; the rest is correct."
-    )
+    unarchived: Unarchived | None = Field(description="Dead letters still at RabbitMQ. Null without it, or without data.")
+    degraded: list[Literal["broker"]] = Field(description="Systems that did not respond, whose data is missing.")
 
 
 class Note(Model):
@@ -195,9 +182,7 @@ class GroupVersionResponse(Model):
 class RequeuePolicyResponse(Model):
     """The automatic requeue of a group. Fields that do not apply are null."""
 
-    per_hour: int | None = Field(
-        description="Maximum number of open dead letters to requeue each hour. Null if the group has no policy."
-    )
+    per_hour: int | None = Field(description="Maximum number of requeues per hour. Null if there is no policy.")
     set_by: str | None
     set_at: Moment | None
     operation_id: int | None = Field(description="Latest operation that the policy started.")
@@ -223,13 +208,9 @@ class DeadLetterGroup(Model):
     )
     mark: GroupMarkResponse | None = Field(description="Null if the group has no mark.")
     requeue_policy: RequeuePolicyResponse | None = Field(description="Null if the group has no policy.")
-    queue: str | None = Field(
-        description="Queue of a group by fingerprint. Empty for messages that the relay parked without a target queue."
-    )
+    queue: str | None = Field(description="Queue of a group by fingerprint. Empty for parked messages without a target queue.")
     handlers: list[str] = Field(description="Qualified names of the handlers of this queue.")
-    versions: list[GroupVersionResponse] = Field(
-        description="Releases in which the latest dead letters of the group failed, latest first. May be empty."
-    )
+    versions: list[GroupVersionResponse] = Field(description="Service releases in which the latest ones failed.")
     count: int
     open_count: int
     first_seen_at: Moment
@@ -299,9 +280,7 @@ class RequeueResponse(Model):
     requeued_at: Moment
     requeued_by: str
     queue: str | None = Field(description="Queue that it was requeued to. Null: all queues bound for its routing key.")
-    outcome: RequeueOutcome = Field(
-        description="`duplicate`: the consumer's inbox already contained the message, so it was not processed again."
-    )
+    outcome: RequeueOutcome = Field(description="`duplicate`: skipped, because the inbox already contained it.")
     ended_at: Moment | None
 
 
@@ -311,9 +290,7 @@ class DeadLetterOperation(Model):
     id: str
     action: Action
     outcome: Outcome
-    reason: str | None = Field(
-        description="Why the action was not done. For a message that failed again or is being retried, its error."
-    )
+    reason: str | None = Field(description="Why the action was not done, or the error of the new attempt.")
     settled_at: Moment | None
 
 
@@ -334,22 +311,16 @@ class DeadLetterResponse(DeadLetterSummary):
     tracking_ids: list[str] = Field(description="Ids of the messages that led to this one, from the first to its own.")
     body: Content
     headers: dict[str, Any]
-    header_types: Annotated[dict[str, Any], WithJsonSchema(_STRING_MAP)] = Field(
-        description="AMQP types that JSON lacks, by JSON pointer to the header."
-    )
+    header_types: Annotated[dict[str, Any], WithJsonSchema(_STRING_MAP)] = Field(description="AMQP types by JSON pointer.")
     properties: dict[str, Any]
     hlc: str | None = Field(description="Hybrid logical clock: a number that orders the message among all events.")
     failures: list[FailureResponse] = Field(description="All failed attempts, oldest first.")
     editions: list[EditionResponse]
-    requeues: list[RequeueResponse] = Field(
-        description="All requeues with their outcome, oldest first. The history limits how far they go back."
-    )
+    requeues: list[RequeueResponse] = Field(description="Requeues in the history, oldest first.")
     operation_id: str | None = Field(description="Operation in which the dead letter is pending.")
     operations: list[DeadLetterOperation] = Field(description="Operations that included the dead letter, latest first.")
     revealed: bool
-    links: Annotated[dict[str, str], ShapedAs(DeadLetterLinks)] = Field(
-        description="Links, relative to the parent of the path `/dlq`."
-    )
+    links: Annotated[dict[str, str], ShapedAs(DeadLetterLinks)] = Field(description="Links relative to the parent of `/dlq`.")
 
 
 LONGEST_MESSAGE = 500
@@ -454,13 +425,9 @@ class DeadLetterFilters(Request):
     failed_after: Annotated[Instant | None, Field(description="Dead-lettered at this time or later.")] = None
     failed_before: Annotated[Instant | None, Field(description="Dead-lettered before this time.")] = None
     min_failures: Annotated[int | None, Field(ge=1, le=LARGEST_COUNT, description="Minimum number of failed attempts.")] = None
-    q: Annotated[
-        Text | None,
-        Field(
-            min_length=1,
-            description='Full-text search in errors and masked bodies. Supports words, "phrases", `or`, and `-word`.',
-        ),
-    ] = None
+    q: Annotated[Text | None, Field(min_length=1, description='Search in errors and bodies: words, "phrases", or, -word.')] = (
+        None
+    )
 
     def as_filter(self) -> DeadLetterFilter:
         """Converts to the library's filter."""
@@ -480,17 +447,13 @@ def _one_or_several(value: Any) -> Any:
 class DeadLetterListFilters(DeadLetterFilters):
     """Filters and order of the list of dead letters."""
 
-    sort: Annotated[
-        Literal["newest", "oldest"], Field(description="Sort by the time of dead-lettering, latest or earliest first.")
-    ] = "newest"
+    sort: Annotated[Literal["newest", "oldest"], Field(description="By time of dead-lettering.")] = "newest"
 
 
 class DeadLetterListParameters(DeadLetterListFilters, Paged):
     """Query parameters of `GET /dlq`."""
 
-    facets: Annotated[
-        bool, Field(description="Count the matches by source, status, queue, exception type and routing key.")
-    ] = False
+    facets: Annotated[bool, Field(description="Count by source, status, queue, exception type and routing key.")] = False
 
 
 class DeadLetterGroupsParameters(DeadLetterFilters):
@@ -498,8 +461,7 @@ class DeadLetterGroupsParameters(DeadLetterFilters):
 
     by: Annotated[GroupBy, Field(description="Field to group by. `fingerprint` identifies similar errors.")] = "fingerprint"
     group_status: Annotated[
-        Several[GroupStatus] | None,
-        Field(description="Only groups with one of these statuses. Requires `by=fingerprint`."),
+        Several[GroupStatus] | None, Field(description="Only groups with these statuses. Requires `by=fingerprint`.")
     ] = None
     limit: Annotated[int, Field(ge=1, le=200, description="Maximum number of groups, the largest first.")] = 50
 

@@ -251,9 +251,7 @@ async def _facets(letters: Letters, filter_: DeadLetterFilter, masking: Masking,
     )
 
 
-LetterId = Annotated[
-    str, Path(alias="id", max_length=100, description="`17`, or `outbox-17` for a message that the relay parked.")
-]
+LetterId = Annotated[str, Path(alias="id", max_length=100, description="`17`, or `outbox-17` for a parked message.")]
 
 
 class DetailParameters(Request):

@@ -88,7 +88,7 @@ class OperationResponse(Model):
     selector: Annotated[
         dict[str, object],
         ShapedAs(OperationSelector),
-        Field(description="The selection as requested. It was resolved to dead letters at `created_at`."),
+        Field(description="The requested selection, as resolved at `created_at`."),
     ]
     options: OperationOptions
     reason: str | None
@@ -98,26 +98,14 @@ class OperationResponse(Model):
     finished_at: Moment | None
     next_batch_at: Annotated[Moment | None, Field(description="When the next batch is due. Null if none is.")]
     canary_started_at: Annotated[Moment | None, Field(description="When the wait for the results of the canary began.")]
-    canary_ends_at: Annotated[
-        Moment | None,
-        Field(description="When the wait for the canary ends at the latest. In the past after the canary passed."),
-    ]
+    canary_ends_at: Annotated[Moment | None, Field(description="When this wait ends at the latest.")]
     item_count: Annotated[int, Field(description="Number of dead letters in the operation.")]
-    settled_count: Annotated[
-        int, Field(description="Number of items with an outcome, without those skipped because the operation ended.")
-    ]
+    settled_count: Annotated[int, Field(description="Items with an outcome, except those skipped when it ended early.")]
     progress: Annotated[float, Field(ge=0, le=1, description="Fraction of items with an outcome.")]
     counts: Annotated[dict[Outcome, int], Field(description="Number of items by outcome.")]
-    failed_again_count: Annotated[
-        int, Field(description="Number of requeued messages that failed again, as `results.failed_again`.")
-    ]
-    results: Annotated[
-        OperationResults | None,
-        Field(description="Results of the requeued messages. Null if the operation does not requeue."),
-    ]
-    items_per_second: Annotated[
-        float | None, Field(description="Average rate so far, without waiting times. Null if nothing was done yet.")
-    ]
+    failed_again_count: Annotated[int, Field(description="The same as `results.failed_again`.")]
+    results: Annotated[OperationResults | None, Field(description="Results of requeued messages. Null if it is no requeue.")]
+    items_per_second: Annotated[float | None, Field(description="Average rate, without waiting times.")]
     remaining_seconds: Annotated[float | None, Field(description="Estimated from the rate. Null if there is no estimate.")]
     stop_reason: Annotated[str | None, Field(description="Why the operation stopped itself. Null if it did not.")]
 
@@ -164,10 +152,7 @@ Result = Literal["waiting", "retrying", "handled", "failed_again", "unknown"]
 class OperationItemResponse(ItemResponse):
     """A dead letter of an operation."""
 
-    reason: Annotated[
-        str,
-        Field(description="Why the action was not done. For a message that failed again or is being retried, its error."),
-    ]
+    reason: Annotated[str, Field(description="Why the action was not done, or the error of the new attempt.")]
     position: int
     result: Annotated[Result | None, Field(description="Result of the requeued message. Null if it was not requeued.")]
     failed_attempt_count: Annotated[int, Field(description="Number of failed attempts since the requeue.")]
@@ -232,9 +217,7 @@ class DryRunResponse(Model):
     by_exception: dict[str, int]
     sample: Annotated[list[SampledItem], Field(description="The first matching dead letters.")]
     warnings: Annotated[list[str], Field(description="Risks to consider before you confirm.")]
-    confirm_token: Annotated[
-        str, Field(description="Pass it with the same request to apply the change. Valid once, for the same principal.")
-    ]
+    confirm_token: Annotated[str, Field(description="Send it with the same request to apply it. Valid once.")]
     expires_at: Moment
 
     @classmethod

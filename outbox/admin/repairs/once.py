@@ -105,7 +105,7 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """The same request was completed before, with this response."""
+    """This request was completed before, with this response."""
 
     response: StoredResponse
 
@@ -117,7 +117,7 @@ class Reused:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """The same request is in progress."""
+    """This request is in progress."""
 
 
 class Keys:

@@ -141,7 +141,7 @@ class CanaryRequest(Request):
     """
 
     count: Annotated[int, Field(ge=1, le=MAX_ITEMS)]
-    wait_seconds: Annotated[float, Field(gt=0, le=86_400, description="Maximum time to wait for the results, in seconds.")] = (
+    wait_seconds: Annotated[float, Field(gt=0, le=86_400, description="Longest wait for results.")] = (
         CANARY_WAIT.total_seconds()
     )
 
@@ -157,10 +157,7 @@ class EditRequest(Request):
     existing headers; `{}` removes them. A field that is missing keeps its current value.
     """
 
-    version: Annotated[
-        int,
-        Field(ge=1, le=2**31 - 1, description="The `version` of the dead letter when it was read, to detect concurrent edits."),
-    ]
+    version: Annotated[int, Field(ge=1, le=2**31 - 1, description="The `version` that was read, to detect concurrent edits.")]
     body: Annotated[PlainJson, Field(description="New body. If missing, the body does not change.")] = None
     encoding: Annotated[Literal["json", "text", "base64"], Field(description="Encoding of `body`.")] = "json"
     headers: Annotated[dict[str, PlainJson] | None, Field(max_length=1_000)] = None
@@ -184,9 +181,7 @@ class Change(Request):
 
     reason: Annotated[LongText | None, Field(max_length=2_000, description="Reason for the audit log.")] = None
     dry_run: Annotated[bool, Field(description="Return what would change, without changing it.")] = False
-    confirm_token: Annotated[
-        Text | None, Field(max_length=200, description="The token that the dry run of the same request returned.")
-    ] = None
+    confirm_token: Annotated[Text | None, Field(max_length=200, description="The token that the dry run returned.")] = None
 
     @property
     def action(self) -> str:
@@ -207,9 +202,7 @@ class Repair(Change):
     """A change of dead letters. The fields of `selector` are also accepted at the top level."""
 
     selector: Selector
-    max_items: Annotated[
-        int | None, Field(ge=1, le=MAX_ITEMS, description="Maximum number of dead letters to change, the oldest first.")
-    ] = None
+    max_items: Annotated[int | None, Field(ge=1, le=MAX_ITEMS, description="Maximum number, the oldest first.")] = None
 
     @model_validator(mode="before")
     @classmethod
@@ -264,9 +257,7 @@ class RequeueRequest(Repair):
             "handled since. Null: 0.1, and a canary stops at the first failed attempt. 1: never stop.",
         ),
     ] = None
-    starts_at: Annotated[
-        Instant | None, Field(description="Start the operation at this time, at most 30 days ahead. Null: now.")
-    ] = None
+    starts_at: Annotated[Instant | None, Field(description="Start time, at most 30 days ahead. Null: now.")] = None
     force: Annotated[
         bool,
         Field(
@@ -322,9 +313,7 @@ class OperationOptions(Model):
     """Options of an operation."""
 
     destination: Annotated[str | None, Field(description="Destination queue. Null: the queue where each message failed.")]
-    original_routing: Annotated[
-        bool, Field(description="Whether messages are routed by their routing key, instead of to one queue.")
-    ]
+    original_routing: Annotated[bool, Field(description="Whether the routing key decides, instead of one queue.")]
     rate_per_second: float | None
     canary: CanaryResponse | None
     stop_on_failure_ratio: Annotated[
@@ -354,9 +343,7 @@ class OperationOptions(Model):
 class DiscardRequest(Repair):
     """Discards dead letters. With `purge`, permanently deletes discarded ones instead."""
 
-    purge: Annotated[
-        bool, Field(description="Permanently delete discarded dead letters. Requires the admin role and a reason.")
-    ] = False
+    purge: Annotated[bool, Field(description="Delete discarded ones for good. Requires the admin role and a reason.")] = False
     force: Annotated[bool, Field(description="With `purge`, also delete dead letters that were not discarded.")] = False
 
     @property
@@ -436,7 +423,7 @@ def _find_violations(schema: Mapping[str, Any], body: object) -> list[SchemaViol
     steps = {name: bounded(check) for name, check in Draft202012Validator.VALIDATORS.items()}
     # Pydantic writes `oneOf` for unions whose discriminator may be a function, which no schema shows: several may match.
     steps["oneOf"] = steps["anyOf"]
-    steps |= {name: lambda *_: iter(()) for name in _IGNORED_KEYWORDS}
+    steps |= {name: lambda *_: iter(()) for name in _IGNORED}
     validator: Any = extend(Draft202012Validator, steps)(schema, registry=Registry())
     found: list[SchemaViolation] = []
     try:
@@ -455,16 +442,7 @@ def _find_violations(schema: Mapping[str, Any], body: object) -> list[SchemaViol
 
 # A regular expression can take exponential time. `not`, `if` and `unevaluated…` would reject valid bodies when a pattern that
 # they depend on is ignored. Pydantic converts lists to sets, so their items need not be unique.
-_IGNORED_KEYWORDS = (
-    "if",
-    "not",
-    "pattern",
-    "patternProperties",
-    "unevaluatedItems",
-    "unevaluatedProperties",
-    "uniqueItems",
-    "format",
-)
+_IGNORED = ("if", "not", "pattern", "patternProperties", "unevaluatedItems", "unevaluatedProperties", "uniqueItems", "format")
 _RUNNING = frozenset({ComponentStatus.ALIVE, ComponentStatus.LATE})
 
 

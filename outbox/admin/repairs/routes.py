@@ -208,9 +208,7 @@ async def discard(change: DiscardRequest, context: Operator, http: Request, key:
     if change.purge and not change.dry_run and not context.principal.role.includes(Role.ADMIN):
         target = ", ".join(change.selector.ids or ()) or "a filter"
         await record_refused(context, "denied", action="dlq.purge", target=target, details={"code": Code.FORBIDDEN})
-        raise Problem(
-            Code.FORBIDDEN, f"purge requires the role admin, and {context.principal.name} has the role {context.principal.role}"
-        )
+        raise Problem(Code.FORBIDDEN, f"purge requires the role admin; {context.principal.name} is {context.principal.role}")
     return await _apply_repair(context, change, key, http)
 
 

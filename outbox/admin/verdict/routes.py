@@ -233,8 +233,7 @@ class VerdictFinding(Model):
     hint: str = Field(description="What to do about it.")
     started_at: Moment | None = Field(description="When the problem began. Null if unknown.")
     subject_kind: str = Field(
-        description="Kind of the affected object: `outbox`, `queue`, `exchange`, `relay`, `worker`, `archiver`, `maintenance`, "
-        "`broker` or `database`."
+        description="`outbox`, `queue`, `exchange`, `relay`, `worker`, `archiver`, `maintenance`, `broker` or `database`."
     )
     subject: str = Field(description="Name of the affected object. Empty if all of this kind are affected.")
 
@@ -257,9 +256,7 @@ class VerdictResponse(Model):
 
     as_of: Moment
     status: Literal["ok", "warning", "error"] = Field(description="Highest severity of the findings.")
-    started_at: Moment | None = Field(
-        description="When the first finding of this severity began. Null if there is none, or if its start is unknown."
-    )
+    started_at: Moment | None = Field(description="When the first finding of this severity began, if known.")
     findings: list[VerdictFinding] = Field(description="Findings, most severe first.")
     thresholds: HealthThresholdsResponse
 
