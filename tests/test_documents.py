@@ -106,7 +106,7 @@ RUN_BY = {
     "docs/getting-started.md: $ export OUTBOX_DATABASE_URL=postgresql://user:password@loca …": (
         "tests/test_readme.py::test_the_tutorial_brings_an_event_from_a_route_to_a_letter"
     ),
-    "docs/alerts.md: import base64": "tests/admin/test_alerts.py::test_the_check_in_the_documentation_tells_ours_from_others",
+    "docs/alerts.md: import base64": "tests/admin/test_alerts.py::test_the_documented_check_accepts_valid_signatures_only",
     "docs/cookbook.md: # plain.py": "tests/test_readme.py::test_the_program_without_fastapi_and_rabbitmq_greets_until_its_end",
     "docs/cookbook.md: # reports.py": "tests/test_readme.py::test_the_cookbook_s_plain_function_handles_messages",
     "docs/cookbook.md: # nightly.py": "tests/test_readme.py::test_the_cookbook_s_nightly_report_schedules_the_next_one_once",
@@ -116,7 +116,7 @@ RUN_BY = {
         "tests/reporting/test_reports.py::test_the_history_keeps_index_keys_of_what_was_sent_and_handled"
     ),
     "docs/consumers.md: import re": "tests/worker/test_consumers_page.py::test_the_page_s_redaction_takes_card_numbers_out",
-    "docs/embedding.md: # host.py": "tests/admin/test_embedding.py::test_both_keep_their_ways_behind_a_proxy",
+    "docs/embedding.md: # host.py": "tests/admin/test_embedding.py::test_host_and_admin_keep_their_paths_behind_a_proxy",
     "docs/fastapi.md: from contextlib import asynccontextmanager": (
         "tests/fastapi/test_embedding.py::test_the_documented_host_publishes_relays_and_consumes_in_one_process"
     ),

@@ -24,7 +24,7 @@ from outbox.admin.admin import Admin
 from outbox.admin.examples import AnswerExample, example_of
 from outbox.admin.limits import DeferredBody, Reads
 from outbox.admin.principals import Principal, Role
-from outbox.admin.problems import Code, Problem, answer, documented_too, problem_of
+from outbox.admin.problems import Code, Problem, add_problem_responses, answer, problem_of
 from outbox.errors import DatabaseUnavailableError
 from outbox.masking import Masking
 from outbox.postgres.audit import AuditOutcome, Entry, write_entry
@@ -258,7 +258,7 @@ class AdminRoute(HeadRoute):
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
         methods = set(options.get("methods") or ("GET",))
         usual = USUAL if methods <= {"GET", "HEAD"} else USUAL + CHANGING
-        options["responses"] = documented_too(options.get("responses") or {}, *usual)
+        options["responses"] = add_problem_responses(options.get("responses") or {}, *usual)
         status = options.get("status_code") or 200
         answer_of_ours = options["responses"].setdefault(status, {})
         answer_of_ours["headers"] = {VERSION: _VERSION_HEADER, **answer_of_ours.get("headers", {})}

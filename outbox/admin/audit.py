@@ -16,13 +16,13 @@ from outbox.admin.models import (
     Paged,
     Request,
     Text,
-    counted,
     cursor_page,
     decode_cursor,
-    time_and_id,
-    time_place,
+    decode_time_keys,
+    time_keys,
+    to_total,
 )
-from outbox.admin.problems import Code, documented
+from outbox.admin.problems import Code, problem_responses
 from outbox.postgres.audit import AuditFilter, AuditOutcome, Place, count_entries, list_entries
 
 audit = area("audit")
@@ -73,7 +73,7 @@ class AuditPage(Page[AuditEntry]):
     """A page of the audit."""
 
 
-@audit.get("/audit", operation_id="outbox_audit_list", responses=documented(Code.INVALID_CURSOR, Code.CURSOR_MISMATCH))
+@audit.get("/audit", operation_id="outbox_audit_list", responses=problem_responses(Code.INVALID_CURSOR, Code.CURSOR_MISMATCH))
 async def list_audit(context: Operator, parameters: Annotated[AuditParameters, Query()]) -> AuditPage:
     """Lists the audit log, newest first: changes, failed changes, revealed secrets, logins, and denied requests."""
     admin, filter_ = context.admin, parameters.as_filter()
@@ -81,7 +81,7 @@ async def list_audit(context: Operator, parameters: Annotated[AuditParameters, Q
     cursor = decode_cursor(parameters.cursor, bound_to, (int, int))
     place = None
     if cursor is not None:
-        at, id_ = time_and_id(cursor)
+        at, id_ = decode_time_keys(cursor)
         place = Place(at, id_, back=cursor.direction == "previous", inclusive=cursor.inclusive)
     async with admin.reading("reading the audit") as connection:
         rows = await list_entries(connection, admin.table, filter_, limit=parameters.limit + 1, place=place)
@@ -91,7 +91,7 @@ async def list_audit(context: Operator, parameters: Annotated[AuditParameters, Q
         limit=parameters.limit,
         cursor=cursor,
         bound_to=bound_to,
-        place=lambda row: time_place(row["at"], row["id"]),
+        keys_of=lambda row: time_keys(row["at"], row["id"]),
     )
     return AuditPage(
         items=[
@@ -100,5 +100,5 @@ async def list_audit(context: Operator, parameters: Annotated[AuditParameters, Q
         ],
         next=page.next,
         previous=page.previous,
-        total=None if total is None else counted(total),
+        total=None if total is None else to_total(total),
     )

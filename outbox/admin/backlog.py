@@ -16,7 +16,7 @@ from outbox.admin.admin import Admin
 from outbox.admin.brokers import BrokerKind, BrokerView, Depths, declared
 from outbox.admin.cache import SingleFlightCache, Snapshot
 from outbox.admin.models import Error, Model, Moment, Request
-from outbox.admin.store import NONE, BacklogFigures, BacklogReader, Count, MessageState
+from outbox.admin.store import ZERO, BacklogFigures, BacklogReader, Count, MessageState
 from outbox.errors import DatabaseUnavailableError
 from outbox.reporting.components import recent_components
 
@@ -262,7 +262,7 @@ def to_response(backlog: Backlog, *, top: int) -> BacklogResponse:
     """The answer, with the `top` routing keys that have the most messages."""
     figures, states = backlog.figures, backlog.figures.counts.states
     keys = figures.counts.routing_keys
-    totals = {key: sum(counts.values(), NONE) for key, counts in keys.items()}
+    totals = {key: sum(counts.values(), ZERO) for key, counts in keys.items()}
     ranked = sorted(totals, key=lambda key: (-totals[key].value, key))
     rates = Rates(incoming=_rounded(backlog.incoming), outgoing=_rounded(figures.out_per_second))
     problem = "the broker has not answered yet" if backlog.queues is None else backlog.queues.problem
@@ -281,7 +281,7 @@ def to_response(backlog: Backlog, *, top: int) -> BacklogResponse:
         ),
         routing_keys=[RoutingKeyCounts(routing_key=key, **_of_states(keys[key])) for key in ranked[:top]],
         other_routing_keys=OtherRoutingKeys(
-            routing_key_count=len(ranked[top:]), total=_counted(sum((totals[key] for key in ranked[top:]), NONE))
+            routing_key_count=len(ranked[top:]), total=_counted(sum((totals[key] for key in ranked[top:]), ZERO))
         ),
         broker=backlog.broker,
         broker_error=None if problem is None else Error(type="", message=problem),
@@ -302,7 +302,7 @@ def counted_states(snapshot: "Snapshot[BacklogFigures] | None") -> dict[str, Any
 
 
 def _of_states(states: Mapping[MessageState, Count]) -> dict[str, Counted]:
-    return {state.value: _counted(states.get(state, NONE)) for state in WAITING}
+    return {state.value: _counted(states.get(state, ZERO)) for state in WAITING}
 
 
 def _counted(count: Count) -> Counted:
@@ -316,7 +316,7 @@ def queue_depths(backlog: Backlog) -> list[QueueDepth]:
             queue=queue.queue,
             exists=True,
             queued=_counted(queue.queued),
-            in_flight=_counted(queue.in_hand),
+            in_flight=_counted(queue.in_flight),
             retrying=_counted(queue.retrying),
             consumer_count=None,
             oldest_age_seconds=_rounded(queue.oldest_seconds),

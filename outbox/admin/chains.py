@@ -21,7 +21,7 @@ from outbox.admin.models import (
     decode_cursor,
     invalid_cursor,
 )
-from outbox.admin.problems import Code, Problem, documented
+from outbox.admin.problems import Code, Problem, problem_responses
 from outbox.chains import MOST_NODES, AttemptOutcome, ChainState, WaitReason, chain
 from outbox.chains.model import masked
 from outbox.chains.pages import ChainFilter, read_page
@@ -204,7 +204,9 @@ class ChainListParameters(Request):
         return {"chains": True, **self.model_dump(exclude={"limit", "cursor"}, exclude_none=True)}
 
 
-@router.get("/chains", operation_id="outbox_chains_list", responses=documented(Code.INVALID_CURSOR, Code.CURSOR_MISMATCH))
+@router.get(
+    "/chains", operation_id="outbox_chains_list", responses=problem_responses(Code.INVALID_CURSOR, Code.CURSOR_MISMATCH)
+)
 async def list_chains(context: Viewer, wanted: Annotated[ChainListParameters, Query()]) -> ChainPage:
     """Lists the latest chains, newest first: how each began, its worst state, and how long it took.
 
@@ -215,7 +217,7 @@ async def list_chains(context: Viewer, wanted: Annotated[ChainListParameters, Qu
     place = None
     if cursor is not None:
         # What a cursor says may be anything, since clients can make their own.
-        at, hash_ = cursor.place
+        at, hash_ = cursor.keys
         try:
             place = Position(datetime.fromisoformat(at).astimezone(UTC), hash_)
         except (ValueError, OverflowError):
@@ -243,7 +245,7 @@ async def list_chains(context: Viewer, wanted: Annotated[ChainListParameters, Qu
     )
 
 
-@router.get("/chains/{tracking_id:path}", operation_id="outbox_chains_show", responses=documented(Code.NOT_FOUND))
+@router.get("/chains/{tracking_id:path}", operation_id="outbox_chains_show", responses=problem_responses(Code.NOT_FOUND))
 async def show_chain(
     context: Viewer,
     tracking_id: Annotated[str, Path(description="The id of any message of the chain.", max_length=LONGEST_ID)],

@@ -13,7 +13,7 @@ from outbox.admin.access import Viewer, area, record, require_reveal
 from outbox.admin.admin import Admin
 from outbox.admin.brokers import BrokerKind, BrokerView, declared
 from outbox.admin.dlq.models import FailureResponse
-from outbox.admin.messages import headers_of, in_words, payload_of, searching
+from outbox.admin.messages import format_time, headers_of, payload_of, searching
 from outbox.admin.models import (
     MOST_COUNTED,
     Error,
@@ -25,13 +25,13 @@ from outbox.admin.models import (
     Request,
     Text,
     Total,
-    counted,
     cursor_page,
     decode_cursor,
+    to_total,
 )
-from outbox.admin.problems import Code, Problem, documented
+from outbox.admin.problems import Code, Problem, problem_responses
 from outbox.admin.queues import QueueConsumer, QueueSummary, QueuesView
-from outbox.admin.store import LARGEST_SEARCHED, SEARCHED
+from outbox.admin.store import LARGEST_SEARCHED, SEARCHED_ROWS
 from outbox.chains.traces import ids_of, moment
 from outbox.core.failures import decode_failures
 from outbox.masking import Masking, preview, sized
@@ -162,8 +162,8 @@ class Deliveries:
         return None if row is None else dict(row)
 
     async def containing(self, connection: Connection, text: str, *, most: int) -> Sequence[int]:
-        """Deliveries whose body contains `text`, the newest first: of the newest `SEARCHED` with small bodies."""
-        rows = await connection.fetch(self._sql["deliveries_containing"], text.encode(), SEARCHED, LARGEST_SEARCHED, most)
+        """Deliveries whose body contains `text`, the newest first: of the newest `SEARCHED_ROWS` with small bodies."""
+        rows = await connection.fetch(self._sql["deliveries_containing"], text.encode(), SEARCHED_ROWS, LARGEST_SEARCHED, most)
         return [row["id"] for row in rows]
 
     async def ahead(self, connection: Connection, id_: int) -> int:
@@ -196,11 +196,11 @@ class Waiting:
 def reason_of(row: Mapping[str, Any], waiting: Waiting) -> str:
     """Why it is not handled yet, and what happens next, in a sentence or two."""
     due, earlier = moment(row["due_at"]), waiting.blocked_by
-    at = "at a time that no calendar holds" if due is None else f"at {in_words(due)}"
+    at = "at a time that no calendar holds" if due is None else f"at {format_time(due)}"
     match row["state"]:
         case "in_flight":
             who = "A worker" if waiting.leased_by is None else f"The worker {waiting.leased_by.name}"
-            since = "" if waiting.leased_at is None else f" since {in_words(waiting.leased_at)}"
+            since = "" if waiting.leased_at is None else f" since {format_time(waiting.leased_at)}"
             return f"{who} has it{since}. If that one dies, another worker gets it {at}, unless the lease is renewed."
         case "retrying":
             return _with_hindrance(f"Attempt {row['attempt'] - 1} failed; attempt {row['attempt']} is due {at}.", waiting)
@@ -250,7 +250,7 @@ def _with_hindrance(sentence: str, waiting: Waiting) -> str:
     if queue is not None and queue.pauses:
         pause = queue.pauses[0]
         what = "the queue is" if pause.name else "all workers are"
-        end = "" if pause.expires_at is None else f" until {in_words(pause.expires_at)}"
+        end = "" if pause.expires_at is None else f" until {format_time(pause.expires_at)}"
         return f"{sentence} But {what} paused{end}{f' ({pause.reason})' if pause.reason else ''}."
     if queue is None or not _is_consumed(queue):
         return f"{sentence} But no worker consumes the queue."
@@ -279,7 +279,7 @@ deliveries = area("deliveries")
 @deliveries.get(
     "/deliveries",
     operation_id="outbox_deliveries_list",
-    responses=documented(Code.INVALID_CURSOR, Code.CURSOR_MISMATCH, Code.FILTER_TOO_BROAD, Code.NOT_SUPPORTED),
+    responses=problem_responses(Code.INVALID_CURSOR, Code.CURSOR_MISMATCH, Code.FILTER_TOO_BROAD, Code.NOT_SUPPORTED),
 )
 async def list_deliveries(context: Viewer, parameters: Annotated[DeliveryListParameters, Query()]) -> DeliveryPage:
     """Lists the messages in a queue, in the order in which they are due.
@@ -295,19 +295,19 @@ async def list_deliveries(context: Viewer, parameters: Annotated[DeliveryListPar
         rows = await store.page(
             connection,
             parameters,
-            None if cursor is None else (cursor.place[0], cursor.place[1]),
+            None if cursor is None else (cursor.keys[0], cursor.keys[1]),
             back=cursor is not None and cursor.direction == "previous",
             inclusive=cursor is not None and cursor.inclusive,
         )
         total = len(await store.find(connection, parameters, MOST_COUNTED + 1)) if parameters.total else None
     page = cursor_page(
-        rows, limit=parameters.limit, cursor=cursor, bound_to=bound_to, place=lambda row: (row["due_at"], row["id"])
+        rows, limit=parameters.limit, cursor=cursor, bound_to=bound_to, keys_of=lambda row: (row["due_at"], row["id"])
     )
     return DeliveryPage(
         items=[DeliverySummary(**line_of(row, context.masking)) for row in page.items],
         next=page.next,
         previous=page.previous,
-        total=None if total is None else counted(total),
+        total=None if total is None else to_total(total),
     )
 
 
@@ -315,7 +315,7 @@ async def list_deliveries(context: Viewer, parameters: Annotated[DeliveryListPar
     "/deliveries/{id}",
     operation_id="outbox_deliveries_show",
     summary="Show Delivery",
-    responses=documented(Code.NOT_FOUND, Code.CROSS_SITE, Code.NOT_SUPPORTED),
+    responses=problem_responses(Code.NOT_FOUND, Code.CROSS_SITE, Code.NOT_SUPPORTED),
 )
 async def show_delivery(
     context: Viewer,
@@ -367,7 +367,7 @@ async def show_delivery(
         leased_by=None
         if holder is None
         else LeaseHolder(component_id=holder.component_id, name=holder.name, host=holder.host, process_id=holder.process_id),
-        ahead_count=None if ahead is None else counted(ahead),
+        ahead_count=None if ahead is None else to_total(ahead),
         begins_in_seconds=None if waiting.begins_in is None else round(waiting.begins_in, 3),
         blocked_by=None
         if blocked_by is None

@@ -21,7 +21,7 @@ from outbox.admin.admin import Admin
 from outbox.admin.authentication import TokenPrincipal
 from outbox.admin.limits import too_many
 from outbox.admin.models import Text
-from outbox.admin.problems import Code, Problem, documented
+from outbox.admin.problems import Code, Problem, problem_responses
 from outbox.errors import DatabaseUnavailableError
 from outbox.reporting.components import LiveStateReader, Topic
 from outbox.runtime.shutdown import running_server, server_told_to_exit
@@ -264,7 +264,10 @@ _EVENTS = {"text/event-stream": {"schema": {"type": "string", "description": "Se
     operation_id=STREAM,
     status_code=200,  # FastAPI looks for it in the class otherwise
     response_class=EventStream,
-    responses={**documented(Code.TOO_MANY_STREAMS), 200: {"description": "Events, until the stream ends.", "content": _EVENTS}},
+    responses={
+        **problem_responses(Code.TOO_MANY_STREAMS),
+        200: {"description": "Events, until the stream ends.", "content": _EVENTS},
+    },
 )
 async def stream_events(
     context: Viewer,

@@ -24,7 +24,7 @@ from outbox.admin.dlq.routes import list_dead_letters
 from outbox.admin.limits import Reads
 from outbox.admin.messages import MessageListFilters, MessageListParameters, MessageSummary, list_messages
 from outbox.admin.models import Page, Request
-from outbox.admin.problems import Code, documented
+from outbox.admin.problems import Code, problem_responses
 from outbox.admin.repairs.models import OperationResponse
 from outbox.admin.repairs.routes import OperationFilters, OperationsParameters, operations
 
@@ -132,7 +132,7 @@ async def export_dead_letters(
     summary="Export Messages",
     status_code=200,
     response_class=ExportResponse,
-    responses={**_FILE, **documented(Code.FILTER_TOO_BROAD)},
+    responses={**_FILE, **problem_responses(Code.FILTER_TOO_BROAD)},
 )
 async def export_messages(context: Viewer, http: HttpRequest, wanted: Annotated[MessageExportParameters, Query()]) -> Response:
     """Downloads messages of the outbox, those that `outbox_messages_list` lists with the same filter, in its order.

@@ -1,7 +1,7 @@
-"""Changes of messages that wait: in the outbox cancelled, sent now, rescheduled or edited, in a queue retried, moved or
-dead-lettered; and publishing one.
+"""Changes of waiting messages: cancel, send now, reschedule or edit in the outbox; retry, move or dead-letter in a queue.
+Also publishes messages.
 
-Each is one transaction with its audit entry. What is in flight is skipped: a relay or a worker has it, and its outcome counts.
+Each change is one transaction with its audit entry. Messages in flight are skipped, because a relay or worker holds them.
 """
 
 import json
@@ -19,17 +19,17 @@ from outbox.admin.access import Operator, RequestContext, area, record
 from outbox.admin.deliveries import Deliveries, DeliveryFilters, require_deliveries
 from outbox.admin.messages import Message, MessageFilters, read, searching, version_of
 from outbox.admin.models import Instant, LongText, Model, Moment, Request, Text
-from outbox.admin.problems import Code, Problem, documented
+from outbox.admin.problems import Code, Problem, problem_responses
 from outbox.admin.repairs.once import (
-    Answer,
     IdempotencyKey,
+    StoredResponse,
     idempotency_lock,
     issue_token,
     require_confirmation,
-    respond,
-    use,
+    to_response,
+    use_token,
 )
-from outbox.admin.repairs.requests import Change, EditRequest, PlainJson, read_edit, require_fitting
+from outbox.admin.repairs.requests import Change, EditRequest, PlainJson, read_edit, require_valid_body
 from outbox.admin.store import MessageListing
 from outbox.chains.traces import ids_of
 from outbox.core.codec import OCTETS, RESERVED_PREFIX, encode_body, encode_headers
@@ -46,10 +46,10 @@ from outbox.publisher import Publisher
 from outbox.transports.postgres.leases import lease_token
 from outbox.transports.postgres.tables import TransportTables
 
-MOST_AT_ONCE = 10_000
-"""Most messages that one request changes."""
-MOST_IDS = 1_000
-"""Most that it names."""
+MAX_ITEMS = 10_000
+"""Maximum number of messages that one request changes."""
+MAX_IDS = 1_000
+"""Maximum number of ids in one request."""
 
 WaitingState = Literal["pending", "scheduled", "held", "stalled", "blocked", "retrying"]
 WaitingAction = Literal["cancel", "send_now", "reschedule", "retry", "move", "dead_letter"]
@@ -57,7 +57,7 @@ ChangeOutcome = Literal["done", "skipped", "refused", "not_found"]
 
 
 def _without_prefix(given: Any) -> Any:
-    """Ids of the outbox are also written `outbox-17`."""
+    # Dead letters name rows of the outbox `outbox-17`, and operators copy these ids.
     return given.removeprefix("outbox-") if isinstance(given, str) else given
 
 
@@ -65,15 +65,15 @@ RowId = Annotated[int, Field(ge=1, le=2**63 - 1), BeforeValidator(_without_prefi
 
 
 class WaitingFilters(MessageFilters):
-    """Which messages of the outbox: those in one state that fit all else."""
+    """Messages of the outbox in one state, which match all other conditions."""
 
     state: WaitingState
 
 
 class _Selector(Request):
-    """Which messages to change: exactly one of ids and a filter."""
+    """Which messages to change: either `ids` or a filter."""
 
-    ids: Annotated[tuple[RowId, ...] | None, Field(min_length=1, max_length=MOST_IDS)] = None
+    ids: Annotated[tuple[RowId, ...] | None, Field(min_length=1, max_length=MAX_IDS)] = None
     filter: Request | None = None
 
     @model_validator(mode="after")
@@ -82,61 +82,59 @@ class _Selector(Request):
             raise ValueError("give either ids or a filter")
         return self
 
-    def named(self) -> Sequence[int]:
-        """The ids, each once."""
+    def unique_ids(self) -> Sequence[int]:
+        """The ids, without repetitions."""
         return list(dict.fromkeys(self.ids or ()))
 
 
 class MessageSelector(_Selector):
-    """Which messages of the outbox to change: either ids or a filter."""
+    """Which messages of the outbox to change: either `ids` or `filter`."""
 
     filter: WaitingFilters | None = None
 
 
 class DeliverySelector(_Selector):
-    """Which messages in queues to change: either ids or a filter."""
+    """Which messages in queues to change: either `ids` or `filter`."""
 
     filter: DeliveryFilters | None = None
 
 
 class WaitingChange(Change):
-    """What every change of waiting messages takes. A filter requires a dry run first, and never means more than that showed."""
+    """A change of waiting messages. A filter requires a dry run first, and changes at most as many messages as that counted."""
 
-    does: ClassVar[WaitingAction]
+    waiting_action: ClassVar[WaitingAction]
     selector: _Selector
-    max_items: Annotated[int, Field(ge=1, le=MOST_AT_ONCE, description="At most so many, the first in their order.")] = (
-        MOST_AT_ONCE
-    )
+    max_items: Annotated[int, Field(ge=1, le=MAX_ITEMS, description="Maximum number of messages, in list order.")] = MAX_ITEMS
 
     @property
     def action(self) -> WaitingAction:
-        """What is to be done."""
-        return self.does
+        """The action."""
+        return self.waiting_action
 
     @property
     def needs_token(self) -> bool:
-        """What a filter means may be more than one thinks."""
+        """Whether a dry run must come first: a filter may match more than expected."""
         return self.selector.filter is not None
 
     def scope(self) -> Mapping[str, Any]:
-        """All but the reason and the dry run itself."""
+        """What a token is bound to: everything except the reason and the dry run itself."""
         return {"action": self.action, **self.model_dump(mode="json", exclude={"reason", "dry_run", "confirm_token"})}
 
     @abstractmethod
     async def rows(self, context: RequestContext, connection: Connection, most: int) -> Sequence[int]:
-        """The rows that are named, or the first `most` that the filter means now."""
+        """Returns the given ids, or the first `most` rows that match the filter now."""
 
     @abstractmethod
     async def apply(self, context: RequestContext, connection: Connection, ids: Sequence[int]) -> "Sequence[ChangedItem]":
-        """Does it, in the transaction of `connection`, and says what came of each."""
+        """Applies the change in the transaction of `connection`, and returns the outcome for each message."""
 
 
 class ChangedItem(Model):
-    """One message's part."""
+    """The outcome for one message."""
 
     id: str
     outcome: ChangeOutcome
-    reason: str = Field(description="Why it was not done; empty if it was.")
+    reason: str = Field(description="Why the message was not changed. Empty if it was.")
 
 
 class ChangeResponse(Model):
@@ -148,12 +146,12 @@ class ChangeResponse(Model):
 
 
 class ChangePlan(Model):
-    """What a change would do now, and the token that allows it for a quarter of an hour."""
+    """Result of a dry run: what the change would do now, and the token that confirms it."""
 
     action: WaitingAction
-    count: int = Field(description="How many messages it would change; with the token never more are changed.")
-    sample: list[str] = Field(description="The ids of the first of them.")
-    confirm_token: str
+    count: int = Field(description="Number of messages that would change. A request with the token changes at most as many.")
+    sample: list[str] = Field(description="Ids of the first of these messages.")
+    confirm_token: str = Field(description="Pass it with the same request to apply the change. Valid once, for 15 minutes.")
     token_expires_at: Moment
 
 
@@ -163,72 +161,74 @@ class MessagesChange(WaitingChange):
     selector: MessageSelector
 
     async def rows(self, context: RequestContext, connection: Connection, most: int) -> Sequence[int]:
-        """Those of a filter in the order of the list."""
+        """Returns the given ids, or rows that match the filter, in list order."""
         if (filter_ := self.selector.filter) is None:
-            return self.selector.named()
+            return self.selector.unique_ids()
         return await MessageListing(context.admin.table).ids(connection, filter_.as_filter(), most=most)
 
 
 class CancelRequest(MessagesChange):
-    """Takes messages out of the outbox before they are sent. They become discarded dead letters, and can be restored."""
+    """Removes messages from the outbox before they are sent. They become discarded dead letters, and can be restored."""
 
-    does: ClassVar[WaitingAction] = "cancel"
+    waiting_action: ClassVar[WaitingAction] = "cancel"
 
     async def apply(self, context: RequestContext, connection: Connection, ids: Sequence[int]) -> Sequence[ChangedItem]:
-        """Parks and discards them, as an operator would by hand."""
+        """Parks the messages, and discards the resulting dead letters."""
         sql = _statements(context.admin.table)
-        verdicts = await _verdicts(connection, sql, ids)
-        done = [id_ for id_ in ids if verdicts[id_].outcome == "done"]
+        outcomes = await _outcomes(connection, sql, ids)
+        done = [id_ for id_ in ids if outcomes[id_].outcome == "done"]
         await connection.execute(sql["park"], done, "Cancelled: an operator cancelled it before it was sent")
         names = [f"outbox-{id_}" for id_ in done]
         await context.admin.dead_letters.discard_within(connection, names, reason=self.reason, by=context.principal.name)
-        return list(verdicts.values())
+        return list(outcomes.values())
 
 
 class SendNowRequest(MessagesChange):
-    """Makes messages due now, whatever they wait for: a time, a queue, or an earlier attempt."""
+    """Makes messages due now, regardless of whether they wait for a time, a queue, or a retry."""
 
-    does: ClassVar[WaitingAction] = "send_now"
-    priority: Annotated[int | None, Field(ge=0, le=9, description="Ahead of all with a lower one; null: as it is.")] = None
+    waiting_action: ClassVar[WaitingAction] = "send_now"
+    priority: Annotated[int | None, Field(ge=0, le=9, description="New priority, highest first. Null keeps the old one.")] = (
+        None
+    )
 
     @property
     def due(self) -> datetime | None:
-        """When they are due; None: now."""
+        """The new due time; None: now."""
         return None
 
     @property
     def changes_due(self) -> bool:
-        """Whether their time is changed at all."""
+        """Whether the due time changes."""
         return True
 
     async def apply(self, context: RequestContext, connection: Connection, ids: Sequence[int]) -> Sequence[ChangedItem]:
-        """Changes their time and priority, and wakes a relay."""
+        """Changes due time and priority, and wakes a relay."""
         sql = _statements(context.admin.table)
-        verdicts = await _verdicts(connection, sql, ids, refuse_ordered=bool(self.priority))
-        done = [id_ for id_ in ids if verdicts[id_].outcome == "done"]
+        outcomes = await _outcomes(connection, sql, ids, refuse_ordered=bool(self.priority))
+        done = [id_ for id_ in ids if outcomes[id_].outcome == "done"]
         await connection.execute(sql["reschedule"], done, self.due, self.priority, self.changes_due)
         await connection.execute(sql["ring_messages"])
-        return list(verdicts.values())
+        return list(outcomes.values())
 
 
 class RescheduleRequest(SendNowRequest):
-    """Makes messages due at another time, or gives them another priority, or both."""
+    """Changes the due time of messages, their priority, or both."""
 
-    does: ClassVar[WaitingAction] = "reschedule"
-    due_at: Annotated[Instant | None, Field(description="When they are due; null: as it is. A past time means now.")] = None
+    waiting_action: ClassVar[WaitingAction] = "reschedule"
+    due_at: Annotated[Instant | None, Field(description="New due time; a past time means now. Null keeps it.")] = None
 
     @property
     def due(self) -> datetime | None:
-        """When they are due."""
+        """The new due time."""
         return self.due_at
 
     @property
     def changes_due(self) -> bool:
-        """Only if a time is given."""
+        """Whether the due time changes."""
         return self.due_at is not None
 
     @model_validator(mode="after")
-    def _sensible(self) -> Self:
+    def _require_change(self) -> Self:
         if self.due_at is None and self.priority is None:
             raise ValueError("give due_at, a priority, or both")
         return self
@@ -240,84 +240,85 @@ class DeliveriesChange(WaitingChange):
     selector: DeliverySelector
 
     async def rows(self, context: RequestContext, connection: Connection, most: int) -> Sequence[int]:
-        """Those of a filter as they are due."""
+        """Returns the given ids, or rows that match the filter, by due time."""
         if (filter_ := self.selector.filter) is None:
-            return self.selector.named()
+            return self.selector.unique_ids()
         return await Deliveries(context.admin.table).find(connection, filter_, most)
 
 
 class RetryRequest(DeliveriesChange):
-    """Makes deliveries due now that wait for their next attempt."""
+    """Makes deliveries that wait for their next attempt due now."""
 
-    does: ClassVar[WaitingAction] = "retry"
+    waiting_action: ClassVar[WaitingAction] = "retry"
 
     async def apply(self, context: RequestContext, connection: Connection, ids: Sequence[int]) -> Sequence[ChangedItem]:
-        """Makes them due, and wakes a worker."""
+        """Makes the deliveries due, and wakes a worker."""
         sql = _statements(context.admin.table)
         states = await _states(connection, sql, ids)
         await connection.execute(sql["make_due"], [id_ for id_, state in states.items() if state == "waiting"])
         await connection.execute(sql["ring_deliveries"])
-        return [_delivery_item(id_, state, _NOT_LATER) for id_, state in states.items()]
+        return [_delivery_item(id_, state, _NOT_RETRIED) for id_, state in states.items()]
 
 
 class MoveRequest(DeliveriesChange):
-    """Makes deliveries the first or the last of those that are due in their queue."""
+    """Moves deliveries to the front or the back of their queue."""
 
-    does: ClassVar[WaitingAction] = "move"
-    to: Annotated[Literal["front", "back"], Field(description="Before all that are due, or after them.")]
+    waiting_action: ClassVar[WaitingAction] = "move"
+    to: Annotated[Literal["front", "back"], Field(description="`front`: before all due deliveries. `back`: after them.")]
 
     async def apply(self, context: RequestContext, connection: Connection, ids: Sequence[int]) -> Sequence[ChangedItem]:
-        """Changes when they are due, and wakes a worker."""
+        """Changes the due times, and wakes a worker."""
         sql = _statements(context.admin.table)
         states = await _states(connection, sql, ids, refuse_ordered=True)
-        reasons, statement = (_FIXED, "move_to_front") if self.to == "front" else (_NOT_DUE, "make_due")
+        reasons, statement = (_NOT_MOVED_TO_FRONT, "move_to_front") if self.to == "front" else (_NOT_MOVED_TO_BACK, "make_due")
         await connection.execute(sql[statement], [id_ for id_, state in states.items() if state not in reasons])
         await connection.execute(sql["ring_deliveries"])
         return [_delivery_item(id_, state, reasons) for id_, state in states.items()]
 
 
 class DeadLetterRequest(DeliveriesChange):
-    """Ends deliveries as dead letters, without another attempt."""
+    """Dead-letters deliveries without another attempt."""
 
-    does: ClassVar[WaitingAction] = "dead_letter"
+    waiting_action: ClassVar[WaitingAction] = "dead_letter"
 
     async def apply(self, context: RequestContext, connection: Connection, ids: Sequence[int]) -> Sequence[ChangedItem]:
-        """Ends them as a worker would, with their latest failure, and lets those go that wait for them."""
+        """Dead-letters the deliveries with their latest failure, as a worker would, and releases those blocked by them."""
         admin, sql = context.admin, _statements(context.admin.table)
         states = await _states(connection, sql, ids)
-        wanted = [id_ for id_, state in states.items() if state not in _UNTOUCHED]
+        wanted = [id_ for id_, state in states.items() if state not in _NOT_CHANGED]
         ends = TransportTables(admin.table).queries("delivery.sql")
         writer = DeadLetterWriter(admin.masking, Storable(connection.get_settings().server_encoding))
-        # All of it is one transaction; the parts are only for the memory that bodies take.
-        for start in range(0, len(wanted), _ENDED_TOGETHER):
+        # Batches limit the memory that bodies take. All batches are in one transaction.
+        for start in range(0, len(wanted), _BATCH_SIZE):
             token = lease_token(datetime.now(UTC))
-            rows = await connection.fetch(sql["take"], wanted[start : start + _ENDED_TOGETHER], token)
-            ended = [(row, *_end(writer, row)) for row in rows]
+            rows = await connection.fetch(sql["take"], wanted[start : start + _BATCH_SIZE], token)
+            ended = [(row, *_encode_dead_letter(writer, row)) for row in rows]
             columns = map(list, zip(*((row["id"], token, *letter) for row, _, letter in ended), strict=True))
             await connection.fetch(ends["dead_letter"], *columns)
-            await _record_deaths(connection, sql, [(row, failure) for row, failure, _ in ended], by=context.principal.name)
+            await _record_in_history(connection, sql, [(row, failure) for row, failure, _ in ended], by=context.principal.name)
             keys: dict[str, set[str]] = {}
             for row in rows:
                 if row["ordering_key"] is not None:
                     keys.setdefault(row["queue"], set()).add(row["ordering_key"])
-            # After the end, in a statement of its own: only that sees what others put off while we waited for our locks.
+            # A separate statement with a newer snapshot, because workers may have postponed deliveries of these ordering keys
+            # while the statements above waited for locks.
             for queue, ordering_keys in keys.items():
                 await connection.fetch(ends["release"], queue, sorted(ordering_keys))
         await connection.execute(sql["ring_deliveries"])
-        return [_delivery_item(id_, state, _UNTOUCHED) for id_, state in states.items()]
+        return [_delivery_item(id_, state, _NOT_CHANGED) for id_, state in states.items()]
 
 
-_ENDED_TOGETHER = 200
-"""Deliveries whose bodies are in memory at a time."""
+_BATCH_SIZE = 200
+"""Deliveries whose bodies are in memory at the same time."""
 
 
-def _end(writer: DeadLetterWriter, row: Any) -> tuple[Failure, tuple[str, ...]]:
-    """What it failed with last, and the arguments of `dead_letter` after id and token."""
+def _encode_dead_letter(writer: DeadLetterWriter, row: Any) -> tuple[Failure, tuple[str, ...]]:
+    """Returns the latest failure, and the arguments of the statement `dead_letter` after id and token."""
     failed_attempts = decode_failures(row["failures"])
     failure = (
         failed_attempts[-1].failure
         if failed_attempts
-        else Failure("DeadLettered", "an operator dead-lettered it before it failed")
+        else Failure("DeadLettered", "an operator dead-lettered it before any attempt failed")
     )
     letter = writer.of_delivery(
         queue=row["queue"],
@@ -328,20 +329,20 @@ def _end(writer: DeadLetterWriter, row: Any) -> tuple[Failure, tuple[str, ...]]:
         words=(row["queue"], row["routing_key"], row["message_id"], row["tracking_ids"]),
         payload=Payload(row["body"], row["content_type"], row["headers"]),
     )
-    # Its failures are on record already, and this end is not one more.
+    # Earlier failures are already stored, and an operator's decision is not another failed attempt.
     return failure, (*letter[:5], "[]", *letter[6:]) if failed_attempts else letter
 
 
-async def _record_deaths(
-    connection: Connection, sql: Mapping[str, str], deaths: Sequence[tuple[Any, Failure]], *, by: str
+async def _record_in_history(
+    connection: Connection, sql: Mapping[str, str], dead_letters: Sequence[tuple[Any, Failure]], *, by: str
 ) -> None:
-    """Writes them to the history, if there is one."""
     storable = Storable(connection.get_settings().server_encoding)
     facts = []
-    for row, failure in deaths:
+    for row, failure in dead_letters:
         chain = list(ids_of(row["tracking_ids"])) or [row["message_id"]]
         names = row["message_id"], chain[0], chain[-2] if len(chain) > 1 else None, row["routing_key"], row["queue"]
         facts.append((*names, row["attempt"], storable.text(failure.type), storable.text(failure.message)))
+    # The history is optional. Without its table, or the privilege to write it, the savepoint keeps the change itself.
     try:
         async with connection.transaction():
             await connection.execute(sql["died"], *map(list, zip(*facts, strict=True)), storable.text(by))
@@ -349,15 +350,18 @@ async def _record_deaths(
         return
 
 
-_IN_FLIGHT = "it is in flight: its outcome counts"
-_GONE = "there is no such row, or not any more"
-_UNTOUCHED: Mapping[str, tuple[ChangeOutcome, str]] = {"in_flight": ("skipped", _IN_FLIGHT), "gone": ("not_found", _GONE)}
-_NOT_LATER: Mapping[str, tuple[ChangeOutcome, str]] = {**_UNTOUCHED, "due": ("skipped", "it is due already")}
-_FIXED: Mapping[str, tuple[ChangeOutcome, str]] = {
-    **_UNTOUCHED,
-    "ordered": ("refused", "it has an ordering key: it is handled after those before it"),
+_IN_FLIGHT = "it is in flight"
+_GONE = "the row does not exist, or was deleted"
+_NOT_CHANGED: Mapping[str, tuple[ChangeOutcome, str]] = {"in_flight": ("skipped", _IN_FLIGHT), "gone": ("not_found", _GONE)}
+_NOT_RETRIED: Mapping[str, tuple[ChangeOutcome, str]] = {**_NOT_CHANGED, "due": ("skipped", "it is already due")}
+_NOT_MOVED_TO_FRONT: Mapping[str, tuple[ChangeOutcome, str]] = {
+    **_NOT_CHANGED,
+    "ordered": ("refused", "it has an ordering key, whose messages are handled in order"),
 }
-_NOT_DUE: Mapping[str, tuple[ChangeOutcome, str]] = {**_FIXED, "waiting": ("skipped", "it is not due yet")}
+_NOT_MOVED_TO_BACK: Mapping[str, tuple[ChangeOutcome, str]] = {
+    **_NOT_MOVED_TO_FRONT,
+    "waiting": ("skipped", "it is not due yet"),
+}
 
 
 def _delivery_item(id_: int, state: str, reasons: Mapping[str, tuple[ChangeOutcome, str]]) -> ChangedItem:
@@ -368,17 +372,17 @@ def _delivery_item(id_: int, state: str, reasons: Mapping[str, tuple[ChangeOutco
 async def _states(
     connection: Connection, sql: Mapping[str, str], ids: Sequence[int], *, refuse_ordered: bool = False
 ) -> Mapping[int, str]:
-    """What each of the deliveries `ids` is, in their order; those that wait are locked now."""
+    """Returns the state of each delivery, in the order of `ids`, and locks those that wait."""
     found = {row["id"]: row for row in await connection.fetch(sql["lock_deliveries"], ids)}
     return {id_: "ordered" if refuse_ordered and found[id_]["is_ordered"] else found[id_]["state"] for id_ in ids}
 
 
-async def _verdicts(
+async def _outcomes(
     connection: Connection, sql: Mapping[str, str], ids: Sequence[int], *, refuse_ordered: bool = False
 ) -> Mapping[int, ChangedItem]:
-    """What will come of each message of the outbox, in their order; those to be changed are locked now."""
+    """Decides the outcome for each message, in the order of `ids`, and locks those that will change."""
     rows = {row["id"]: row for row in await connection.fetch(sql["lock_messages"], ids)}
-    verdicts: dict[int, ChangedItem] = {}
+    outcomes: dict[int, ChangedItem] = {}
     for id_ in ids:
         row = rows[id_]
         outcome: ChangeOutcome = "done"
@@ -389,39 +393,40 @@ async def _verdicts(
             case "in_flight":
                 outcome, reason = "skipped", _IN_FLIGHT
             case "sent":
-                outcome, reason = "skipped", "it was sent already"
+                outcome, reason = "skipped", "it was already sent"
             case "parked":
                 outcome, reason = "skipped", f"it is parked: requeue or discard the dead letter outbox-{id_}"
             case _ if refuse_ordered and row["is_ordered"]:
-                outcome, reason = "refused", "it has an ordering key, whose messages have the priority 0"
-        verdicts[id_] = ChangedItem(id=str(id_), outcome=outcome, reason=reason)
-    return verdicts
+                outcome, reason = "refused", "it has an ordering key, whose messages must have priority 0"
+        outcomes[id_] = ChangedItem(id=str(id_), outcome=outcome, reason=reason)
+    return outcomes
 
 
 def _statements(table: TableName) -> Mapping[str, str]:
     return queries("waiting.sql", **satellite_names(table.schema), table=table.sql, beyond=">", way="asc", first="-infinity")
 
 
-async def changed(context: RequestContext, change: WaitingChange, key: str | None) -> Response:
-    """Does what is asked for, once, and answers it."""
+async def _apply_change(context: RequestContext, change: WaitingChange, key: str | None) -> Response:
+    """Applies a change once per idempotency key, or plans it for a dry run, and returns the response."""
     area_name = "deliveries" if isinstance(change, DeliveriesChange) else "messages"
     if area_name == "deliveries":
         require_deliveries(context.admin)
     if change.dry_run:
-        return respond(Answer(200, {}, (await _plan(context, change)).model_dump_json().encode()))
-    async with idempotency_lock(context, key, change) as hold:
-        if isinstance(hold, Answer):
-            return respond(hold, replayed=True)
+        return to_response(StoredResponse(200, {}, (await _plan(context, change)).model_dump_json().encode()))
+    async with idempotency_lock(context, key, change) as lock:
+        if isinstance(lock, StoredResponse):
+            return to_response(lock, replayed=True)
         confirmation = await require_confirmation(context, change)
         async with context.admin.changing("changing waiting messages") as connection:
-            # What waits changes all the time, so a token bounds the number; ids found now are locked by `apply`, or skipped.
+            # Waiting messages change all the time, so a token limits their number instead of fixing which ones. `apply` locks
+            # the rows found here, and skips those that a relay or worker took in between.
             most = change.max_items if confirmation is None else min(change.max_items, confirmation.expected.count)
             ids = await change.rows(context, connection, most)
             items = await change.apply(context, connection, ids)
             counts = dict(Counter(item.outcome for item in items))
             response = ChangeResponse(action=change.action, counts=counts, items=list(items))
             if confirmation is not None:
-                await use(connection, context, change, confirmation)
+                await use_token(connection, context, change, confirmation)
             done = [item.id for item in items if item.outcome == "done"]
             await record(
                 connection,
@@ -431,10 +436,10 @@ async def changed(context: RequestContext, change: WaitingChange, key: str | Non
                 reason=change.reason,
                 details={**change.scope(), "counts": counts, "ids": done[:1_000]},
             )
-            answer = Answer(200, {}, response.model_dump_json().encode())
-            if hold is not None:
-                await hold.store(connection, answer)
-        return respond(answer)
+            answer = StoredResponse(200, {}, response.model_dump_json().encode())
+            if lock is not None:
+                await lock.store(connection, answer)
+        return to_response(answer)
 
 
 async def _plan(context: RequestContext, change: WaitingChange) -> ChangePlan:
@@ -469,15 +474,15 @@ deliveries_router = area("deliveries")
     operation_id="outbox_messages_cancel",
     summary="Cancel Messages",
     response_model=ChangeResponse | ChangePlan,
-    responses=documented(*_PROBLEMS),
+    responses=problem_responses(*_PROBLEMS),
 )
 async def cancel(change: CancelRequest, context: Operator, key: IdempotencyKey = None) -> Response:
-    """Takes messages out of the outbox before they are sent.
+    """Removes messages from the outbox before they are sent.
 
-    Nothing is lost: each becomes a discarded dead letter, which can be restored and requeued. Messages that wait for one of the
-    same ordering key go on. What a relay is sending is skipped.
+    Nothing is lost: each message becomes a discarded dead letter, which can be restored and requeued. Later messages of the
+    same ordering key are no longer blocked by it. Messages that a relay is sending are skipped.
     """
-    return await changed(context, change, key)
+    return await _apply_change(context, change, key)
 
 
 @messages_router.post(
@@ -485,14 +490,15 @@ async def cancel(change: CancelRequest, context: Operator, key: IdempotencyKey =
     operation_id="outbox_messages_send_now",
     summary="Send Messages Now",
     response_model=ChangeResponse | ChangePlan,
-    responses=documented(*_PROBLEMS),
+    responses=problem_responses(*_PROBLEMS),
 )
 async def send_now(change: SendNowRequest, context: Operator, key: IdempotencyKey = None) -> Response:
-    """Makes messages due now that are scheduled, retried later, held, stalled or blocked.
+    """Makes scheduled, retrying, held, stalled and blocked messages due now.
 
-    A held message is tried, and held again if there is still no queue. One of an ordering key still waits for those before it.
+    A relay tries a held message again, and holds it again if there is still no queue. A message with an ordering key still
+    waits for the earlier messages of that key.
     """
-    return await changed(context, change, key)
+    return await _apply_change(context, change, key)
 
 
 @messages_router.post(
@@ -500,11 +506,11 @@ async def send_now(change: SendNowRequest, context: Operator, key: IdempotencyKe
     operation_id="outbox_messages_reschedule",
     summary="Reschedule Messages",
     response_model=ChangeResponse | ChangePlan,
-    responses=documented(*_PROBLEMS),
+    responses=problem_responses(*_PROBLEMS),
 )
 async def reschedule(change: RescheduleRequest, context: Operator, key: IdempotencyKey = None) -> Response:
-    """Makes messages due at another time, or gives them another priority: ahead of others, or behind them."""
-    return await changed(context, change, key)
+    """Changes the due time of messages, their priority, or both."""
+    return await _apply_change(context, change, key)
 
 
 @deliveries_router.post(
@@ -512,11 +518,11 @@ async def reschedule(change: RescheduleRequest, context: Operator, key: Idempote
     operation_id="outbox_deliveries_retry",
     summary="Retry Deliveries",
     response_model=ChangeResponse | ChangePlan,
-    responses=documented(*_PROBLEMS, Code.NOT_SUPPORTED),
+    responses=problem_responses(*_PROBLEMS, Code.NOT_SUPPORTED),
 )
 async def retry(change: RetryRequest, context: Operator, key: IdempotencyKey = None) -> Response:
-    """Makes messages in a queue due now that wait for their next attempt. Queues of the database only."""
-    return await changed(context, change, key)
+    """Makes messages in a queue that wait for their next attempt due now. Only for queues in PostgreSQL."""
+    return await _apply_change(context, change, key)
 
 
 @deliveries_router.post(
@@ -524,15 +530,15 @@ async def retry(change: RetryRequest, context: Operator, key: IdempotencyKey = N
     operation_id="outbox_deliveries_move",
     summary="Move Deliveries",
     response_model=ChangeResponse | ChangePlan,
-    responses=documented(*_PROBLEMS, Code.NOT_SUPPORTED),
+    responses=problem_responses(*_PROBLEMS, Code.NOT_SUPPORTED),
 )
 async def move(change: MoveRequest, context: Operator, key: IdempotencyKey = None) -> Response:
-    """Moves messages to the front or the back of their queue. Queues of the database only.
+    """Moves messages to the front or the back of their queue. Only for queues in PostgreSQL.
 
-    At the front, those that wait for their next attempt are due now. What is not due cannot go to the back. Among themselves
-    they are in the order of their numbers. One with an ordering key keeps its place.
+    Moving a message that waits for its next attempt to the front makes it due now. Messages that are not due cannot be moved to
+    the back. Moved messages are sorted by id. Messages with an ordering key are refused.
     """
-    return await changed(context, change, key)
+    return await _apply_change(context, change, key)
 
 
 @deliveries_router.post(
@@ -540,34 +546,36 @@ async def move(change: MoveRequest, context: Operator, key: IdempotencyKey = Non
     operation_id="outbox_deliveries_dead_letter",
     summary="Dead-letter Deliveries",
     response_model=ChangeResponse | ChangePlan,
-    responses=documented(*_PROBLEMS, Code.NOT_SUPPORTED),
+    responses=problem_responses(*_PROBLEMS, Code.NOT_SUPPORTED),
 )
 async def dead_letter(change: DeadLetterRequest, context: Operator, key: IdempotencyKey = None) -> Response:
-    """Ends messages in a queue as dead letters, without another attempt. Queues of the database only.
+    """Dead-letters messages in a queue without another attempt. Only for queues in PostgreSQL.
 
-    They keep the failures that they had, and stand in the group of the latest.
+    They keep their earlier failures, and belong to the group of the latest one.
     """
-    return await changed(context, change, key)
+    return await _apply_change(context, change, key)
 
 
 class MessageEditRequest(EditRequest):
-    """Another routing key, body or headers, or several of them, for one message that was read at `version`."""
+    """New routing key, body or headers for one message. At least one of them is required."""
 
-    routing_key: Annotated[Text | None, Field(min_length=1, max_length=255, description="Null: as it is.")] = None
-    reason: Annotated[LongText | None, Field(max_length=2_000, description="Why, for the record.")] = None
-    force: Annotated[bool, Field(description="Also a body that a consumer's schema refuses.")] = False
+    version: Annotated[int, Field(ge=1, le=2**31 - 1, description="The `version` that was read, to detect concurrent edits.")]
+    routing_key: Annotated[Text | None, Field(min_length=1, max_length=255, description="Null keeps the current one.")] = None
+    reason: Annotated[LongText | None, Field(max_length=2_000, description="Reason for the audit log.")] = None
+    force: Annotated[bool, Field(description="Accept a body that does not match a consumer's schema.")] = False
 
     @property
     def changes_payload(self) -> bool:
         """Whether the body or the headers change."""
         return self.has_body or self.headers is not None
 
+    # Overrides the validator of the base class, for which an edit of the routing key alone would be empty.
     @model_validator(mode="after")
-    def _sensible(self) -> Self:
+    def _require_change(self) -> Self:
         if not self.changes_payload and self.routing_key is None:
-            raise ValueError("an edit changes the routing key, the body or the headers: give at least one of them")
+            raise ValueError("give at least one of routing_key, body and headers")
         if self.encoding != "json" and self.has_body and not isinstance(self.body, str):
-            raise ValueError(f"with the encoding {self.encoding}, the body is a string")
+            raise ValueError(f"with the encoding {self.encoding}, the body must be a string")
         return self
 
 
@@ -575,7 +583,7 @@ class MessageEditRequest(EditRequest):
     "/messages/{id}",
     operation_id="outbox_messages_edit",
     summary="Edit Message",
-    responses=documented(
+    responses=problem_responses(
         Code.NOT_FOUND,
         Code.CONFLICT,
         Code.VERSION_CONFLICT,
@@ -589,35 +597,35 @@ class MessageEditRequest(EditRequest):
 async def edit_message(
     edit: MessageEditRequest,
     context: Operator,
-    id_: Annotated[RowId, Path(alias="id", description="The number of its row.")],
+    id_: Annotated[RowId, Path(alias="id", description="Number of the row.")],
 ) -> Message:
-    """Changes the routing key, the body or the headers of a message before it is sent.
+    """Changes the routing key, body or headers of a message before it is sent.
 
-    A body is checked against the schema of the consumers that it is for. What was held or stalled is tried again. The version
-    is that of `GET /messages/{id}`: if the message has changed since, nothing is done.
+    A new body is checked against the schemas of its consumers. A held or stalled message is tried again. `version` is the one
+    that `GET /messages/{id}` returned; if the message has changed since, the response is `version_conflict`.
     """
     admin = context.admin
     wanted = read_edit(edit) if edit.changes_payload else None
     async with admin.reading("reading a message", for_change=True) as connection:
         found = await MessageListing(admin.table).one(connection, id_)
     if found is None:
-        raise _no_row(id_)
+        raise _not_found(id_)
     if wanted is not None and edit.has_body and not edit.force:
-        await require_fitting(
+        await require_valid_body(
             context, wanted, queue=found["target_queue"], routing_key=edit.routing_key or found["routing_key"]
         )
     sql = _statements(admin.table)
     async with admin.changing("editing a message") as connection:
-        verdict = (await _verdicts(connection, sql, [id_]))[id_]
-        if verdict.outcome == "not_found":
-            raise _no_row(id_)
-        if verdict.outcome != "done":
-            raise Problem(Code.CONFLICT, verdict.reason)
+        expected = (await _outcomes(connection, sql, [id_]))[id_]
+        if expected.outcome == "not_found":
+            raise _not_found(id_)
+        if expected.outcome != "done":
+            raise Problem(Code.CONFLICT, expected.reason)
         [row] = map(dict, await connection.fetch(sql["message_to_edit"], id_))
         if version_of(row) != edit.version:
-            raise Problem(Code.VERSION_CONFLICT, "it has changed since it was read: look at it again", version=version_of(row))
+            raise Problem(Code.VERSION_CONFLICT, "the message has changed: read it again", version=version_of(row))
         routing_key = edit.routing_key or row["routing_key"]
-        body, content_type, headers = _edited(row, wanted, edit, routing_key)
+        body, content_type, headers = _apply_edit(row, wanted, edit, routing_key)
         await connection.execute(sql["edit_message"], id_, routing_key, body, content_type, headers)
         await connection.execute(sql["ring_messages"])
         changes = {"body": edit.has_body, "headers": edit.headers is not None}
@@ -632,12 +640,14 @@ async def edit_message(
         )
         answer = await read(admin, connection, id_, context.masking, reveal=False)
     if answer is None:
-        raise _no_row(id_)
+        raise _not_found(id_)
     return answer
 
 
-def _edited(row: Any, wanted: Edit | None, edit: MessageEditRequest, routing_key: str) -> tuple[bytes, str | None, str | None]:
-    """Body, content type and headers as they are after the edit. What belongs to the system in the headers stays."""
+def _apply_edit(
+    row: Any, wanted: Edit | None, edit: MessageEditRequest, routing_key: str
+) -> tuple[bytes, str | None, str | None]:
+    """Returns body, content type and headers after the edit. Reserved headers keep their values."""
     body, content_type, headers = row["body"], row["content_type"], row["headers"]
     try:
         if wanted is not None and edit.has_body:
@@ -645,44 +655,44 @@ def _edited(row: Any, wanted: Edit | None, edit: MessageEditRequest, routing_key
             content_type = content_type if kind == OCTETS and content_type is not None else kind
         if edit.headers is not None:
             given = json.loads(encode_headers(edit.headers, routing_key=routing_key) or "{}")
-            known = json.loads(headers or "{}")
-            kept = {name: value for name, value in known.items() if name.lower().startswith(RESERVED_PREFIX)}
-            headers = json.dumps({**given, **kept}) if given or kept else None
+            current = json.loads(headers or "{}")
+            reserved = {name: value for name, value in current.items() if name.lower().startswith(RESERVED_PREFIX)}
+            headers = json.dumps({**given, **reserved}) if given or reserved else None
     except EncodingError as error:
         raise Problem(Code.INVALID_EDIT, str(error)) from None
     return body, content_type, headers
 
 
-def _no_row(id_: int) -> Problem:
-    return Problem(Code.NOT_FOUND, f"there is no row {id_} in the outbox, or not any more: what was sent is deleted")
+def _not_found(id_: int) -> Problem:
+    return Problem(Code.NOT_FOUND, f"the outbox has no row {id_}: it may have been deleted after sending")
 
 
 class PublishRequest(Request):
-    """A message to be published as an application would, such as an event to try a consumer with."""
+    """A message to publish, as an application would. Useful to test a consumer."""
 
     routing_key: Annotated[Text, Field(min_length=1, max_length=255)]
-    body: Annotated[PlainJson, Field(description="A JSON value; with another `encoding` the text, or the base64 of the bytes.")]
-    encoding: Annotated[Literal["json", "text", "base64"], Field(description="What `body` is.")] = "json"
+    body: Annotated[PlainJson, Field(description="A JSON value; with the encodings `text` and `base64`, a string.")]
+    encoding: Annotated[Literal["json", "text", "base64"], Field(description="Encoding of `body`.")] = "json"
     headers: Annotated[dict[str, PlainJson] | None, Field(max_length=1_000)] = None
-    ordering_key: Annotated[Text | None, Field(min_length=1, description="Sent after those of the same key.")] = None
-    due_at: Annotated[Instant | None, Field(description="When it is sent; null: now.")] = None
-    reason: Annotated[LongText | None, Field(max_length=2_000, description="Why, for the record.")] = None
-    force: Annotated[bool, Field(description="Also a body that a consumer's schema refuses.")] = False
+    ordering_key: Annotated[Text | None, Field(min_length=1, description="Messages with one key are sent in order.")] = None
+    due_at: Annotated[Instant | None, Field(description="When to send the message. Null: now.")] = None
+    reason: Annotated[LongText | None, Field(max_length=2_000, description="Reason for the audit log.")] = None
+    force: Annotated[bool, Field(description="Accept a body that does not match a consumer's schema.")] = False
 
     @property
     def action(self) -> str:
-        """Publishing."""
+        """The action, for the idempotency key."""
         return "publish"
 
     @model_validator(mode="after")
-    def _sensible(self) -> Self:
+    def _require_string(self) -> Self:
         if self.encoding != "json" and not isinstance(self.body, str):
-            raise ValueError(f"with the encoding {self.encoding}, the body is a string")
+            raise ValueError(f"with the encoding {self.encoding}, the body must be a string")
         return self
 
 
 class PublishedMessage(Model):
-    """What was published."""
+    """A published message."""
 
     message_id: str
     routing_key: str
@@ -694,7 +704,7 @@ class PublishedMessage(Model):
     summary="Publish Message",
     status_code=201,
     response_model=PublishedMessage,
-    responses=documented(
+    responses=problem_responses(
         Code.HEADER_LOCKED,
         Code.INVALID_EDIT,
         Code.BODY_TOO_LARGE,
@@ -707,15 +717,15 @@ class PublishedMessage(Model):
 async def publish(request: PublishRequest, context: Operator, key: IdempotencyKey = None) -> Response:
     """Publishes a message, in one transaction with its audit entry.
 
-    The body is checked against the schema of the consumers that the routing key leads to; `force` skips that.
+    The body is checked against the schemas of the consumers whose queues the routing key matches. `force` skips this check.
     """
     payload = read_edit(EditRequest(version=1, body=request.body, encoding=request.encoding, headers=request.headers))
     if not request.force:
-        await require_fitting(context, payload, queue=None, routing_key=request.routing_key)
+        await require_valid_body(context, payload, queue=None, routing_key=request.routing_key)
     publisher = Publisher(table_name=str(context.admin.table))
-    async with idempotency_lock(context, key, request) as hold:
-        if isinstance(hold, Answer):
-            return respond(hold, replayed=True)
+    async with idempotency_lock(context, key, request) as lock:
+        if isinstance(lock, StoredResponse):
+            return to_response(lock, replayed=True)
         async with context.admin.changing("publishing a message") as connection:
             options: PublishOptions = {} if request.due_at is None else {"eta": request.due_at}
             if request.ordering_key is not None:
@@ -735,7 +745,7 @@ async def publish(request: PublishRequest, context: Operator, key: IdempotencyKe
                 reason=request.reason,
                 details={"routing_key": request.routing_key},
             )
-            answer = Answer(201, {}, response.model_dump_json().encode())
-            if hold is not None:
-                await hold.store(connection, answer)
-        return respond(answer)
+            answer = StoredResponse(201, {}, response.model_dump_json().encode())
+            if lock is not None:
+                await lock.store(connection, answer)
+        return to_response(answer)

@@ -1,4 +1,4 @@
-"""`GET /messages` and `GET /messages/{id}`: what is in the outbox, and why each message waits."""
+"""`GET /messages` and `GET /messages/{id}`: the messages in the outbox, and why each one waits."""
 
 import hashlib
 import json
@@ -29,12 +29,12 @@ from outbox.admin.models import (
     Paged,
     Request,
     Text,
-    counted,
     cursor_page,
     decode_cursor,
     invalid_cursor,
+    to_total,
 )
-from outbox.admin.problems import Code, Problem, documented
+from outbox.admin.problems import Code, Problem, problem_responses
 from outbox.admin.store import MessageFilter, MessageListing, MessageState, order_of
 from outbox.chains.traces import ids_of, moment
 from outbox.masking import Body, Masking, preview, readable, sized
@@ -43,130 +43,135 @@ from outbox.reporting.pauses import Pause, pauses
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
-    """What a message may wait for. `living_relays` None: not known. `probe` finds out for all that go its way."""
+class SendConditions:
+    """What sending a message depends on.
+
+    `alive_relays` None: unknown. `earlier` is the first unsent message of its ordering key, if it precedes this one. `probe` is
+    the message that relays try on behalf of all that wait for the same route.
+    """
 
     pauses: Sequence[Pause]
-    living_relays: int | None
+    alive_relays: int | None
     earlier: Mapping[str, Any] | None
     probe: Mapping[str, Any] | None
     exchange_name: str
 
     @property
     def pause(self) -> Pause | None:
-        """The pause of all relays, if there is one."""
+        """The pause of all relays, or None."""
         return next((pause for pause in self.pauses if not pause.name), None)
 
 
-def reason_of(row: Mapping[str, Any], around: Surroundings) -> str:
-    """Why it is where it is, and what happens next, in a sentence or two."""
+def reason_of(row: Mapping[str, Any], conditions: SendConditions) -> str:
+    """Explains in one or two sentences why a message is in its state, and what happens next."""
     state = MessageState(row["state"])
     match state:
         case MessageState.PENDING:
-            return _pending(around)
+            return _pending(conditions)
         case MessageState.SCHEDULED:
-            return _with_hindrance(f"It is due {_at(row['due_at'])}.", around)
+            return _with_blocking_reason(f"It is due {_at(row['due_at'])}.", conditions)
         case MessageState.RETRYING:
             times = "once" if row["attempts"] == 1 else f"{row['attempts']:,} times"
-            return _with_hindrance(f"It was refused {times}, and is sent again {_at(row['due_at'])}.", around)
+            return _with_blocking_reason(f"The broker refused it {times}. It is sent again {_at(row['due_at'])}.", conditions)
         case MessageState.HELD:
-            return _with_hindrance(_held(row, around), around)
+            return _with_blocking_reason(_held(row, conditions), conditions)
         case MessageState.STALLED:
-            return _with_hindrance(_stalled(row, around), around)
+            return _with_blocking_reason(_stalled(row, conditions), conditions)
         case MessageState.BLOCKED:
-            waits = "It waited for an earlier message of its ordering key, and is due as soon as a relay looks."
-            if around.earlier is not None:
-                waits = f"It waits for {_named(around.earlier)} of its ordering key."
-            return _with_hindrance(waits, around)
+            text = "The earlier message of its ordering key is gone. A relay will find it due at its next check."
+            if conditions.earlier is not None:
+                text = f"It waits for {_describe(conditions.earlier)} of its ordering key."
+            return _with_blocking_reason(text, conditions)
         case MessageState.PARKED:
             return (
-                f"It was parked {_at(row['failed_at'])}, with the error that is shown; nothing happens until an operator "
-                f"requeues or discards the dead letter outbox-{row['id']}."
+                f"It was parked {_at(row['failed_at'])} with the error shown. It stays parked until an operator requeues or "
+                f"discards the dead letter outbox-{row['id']}."
             )
         case MessageState.SENT:
-            return f"It was sent {_at(row['sent_at'])}, and is kept until clean-up."
+            return f"It was sent {_at(row['sent_at'])}. Clean-up deletes it later."
         case _:
             assert_never(state)
 
 
-def hint_of(row: Mapping[str, Any], around: Surroundings) -> str | None:
-    """What a person can do about it; None: nothing needs to be done."""
+def hint_of(row: Mapping[str, Any], conditions: SendConditions) -> str | None:
+    """Suggests what an operator can do, or returns None if nothing needs to be done."""
     match MessageState(row["state"]):
         case MessageState.HELD if row["target_queue"] is not None:
-            return f"start a consumer of the queue {row['target_queue']!r}, which declares it; its success releases the message"
+            return f"start a consumer of the queue {row['target_queue']!r}: it declares the queue, and the message is then sent"
         case MessageState.HELD:
             return (
-                f"bind a queue to the exchange {around.exchange_name!r} with a key that matches {row['routing_key']!r}, or "
-                "start its consumer; all held messages of the routing key follow the first that finds it"
+                f"bind a queue to the exchange {conditions.exchange_name!r} with a key that matches {row['routing_key']!r}, or "
+                "start a consumer that does; all held messages of the routing key are then sent"
             )
         case MessageState.STALLED:
             queues = (
                 f"the queue {row['target_queue']!r}" if row["target_queue"] else f"the queues bound for {row['routing_key']!r}"
             )
             return (
-                f"look at {queues} for one that is full, or that has lost most of its members; once it takes messages again, "
-                "all that wait follow by themselves"
+                f"check {queues} for one that is full or has lost most of its replicas; once it accepts messages again, all "
+                "waiting ones are sent automatically"
             )
         case MessageState.PARKED:
             return f"POST /requeue or /discard with the id outbox-{row['id']}"
         case MessageState.SENT:
             return None
-    if around.living_relays == 0:
+    if conditions.alive_relays == 0:
         return "start a relay"
-    return "POST /resume with the scope relay" if around.pause else None
+    return "POST /resume with the scope relay" if conditions.pause else None
 
 
-def _pending(around: Surroundings) -> str:
-    if around.earlier is not None:
-        return _with_hindrance(f"It is due, and follows {_named(around.earlier)} of its ordering key.", around)
-    hindrance = _hindrance(around)
-    return f"It is due, but {hindrance}." if hindrance else "It is due, and goes out with one of the next batches."
+def _pending(conditions: SendConditions) -> str:
+    if conditions.earlier is not None:
+        return _with_blocking_reason(f"It is due, after {_describe(conditions.earlier)} of its ordering key.", conditions)
+    blocking_reason = _blocking_reason(conditions)
+    return f"It is due, but {blocking_reason}." if blocking_reason else "It is due and will be sent in one of the next batches."
 
 
-def _held(row: Mapping[str, Any], around: Surroundings) -> str:
-    way = f"The queue {row['target_queue']!r} is not there" if row["target_queue"] else "No queue is bound for its routing key"
-    if around.probe is None:
-        return f"{way}. A relay will soon try one message of the routing key again."
-    if around.probe["id"] == row["id"]:
-        return f"{way}. It is the one that is tried again, {_at(around.probe['due_at'])}."
-    return f"{way}. It waits for message {around.probe['id']}, which is tried again {_at(around.probe['due_at'])}."
+def _held(row: Mapping[str, Any], conditions: SendConditions) -> str:
+    queue = row["target_queue"]
+    problem = f"The queue {queue!r} does not exist" if queue else "No queue is bound for its routing key"
+    if conditions.probe is None:
+        return f"{problem}. A relay will soon retry one message of the routing key."
+    if conditions.probe["id"] == row["id"]:
+        return f"{problem}. A relay retries this message {_at(conditions.probe['due_at'])}, on behalf of all that wait."
+    return f"{problem}. It waits for message {conditions.probe['id']}, which a relay retries {_at(conditions.probe['due_at'])}."
 
 
-def _stalled(row: Mapping[str, Any], around: Surroundings) -> str:
-    way = f"The queue {row['target_queue']!r}" if row["target_queue"] else "A queue that is bound for its routing key"
-    text = f"{way} takes no messages: the broker answers, and did not confirm or refused what was sent there last."
-    if around.probe is None:
+def _stalled(row: Mapping[str, Any], conditions: SendConditions) -> str:
+    queue = f"The queue {row['target_queue']!r}" if row["target_queue"] else "A queue that is bound for its routing key"
+    text = f"{queue} accepts no messages: the broker responds, but did not confirm the last message sent there, or refused it."
+    if conditions.probe is None:
         return text
-    if around.probe["id"] == row["id"]:
-        return f"{text} It is the one that is sent again within a minute, to find out."
-    return f"{text} It waits for message {around.probe['id']}, which is sent again within a minute, to find out."
+    if conditions.probe["id"] == row["id"]:
+        return f"{text} A relay retries this message within a minute, on behalf of all that wait."
+    return f"{text} It waits for message {conditions.probe['id']}, which a relay retries within a minute."
 
 
-def _named(row: Mapping[str, Any]) -> str:
+def _describe(row: Mapping[str, Any]) -> str:
     return f"message {row['id']}, which is {row['state']},"
 
 
-def _with_hindrance(sentence: str, around: Surroundings) -> str:
-    hindrance = _hindrance(around)
-    return f"{sentence} But {hindrance}." if hindrance else sentence
+def _with_blocking_reason(sentence: str, conditions: SendConditions) -> str:
+    blocking_reason = _blocking_reason(conditions)
+    return f"{sentence} However, {blocking_reason}." if blocking_reason else sentence
 
 
-def _hindrance(around: Surroundings) -> str | None:
-    """What keeps everything from being sent."""
-    if (pause := around.pause) is not None:
-        end = "" if pause.until is None else f" until {in_words(pause.until)}"
-        why = f" ({pause.reason})" if pause.reason else ""
-        return f"all relays are paused{end}{why}"
-    return "no relay is running" if around.living_relays == 0 else None
+def _blocking_reason(conditions: SendConditions) -> str | None:
+    """Returns what keeps all messages from being sent, or None."""
+    if (pause := conditions.pause) is not None:
+        end = "" if pause.until is None else f" until {format_time(pause.until)}"
+        reason = f" ({pause.reason})" if pause.reason else ""
+        return f"all relays are paused{end}{reason}"
+    return "no relay is running" if conditions.alive_relays == 0 else None
 
 
 def _at(seconds: float | None) -> str:
     at = moment(seconds)
-    return "never" if at is None else f"at {in_words(at)}"
+    return "never" if at is None else f"at {format_time(at)}"
 
 
-def in_words(at: datetime) -> str:
-    """A time as sentences name it."""
+def format_time(at: datetime) -> str:
+    """Formats a time for a sentence."""
     return f"{at:%Y-%m-%d %H:%M:%S} UTC"
 
 
@@ -174,77 +179,75 @@ _UNBOUND = {"limit", "cursor", "total"}
 
 
 class MessageFilters(Request):
-    """What a message must fit, all of it."""
+    """Conditions that a message must match, all of them."""
 
-    routing_key: Annotated[Text | None, Field(description="Its routing key; with `*` at the end, how it begins.")] = None
-    ordering_key: Annotated[Text | None, Field(description="Its ordering key; those of one are listed in their order.")] = None
-    message_id: Annotated[Text | None, Field(description="Its own id.")] = None
-    tracking_id: Annotated[Text | None, Field(description="Its id, or that of one of its causes.")] = None
-    target_queue: Annotated[Text | None, Field(description="The one queue that it is for.")] = None
-    created_after: Annotated[Instant | None, Field(description="Written then or later.")] = None
-    created_before: Annotated[Instant | None, Field(description="Written before.")] = None
+    routing_key: Annotated[Text | None, Field(description="Routing key. A trailing `*` matches any ending.")] = None
+    ordering_key: Annotated[Text | None, Field(description="Ordering key. Unsent messages are in sending order.")] = None
+    message_id: Annotated[Text | None, Field(description="Id of the message itself.")] = None
+    tracking_id: Annotated[Text | None, Field(description="Id of the message, or of one of its causes.")] = None
+    target_queue: Annotated[Text | None, Field(description="Queue that the message is addressed to.")] = None
+    created_after: Annotated[Instant | None, Field(description="Created at this time or later.")] = None
+    created_before: Annotated[Instant | None, Field(description="Created before this time.")] = None
 
     def as_filter(self) -> MessageFilter:
-        """The filter as the database layer takes it."""
+        """Converts to the filter of the database layer."""
         return MessageFilter(**{name: getattr(self, name) for name in type(self).model_fields if name not in _UNBOUND})
 
 
 class MessageListFilters(MessageFilters):
-    """Without `state` all rows of the table are meant, the newest first."""
+    """Filters of the message list."""
 
-    state: Annotated[MessageState | None, Field(description="Where it is.")] = None
+    state: Annotated[MessageState | None, Field(description="State of the message. Without it, messages of all states.")] = None
 
 
 class MessageListParameters(MessageListFilters, Paged):
-    """What `GET /messages` takes."""
+    """Query parameters of `GET /messages`."""
 
     def bound_to(self) -> Mapping[str, Any]:
-        """What cursors of this list belong to."""
+        """Returns what cursors of this list are bound to."""
         return {"of": "messages", **self.model_dump(mode="json", exclude=_UNBOUND)}
 
 
 class MessageSummary(Model):
-    """A message of the outbox, without its body."""
+    """A message in the outbox, without its body."""
 
-    id: str = Field(description="The number of its row, in the order of writing.")
-    message_id: str | None = Field(description="The id that it keeps everywhere; null: made when it is sent.")
-    root_id: str | None = Field(description="The id of the message that its chain began with.")
+    id: str = Field(description="Number of the row, in insertion order.")
+    message_id: str | None = Field(description="Id of the message in every system. Null if a relay assigns it when sending.")
+    root_id: str | None = Field(description="Id of the first message of the chain.")
     state: MessageState
     routing_key: str
-    target_queue: str | None = Field(description="The one queue that it is for, regardless of bindings.")
+    target_queue: str | None = Field(description="Queue that the message is addressed to, regardless of bindings.")
     ordering_key: str | None
     dedup_key: str | None
     priority: int
-    attempt_count: int = Field(description="Attempts to send it that were refused.")
+    attempt_count: int = Field(description="Number of attempts to send it that the broker refused.")
     requeue_count: int
-    last_error: Error | None = Field(description="What the broker said last, or what the message waits for.")
-    created_at: Moment | None = Field(description="Null for a time that no calendar holds.")
-    due_at: Moment | None = Field(description="Null: not before something else happens.")
-    held_at: Moment | None = Field(
-        description="Since when it is unroutable or stalled; null: it is neither, or a release without such a time held it."
-    )
+    last_error: Error | None = Field(description="Last error of the broker, or what the message waits for.")
+    created_at: Moment | None = Field(description="Null if the stored time is out of range.")
+    due_at: Moment | None = Field(description="When it is due. Null if it waits for an event instead of a time.")
+    held_at: Moment | None = Field(description="Since when it is held or stalled. Null if it is not, or if unknown.")
     sent_at: Moment | None
     failed_at: Moment | None
     content_type: str | None
-    size: int = Field(description="Bytes of the body.")
-    preview: str = Field(description="The beginning of the body, masked; what else it is, and how large.")
+    size: int = Field(description="Size of the body, in bytes.")
+    preview: str = Field(description="Beginning of the body, masked; for a binary body, its content type and size.")
 
 
 class MessagePage(Page[MessageSummary]):
-    """Part of the list, with how many there are in each state."""
+    """One page of the messages, with the number of messages in each state."""
 
-    states: StateCounts | None = Field(description="As in the backlog; null: not counted yet.")
+    states: StateCounts | None = Field(description="Message counts by state, as in the backlog. Null if not counted yet.")
     sent_kept: Counted | None
-    as_of: Moment | None = Field(description="When they were counted.")
+    as_of: Moment | None = Field(description="When the messages were counted.")
 
 
-def line_of(row: Mapping[str, Any], masking: Masking) -> dict[str, Any]:
-    """The fields of a line."""
+def summary_fields(row: Mapping[str, Any], masking: Masking) -> dict[str, Any]:
+    """Returns the fields of a `MessageSummary`."""
     shown, size = row["shown"], row["size"]
     if shown is not None and row["last_error"] is not None:
         masking = masking.of_message(shown)
     return {
-        **{name: row[name] for name in _AS_THEY_ARE},
+        **{name: row[name] for name in _UNCHANGED},
         **{name: moment(row[name]) for name in ("created_at", "due_at", "held_at", "sent_at", "failed_at")},
         "id": str(row["id"]),
         "attempt_count": row["attempts"],
@@ -254,7 +257,7 @@ def line_of(row: Mapping[str, Any], masking: Masking) -> dict[str, Any]:
     }
 
 
-_AS_THEY_ARE = (
+_UNCHANGED = (
     "message_id",
     "root_id",
     "state",
@@ -272,7 +275,7 @@ class BlockingPause(Model):
     """A pause that keeps relays from sending."""
 
     scope: Literal["relay"]
-    name: str = Field(description="The relay; empty: all of them.")
+    name: str = Field(description="Name of the relay. Empty for a pause of all relays.")
     reason: str | None
     expires_at: Moment | None
 
@@ -286,7 +289,7 @@ class EarlierMessage(Model):
 
 
 class MessageDelivery(Model):
-    """Its last fact of the history in one queue."""
+    """Latest entry of the history about the message in one queue."""
 
     queue: str
     outcome: Literal["processed", "retried", "dead_lettered", "requeued", "duplicate"]
@@ -296,52 +299,46 @@ class MessageDelivery(Model):
 
 
 class Message(MessageSummary):
-    """One message with all its details, and the reason why it waits."""
+    """One message with all its details, and why it waits."""
 
-    version: int = Field(description="Changes with the routing key, the body and the headers; an edit names it.")
+    version: int = Field(description="Changes with the routing key, body and headers. An edit must name it.")
     tracking_ids: list[str]
     external: ExternalLinks
-    expiration_seconds: float | None = Field(description="How long it may take, from the first sending on.")
+    expiration_seconds: float | None = Field(description="Lifetime of the message, counted from the first sending.")
     headers: dict[str, Any] | None
-    body: str | None = Field(
-        description="The body as text, masked unless it was asked to be revealed; null for what is no text."
-    )
-    body_base64: str | None = Field(description="Revealed, of a body that is no text.")
+    body: str | None = Field(description="The body as text, masked unless `reveal=true`. Null if it is not text.")
+    body_base64: str | None = Field(description="With `reveal=true`, a body that is not text, in base64.")
     masked: bool
-    reason: str = Field(description="Why it is where it is, and what happens next.")
-    hint: str | None = Field(description="What to do about it.")
-    blocking_pauses: list[BlockingPause] = Field(description="Pauses of relays; one without a name holds it for certain.")
-    alive_relay_count: int | None = Field(description="Relays whose heartbeat is not late; null: not known.")
+    reason: str = Field(description="Why the message is in its state, and what happens next.")
+    hint: str | None = Field(description="What to do about it. Null if nothing needs to be done.")
+    blocking_pauses: list[BlockingPause] = Field(description="Pauses of all relays or of one. The latter may not block it.")
+    alive_relay_count: int | None = Field(description="Number of relays whose heartbeat is on time. Null if unknown.")
     blocked_by: EarlierMessage | None
-    probe_id: str | None = Field(
-        description="Of a held or stalled message: the id of the row that is tried for all that go its way."
-    )
-    next_attempt_at: Moment | None = Field(
-        description="When it is tried again, at the earliest; of a held one, when its probe is."
-    )
-    deliveries: list[MessageDelivery] | None = Field(description="Its outcome in each queue; null: there is no history.")
+    probe_id: str | None = Field(description="Message that a relay retries for all that are held or stalled on the same route.")
+    next_attempt_at: Moment | None = Field(description="Earliest time of the next attempt, of the probe if there is one.")
+    deliveries: list[MessageDelivery] | None = Field(description="Outcome in each queue. Null if there is no history.")
 
 
 def version_of(row: Mapping[str, Any]) -> int:
-    """A number that changes with the routing key, the body and the headers of a message."""
+    """Returns a number that changes with the routing key, body and headers of a message."""
     digest = hashlib.sha256(json.dumps([row["routing_key"], row["content_type"], row["headers"]]).encode())
     digest.update(row["body"])
     return (int.from_bytes(digest.digest()[:4], "big") >> 1) or 1
 
 
 async def read(admin: Admin, connection: Connection, row_id: int, masking: Masking, *, reveal: bool) -> Message | None:
-    """The message with that row; None if there is none, or none any more."""
+    """Reads one message. Returns None if its row does not exist."""
     listing = MessageListing(admin.table)
     row = await listing.one(connection, row_id)
     if row is None:
         return None
-    around = await _surroundings(admin, connection, listing, row)
+    conditions = await _send_conditions(admin, connection, listing, row)
     masking = masking.of_message(row["body"], row["headers"])
-    waits = row["state"] not in (MessageState.SENT, MessageState.PARKED)
+    is_unsent = row["state"] not in (MessageState.SENT, MessageState.PARKED)
     handled = await listing.handled(connection, row["message_id"]) if row["message_id"] else []
-    earlier, probe = around.earlier, around.probe
+    earlier, probe = conditions.earlier, conditions.probe
     return Message(
-        **line_of(row, masking),
+        **summary_fields(row, masking),
         **payload_of(row, masking, reveal=reveal),
         version=version_of(row),
         tracking_ids=list(ids_of(row["tracking_ids"])),
@@ -355,29 +352,32 @@ async def read(admin: Admin, connection: Connection, row_id: int, masking: Maski
             )
         ),
         expiration_seconds=row["expires_in"],
-        reason=reason_of(row, around),
-        hint=hint_of(row, around),
+        reason=reason_of(row, conditions),
+        hint=hint_of(row, conditions),
         blocking_pauses=[
             BlockingPause(scope="relay", name=pause.name, reason=pause.reason, expires_at=pause.until)
-            for pause in around.pauses
+            for pause in conditions.pauses
         ]
-        if waits
+        if is_unsent
         else [],
-        alive_relay_count=around.living_relays,
+        alive_relay_count=conditions.alive_relays,
         blocked_by=EarlierMessage(id=str(earlier["id"]), message_id=earlier["message_id"], state=earlier["state"])
         if earlier
         else None,
         probe_id=str(probe["id"]) if probe else None,
-        next_attempt_at=moment(probe["due_at"] if probe else row["due_at"]) if waits else None,
-        deliveries=None if handled is None else [_handled(fact, masking) for fact in handled],
+        next_attempt_at=moment(probe["due_at"] if probe else row["due_at"]) if is_unsent else None,
+        deliveries=None if handled is None else [_to_delivery(fact, masking) for fact in handled],
     )
 
 
-async def _surroundings(admin: Admin, connection: Connection, listing: MessageListing, row: Mapping[str, Any]) -> Surroundings:
+async def _send_conditions(
+    admin: Admin, connection: Connection, listing: MessageListing, row: Mapping[str, Any]
+) -> SendConditions:
     state, lane = row["state"], row["lane"]
     unsent = state not in (MessageState.SENT, MessageState.PARKED)
     relay_pauses: Sequence[Pause] = ()
     if unsent:
+        # A savepoint, because an installation without the table has no pauses, and the transaction must survive the error.
         with suppress(asyncpg.UndefinedTableError):
             async with connection.transaction():
                 every = await pauses(connection, schema=admin.table.schema)
@@ -387,9 +387,9 @@ async def _surroundings(admin: Admin, connection: Connection, listing: MessageLi
         probe = await listing.probe(connection, row["routing_key"], row["target_queue"])
     elif state == MessageState.STALLED:
         probe = await listing.stalled_probe(connection, row["routing_key"], row["target_queue"])
-    return Surroundings(
+    return SendConditions(
         pauses=relay_pauses,
-        living_relays=await listing.living_relays(connection),
+        alive_relays=await listing.alive_relays(connection),
         earlier=await listing.first_of_key(connection, lane, row["id"]) if unsent and lane is not None else None,
         probe=probe,
         exchange_name=admin.exchange_name,
@@ -397,7 +397,8 @@ async def _surroundings(admin: Admin, connection: Connection, listing: MessageLi
 
 
 def headers_of(row: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The application's headers; None without any, or what is no JSON object: a producer in any language wrote them."""
+    """Returns the application's headers; None if there are none, or if they are not a JSON object."""
+    # Producers in any language write to the table, so the column may contain anything.
     try:
         headers = json.loads(row["headers"] or "null")
     except (ValueError, RecursionError):
@@ -406,7 +407,7 @@ def headers_of(row: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def payload_of(row: Mapping[str, Any], masking: Masking, *, reveal: bool) -> dict[str, Any]:
-    """The fields of a body and its headers: masked, or as they are."""
+    """Returns the fields of a body and its headers, masked unless `reveal`."""
     body: bytes = row["body"]
     content_type = row["content_type"]
     headers = headers_of(row)
@@ -423,7 +424,7 @@ def payload_of(row: Mapping[str, Any], masking: Masking, *, reveal: bool) -> dic
     }
 
 
-def _handled(fact: Mapping[str, Any], masking: Masking) -> MessageDelivery:
+def _to_delivery(fact: Mapping[str, Any], masking: Masking) -> MessageDelivery:
     type_, message = fact["error_type"], fact["error_message"]
     error = None
     if type_ is not None or message is not None:
@@ -440,7 +441,7 @@ def _handled(fact: Mapping[str, Any], masking: Masking) -> MessageDelivery:
 messages = area("messages")
 
 SEARCH_TIMEOUT = timedelta(seconds=2)
-"""How long a filter may search that no index answers."""
+"""Statement timeout of a search, for filters that no index supports."""
 
 _ID = re.compile(r"(?:outbox-)?([0-9]{1,19})", re.ASCII)
 
@@ -448,14 +449,15 @@ _ID = re.compile(r"(?:outbox-)?([0-9]{1,19})", re.ASCII)
 @messages.get(
     "/messages",
     operation_id="outbox_messages_list",
-    responses=documented(Code.INVALID_CURSOR, Code.CURSOR_MISMATCH, Code.FILTER_TOO_BROAD),
+    responses=problem_responses(Code.INVALID_CURSOR, Code.CURSOR_MISMATCH, Code.FILTER_TOO_BROAD),
 )
 async def list_messages(context: Viewer, parameters: Annotated[MessageListParameters, Query()]) -> MessagePage:
     """Lists messages that are in the outbox, or kept there after sending.
 
-    Pending, scheduled and retrying ones are in the order of their due time; held ones by routing key; blocked ones, and those
-    of one `ordering_key`, in sending order; parked and sent ones, and all together, newest first. A filter that would search
-    for longer than two seconds is refused: `state`, `ordering_key`, and for held ones `routing_key`, have an index.
+    Pending, scheduled and retrying messages are sorted by due time, held ones by routing key, blocked ones and those of one
+    `ordering_key` in sending order. Parked and sent messages, and lists without `state`, are sorted newest first. A filter
+    whose search takes longer than two seconds gets `filter_too_broad`. `state` and `ordering_key` have an index, and
+    `routing_key` has one for held messages.
     """
     admin, filter_, bound_to = context.admin, parameters.as_filter(), parameters.bound_to()
     order, listing = order_of(filter_), MessageListing(context.admin.table)
@@ -465,58 +467,63 @@ async def list_messages(context: Viewer, parameters: Annotated[MessageListParame
             connection,
             filter_,
             limit=parameters.limit + 1,
-            place=cursor.place if cursor else None,
+            after=cursor.keys if cursor else None,
             back=cursor is not None and cursor.direction == "previous",
             inclusive=cursor is not None and cursor.inclusive,
         )
         total = await listing.count(connection, filter_, most=MOST_COUNTED + 1) if parameters.total else None
-    page = cursor_page(rows, limit=parameters.limit, cursor=cursor, bound_to=bound_to, place=order.place)
+    page = cursor_page(rows, limit=parameters.limit, cursor=cursor, bound_to=bound_to, keys_of=order.keys)
     return MessagePage(
-        items=[MessageSummary(**line_of(row, context.masking)) for row in page.items],
+        items=[MessageSummary(**summary_fields(row, context.masking)) for row in page.items],
         next=page.next,
         previous=page.previous,
-        total=None if total is None else counted(total),
+        total=None if total is None else to_total(total),
         **counted_states(await admin.shared(BacklogView).figures()),
     )
 
 
-@messages.get("/messages/{id}", operation_id="outbox_messages_show", responses=documented(Code.NOT_FOUND, Code.CROSS_SITE))
+@messages.get(
+    "/messages/{id}", operation_id="outbox_messages_show", responses=problem_responses(Code.NOT_FOUND, Code.CROSS_SITE)
+)
 async def show_message(
     context: Viewer,
     request: HttpRequest,
-    id_: Annotated[str, Path(alias="id", max_length=100, description="The number of its row; `outbox-17` means 17.")],
+    id_: Annotated[str, Path(alias="id", max_length=100, description="Number of the row: `17` or `outbox-17`.")],
     *,
-    reveal: Annotated[bool, Query(description="Show what is masked. For operators, and written to the audit.")] = False,
+    reveal: Annotated[bool, Query(description="Show masked values. Requires the operator role, and is audited.")] = False,
 ) -> Message:
-    """Shows one message in the outbox, why it waits, and what happens next."""
+    """Shows one message in the outbox, why it waits, and what happens next. Values are masked unless `reveal=true`."""
     number = _ID.fullmatch(id_)
     if number is None or int(number[1]) >= 2**63:
-        raise _gone(id_)
+        raise _not_found(id_)
     if reveal:
         await require_reveal(request)
-    # What is revealed and that it was are one transaction.
+    # One transaction for reading and auditing: no value is revealed without its audit entry.
     opened = context.admin.changing("revealing a message") if reveal else context.admin.reading("reading a message")
     async with opened as connection:
         found = await read(context.admin, connection, int(number[1]), context.masking, reveal=reveal)
         if found is None:
-            raise _gone(id_)
+            raise _not_found(id_)
         if reveal:
             await record(connection, context, action="messages.reveal", target=f"outbox-{int(number[1])}")
     return found
 
 
 @asynccontextmanager
-async def searching(context: RequestContext, doing: str, *, has_cursor: bool) -> AsyncIterator[Connection]:
-    """A connection whose statements end before they have read for long. What a cursor says may be anything."""
-    async with context.admin.reading(doing) as connection:
-        # `set local` ends with the transaction: the connection goes back to the pool as it was.
+async def searching(context: RequestContext, purpose: str, *, has_cursor: bool) -> AsyncIterator[Connection]:
+    """Opens a connection whose statements time out after `SEARCH_TIMEOUT`, with the problem `filter_too_broad`.
+
+    `has_cursor`: values that the database cannot convert come from the cursor, and raise `invalid_cursor`.
+    """
+    async with context.admin.reading(purpose) as connection:
+        # `set local` ends with the transaction, so the connection returns to the pool unchanged.
         await connection.execute(f"set local statement_timeout = {SEARCH_TIMEOUT / timedelta(milliseconds=1):.0f}")
         try:
             yield connection
         except asyncpg.QueryCanceledError:
             raise Problem(
                 Code.FILTER_TOO_BROAD,
-                f"nothing was found within {SEARCH_TIMEOUT.total_seconds():g} s: name a state, the ordering key, or less time",
+                f"the search took longer than {SEARCH_TIMEOUT.total_seconds():g} s: filter by state or ordering key",
             ) from None
         except asyncpg.DataError:
             if not has_cursor:
@@ -524,9 +531,9 @@ async def searching(context: RequestContext, doing: str, *, has_cursor: bool) ->
             raise invalid_cursor() from None
 
 
-def _gone(id_: str) -> Problem:
+def _not_found(id_: str) -> Problem:
     return Problem(
         Code.NOT_FOUND,
-        f"there is no row {id_[:100]!r} in the outbox, or not any more: what was sent is deleted. The chain may know it: "
-        "GET /chains/{tracking_id}, with the id of the message or of any other of its chain",
+        f"the outbox has no row {id_[:100]!r}: it may have been deleted after sending. Its chain may still be known: "
+        "GET /chains/{tracking_id} with the id of the message, or of another message of the chain",
     )

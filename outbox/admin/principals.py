@@ -14,14 +14,14 @@ from outbox.errors import ConfigurationError
 
 
 class Role(StrEnum):
-    """A viewer reads; an operator also repairs, pauses and reveals masked values; an admin also deletes for good."""
+    """Role of a principal. Viewers read; operators also repair, pause and reveal masked values; admins also delete for good."""
 
     VIEWER = "viewer"
     OPERATOR = "operator"
     ADMIN = "admin"
 
     def includes(self, other: "Role") -> bool:
-        """Whether this role may do what `other` may."""
+        """Whether this role has all permissions of `other`."""
         return _RANKS[self] >= _RANKS[other]
 
 
@@ -30,9 +30,9 @@ _RANKS = {role: rank for rank, role in enumerate(Role)}
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who is asking: `name` is what the audit keeps of them. The role may be given by its name.
+    """An authenticated client: the name that the audit records, and a role, which may be given by its name.
 
-    Raises `ConfigurationError` for a role that there is not.
+    Raises `ConfigurationError` for an unknown role.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Principal:
 
     def __post_init__(self) -> None:
         if self.role not in tuple(Role):
-            raise ConfigurationError(f"the role of a principal is one of {', '.join(Role)}, not {self.role!r}")
+            raise ConfigurationError(f"the role of a principal must be one of {', '.join(Role)}, not {self.role!r}")
         object.__setattr__(self, "role", Role(self.role))
 
 
@@ -54,9 +54,9 @@ _FORM = "name:role:hash, or name:role:hash:last-day, as `outbox token` prints it
 
 @dataclass(frozen=True, slots=True)
 class TokenEntry:
-    """A principal who logs in with a token, of which only the hash is known: it may stand in a configuration.
+    """A principal who logs in with a token. The entry contains the token's hash only, so a configuration may contain it.
 
-    The token is good until the end of `last_day`, in UTC; None: for as long as the entry stands there.
+    The token is valid until the end of `last_day`, in UTC. None: until the entry is removed.
     """
 
     name: str
@@ -70,93 +70,95 @@ class TokenEntry:
 
     @property
     def expired(self) -> bool:
-        """Whether its last day is over."""
+        """Whether the last day is over."""
         return self.last_day is not None and datetime.now(UTC).date() > self.last_day
 
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Everybody who may come in with a token."""
+    """The configured token entries."""
 
     entries: tuple[TokenEntry, ...] = ()
 
     @classmethod
     def parse(cls, texts: Iterable[str]) -> "Tokens":
-        """The entries that `texts` are. Raises `ConfigurationError` for what is none, and for two that contradict each other.
+        """Parses entries. Raises `ConfigurationError` for a malformed entry, and for two that contradict each other.
 
-        A name may stand there twice, with the same role: so a token is replaced without a moment in which none is good.
+        Two entries may share a name and a role, so a token can be replaced while the previous one is still valid.
         """
         if isinstance(texts, str):
-            raise ConfigurationError(f"tokens are a list, of which each is {_FORM}")
+            raise ConfigurationError(f"tokens must be a list; each item is {_FORM}")
         entries: list[TokenEntry] = []
-        for place, text in enumerate(texts, start=1):
-            # The text is not repeated in errors, because it may be a token itself.
+        for number, text in enumerate(texts, start=1):
+            # Errors do not quote the text, because an operator may have pasted the token itself.
             parts = text.strip().split(":")
             if len(parts) not in (3, 4):
-                raise ConfigurationError(f"token {place} is not {_FORM}")
+                raise ConfigurationError(f"token {number} must be {_FORM}")
             name, role, token_hash, *last_day = parts
             if role not in tuple(Role):
-                raise ConfigurationError(f"token {place}: the role is one of {', '.join(Role)}")
+                raise ConfigurationError(f"token {number}: the role must be one of {', '.join(Role)}")
             if not _HASH.fullmatch(token_hash):
-                raise ConfigurationError(f"token {place}: the hash is 64 digits, 0-9 and a-f; {_FORM}")
+                raise ConfigurationError(f"token {number}: the hash must be 64 digits, 0-9 and a-f; {_FORM}")
             try:
                 until = date.fromisoformat(last_day[0]) if last_day else None
             except ValueError:
-                raise ConfigurationError(f"token {place}: the last day is written as 2026-12-31; {_FORM}") from None
-            known = _checked_name(name, f"token {place}: ")
-            entries.append(TokenEntry(known, Role(role), bytes.fromhex(token_hash), until))
+                raise ConfigurationError(f"token {number}: the last day must be a date such as 2026-12-31; {_FORM}") from None
+            valid_name = _require_name(name, f"token {number}: ")
+            entries.append(TokenEntry(valid_name, Role(role), bytes.fromhex(token_hash), until))
         roles: dict[str, Role] = {}
         for entry in entries:
             if roles.setdefault(entry.name, entry.role) != entry.role:
-                raise ConfigurationError(f"{entry.name} has tokens of two roles: give each role a name of its own")
+                raise ConfigurationError(f"{entry.name} has tokens with two roles: use a separate name for each role")
         if len({entry.token_hash for entry in entries}) < len(entries):
-            raise ConfigurationError("two entries have the same hash: each takes a token of its own")
+            raise ConfigurationError("two entries have the same hash: create a separate token for each")
         return cls(tuple(entries))
 
     def find(self, token: str) -> TokenEntry | None:
-        """Whose token this is, if anybody's. How long it takes says nothing about the entries."""
-        return self._with_hash(hash_of(token), is_one=_SECRET.fullmatch(token) is not None)
+        """Returns the entry of `token`, or None. Its duration reveals nothing about the entries."""
+        return self._with_hash(hash_of(token), is_well_formed=_SECRET.fullmatch(token) is not None)
 
     def with_hash(self, token_hash: bytes) -> TokenEntry | None:
-        """The entry whose token has that hash."""
-        return self._with_hash(token_hash, is_one=True)
+        """Returns the entry whose token has that hash, or None."""
+        return self._with_hash(token_hash, is_well_formed=True)
 
-    def _with_hash(self, token_hash: bytes, *, is_one: bool) -> TokenEntry | None:
+    def _with_hash(self, token_hash: bytes, *, is_well_formed: bool) -> TokenEntry | None:
         found = None
         for entry in self.entries:
-            # Every entry is compared, also after a match, so that the time says nothing about which one it is.
-            if hmac.compare_digest(entry.token_hash, token_hash) and is_one:
+            # Compares every entry, even after a match, so that the duration does not reveal which one matches.
+            if hmac.compare_digest(entry.token_hash, token_hash) and is_well_formed:
                 found = entry
         return found
 
 
 def new_token(name: str, role: Role, *, last_day: date | None = None) -> tuple[str, TokenEntry]:
-    """A new token, which is kept nowhere, and the entry for it. Raises `ConfigurationError` for an impossible name."""
+    """Creates a token, which is stored nowhere, and its entry. Raises `ConfigurationError` for an invalid name."""
     token = token_of(secrets.token_bytes(32))
     return token, replace(entry_for(token, name, role), last_day=last_day)
 
 
 def token_of(secret: bytes) -> str:
-    """32 bytes as a token. Its form makes it easy to find where it should not be, and hard to choose one by hand."""
+    """Formats 32 bytes as a token."""
+    # The prefix lets secret scanners find leaked tokens; the fixed length rules out tokens chosen by hand.
     return _PREFIX + text_of(secret)
 
 
 def entry_for(token: str, name: str, role: Role) -> TokenEntry:
-    """What a configuration has to say for that token to be good."""
-    return TokenEntry(_checked_name(name), role, hash_of(token))
+    """Returns the configuration entry of a token."""
+    return TokenEntry(_require_name(name), role, hash_of(token))
 
 
 def hash_of(secret: str) -> bytes:
-    """What is kept of a secret. It is random, so that it cannot be guessed from this, however fast one hashes."""
+    """Hashes a secret for storage."""
+    # A plain hash is enough, because secrets are 32 random bytes: no hashing speed makes guessing feasible.
     return hashlib.sha256(secret.encode(errors="surrogatepass")).digest()
 
 
 def text_of(secret: bytes) -> str:
-    """32 bytes as 43 characters that fit into addresses, headers and cookies."""
+    """Encodes 32 bytes as 43 characters that are safe in URLs, headers and cookies."""
     return base64.urlsafe_b64encode(secret).decode().rstrip("=")
 
 
-def _checked_name(name: str, where: str = "") -> str:
+def _require_name(name: str, where: str = "") -> str:
     if not _NAME.fullmatch(name):
-        raise ConfigurationError(f"{where}a name is up to 100 letters, digits and .@+-_")
+        raise ConfigurationError(f"{where}a name must be up to 100 letters, digits and .@+-_")
     return name

@@ -1,4 +1,4 @@
-"""Error responses: RFC 9457 problem details with stable codes, for our own routes only."""
+"""Error responses: RFC 9457 problem details with stable codes, for the routes of the admin API only."""
 
 import logging
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ logger = logging.getLogger("outbox")
 
 
 class Code(StrEnum):
-    """What went wrong, in a word that scripts may rely on."""
+    """Stable code of a problem. Scripts may rely on it."""
 
     INVALID_CURSOR = "invalid_cursor"
     CURSOR_MISMATCH = "cursor_mismatch"
@@ -54,12 +54,12 @@ class Code(StrEnum):
 
     @property
     def status(self) -> int:
-        """The status of the answer."""
+        """HTTP status of the response."""
         return _KINDS[self][0]
 
     @property
-    def sentence(self) -> str:
-        """The problem as one sentence."""
+    def summary(self) -> str:
+        """Title of the problem."""
         return _KINDS[self][1]
 
 
@@ -96,23 +96,22 @@ _KINDS: Mapping[Code, tuple[int, str]] = {
 
 
 class ProblemDetails(BaseModel):
-    """RFC 9457, with a `code` that stays the same and the `request_id` that the log names."""
+    """Problem details (RFC 9457), with a stable `code` and the `request_id` that the log contains."""
 
     model_config = ConfigDict(extra="allow", json_schema_serialization_defaults_required=True)
 
-    type: str = Field(default="about:blank", description="`about:blank`: the code says all.")
-    title: str = Field(description="The problem in a sentence, the same each time.")
-    status: int = Field(description="The status of the answer, once more.")
-    code: Code = Field(description="What scripts may rely on.")
-    detail: str = Field(description="What is wrong here, and what to do about it.")
-    request_id: str = Field(description="What the log names the request by, and the header `X-Request-ID`.")
+    type: str = Field(default="about:blank", description="Always `about:blank`: `code` identifies the problem.")
+    title: str = Field(description="The problem in one sentence, the same for every problem with this code.")
+    status: int = Field(description="HTTP status of the response.")
+    code: Code = Field(description="Stable code of the problem, for scripts.")
+    detail: str = Field(description="What is wrong with this request, and what to do about it.")
+    request_id: str = Field(description="Id of the request, as in the log and the header `X-Request-ID`.")
 
 
 class Problem(HTTPException):
-    """Raised by our routes and dependencies; the route turns it into an answer. `more` are further members of it.
+    """An error that a route or dependency raises; the route converts it to a response. `more` are its additional members."""
 
-    An `HTTPException`, because only those pass where FastAPI reads a request's body.
-    """
+    # An HTTPException, because FastAPI replaces any other exception that is raised while it reads a request's body.
 
     def __init__(self, code: Code, detail: str, *, headers: Mapping[str, str] | None = None, **more: Any) -> None:
         super().__init__(code.status, detail, dict(headers or {}))
@@ -121,14 +120,14 @@ class Problem(HTTPException):
 
 
 def problem_of(error: Exception) -> Problem | None:
-    """The problem that an exception is; None for what belongs to the host."""
+    """Converts an exception to a problem. Returns None for an exception that the host application handles."""
     match error:
         case Problem():
             return error
         case HTTPException():
             return None
         case RequestValidationError():
-            # Where each problem is, and what it is; without the input, which may be secret or huge.
+            # Without the input, which may be secret or huge.
             errors = [
                 {
                     "field": ".".join(str(part) for part in each["loc"])[:200],
@@ -144,7 +143,7 @@ def problem_of(error: Exception) -> Problem | None:
         case RefusedError():
             return Problem(Code.CONFLICT, str(error))
         case BrokerUnavailableError():
-            return Problem(Code.BROKER_UNAVAILABLE, "the broker does not answer: try again", headers={"retry-after": "2"})
+            return Problem(Code.BROKER_UNAVAILABLE, "the broker does not respond: try again", headers={"retry-after": "2"})
         case DatabaseUnavailableError() | OSError() | TimeoutError():
             return _of_database(error)
         case _ if isinstance(error, DRIVER_ERRORS) and not isinstance(error, AttributeError):
@@ -154,23 +153,24 @@ def problem_of(error: Exception) -> Problem | None:
 
 
 def answer(problem: Problem, request: Request, error: Exception | None = None) -> JSONResponse:
-    """The answer for `problem`; what is our own fault is logged with `error`."""
+    """Returns the response for `problem`, and logs it. An internal error is logged with the traceback of `error`."""
     request_id: str = request.state.request_id
-    named = request_id if request.state.client_request_id is None else f"{request_id}, {request.state.client_request_id!r}"
+    client_id: str | None = request.state.client_request_id
+    logged_id = request_id if client_id is None else f"{request_id}, {client_id!r}"
     if problem.status_code >= 500:
         logger.error(
             "%s %s: %s (request %s)",
             request.method,
             _on_one_line(request.url.path),
             problem.code,
-            named,
+            logged_id,
             exc_info=error if problem.code is Code.INTERNAL else None,
         )
     else:
         path, detail = _on_one_line(request.url.path), _on_one_line(problem.detail)
-        logger.info("%s %s: %s: %s (request %s)", request.method, path, problem.code, detail, named)
+        logger.info("%s %s: %s: %s (request %s)", request.method, path, problem.code, detail, logged_id)
     details = ProblemDetails(
-        title=problem.code.sentence,
+        title=problem.code.summary,
         status=problem.status_code,
         code=problem.code,
         detail=problem.detail,
@@ -181,21 +181,22 @@ def answer(problem: Problem, request: Request, error: Exception | None = None) -
 
 
 def _on_one_line(text: str) -> str:
-    """What a client wrote, as a log may have it: neither further lines nor signs that a terminal obeys."""
-    return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in text[:_LONGEST_LOGGED])
+    """Escapes a client's text for the log."""
+    # A client could otherwise forge log lines, or send control sequences to a terminal.
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text[:_LONGEST_LOGGED])
 
 
 _LONGEST_LOGGED = 1_000
 
 
-def documented(*codes: Code) -> dict[int | str, dict[str, Any]]:
-    """The `responses=` of a route that may answer with these problems."""
+def problem_responses(*codes: Code) -> dict[int | str, dict[str, Any]]:
+    """Returns the `responses=` of a route that can return these problems."""
     by_status: dict[int | str, list[Code]] = {}
     for code in sorted(set(codes), key=list(Code).index):
         by_status.setdefault(code.status, []).append(code)
     return {
         status: {
-            "description": " or ".join(f"`{code}`: {code.sentence}" for code in same),
+            "description": " or ".join(f"`{code}`: {code.summary}" for code in same),
             "model": ProblemDetails,
             "content": _Content(),
             _CODES: [str(code) for code in same],
@@ -204,20 +205,20 @@ def documented(*codes: Code) -> dict[int | str, dict[str, Any]]:
     }
 
 
-def documented_too(responses: Mapping[int | str, Mapping[str, Any]], *codes: Code) -> dict[int | str, dict[str, Any]]:
-    """`responses`, with these problems next to those that are documented there."""
+def add_problem_responses(responses: Mapping[int | str, Mapping[str, Any]], *codes: Code) -> dict[int | str, dict[str, Any]]:
+    """Returns `responses` with these problems added to those that it documents."""
     known = [Code(code) for response in responses.values() for code in response.get(_CODES, ())]
     others = {status: dict(response) for status, response in responses.items() if _CODES not in response}
-    return {**documented(*known, *codes), **others}
+    return {**problem_responses(*known, *codes), **others}
 
 
 _CODES = "x-problem-codes"
-_PLAIN = {"extra_forbidden": "unknown parameter: leave it out", "missing": "it is missing"}
-"""What is said instead of pydantic's words, where these do not say what to do."""
+_PLAIN = {"extra_forbidden": "unknown parameter: remove it", "missing": "required"}
+"""Messages by pydantic's error type, where pydantic's own message is not clear enough."""
 
 
 class _Content(dict[str, Any]):
-    """What an answer may be: FastAPI documents a model under the media type of the route, and a problem has its own."""
+    """Content of a documented response. FastAPI documents a model with the route's media type; a problem has its own."""
 
     def setdefault(self, key: str, default: Any = None) -> Any:
         del key
@@ -225,24 +226,23 @@ class _Content(dict[str, Any]):
 
 
 def _of_database(error: Exception) -> Problem:
-    """The database is away, lacks something, or was asked for a value that it cannot hold; trouble with its own is ours."""
+    """Returns the problem for an error of the database: unavailable, outdated schema, invalid value, or our own fault."""
     reason = error.__cause__ if isinstance(error, DatabaseUnavailableError) else error
     if isinstance(reason, _OF_SCHEMAS):
-        return _outdated(f"{reason}: run `outbox migrate`, or ask `outbox doctor` what is missing")
-    if isinstance(reason, _OF_VALUES) or type(reason) is asyncpg.DataError:  # the latter: the driver could not even send it
-        return Problem(
-            Code.INVALID_REQUEST, "there is a value in it that the database cannot hold: a time or a number too large"
-        )
+        return _outdated(f"{reason}: run `outbox migrate`, or `outbox doctor` to see what is missing")
+    # asyncpg raises DataError itself, not a subclass, when it cannot encode a value.
+    if isinstance(reason, _OF_VALUES) or type(reason) is asyncpg.DataError:
+        return Problem(Code.INVALID_REQUEST, "the database cannot store a value: a time or number is out of range")
     if isinstance(reason, asyncpg.DataError):
         return Problem(Code.INTERNAL, _IN_THE_LOG)
-    return Problem(Code.DATABASE_UNAVAILABLE, "the database does not answer: try again", headers={"retry-after": "2"})
+    return Problem(Code.DATABASE_UNAVAILABLE, "the database does not respond: try again", headers={"retry-after": "2"})
 
 
 def _outdated(detail: str) -> Problem:
     return Problem(Code.SCHEMA_OUTDATED, detail)
 
 
-_IN_THE_LOG = "the log tells more under the request id"
+_IN_THE_LOG = "search the log for the request id"
 _OF_SCHEMAS = (
     asyncpg.UndefinedTableError,
     asyncpg.UndefinedColumnError,

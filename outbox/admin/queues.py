@@ -16,10 +16,10 @@ from outbox.admin.backlog import Counted, QueueDepth, drained_in, queue_depths
 from outbox.admin.brokers import BrokerKind
 from outbox.admin.cache import SingleFlightCache, Snapshot
 from outbox.admin.components import PauseResponse, pauses_now
-from outbox.admin.models import MOST_COUNTED, Error, Model, Moment, Total, counted
-from outbox.admin.problems import Code, Problem, documented
+from outbox.admin.models import MOST_COUNTED, Error, Model, Moment, Total, to_total
+from outbox.admin.problems import Code, Problem, problem_responses
 from outbox.admin.stats import QUANTILES, quantile
-from outbox.admin.store import Subscribed, backlog_queries
+from outbox.admin.store import Subscription, backlog_queries
 from outbox.admin.verdict.findings import HealthFinding, Observations
 from outbox.admin.verdict.routes import Judgement, VerdictFinding, VerdictView
 from outbox.core import topics
@@ -253,11 +253,11 @@ class QueuesView:
         )
 
 
-def _names(judged: Judgement, exchange: str) -> Mapping[str, Sequence[Subscribed]]:
+def _names(judged: Judgement, exchange: str) -> Mapping[str, Sequence[Subscription]]:
     """The queues by name, with their bindings: of the broker, or, where it does not say, of workers."""
     topology = judged.topology
-    found: dict[str, list[Subscribed]] = {each.queue: [] for each in judged.observed.backlog.figures.deliveries}
-    reported = [Subscribed(exchange, each.queue, each.binding_key) for each in topology.consumers]
+    found: dict[str, list[Subscription]] = {each.queue: [] for each in judged.observed.backlog.figures.deliveries}
+    reported = [Subscription(exchange, each.queue, each.binding_key) for each in topology.consumers]
     for binding in reported:
         found.setdefault(binding.queue, [])
     for binding in dict.fromkeys(reported if topology.bindings is None else topology.bindings):
@@ -266,7 +266,7 @@ def _names(judged: Judgement, exchange: str) -> Mapping[str, Sequence[Subscribed
 
 
 def _summary(
-    name: str, bindings: Sequence[Subscribed], depth: QueueDepth | None, judged: Judgement, figures: Figures
+    name: str, bindings: Sequence[Subscription], depth: QueueDepth | None, judged: Judgement, figures: Figures
 ) -> QueueSummary:
     observed = judged.observed
     consumers = list(_consumers(name, observed.components))
@@ -305,7 +305,7 @@ def _summary(
         failed_counts=[step.failed for step in steps],
         consumers=consumers,
         pauses=pauses_now(covering, observed.components),
-        dead_letter_count=None if dead is None else counted(dead),
+        dead_letter_count=None if dead is None else to_total(dead),
         findings=[VerdictFinding.of(each) for each in findings],
     )
 
@@ -354,7 +354,7 @@ def _consumers(name: str, components: Iterable[KnownComponent]) -> Iterable[Queu
             )
 
 
-def _rates(now: Activity, bindings: Sequence[Subscribed], figures: Figures, *, is_consumed: bool) -> QueueRates:
+def _rates(now: Activity, bindings: Sequence[Subscription], figures: Figures, *, is_consumed: bool) -> QueueRates:
     seconds, incoming = figures.seconds, None
     if seconds <= 0:
         return QueueRates(incoming=None, outgoing=None)
@@ -389,7 +389,7 @@ async def list_queues(context: Viewer) -> QueueList:
 
 
 @queues.get(
-    "/queues/{name:path}", operation_id="outbox_queues_show", summary="Show Queue", responses=documented(Code.NOT_FOUND)
+    "/queues/{name:path}", operation_id="outbox_queues_show", summary="Show Queue", responses=problem_responses(Code.NOT_FOUND)
 )
 async def show_queue(context: Viewer, name: Annotated[str, Path(max_length=255)]) -> QueueDetail:
     """Shows one queue, as the list does, and which versions of its workers were started when."""

@@ -1,4 +1,4 @@
-"""The router that an application includes: every endpoint of the admin API, and an answer for unknown addresses."""
+"""The router that an application includes: all endpoints of the admin API, and a response for unknown paths."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -64,7 +64,7 @@ AREAS: tuple[APIRouter, ...] = (
     audit,
     export,
 )
-"""The routers of the endpoints that ask who is asking."""
+"""Routers whose endpoints require authentication."""
 
 
 def admin_router(
@@ -74,47 +74,50 @@ def admin_router(
     health: HealthChecks | Callable[..., Any] | None = None,
     login_url: str | None = None,
 ) -> APIRouter:
-    """The endpoints, to be included under a prefix: `app.include_router(admin_router(admin), prefix="/outbox")`.
+    """Returns a router with all endpoints. Include it under a prefix:
+    `app.include_router(admin_router(admin), prefix="/outbox")`.
 
-    `admin` is the object, or a dependency that finds it. `authenticate` is a dependency that returns a `Principal`, or None for
-    no principal; what else it raises is answered as the application answers it. `login_url` is where the application logs
-    people in, `/login` or `https://…`, and where the dashboard leads a browser that is not logged in. Without `authenticate`,
-    one of the admin's tokens is required. With `health`, the checks or a dependency that finds them, `/health/live` and
-    `/health/ready` are there too; they, logging in and the dashboard's files below `/ui/` are public, and nothing else is:
-    below a prefix, a client that is not authenticated gets 401 at every address that no other route of the application has.
+    `admin` is the `Admin`, or a dependency that returns it. `authenticate` is a dependency that returns a `Principal`, or None
+    if the request is not authenticated; exceptions that it raises are handled by the application. Without it, a request needs
+    one of the admin's tokens. `login_url` (`/login` or `https://…`) is the application's login page, where the dashboard sends
+    browsers that are not logged in. `health`, the checks or a dependency that returns them, adds `/health/live` and
+    `/health/ready`.
+
+    The health checks, logging in, and the dashboard's files below `/ui/` are public. At every other path below the prefix that
+    no other route of the application has, an unauthenticated request gets 401.
     """
     find = provider_of(Admin, admin)
     if login_url is not None and authenticate is None:
-        raise ConfigurationError("login_url is for a host's own authentication: give authenticate, or leave it out")
+        raise ConfigurationError("login_url requires authenticate: give both, or neither")
     if login_url is not None and not login_url.startswith(("/", "https://", "http://")):
-        raise ConfigurationError(f"login_url begins with /, https:// or http://, not as {login_url[:20]!r}")
+        raise ConfigurationError(f"login_url must begin with /, https:// or http://, not {login_url[:20]!r}")
     router = APIRouter()
     router.include_router(ui_routes(host_login=None if authenticate is None else login_url or ""))
     if health is not None:
         router.include_router(health_routes(health))
-    way_in = [Depends(require_authentication(find, authenticate or own_authentication(find)), scope="function")]
+    dependencies = [Depends(require_authentication(find, authenticate or own_authentication(find)), scope="function")]
     if authenticate is not None:
-        way_in.insert(0, Depends(goes_to_the_host))
-    guarded, public = list(AREAS), list[APIRouter]()
+        dependencies.insert(0, Depends(goes_to_the_host))
+    protected, public = list(AREAS), list[APIRouter]()
     if authenticate is None:
-        guarded.append(logout)
+        protected.append(logout)
         public.append(login_routes(find))
-    guarded.append(unknown_addresses(route for area in (*guarded, *public) for route in area.routes))
+    protected.append(unknown_paths(route for area in (*protected, *public) for route in area.routes))
     for area in public:
         router.include_router(area)
-    # Each by itself: of a router that includes others, FastAPI makes every route once more to look at its path.
-    for area in guarded:
-        router.include_router(area, dependencies=way_in)
+    # Included directly instead of through one common router: FastAPI would create every route once more for it.
+    for area in protected:
+        router.include_router(area, dependencies=dependencies)
     return router
 
 
 _CONVERTOR = "outbox_rest"
 _PATH = f"{{address:{_CONVERTOR}}}"
-_ASKING = "outbox_asking_the_host"
+_CHECKING_HOST = "outbox_checking_host_routes"
 
 
 class _Rest(Convertor[str]):
-    """Nothing, or a slash and whatever follows: `/outbox` has it below it, `/outboxes` has not."""
+    """Matches nothing, or a slash and anything after it: below `/outbox`, but not `/outboxes`."""
 
     regex = r"(?:/[\s\S]*)?"
 
@@ -128,8 +131,8 @@ class _Rest(Convertor[str]):
 register_url_convertor(_CONVERTOR, _Rest())
 
 
-def unknown_addresses(routes: Iterable[BaseRoute]) -> APIRouter:
-    """A route that fits what `routes` do not, whatever the method, to be included behind them."""
+def unknown_paths(routes: Iterable[BaseRoute]) -> APIRouter:
+    """Returns a router with a catch-all route for every path and method that `routes` do not have. Include it after them."""
     known = [route for route in routes if isinstance(route, APIRoute)]
 
     async def refuse(context: Viewer, request: Request) -> Response:
@@ -137,29 +140,29 @@ def unknown_addresses(routes: Iterable[BaseRoute]) -> APIRouter:
         address = str(request.path_params["address"])
         allowed = {method for route in known if route.path_regex.match(address) for method in route.methods or ()}
         if not allowed:
-            raise Problem(Code.NOT_FOUND, "there is no such address: the OpenAPI document lists those that there are")
+            raise Problem(Code.NOT_FOUND, "there is no such path: see the OpenAPI document for all paths")
         names = ", ".join(sorted(allowed | ({"HEAD"} if "GET" in allowed else set())))
-        raise Problem(Code.METHOD_NOT_ALLOWED, f"it takes {names}", headers={"allow": names})
+        raise Problem(Code.METHOD_NOT_ALLOWED, f"this path allows {names}", headers={"allow": names})
 
-    router = APIRouter(route_class=_Unknown)
+    router = APIRouter(route_class=_UnknownPathRoute)
     router.add_api_route(_PATH, refuse, methods=[], operation_id=UNKNOWN, include_in_schema=False)
     return router
 
 
-class _Unknown(AdminRoute):
-    """Leaves to the host what the host has a route for, and, without a prefix, everything."""
+class _UnknownPathRoute(AdminRoute):
+    """Matches only paths without a route in the host application. If the router has no prefix, it matches nothing."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        if scope["type"] != "http" or _ASKING in scope:
+        if scope["type"] != "http" or _CHECKING_HOST in scope:
             return Match.NONE, {}
         match, inner = super().matches(scope)
-        # The path within the application, which a proxy or another application may have mounted.
+        # The path within the application, which may be mounted in another application or behind a proxy.
         path, root = str(scope["path"]), str(scope.get("root_path", "")).rstrip("/")
         within = path.removeprefix(root) if path.startswith(f"{root}/") else path
         if match is Match.NONE or inner["path_params"]["address"] == within:
             return Match.NONE, {}
-        # The mark keeps this route from asking the host again, which would ask it again.
+        # This route is one of the host's routes. The key in the scope keeps it from checking the host again, without end.
         routes = scope["app"].routes if "app" in scope else ()
-        if any(route.matches({**scope, _ASKING: True})[0] is Match.FULL for route in routes):
+        if any(route.matches({**scope, _CHECKING_HOST: True})[0] is Match.FULL for route in routes):
             return Match.NONE, {}
         return match, inner

@@ -1,4 +1,4 @@
-"""`GET /search`: whatever an operator has, wherever it is: an id, a number, a queue, a routing key, the words of an error."""
+"""`GET /search`: finds messages, dead letters, chains, queues and components by an id, a name, or words of an error."""
 
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -14,7 +14,7 @@ from outbox.admin.brokers import BrokerKind, BrokerView
 from outbox.admin.deliveries import Deliveries
 from outbox.admin.models import Model, Request, Text
 from outbox.admin.queues import QueuesView
-from outbox.admin.store import SEARCHED, MessageListing
+from outbox.admin.store import SEARCHED_ROWS, MessageListing
 from outbox.chains import chain
 from outbox.chains.traces import ChainListReader
 from outbox.dead_letters import DeadLetter, DeadLetterFilter
@@ -25,60 +25,61 @@ from outbox.postgres.queries import query
 from outbox.postgres.schema.objects import satellite_names
 from outbox.reporting.components import recent_components
 
-LONGEST = 300
-"""Most characters that are searched for."""
+MAX_LENGTH = 300
+"""Maximum length of the searched text, in characters."""
 SHORTEST_VALUE = 3
-"""Characters of the shortest text that is searched for in bodies."""
+"""Minimum length of a text that is searched in bodies and errors, in characters."""
 _NUMBER = re.compile(r"(outbox-)?([0-9]{1,18})", re.ASCII)
 
 Kind = Literal["message", "delivery", "dead_letter", "chain", "queue", "routing_key", "component"]
 
 
 class SearchResult(Model):
-    """Something that fits, and how to ask for it."""
+    """A match."""
 
     kind: Kind
-    id: str = Field(description="What its own endpoint takes: an id, a number, or a name.")
+    id: str = Field(description="Id, number or name, for the endpoint of this kind.")
     title: str
-    detail: str = Field(description="Its state, and what sets it apart.")
-    queue: str | None = Field(description="The queue that it is in, or failed in.")
+    detail: str = Field(description="State and other details.")
+    queue: str | None = Field(description="Queue where the match is, or where it failed.")
 
 
 class SearchResponse(Model):
-    """What fits, exact ids first."""
+    """Matches, exact ids first."""
 
     items: list[SearchResult]
-    incomplete: list[Kind] = Field(description="What could not be looked for in time, or while something is unavailable.")
+    incomplete: list[Kind] = Field(description="Kinds that could not be searched: too slow, or unavailable.")
 
 
 class SearchParameters(Request):
-    """What `GET /search` takes."""
+    """Query parameters of `GET /search`."""
 
-    q: Annotated[Text, Field(min_length=1, max_length=LONGEST, description="What is looked for.")]
-    limit: Annotated[int, Field(ge=1, le=20, description="At most so many of a kind.")] = 5
+    q: Annotated[Text, Field(min_length=1, max_length=MAX_LENGTH, description="Text to search for.")]
+    limit: Annotated[int, Field(ge=1, le=20, description="Maximum number of matches of each kind.")] = 5
 
 
-Look = Callable[[RequestContext, str, int], Awaitable[Sequence[SearchResult]]]
+Searcher = Callable[[RequestContext, str, int], Awaitable[Sequence[SearchResult]]]
 
 search = area("search")
 
 
 @search.get("/search", operation_id="outbox_search", summary="Search")
 async def find(context: Viewer, parameters: Annotated[SearchParameters, Query()]) -> SearchResponse:
-    """Searches everything by one text: numbers of messages, deliveries and dead letters; ids of messages and chains; parts of
-    the names of queues, handlers, routing keys and components; words of dead letters, as `GET /dlq?q=` does,
-    and parts of the errors of the newest 5,000.
+    """Searches messages, deliveries, dead letters, chains, queues, routing keys and components for a text.
 
-    Ids are looked for in the outbox, in queues of the database, in the history and among dead letters. Values in bodies, such
-    as the number of an order, are found among dead letters, and in the newest 5,000 messages of the outbox and of queues of the
-    database with bodies up to 16 KiB; what is masked is not found. Values at the paths of `OUTBOX_INDEX_KEYS`, or of the option
-    `index_keys` of a consumer, are found in the whole history. A kind that takes too long is named in `incomplete`.
+    Matches are: ids of messages, deliveries, dead letters and chains; parts of the names of queues, handlers, routing keys and
+    components; words of dead letters, as in `GET /dlq?q=`; and parts of the errors of the newest 5,000 dead letters.
+
+    Values in bodies, such as an order number, are found in dead letters, and in the newest 5,000 messages of the outbox and of
+    queues in PostgreSQL, if the body is at most 16 KiB. Masked values are not found. Values at the paths of
+    `OUTBOX_INDEX_KEYS`, or of a consumer's option `index_keys`, are found in the whole history. `incomplete` names the kinds
+    that took too long.
     """
     q = parameters.q.strip()
     items: list[SearchResult] = []
     incomplete: list[Kind] = []
     if q:
-        async for kind, found in _looks(context, q, parameters.limit):
+        async for kind, found in _search_each_kind(context, q, parameters.limit):
             if found is None:
                 incomplete.append(kind)
             else:
@@ -86,11 +87,13 @@ async def find(context: Viewer, parameters: Annotated[SearchParameters, Query()]
     return SearchResponse(items=items, incomplete=incomplete)
 
 
-async def _looks(context: RequestContext, q: str, limit: int) -> AsyncIterator[tuple[Kind, Sequence[SearchResult] | None]]:
-    # One after another: side by side, one request would take most connections of the admin.
-    for kind, look in _LOOKS.items():
+async def _search_each_kind(
+    context: RequestContext, q: str, limit: int
+) -> AsyncIterator[tuple[Kind, Sequence[SearchResult] | None]]:
+    # One kind after another: in parallel, one request would use most connections of the admin's pool.
+    for kind, search_kind in _SEARCHERS.items():
         try:
-            yield kind, (await look(context, q, limit))[:limit]
+            yield kind, (await search_kind(context, q, limit))[:limit]
         except (OutboxError, asyncpg.PostgresError, TimeoutError):
             yield kind, None
 
@@ -114,28 +117,29 @@ async def _delivery(context: RequestContext, q: str, limit: int) -> Sequence[Sea
     ]
 
 
-class _Searched(Protocol):
+class _Searchable(Protocol):
     async def one(self, connection: Connection, id_: int, /) -> Mapping[str, Any] | None: ...
 
     async def containing(self, connection: Connection, text: str, *, most: int) -> Sequence[int]: ...
 
 
 async def _rows(
-    context: RequestContext, connection: Connection, store: _Searched, q: str, id_: int | None, limit: int
+    context: RequestContext, connection: Connection, store: _Searchable, q: str, id_: int | None, limit: int
 ) -> Sequence[Mapping[str, Any]]:
-    """The row of that id, then those that have `q` in what is shown of their bodies: what is masked is not found."""
+    """Returns the row with that id, then rows whose body contains `q` outside masked values."""
     ids = [] if id_ is None else [id_]
+    # The database searches unmasked bodies. It returns more rows than needed, because masking removes some.
     if len(q) >= SHORTEST_VALUE:
         ids += [found for found in await store.containing(connection, q, most=4 * limit) if found != id_]
     rows = []
     for each in ids:
         row = await store.one(connection, each)
-        if row is not None and (each == id_ or _shows(context, row, q)):
+        if row is not None and (each == id_ or _is_visible(context, row, q)):
             rows.append(row)
     return rows[:limit]
 
 
-def _shows(context: RequestContext, row: Mapping[str, Any], q: str) -> bool:
+def _is_visible(context: RequestContext, row: Mapping[str, Any], q: str) -> bool:
     masking = context.masking.of_message(row["body"], row["headers"])
     return q in (readable(Body(row["body"], row["content_type"], len(row["body"])), masking)[1] or "")
 
@@ -145,14 +149,14 @@ async def _chain(context: RequestContext, q: str, limit: int) -> Sequence[Search
 
 
 async def _chains_of_key(context: RequestContext, q: str, limit: int) -> Sequence[SearchResult]:
-    """The chains of messages that have the index key, those first to whose messages something happened last."""
+    """Returns the chains of messages that have the index key, those with the latest event first."""
     async with context.admin.reading("searching for an index key") as connection:
-        rows = await ChainListReader(connection, context.admin.table).by_key(q, _FACTS_OF_KEY)
+        rows = await ChainListReader(connection, context.admin.table).by_key(q, _MAX_FACTS_OF_KEY)
     found: dict[str, SearchResult] = {}
     for row in rows:
         if row["root_id"] not in found and len(found) < limit:
-            what = f"a message with {q} was {_FACTS.get(row['fact'], row['fact'])}"
-            found[row["root_id"]] = _result("chain", row["root_id"], row["routing_key"], what, row["queue"])
+            detail = f"a message with {q} was {_FACTS.get(row['fact'], row['fact'])}"
+            found[row["root_id"]] = _result("chain", row["root_id"], row["routing_key"], detail, row["queue"])
     return list(found.values())
 
 
@@ -223,24 +227,24 @@ async def _dead_letter(context: RequestContext, q: str, limit: int) -> Sequence[
 
 
 async def _with_error(context: RequestContext, q: str, limit: int) -> Sequence[DeadLetter]:
-    """The newest whose error, as it is shown, has `q` in it."""
+    """Returns the newest dead letters whose error contains `q` outside masked text."""
     statement = query("letters.sql", "error_containing", **satellite_names(context.admin.table.schema))
     async with context.admin.reading("searching for an error") as connection:
-        rows = await connection.fetch(statement, q, SEARCHED, 4 * limit)
+        rows = await connection.fetch(statement, q, SEARCHED_ROWS, 4 * limit)
     masking, found = context.masking, list[DeadLetter]()
     for row in rows:
         detail = await context.admin.dead_letters.get(str(row["id"]))
         if detail is not None and len(found) < limit:
             letter = detail.letter
-            shown = f"{masking.error_type(letter.exception_type)} {masking.error_text(letter.exception_message)}"
-            if q.lower() in shown.lower():
+            error = f"{masking.error_type(letter.exception_type)} {masking.error_text(letter.exception_message)}"
+            if q.lower() in error.lower():
                 found.append(letter)
     return found
 
 
-_FACTS_OF_KEY = 200
+_MAX_FACTS_OF_KEY = 200
 _FACTS: Mapping[str, str] = {"died": "dead-lettered", "duplicate": "processed before"}
-_LOOKS: dict[Kind, Look] = {
+_SEARCHERS: dict[Kind, Searcher] = {
     "message": _message,
     "delivery": _delivery,
     "chain": _chain,
@@ -249,7 +253,7 @@ _LOOKS: dict[Kind, Look] = {
     "routing_key": _routing_key,
     "component": _component,
 }
-"""In the order in which they are shown."""
+"""Search functions, in the order of the response."""
 
 
 def _result(kind: Kind, id_: str, title: str, detail: str, queue: str | None = None) -> SearchResult:
@@ -257,6 +261,6 @@ def _result(kind: Kind, id_: str, title: str, detail: str, queue: str | None = N
 
 
 def _contains(q: str, *names: str) -> bool:
-    """Whether every word of `q` is a part of any of the names."""
+    """Returns whether every word of `q` is part of one of the names."""
     text = " ".join(names).lower()
     return all(word in text for word in q.lower().split())

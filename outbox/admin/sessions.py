@@ -1,4 +1,4 @@
-"""`GET /access`, `DELETE /access/sessions/{id}` and `/tokens/{id}`: who may log in with a token, and who is logged in."""
+"""`GET /access`, `DELETE /access/sessions/{id}` and `DELETE /access/tokens/{id}`: configured tokens and open sessions."""
 
 import hashlib
 from datetime import date
@@ -11,7 +11,7 @@ from outbox.admin.access import Administrator, area, record
 from outbox.admin.authentication import RevokedTokens
 from outbox.admin.models import Model, Moment
 from outbox.admin.principals import Role, TokenEntry
-from outbox.admin.problems import Code, Problem, documented
+from outbox.admin.problems import Code, Problem, problem_responses
 from outbox.postgres.queries import queries
 from outbox.postgres.schema.objects import satellite_names
 
@@ -19,38 +19,38 @@ router = area("access")
 
 
 class TokenResponse(Model):
-    """A token that is configured. Nothing that could be used to log in is known of it."""
+    """A configured token, without the secret and its hash."""
 
     name: str
     role: Role
-    last_day: date | None = Field(description="The last day on which it is valid, in UTC; null: it does not expire.")
+    last_day: date | None = Field(description="Last day on which the token is valid, in UTC. Null if it does not expire.")
     expired: bool
-    id: str = Field(description="What revokes it.")
-    revoked_at: Moment | None = Field(description="Null: it was not revoked.")
+    id: str = Field(description="Id for `DELETE /access/tokens/{id}`.")
+    revoked_at: Moment | None = Field(description="Null if the token was not revoked.")
     revoked_by: str | None
 
 
 class SessionResponse(Model):
-    """A browser that is logged in, with a token or through a login provider."""
+    """A logged-in browser."""
 
     id: str
     name: str
     role: Role
     created_at: Moment
     expires_at: Moment
-    by_provider: bool = Field(description="Through a login provider, whose claims gave the role when it began.")
+    by_provider: bool = Field(description="Whether the login was at a provider, whose claims gave the role.")
 
 
 class AccessResponse(Model):
-    """Who may log in, and who is logged in. Both are empty where the application authenticates."""
+    """Configured tokens and open sessions. Both lists are empty if the host application authenticates users itself."""
 
-    tokens: list[TokenResponse] = Field(description="As configured in the process that answers.")
-    sessions: list[SessionResponse] = Field(description="The newest first, up to 1,000.")
+    tokens: list[TokenResponse] = Field(description="Tokens as configured in the process that responds.")
+    sessions: list[SessionResponse] = Field(description="Open sessions, newest first, up to 1,000.")
 
 
 @router.get("/access", operation_id="outbox_access_list", summary="List Tokens And Sessions")
 async def list_access(context: Administrator) -> AccessResponse:
-    """Lists the tokens that are configured, without their hashes, and the sessions that are open in all processes."""
+    """Lists the configured tokens, without their hashes, and the open sessions of all processes."""
     tokens = context.admin.tokens
     sql = queries("access.sql", **satellite_names(context.admin.table.schema))
     async with context.admin.reading("listing sessions") as connection:
@@ -63,9 +63,10 @@ async def list_access(context: Administrator) -> AccessResponse:
         entry = None if role is not None else tokens.with_hash(bytes(row["login_hash"]))
         if entry is not None and not entry.expired:
             role = entry.role
-        elif not by_provider:  # such a session is not accepted any more
+        elif not by_provider:
+            # The login check rejects this session too: its token expired or was removed, or there is no login provider now.
             continue
-        assert role is not None  # noqa: S101 — one of the two has said it
+        assert role is not None  # noqa: S101 — set by the token's entry or by the provider
         sessions.append(
             SessionResponse(
                 id=row["id"],
@@ -98,15 +99,15 @@ async def list_access(context: Administrator) -> AccessResponse:
     operation_id="outbox_access_end",
     summary="End A Session",
     status_code=status.HTTP_204_NO_CONTENT,
-    responses=documented(Code.NOT_FOUND, Code.CROSS_SITE, Code.READ_ONLY),
+    responses=problem_responses(Code.NOT_FOUND, Code.CROSS_SITE, Code.READ_ONLY),
 )
 async def end_session(context: Administrator, session_id: Annotated[str, Path(alias="id", max_length=100)]) -> None:
-    """Ends a session in every process. Its token can still log in: `DELETE /access/tokens/{id}` prevents that."""
+    """Ends a session in every process. The user can log in again; to prevent that, use `DELETE /access/tokens/{id}`."""
     sql = queries("access.sql", **satellite_names(context.admin.table.schema))
     async with context.admin.changing("ending a session") as connection:
         name = await connection.fetchval(sql["end_session"], session_id)
         if name is None:
-            raise Problem(Code.NOT_FOUND, "there is no such session, or it has ended")
+            raise Problem(Code.NOT_FOUND, "there is no session with this id, or it has ended")
         await record(connection, context, action="access.end", target=session_id, details={"name": name})
 
 
@@ -115,17 +116,17 @@ async def end_session(context: Administrator, session_id: Annotated[str, Path(al
     operation_id="outbox_access_revoke",
     summary="Revoke A Token",
     status_code=status.HTTP_204_NO_CONTENT,
-    responses=documented(Code.NOT_FOUND, Code.CROSS_SITE, Code.READ_ONLY),
+    responses=problem_responses(Code.NOT_FOUND, Code.CROSS_SITE, Code.READ_ONLY),
 )
 async def revoke_token(context: Administrator, token_id: Annotated[str, Path(alias="id", max_length=100)]) -> None:
-    """Revokes a token for good, and ends its sessions, in every process within seconds. A new one takes a new entry.
+    """Revokes a token permanently and ends its sessions, in every process within seconds.
 
-    The entry stays in the configuration until it is removed there.
+    The token's entry stays in the configuration until you remove it there. To grant access again, configure a new token.
     """
     admin = context.admin
     entry = next((entry for entry in admin.tokens.entries if _id_of(entry) == token_id), None)
     if entry is None:
-        raise Problem(Code.NOT_FOUND, "no token of that id is configured in the process that answers")
+        raise Problem(Code.NOT_FOUND, "no token with this id is configured in the process that responds")
     sql = queries("access.sql", **satellite_names(admin.table.schema))
     async with admin.changing("revoking a token") as connection:
         await connection.execute(sql["revoke_token"], entry.token_hash, entry.name, context.principal.name)
@@ -134,5 +135,5 @@ async def revoke_token(context: Administrator, token_id: Annotated[str, Path(ali
 
 
 def _id_of(entry: TokenEntry) -> str:
-    """Says which one it is, and is of no use otherwise."""
+    # Identifies a token without disclosing its hash.
     return hashlib.sha256(entry.token_hash).hexdigest()[:16]

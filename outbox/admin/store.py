@@ -1,4 +1,4 @@
-"""What the admin reads of the outbox: counts, exact up to a limit and estimated above it, and the messages themselves."""
+"""Reads the outbox for the admin: message counts, exact up to a limit and estimated above it, and the messages themselves."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,18 +13,18 @@ from outbox.postgres.pool import Connection
 from outbox.postgres.queries import TableName, queries, query, render
 from outbox.postgres.schema.objects import outbox_names, satellite_names
 
-COUNTED = 10_000
-"""Rows of one state that are counted one by one."""
-COUNTED_DELIVERIES = 50_000
-"""Deliveries of all queues that are."""
+COUNT_LIMIT = 10_000
+"""Rows of one state that are counted one by one; above it the count is estimated."""
+DELIVERY_COUNT_LIMIT = 50_000
+"""The same limit for the deliveries of all queues."""
 SAMPLED_PAGES = 500
-"""Pages that an estimate looks at."""
-FEW_PAGES = 50
-"""Pages that one looks at which must be there at once."""
+"""Pages that an estimate reads."""
+QUICK_SAMPLED_PAGES = 50
+"""Pages that a quick estimate reads."""
 
 
 class MessageState(StrEnum):
-    """Where a row of the outbox is."""
+    """State of a message in the outbox."""
 
     PENDING = "pending"
     SCHEDULED = "scheduled"
@@ -37,7 +37,7 @@ class MessageState(StrEnum):
 
 
 class Relation(StrEnum):
-    """How a count is to the truth: it is it, it is about it, it is not more than it."""
+    """How a count relates to the actual number: exact, an estimate, or a lower bound."""
 
     EXACT = "eq"
     ABOUT = "about"
@@ -46,35 +46,35 @@ class Relation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How many there are."""
+    """A number of rows."""
 
     value: int
     relation: Relation = Relation.EXACT
 
     def __add__(self, other: "Count") -> "Count":
-        worst = max(self.relation, other.relation, key=_RELATIONS.index)
-        return Count(self.value + other.value, worst)
+        least_exact = max(self.relation, other.relation, key=_RELATIONS.index)
+        return Count(self.value + other.value, least_exact)
 
 
 _RELATIONS = (Relation.EXACT, Relation.ABOUT, Relation.AT_LEAST)
-NONE = Count(0)
+ZERO = Count(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueCounts:
-    """A queue of the Postgres transport: `queued` are due, `in_hand` are with workers, `retrying` are due later."""
+    """A queue of the Postgres transport: `queued` are due, `in_flight` are with workers, `retrying` are due later."""
 
     queue: str
     queued: Count
-    in_hand: Count
+    in_flight: Count
     retrying: Count
     oldest_seconds: float | None = None
-    """How long the first one has been due."""
+    """How long the oldest queued delivery has been due."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """Rows by state, and by routing key and state; sent ones have no routing key here."""
+    """Row counts by state, and by routing key and state. `routing_keys` has no sent rows."""
 
     states: Mapping[MessageState, Count]
     routing_keys: Mapping[str, Mapping[MessageState, Count]]
@@ -82,11 +82,11 @@ class Counts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BacklogFigures:
-    """`oldest_seconds`: how long the first row has been due. `inserted`: ids that were given out so far.
+    """Figures of the outbox, and of the queues if they are in PostgreSQL.
 
-    `waited`: how long, in seconds, the first of the held, stalled and parked rows has been so.
-
-    `out_per_second` is what relays said of the last seconds, or that of the last minutes; None: no data.
+    `oldest_seconds`: how long the oldest pending row has been due. `waited`: for held, stalled and parked rows, how long the
+    first one has been in this state, in seconds. `inserted`: number of ids assigned so far. `out_per_second`: rate that relays
+    reported for the last seconds, or else the average of the last minutes; None: no data.
     """
 
     counts: Counts
@@ -98,15 +98,15 @@ class BacklogFigures:
 
 
 class BacklogReader:
-    """Counts next to one outbox table, on connections within a read-only transaction. Raises the driver's errors."""
+    """Counts the rows of one outbox table, on connections within a read-only transaction. Raises the driver's errors."""
 
     def __init__(self, table: TableName) -> None:
         self._sql = backlog_queries(table)
 
     async def figures(self, connection: Connection, *, deliveries: bool) -> BacklogFigures:
-        """All of it; `deliveries`: also of the queues that are in the database."""
+        """Reads all figures. `deliveries`: including those of the queues in the database."""
         await connection.execute(self._sql["settings"])
-        waited = await connection.fetch(self._sql["waited"], COUNTED)
+        waited = await connection.fetch(self._sql["waited"], COUNT_LIMIT)
         return BacklogFigures(
             counts=await self._counts(connection),
             oldest_seconds=await connection.fetchval(self._sql["oldest"]),
@@ -117,34 +117,34 @@ class BacklogReader:
         )
 
     async def estimate(self, connection: Connection) -> BacklogFigures:
-        """What can be said at once: counts only, from a few pages."""
+        """Estimates the counts from a few pages, which takes little time."""
         await connection.execute(self._sql["settings"])
-        sample, relation = await self._sample(connection, FEW_PAGES)
-        return BacklogFigures(counts=_gathered(sample, dict.fromkeys(MessageState, Count(0, relation))))
+        sample, relation = await self._sample(connection, QUICK_SAMPLED_PAGES)
+        return BacklogFigures(counts=_to_counts(sample, dict.fromkeys(MessageState, Count(0, relation))))
 
     async def _counts(self, connection: Connection) -> Counts:
-        rows = await connection.fetch(self._sql["counted"], COUNTED)
+        rows = await connection.fetch(self._sql["counted"], COUNT_LIMIT)
         counted = {(MessageState(row["state"]), row["routing_key"]): Count(row["count"]) for row in rows}
         least = _by_state(counted, {})
-        full = {state for state, count in least.items() if count.value >= COUNTED}
-        # These share an index, and so the limit.
-        if least[MessageState.SCHEDULED].value + least[MessageState.RETRYING].value >= COUNTED:
+        full = {state for state, count in least.items() if count.value >= COUNT_LIMIT}
+        # The statement reads these two states from the same index, with one limit for both.
+        if least[MessageState.SCHEDULED].value + least[MessageState.RETRYING].value >= COUNT_LIMIT:
             full |= {MessageState.SCHEDULED, MessageState.RETRYING}
         if not full:
-            return _gathered(counted, {})
+            return _to_counts(counted, {})
         sample, relation = await self._sample(connection, SAMPLED_PAGES)
         table = {key: count for key, count in counted.items() if key[0] not in full}
         table |= {key: count for key, count in sample.items() if key[0] in full}
-        counts = _gathered(table, dict.fromkeys(full, Count(0, relation)))
-        # An estimate is never less than what was counted.
+        counts = _to_counts(table, dict.fromkeys(full, Count(0, relation)))
+        # A small sample may estimate fewer rows than were counted; then the count is reported as a lower bound.
         states = {
             state: Count(least[state].value, Relation.AT_LEAST) if state in full and count.value < least[state].value else count
             for state, count in counts.states.items()
         }
         return Counts(states=states, routing_keys=counts.routing_keys)
 
-    async def _sample(self, connection: Connection, pages: int) -> "tuple[Table, Relation]":
-        """What a sample means for the whole, and how that, or finding nothing, is to the truth."""
+    async def _sample(self, connection: Connection, pages: int) -> "tuple[CountTable, Relation]":
+        """Extrapolates from a sample of the table's pages. The relation also applies to states that the sample lacks."""
         percent = _percent(pages, await connection.fetchval(self._sql["pages"]))
         relation = Relation.EXACT if percent >= 100 else Relation.ABOUT
         rows = await connection.fetch(self._sql["sampled"], percent)
@@ -155,6 +155,7 @@ class BacklogReader:
         return counts, relation
 
     async def _out_per_second(self, connection: Connection) -> float | None:
+        # A savepoint: statistics are optional, and the transaction must survive their absence.
         try:
             async with connection.transaction():
                 reported: float | None = await connection.fetchval(self._sql["relays"])
@@ -168,8 +169,8 @@ class BacklogReader:
     async def _deliveries(self, connection: Connection) -> Sequence[QueueCounts]:
         try:
             async with connection.transaction():
-                rows = await connection.fetch(self._sql["deliveries"], COUNTED_DELIVERIES)
-                full = [row for row in rows if max(row["queued"], row["in_hand"] + row["retrying"]) >= row["rows"]]
+                rows = await connection.fetch(self._sql["deliveries"], DELIVERY_COUNT_LIMIT)
+                full = [row for row in rows if max(row["queued"], row["in_flight"] + row["retrying"]) >= row["rows"]]
                 estimates: dict[tuple[str, str], int] = {}
                 if full:
                     percent = _percent(SAMPLED_PAGES, await connection.fetchval(self._sql["delivery_pages"]))
@@ -180,11 +181,12 @@ class BacklogReader:
         return [_queue_counts(row, estimates) for row in rows]
 
 
-Table = Mapping[tuple[MessageState, str], Count]
+CountTable = Mapping[tuple[MessageState, str], Count]
+"""Counts by state and routing key."""
 
 
 def backlog_queries(table: TableName) -> Mapping[str, str]:
-    """The statements of `backlog.sql`."""
+    """Returns the statements of `backlog.sql`."""
     return queries("backlog.sql", **outbox_names(table), **satellite_names(table.schema))
 
 
@@ -192,21 +194,21 @@ def _percent(pages: int, all_pages: int) -> float:
     return min(100.0, 100 * pages / all_pages)
 
 
-def _by_state(table: Table, unseen: Mapping[MessageState, Count]) -> dict[MessageState, Count]:
-    states = {state: unseen.get(state, NONE) for state in MessageState}
+def _by_state(table: CountTable, defaults: Mapping[MessageState, Count]) -> dict[MessageState, Count]:
+    states = {state: defaults.get(state, ZERO) for state in MessageState}
     for (state, _), count in table.items():
         states[state] += count
     return states
 
 
-def _gathered(table: Table, unseen: Mapping[MessageState, Count]) -> Counts:
-    """`unseen` is what having found none says of a state; without it, that there are none."""
-    waiting: dict[MessageState, Count] = {state: count for state, count in unseen.items() if state is not MessageState.SENT}
+def _to_counts(table: CountTable, defaults: Mapping[MessageState, Count]) -> Counts:
+    """Groups counts by state and by routing key. `defaults` are the counts of states without rows in `table`."""
+    waiting: dict[MessageState, Count] = {state: count for state, count in defaults.items() if state is not MessageState.SENT}
     routing_keys: dict[str, dict[MessageState, Count]] = {}
     for (state, routing_key), count in table.items():
         if state is not MessageState.SENT:
             routing_keys.setdefault(routing_key, dict(waiting))[state] = count
-    return Counts(states=_by_state(table, unseen), routing_keys=routing_keys)
+    return Counts(states=_by_state(table, defaults), routing_keys=routing_keys)
 
 
 def _queue_counts(row: asyncpg.Record, estimates: Mapping[tuple[str, str], int]) -> QueueCounts:
@@ -218,11 +220,12 @@ def _queue_counts(row: asyncpg.Record, estimates: Mapping[tuple[str, str], int])
         estimate = estimates.get((queue, state), 0)
         return Count(estimate, Relation.ABOUT) if estimate > row[state] else Count(row[state], Relation.AT_LEAST)
 
-    later_full = row["in_hand"] + row["retrying"] >= most
+    # One limit for both, because one index holds what is not due: leased deliveries and those that wait for a retry.
+    later_full = row["in_flight"] + row["retrying"] >= most
     return QueueCounts(
         queue=queue,
         queued=count("queued", full=row["queued"] >= most),
-        in_hand=count("in_hand", full=later_full),
+        in_flight=count("in_flight", full=later_full),
         retrying=count("retrying", full=later_full),
         oldest_seconds=row["oldest"],
     )
@@ -233,8 +236,8 @@ MOST_HELD_KEYS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Subscribed:
-    """What brings messages from an exchange to a queue."""
+class Subscription:
+    """A binding of a queue to an exchange, in the database."""
 
     exchange: str
     queue: str
@@ -243,39 +246,39 @@ class Subscribed:
 
 @dataclass(frozen=True, slots=True)
 class HeldKey:
-    """A routing key of which messages are held, `row_id` for one; `target_queue`: it is for that queue alone."""
+    """A routing key with held messages; `row_id` is one of them. `target_queue`: they are addressed to this queue only."""
 
     routing_key: str
     row_id: int
     target_queue: str | None
 
 
-async def subscriptions(connection: Connection, table: TableName) -> Sequence[Subscribed]:
-    """Those of all exchanges; none without the table."""
+async def subscriptions(connection: Connection, table: TableName) -> Sequence[Subscription]:
+    """Reads the bindings of all exchanges. Returns none if the table does not exist."""
     sql = query("topology.sql", "subscriptions", **satellite_names(table.schema))
     try:
         async with connection.transaction():
-            return [Subscribed(*row) for row in await connection.fetch(sql, MOST_SUBSCRIPTIONS)]
+            return [Subscription(*row) for row in await connection.fetch(sql, MOST_SUBSCRIPTIONS)]
     except asyncpg.UndefinedTableError:
         return []
 
 
 async def held_keys(connection: Connection, table: TableName) -> Sequence[HeldKey]:
-    """The first hundred of them."""
+    """Reads up to 100 routing keys with held messages."""
     await connection.execute(query("backlog.sql", "settings"))
     rows = await connection.fetch(query("topology.sql", "held_keys", table=table.sql), MOST_HELD_KEYS)
     return [HeldKey(row["routing_key"], row["id"], row["target_queue"]) for row in rows]
 
 
 Row = Mapping[str, Any]
-Place = Sequence[float | int | str]
+SortKeys = Sequence[float | int | str]
 
 _DUE = (MessageState.PENDING, MessageState.SCHEDULED, MessageState.RETRYING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageFilter:
-    """Which rows are meant: those that fit all that is given. `routing_key` may end with `*`, for all that begin so."""
+    """Conditions that rows must match, all of them. A trailing `*` of `routing_key` matches any ending."""
 
     state: MessageState | None = None
     routing_key: str | None = None
@@ -289,7 +292,7 @@ class MessageFilter:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """The order of an index: a column of the answer, its expression in SQL, and the JSON type of its values, for each key."""
+    """The order of an index. For each sort key: its result column, SQL expression, parameter, and JSON type."""
 
     columns: tuple[str, ...]
     expressions: tuple[str, ...]
@@ -297,8 +300,8 @@ class Order:
     kinds: tuple[type, ...]
     descending: bool = False
 
-    def place(self, row: Row) -> Place:
-        """Where a row is in it."""
+    def keys(self, row: Row) -> SortKeys:
+        """Returns the sort keys of a row."""
         return [row[column] for column in self.columns]
 
 
@@ -316,12 +319,12 @@ _BY_ROUTE = Order(
     (str, str, int, int),
 )
 _BY_LANE = Order(("lane", "id"), ("hashtextextended(ordering_key, 0)", "id"), ("{}::bigint", "{}::bigint"), (int, int))
-# Of the table: the columns of the answer that have these names are seconds.
+# Qualified, because the result has columns with the same names, which hold seconds.
 _BY_FAILURE = Order(("failed_at", "id"), ("message.failed_at", "id"), (_TIME, "{}::bigint"), (float, int), descending=True)
 _BY_SENDING = Order(("sent_at", "id"), ("message.sent_at", "id"), (_TIME, "{}::bigint"), (float, int), descending=True)
 
 _UNSENT = "sent_at is null and failed_at is null"
-# Held, stalled and blocked rows are due never, and follow all others in the same index.
+# Held, stalled and blocked rows have `send_after = 'infinity'`, and follow all others in the same index.
 _LATER = f"{_UNSENT} and send_after > now() and send_after < 'infinity'"
 _ORDERS: Mapping[MessageState | None, tuple[Order, str]] = {
     None: (_NEWEST, "true"),
@@ -337,18 +340,18 @@ _ORDERS: Mapping[MessageState | None, tuple[Order, str]] = {
 
 
 def order_of(filter_: MessageFilter) -> Order:
-    """In what order rows are listed that fit it: that of the index that finds them."""
-    return _BY_ID if _by_ordering_key(filter_) else _ORDERS[filter_.state][0]
+    """Returns the list order of rows that match: that of the index that finds them, so no page needs sorting."""
+    return _BY_ID if _uses_ordering_key_index(filter_) else _ORDERS[filter_.state][0]
 
 
-SEARCHED = 5_000
-"""Rows, the newest ones, whose bodies are searched for a text."""
+SEARCHED_ROWS = 5_000
+"""Number of rows, the newest ones, whose bodies are searched for a text."""
 LARGEST_SEARCHED = 16_384
-"""Bytes of the largest body that is searched."""
+"""Size limit, in bytes, of bodies that are searched."""
 
 
 class MessageListing:
-    """Reads rows of one outbox table. Everything raises the driver's errors."""
+    """Reads rows of one outbox table. All methods raise the driver's errors."""
 
     def __init__(self, table: TableName) -> None:
         names = {**outbox_names(table), **satellite_names(table.schema)}
@@ -359,55 +362,59 @@ class MessageListing:
         self._sql = queries("messages.sql", unordered="", ordered="", **names)
 
     async def page(
-        self, connection: Connection, filter_: MessageFilter, *, limit: int, place: Place | None, back: bool, inclusive: bool
+        self, connection: Connection, filter_: MessageFilter, *, limit: int, after: SortKeys | None, back: bool, inclusive: bool
     ) -> Sequence[Row]:
-        """Up to `limit` rows behind `place`, or before it if `back`, the nearest first; `inclusive`: from that place on."""
-        statement, arguments = self.statement(filter_, limit, place, back=back, inclusive=inclusive)
-        await self._set(connection, filter_)
+        """Reads up to `limit` rows after the sort keys `after`, or before them if `back`, nearest first.
+
+        `inclusive`: including the row with these keys.
+        """
+        statement, arguments = self.statement(filter_, limit, after, back=back, inclusive=inclusive)
+        await self._configure(connection, filter_)
         return [dict(row) for row in await connection.fetch(statement, *arguments)]
 
     async def count(self, connection: Connection, filter_: MessageFilter, *, most: int) -> int:
-        """How many fit, up to `most`."""
+        """Counts the rows that match, up to `most`."""
         statement, arguments = self.statement(filter_, most, None, back=False, inclusive=False, counting=True)
-        await self._set(connection, filter_)
+        await self._configure(connection, filter_)
         found: int = await connection.fetchval(f"select count(*) from (\n{statement}\n) as counted", *arguments)
         return found
 
     async def containing(self, connection: Connection, text: str, *, most: int) -> Sequence[int]:
-        """Rows whose body contains `text`, the newest first: of the newest `SEARCHED` rows with small bodies."""
-        rows = await connection.fetch(self._sql["containing"], text.encode(), SEARCHED, LARGEST_SEARCHED, most)
+        """Finds rows whose body contains `text`, newest first, among the newest `SEARCHED_ROWS` rows with small bodies."""
+        rows = await connection.fetch(self._sql["containing"], text.encode(), SEARCHED_ROWS, LARGEST_SEARCHED, most)
         return [row["id"] for row in rows]
 
     async def ids(self, connection: Connection, filter_: MessageFilter, *, most: int) -> Sequence[int]:
-        """The rows of the first `most` that fit, in the order of the list."""
+        """Returns the ids of the first `most` rows that match, in list order."""
         statement, arguments = self.statement(filter_, most, None, back=False, inclusive=False)
-        await self._set(connection, filter_)
+        await self._configure(connection, filter_)
         return [row["id"] for row in await connection.fetch(f"select id from (\n{statement}\n) as found", *arguments)]
 
     def statement(
         self,
         filter_: MessageFilter,
         limit: int,
-        place: Place | None,
+        after: SortKeys | None,
         *,
         back: bool,
         inclusive: bool,
         counting: bool = False,
     ) -> tuple[str, Sequence[Any]]:
-        """What reads a page, or all that is to be counted, and its arguments."""
+        """Builds the statement that reads a page, or the rows to count, with its arguments."""
         arguments = Arguments()
         order = order_of(filter_)
         conditions = [*_conditions(filter_, arguments)]
-        falling = order.descending != back
-        if place is not None:
-            sign = ("<" if falling else ">") + ("=" if inclusive else "")
+        descending = order.descending != back
+        if after is not None:
+            operator = ("<" if descending else ">") + ("=" if inclusive else "")
             keys = ", ".join(
-                parameter.format(arguments.add(value)) for parameter, value in zip(order.parameters, place, strict=True)
+                parameter.format(arguments.add(value)) for parameter, value in zip(order.parameters, after, strict=True)
             )
-            conditions.append(f"({', '.join(order.expressions)}) {sign} ({keys})")
+            conditions.append(f"({', '.join(order.expressions)}) {operator} ({keys})")
+            # The index of sent rows has no id. This condition bounds its scan.
             if order is _BY_SENDING:
-                conditions.append(f"sent_at {sign[0]}= {keys.split(', ')[0]}")
-        by = ", ".join(f"{expression}{' desc' if falling else ''}" for expression in order.expressions)
+                conditions.append(f"sent_at {operator[0]}= {keys.split(', ')[0]}")
+        by = ", ".join(f"{expression}{' desc' if descending else ''}" for expression in order.expressions)
         most = arguments.add(limit)
 
         def rows(*more: str) -> str:
@@ -417,53 +424,55 @@ class MessageListing:
 
         if order is not _BY_DUE:
             return rows(), arguments.values
-        # Rows that are due are in one index by class, and those with an ordering key in another.
+        # Rows with an ordering key have an index of their own. Rows without one have an index by priority, so each priority
+        # is read separately, in due order.
         each = render(
             self._classes,
             unordered=rows("ordering_key is null and priority = class.priority"),
             ordered=rows("ordering_key is not null"),
         )
-        columns = ", ".join(f"{column}{' desc' if falling else ''}" for column in order.columns)
+        columns = ", ".join(f"{column}{' desc' if descending else ''}" for column in order.columns)
         return (
             f"select *\nfrom (\n{each}\n) as each\n{'' if counting else f'order by {columns}'}\nlimit {most}",
             arguments.values,
         )
 
-    async def _set(self, connection: Connection, filter_: MessageFilter) -> None:
-        """Sorting is for rows that were sent at the same moment only: their index knows no ids."""
+    async def _configure(self, connection: Connection, filter_: MessageFilter) -> None:
         await connection.execute(self._settings)
+        # The settings forbid sorts, so that the planner reads an index in order. The index of sent rows has no id: rows that
+        # were sent at the same time need a sort.
         if order_of(filter_) is _BY_SENDING:
             await connection.execute("set local enable_sort = on")
 
     async def one(self, connection: Connection, row_id: int) -> Row | None:
-        """The whole row."""
+        """Reads the whole row, or None."""
         return _row(await connection.fetchrow(self._sql["detail"], row_id))
 
     async def first_of_key(self, connection: Connection, lane: int, before: int) -> Row | None:
-        """The first row of an ordering key, if it is before the row with that id."""
+        """Reads the first unsent row of an ordering key, if it precedes the row with that id."""
         return _row(await connection.fetchrow(self._sql["first_of_key"], lane, before))
 
     async def probe(self, connection: Connection, routing_key: str, target_queue: str | None) -> Row | None:
-        """The row that probes for held ones of that routing key, and of that queue."""
+        """Reads the row that relays retry on behalf of all held rows with this routing key and queue."""
         return _row(await connection.fetchrow(self._sql["probe"], routing_key, target_queue))
 
     async def stalled_probe(self, connection: Connection, routing_key: str, target_queue: str | None) -> Row | None:
-        """The row that is sent next for those that wait because this route is stalled."""
+        """Reads the row that relays retry on behalf of all rows that wait for this stalled route."""
         return _row(await connection.fetchrow(self._sql["stalled_probe"], routing_key, target_queue))
 
     async def handled(self, connection: Connection, message_id: str) -> Sequence[Row] | None:
-        """What the history knows of a message, a row for each queue; None without a history."""
+        """Reads the latest history entry of a message in each queue. None: there is no history."""
         found = await _optional(connection, connection.fetch(self._sql["handled"], message_id))
         return None if found is None else [dict(row) for row in found]
 
-    async def living_relays(self, connection: Connection) -> int | None:
-        """How many relays have a recent heartbeat; None if there are no heartbeats."""
-        found = await _optional(connection, connection.fetchval(self._sql["living_relays"]))
+    async def alive_relays(self, connection: Connection) -> int | None:
+        """Counts relays with a recent heartbeat. None: there is no table of heartbeats."""
+        found = await _optional(connection, connection.fetchval(self._sql["alive_relays"]))
         return None if found is None else int(found)
 
 
 def _conditions(filter_: MessageFilter, arguments: Arguments) -> Sequence[str]:
-    if _by_ordering_key(filter_):
+    if _uses_ordering_key_index(filter_):
         key = arguments.add(filter_.ordering_key)
         found = [
             f"sent_at is null and ordering_key is not null and hashtextextended(ordering_key, 0) = hashtextextended({key}, 0)",
@@ -475,7 +484,7 @@ def _conditions(filter_: MessageFilter, arguments: Arguments) -> Sequence[str]:
         found += [f"ordering_key = {arguments.add(filter_.ordering_key)}"] if filter_.ordering_key is not None else []
     if filter_.state in _DUE:
         found.append("coalesce(last_error, '') not in ('unroutable', 'stalled', 'blocked')")
-    # No index answers the others.
+    # No index supports these conditions: they filter the rows that the conditions above find.
     if (routing_key := filter_.routing_key) is not None:
         if routing_key.endswith("*"):
             found.append(f"starts_with(routing_key, {arguments.add(routing_key[:-1])})")
@@ -493,8 +502,8 @@ def _conditions(filter_: MessageFilter, arguments: Arguments) -> Sequence[str]:
     return found
 
 
-def _by_ordering_key(filter_: MessageFilter) -> bool:
-    """Whether the index of ordering keys finds it. It has everything of a key that was not sent."""
+def _uses_ordering_key_index(filter_: MessageFilter) -> bool:
+    # This index contains all rows with an ordering key, except those that were sent.
     return filter_.ordering_key is not None and filter_.state is not MessageState.SENT
 
 
@@ -502,11 +511,11 @@ def _row(found: asyncpg.Record | None) -> Row | None:
     return None if found is None else dict(found)
 
 
-async def _optional(connection: Connection, look: Any) -> Any:
-    """What comes of `look`; None if there is no such table, or no right to read it."""
+async def _optional(connection: Connection, query_: Any) -> Any:
+    """Awaits a query in a savepoint. Returns None if the table does not exist, or may not be read."""
     try:
         async with connection.transaction():
-            return await look
+            return await query_
     except (asyncpg.UndefinedTableError, asyncpg.InsufficientPrivilegeError):
-        look.close()
+        query_.close()
         return None

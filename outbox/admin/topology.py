@@ -13,7 +13,7 @@ from outbox.admin.backlog import BacklogView
 from outbox.admin.brokers import BrokerKind, BrokerView, DeclaredConsumer, declared
 from outbox.admin.cache import SingleFlightCache, Snapshot
 from outbox.admin.models import Error, Model, Moment
-from outbox.admin.store import HeldKey, QueueCounts, Subscribed, held_keys, subscriptions
+from outbox.admin.store import HeldKey, QueueCounts, Subscription, held_keys, subscriptions
 from outbox.core.findings import Finding, error, warning
 from outbox.errors import BrokerUnavailableError
 from outbox.postgres.relays import AGREE, KnownRelay, disagreement, known_relays
@@ -50,7 +50,7 @@ class Seen:
     held: Sequence[HeldKey]
     missing_exchanges: frozenset[str] = frozenset()
     queues: Mapping[str, SeenQueue] = field(default_factory=dict)
-    bindings: Sequence[Subscribed] | None = None
+    bindings: Sequence[Subscription] | None = None
     problem: str | None = None
     relays: Sequence[KnownRelay] = ()
 
@@ -101,7 +101,7 @@ async def _with_rabbitmq(seen: Seen, rabbitmq: "Overview") -> Seen:
         for queue in found
         if queue.name in shown or queue.name.startswith(f"{seen.exchange}.delay_")
     }
-    bindings = None if bound is None else [Subscribed(each.exchange, each.queue, each.key) for each in bound]
+    bindings = None if bound is None else [Subscription(each.exchange, each.queue, each.key) for each in bound]
     return replace(seen, missing_exchanges=missing, queues=queues, bindings=bindings)
 
 

@@ -74,7 +74,7 @@ async def alerts_of(database: str, wanted: AlertRules, **more: Any) -> AsyncIter
 
 
 async def round_of(made: Alerting) -> None:
-    await made.look()
+    await made.evaluate()
     await made.send()
 
 
@@ -84,7 +84,7 @@ async def died(database: str, message: str, failure: Failure = FAILURE, **fields
     await pool.close()
 
 
-async def test_what_is_wrong_is_sent_once_signed_and_again_when_it_is_over(
+async def test_an_alert_is_sent_once_signed_and_again_when_it_is_resolved(
     database: str, connection: asyncpg.Connection, receiver: Receiver
 ) -> None:
     async with alerts_of(database, rules(receiver, on=["dead_letters"])) as made:
@@ -117,7 +117,7 @@ async def test_what_is_wrong_is_sent_once_signed_and_again_when_it_is_over(
         assert receiver.bodies[1]["data"]["id"] == body_sent["data"]["id"]
 
 
-async def test_the_check_in_the_documentation_tells_ours_from_others(database: str, receiver: Receiver) -> None:
+async def test_the_documented_check_accepts_valid_signatures_only(database: str, receiver: Receiver) -> None:
     page = (Path(__file__).parents[2] / "docs" / "alerts.md").read_text()
     names: dict[str, Any] = {}
     exec(page.partition("```python\n")[2].partition("```")[0], names)
@@ -130,18 +130,18 @@ async def test_the_check_in_the_documentation_tells_ours_from_others(database: s
     assert not names["is_genuine"](f"whsec_{base64.b64encode(os.urandom(24)).decode()}", headers, body)
 
 
-async def test_a_condition_is_sent_when_it_has_held_for_long_enough(database: str, receiver: Receiver) -> None:
+async def test_an_alert_fires_when_its_condition_has_held_for_long_enough(database: str, receiver: Receiver) -> None:
     async with alerts_of(database, rules(receiver, on=["dead_letters"], after=timedelta(hours=1))) as made:
         await died(database, "m")
         await round_of(made)
         assert receiver.requests == []
-        for key in made._held_since:
-            made._held_since[key] -= timedelta(hours=1)
+        for key in made._holds_since:
+            made._holds_since[key] -= timedelta(hours=1)
         await round_of(made)
         assert len(receiver.requests) == 1
 
 
-async def test_dead_letters_are_an_alert_above_their_limit(database: str, receiver: Receiver) -> None:
+async def test_dead_letters_raise_an_alert_above_their_limit(database: str, receiver: Receiver) -> None:
     async with alerts_of(database, rules(receiver, on=["dead_letters"], dead_letters_above=1)) as made:
         await died(database, "m")
         await round_of(made)
@@ -151,7 +151,7 @@ async def test_dead_letters_are_an_alert_above_their_limit(database: str, receiv
         assert len(receiver.requests) == 1
 
 
-async def test_a_webhook_that_fails_is_asked_again_and_given_up_in_the_end(
+async def test_a_failing_webhook_is_retried_a_limited_number_of_times(
     database: str, connection: asyncpg.Connection, receiver: Receiver
 ) -> None:
     due = "update outbox_alert_delivery set due_at = now() where due_at is not null"
@@ -173,7 +173,7 @@ async def test_a_webhook_that_fails_is_asked_again_and_given_up_in_the_end(
 
         await connection.execute("truncate outbox_alert cascade")
         receiver.status = 302
-        await made.look()
+        await made.evaluate()
         for _ in range(len(alerting.RETRIES) + 3):
             await connection.execute(due)
             await made.send()
@@ -184,7 +184,7 @@ async def test_a_webhook_that_fails_is_asked_again_and_given_up_in_the_end(
 
 
 @pytest.mark.parametrize("wrong", ["gone", "closed", "silent"])
-async def test_what_a_webhook_does_wrong_is_kept_without_its_address(
+async def test_the_error_of_a_webhook_is_stored_without_its_url(
     database: str, connection: asyncpg.Connection, receiver: Receiver, wrong: str
 ) -> None:
     url = receiver.url
@@ -201,14 +201,14 @@ async def test_what_a_webhook_does_wrong_is_kept_without_its_address(
         await round_of(made)
         row = await connection.fetchrow("select last_error, due_at, target from outbox_alert_delivery")
         assert row is not None
-        assert row["last_error"] in {"status 410", "no answer within 0.3 s"} or "ConnectError" in row["last_error"]
+        assert row["last_error"] in {"status 410", "no response within 0.3 s"} or "ConnectError" in row["last_error"]
         assert (row["due_at"] is None) == (wrong == "gone"), "what is gone is not asked again"
         assert "secret-path" not in str(dict(row))
     if receiver.holds is not None:
         receiver.holds.set()
 
 
-async def test_a_new_group_is_told_once_with_its_queue_and_a_reopened_one_until_it_is_dealt_with(
+async def test_a_new_group_raises_one_alert_and_a_reopened_group_an_open_one(
     database: str, connection: asyncpg.Connection, receiver: Receiver
 ) -> None:
     async with alerts_of(database, rules(receiver, on=["group_new", "group_reopened"])) as made:
@@ -230,7 +230,7 @@ async def test_a_new_group_is_told_once_with_its_queue_and_a_reopened_one_until_
         await round_of(made)
         assert receiver.bodies[1]["data"]["code"] == "group_reopened"
         assert receiver.bodies[1]["data"]["summary"].startswith(
-            "failures that were marked as fixed in 1.2 are back in the queue"
+            "failures that were marked as fixed in 1.2 occur again in the queue"
         )
         await connection.execute("delete from outbox_group_mark")
         await round_of(made)
@@ -238,7 +238,7 @@ async def test_a_new_group_is_told_once_with_its_queue_and_a_reopened_one_until_
         assert len(receiver.requests) == 3, "and it is not new again"
 
 
-async def test_an_operation_that_ended_is_told_once(database: str, connection: asyncpg.Connection, receiver: Receiver) -> None:
+async def test_an_ended_operation_raises_one_alert(database: str, connection: asyncpg.Connection, receiver: Receiver) -> None:
     async with alerts_of(database, rules(receiver, on=["operation_ended"])) as made:
         await connection.execute(
             "insert into outbox_operation (action, selector, state, total, finished_at, stopped_because, requested_by) values "
@@ -252,7 +252,7 @@ async def test_an_operation_that_ended_is_told_once(database: str, connection: a
         assert "(requeue of 12 dead letters, by ada) stopped by itself: the canary failed" in body_sent["data"]["summary"]
 
 
-async def test_a_lost_component_is_not_called_resolved_because_time_went_by(
+async def test_a_lost_component_is_not_reported_as_resolved_by_the_passing_of_time(
     database: str, connection: asyncpg.Connection, receiver: Receiver
 ) -> None:
     lost = (
@@ -275,7 +275,7 @@ async def test_a_lost_component_is_not_called_resolved_because_time_went_by(
         ]
 
 
-async def test_in_the_quiet_time_errors_are_sent_and_warnings_wait_or_vanish(
+async def test_in_a_quiet_time_errors_are_sent_and_warnings_wait_or_are_dropped(
     database: str, connection: asyncpg.Connection, receiver: Receiver
 ) -> None:
     now = datetime.now(UTC)
@@ -307,11 +307,11 @@ async def test_in_the_quiet_time_errors_are_sent_and_warnings_wait_or_vanish(
     ],
 )
 def test_a_quiet_time_ends_at_its_hour_in_its_zone(text: str, at: str, over: str | None) -> None:
-    found = QuietTime.parse(text).over(datetime.fromisoformat(at))
+    found = QuietTime.parse(text).end_of(datetime.fromisoformat(at))
     assert (None if found is None else found.isoformat()) == over
 
 
-async def test_slack_gets_its_own_form_and_no_signature(database: str, receiver: Receiver) -> None:
+async def test_slack_gets_its_own_format_without_a_signature(database: str, receiver: Receiver) -> None:
     wanted = AlertRules([f"slack+{receiver.url}"], on=["group_new"], after=AT_ONCE, dashboard_url="https://shop.example/ui")
     async with alerts_of(database, wanted) as made:
         await died(database, "m", Failure("shop.Error", "<!channel> & more", ""))
@@ -324,7 +324,7 @@ async def test_slack_gets_its_own_form_and_no_signature(database: str, receiver:
         )
 
 
-async def test_one_process_works_and_another_takes_over(database: str, receiver: Receiver) -> None:
+async def test_one_process_is_active_and_another_takes_over(database: str, receiver: Receiver) -> None:
     wanted = rules(receiver, on=["dead_letters"], every=timedelta(milliseconds=50))
     async with (
         Admin(db_engine_url=database, alerts=wanted) as one,
@@ -346,7 +346,7 @@ async def _count(receiver: Receiver, count: int) -> bool:
     return len(receiver.requests) == count
 
 
-def test_an_alert_leads_to_what_it_is_about() -> None:
+def test_an_alert_links_to_its_page() -> None:
     for code, kind, subject, path in (
         ("queue_late", "queue", "a b", "/queues?name=a+b"),
         ("messages_held", "outbox", "", "/messages?state=held"),
@@ -363,20 +363,20 @@ def asked(make: Callable[[], AlertRules]) -> str:
     return str(raised.value)
 
 
-def test_rules_that_make_no_sense_are_refused_without_showing_a_secret() -> None:
+def test_invalid_rules_are_rejected_without_disclosing_a_secret() -> None:
     hook = "https://hooks.example/T0/secret-path"
     for make, said in (
         (lambda: AlertRules([]), "at least one webhook"),
-        (lambda: AlertRules([hook]), "are signed: give a secret"),
+        (lambda: AlertRules([hook]), "need a secret for signatures"),
         (lambda: AlertRules([hook], secret="whsec_c2hvcnQ="), "at least 16 bytes"),
         (lambda: AlertRules([hook], secret="hunter2hunter2hunter2"), "whsec_"),
         (lambda: AlertRules(["ftp://host/secret-path"], secret=SECRET), "https://host/path"),
-        (lambda: AlertRules([hook], secret=SECRET, on=["fire"]), "no alert is called fire: there are database_unreachable"),
+        (lambda: AlertRules([hook], secret=SECRET, on=["fire"]), "unknown alert codes fire: choose from database_unreachable"),
         (lambda: AlertRules([hook], secret=SECRET, quiet="late"), "22:00-07:00 Europe/Berlin"),
         (lambda: AlertRules([hook], secret=SECRET, quiet="07:00-07:00"), "different times"),
         (lambda: AlertRules([hook], secret=SECRET, quiet="22:00-07:00 Atlantis"), "name of a time zone"),
         (lambda: AlertRules([hook], secret=SECRET, every=NOW), "every of alerts"),
-        (lambda: AlertRules([hook], secret=SECRET, dashboard_url="shop.example"), "begins with https://"),
+        (lambda: AlertRules([hook], secret=SECRET, dashboard_url="shop.example"), "must begin with https://"),
     ):
         text = asked(make)
         assert said in text
@@ -384,7 +384,7 @@ def test_rules_that_make_no_sense_are_refused_without_showing_a_secret() -> None
         assert "hunter2" not in text
 
 
-async def test_operators_see_alerts_and_what_became_of_their_messages(
+async def test_alerts_are_listed_with_their_notifications(
     database: str, connection: asyncpg.Connection, receiver: Receiver
 ) -> None:
     wanted = rules(receiver, on=["dead_letters", "group_new"])

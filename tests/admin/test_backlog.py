@@ -56,7 +56,7 @@ def values(counts: dict[str, Any]) -> dict[str, int]:
     return {name: count["value"] for name, count in counts.items() if isinstance(count, dict)}
 
 
-async def test_each_message_is_counted_in_its_state(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
+async def test_messages_are_counted_by_state(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
     await insert_each(connection)
     backlog = await shown(viewer)
     assert values(backlog["states"]) == {
@@ -79,7 +79,7 @@ async def test_routing_keys_are_ranked_and_the_rest_is_summed(
     assert backlog["other_routing_keys"] == {"routing_key_count": 2, "total": {"value": 2, "relation": "eq"}}
 
 
-async def test_many_who_ask_at_once_count_once(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_concurrent_requests_count_once(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     counted = 0
     count = counting.BacklogReader.figures
 
@@ -96,10 +96,10 @@ async def test_many_who_ask_at_once_count_once(database: str, monkeypatch: pytes
     assert len({answer["as_of"] for answer in answers}) == 1
 
 
-async def test_beyond_what_is_counted_it_is_estimated(
+async def test_counts_above_the_limit_are_estimated(
     viewer: httpx.AsyncClient, connection: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(counting, "COUNTED", 100)
+    monkeypatch.setattr(counting, "COUNT_LIMIT", 100)
     monkeypatch.setattr(counting, "SAMPLED_PAGES", 40)
     await connection.execute(
         "insert into outbox_table (routing_key, body) "
@@ -113,10 +113,10 @@ async def test_beyond_what_is_counted_it_is_estimated(
     assert backlog["states"]["held"] == {"value": 0, "relation": "eq"}
 
 
-async def test_an_estimate_of_those_due_later_takes_none_that_wait_for_a_retry_for_scheduled_ones(
+async def test_estimates_distinguish_scheduled_and_retrying_messages(
     viewer: httpx.AsyncClient, connection: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(counting, "COUNTED", 100)
+    monkeypatch.setattr(counting, "COUNT_LIMIT", 100)
     monkeypatch.setattr(counting, "SAMPLED_PAGES", 40)
     await connection.execute(
         "insert into outbox_table (routing_key, body, send_after, attempts) "
@@ -131,7 +131,7 @@ async def test_an_estimate_of_those_due_later_takes_none_that_wait_for_a_retry_f
     assert 10_000 < backlog["states"]["retrying"]["value"] < 40_000
 
 
-async def test_while_counting_takes_long_an_estimate_is_told(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_estimate_is_returned_while_counting_takes_long(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     count, may_count = counting.BacklogReader.figures, asyncio.Event()
 
     async def counting_slowly(*arguments: Any, **options: Any) -> Any:

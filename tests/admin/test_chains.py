@@ -141,7 +141,7 @@ async def test_nobody_knows_of_an_unknown_id(viewer: httpx.AsyncClient) -> None:
     for strange in ("/chains/-?id=a%00b", "/chains/x?max_nodes=0", "/chains/x?max_nodes=2001", "/chains/x?depth=2", "/chains/"):
         refused = await viewer.get(strange)
         assert refused.status_code == 422, strange
-    assert (await viewer.get("/chains/x?depth=2")).json()["detail"] == "query.depth: unknown parameter: leave it out"
+    assert (await viewer.get("/chains/x?depth=2")).json()["detail"] == "query.depth: unknown parameter: remove it"
 
 
 async def test_the_longest_id_fits_into_an_address_that_servers_take(viewer: httpx.AsyncClient) -> None:

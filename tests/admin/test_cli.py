@@ -154,7 +154,7 @@ def test_messages_are_listed_and_one_says_why_it_is_where_it_is(run: Run, on: An
     on(lambda pool: pool.execute("update outbox_table set last_error = 'unroutable', held_at = '2026-11-20 17:23:46.5Z'"))
     assert "unroutable since" in run("messages", "4").output
     gone = run("messages", "17")
-    assert (gone.exit_code, gone.output.startswith("outbox: not_found: there is no row '17' in the outbox")) == (1, True)
+    assert (gone.exit_code, gone.output.startswith("outbox: not_found: the outbox has no row '17'")) == (1, True)
 
 
 def test_lists_are_longer_than_a_page(run: Run, on: Any) -> None:

@@ -58,7 +58,7 @@ async def audit(pool: Pool) -> list[tuple[str, str, str]]:
     return [tuple(row) for row in rows]
 
 
-async def test_everything_is_shown_and_nothing_secret(pool: Pool, viewer: httpx.AsyncClient) -> None:
+async def test_all_details_are_shown_with_secrets_masked(pool: Pool, viewer: httpx.AsyncClient) -> None:
     await bury(pool)
     await pool.execute(
         "insert into outbox_dead_letter_edition (dead_letter_id, version, body, headers, content_type, replaced_by) "
@@ -89,7 +89,7 @@ async def test_everything_is_shown_and_nothing_secret(pool: Pool, viewer: httpx.
     assert await audit(pool) == []
 
 
-async def test_operators_may_have_it_revealed_which_the_audit_tells(
+async def test_operators_can_reveal_values_which_is_audited(
     pool: Pool, operator: httpx.AsyncClient, viewer: httpx.AsyncClient
 ) -> None:
     await bury(pool)
@@ -102,7 +102,7 @@ async def test_operators_may_have_it_revealed_which_the_audit_tells(
     assert [(action, outcome) for action, _, outcome in await audit(pool)] == [("dlq.reveal", "done"), ("dlq.reveal", "denied")]
 
 
-async def test_what_the_audit_cannot_tell_is_not_revealed(pool: Pool, operator: httpx.AsyncClient) -> None:
+async def test_nothing_is_revealed_without_an_audit_entry(pool: Pool, operator: httpx.AsyncClient) -> None:
     await bury(pool)
     await pool.execute("drop table outbox_audit")
     for path in ("/dlq/1?reveal=true", "/dlq/1/body"):
@@ -111,7 +111,7 @@ async def test_what_the_audit_cannot_tell_is_not_revealed(pool: Pool, operator: 
         assert SECRET not in response.text
 
 
-async def test_a_body_is_downloaded_as_it_is_under_a_safe_name(
+async def test_a_body_is_downloaded_unchanged_under_a_safe_name(
     pool: Pool, operator: httpx.AsyncClient, viewer: httpx.AsyncClient
 ) -> None:
     body = bytes(range(256)) * 2_000
@@ -139,9 +139,7 @@ BODIES: list[tuple[bytes, str | None, tuple[str | None, str | None], tuple[str, 
 ]
 
 
-async def test_a_body_that_masking_cannot_read_is_shown_to_nobody_unless_it_is_revealed(
-    pool: Pool, operator: httpx.AsyncClient
-) -> None:
+async def test_a_body_that_cannot_be_masked_is_only_shown_revealed(pool: Pool, operator: httpx.AsyncClient) -> None:
     for body, content_type, masked, revealed in BODIES:
         await pool.execute("truncate outbox_dead_letter restart identity cascade")
         await bury(pool, body, content_type=content_type)
@@ -163,7 +161,7 @@ async def test_a_large_body_is_cut_and_large_json_is_hidden_until_it_is_revealed
     assert (len(shown["content"]), shown["truncated"]) == (READ_LIMIT // 2, True)
 
 
-async def test_what_came_of_each_requeue_is_told_and_which_operations_had_it(pool: Pool, viewer: httpx.AsyncClient) -> None:
+async def test_the_outcome_of_each_requeue_and_the_operations_are_shown(pool: Pool, viewer: httpx.AsyncClient) -> None:
     await bury(pool)
     facts: list[tuple[str, str | None]] = [("requeued", "mail"), ("died", "mail"), ("requeued", "mail"), ("died", "elsewhere")]
     facts.append(("processed", "mail"))
@@ -198,7 +196,7 @@ async def test_what_came_of_each_requeue_is_told_and_which_operations_had_it(poo
     assert shown["links"]["operation"] == "operations/2"
 
 
-async def test_places_that_an_installation_names_are_hidden_in_the_list_and_in_the_letter(database: str, pool: Pool) -> None:
+async def test_configured_paths_are_masked_in_the_list_and_the_detail(database: str, pool: Pool) -> None:
     masking = Masking(paths=("$.customer.email",))
     async with serving(Admin(database, masking=masking)) as app, client_of(app, Role.VIEWER) as client:
         # Written down before the place was named.

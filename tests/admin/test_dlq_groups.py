@@ -38,7 +38,7 @@ async def letters(pool: Pool) -> None:
 
 
 @pytest.mark.usefixtures("letters")
-async def test_a_group_tells_how_many_since_when_and_how_many_since_it_was_requeued(viewer: httpx.AsyncClient) -> None:
+async def test_a_group_has_counts_and_times_and_failures_since_the_last_requeue(viewer: httpx.AsyncClient) -> None:
     answer = await answered(viewer, "/dlq/groups", status="any")
     first, second = answer["items"]
     assert (first["title"], first["count"], first["open_count"]) == ("shop.PaymentError: the card # was declined", 3, 2)
@@ -56,7 +56,7 @@ async def test_a_group_tells_how_many_since_when_and_how_many_since_it_was_reque
 
 
 @pytest.mark.usefixtures("letters")
-async def test_groups_take_the_filters_of_the_list_and_mean_what_is_open(viewer: httpx.AsyncClient) -> None:
+async def test_groups_accept_the_filters_of_the_list_and_count_open_dead_letters(viewer: httpx.AsyncClient) -> None:
     async def counts(**wanted: Any) -> dict[str, int]:
         return {group["id"]: group["count"] for group in (await answered(viewer, "/dlq/groups", **wanted))["items"]}
 
@@ -70,13 +70,13 @@ async def test_groups_take_the_filters_of_the_list_and_mean_what_is_open(viewer:
 
 
 @pytest.mark.usefixtures("letters")
-async def test_the_largest_groups_are_told_and_whether_there_are_more(viewer: httpx.AsyncClient) -> None:
+async def test_the_largest_groups_are_listed_and_whether_there_are_more(viewer: httpx.AsyncClient) -> None:
     answer = await answered(viewer, "/dlq/groups", by="queue", limit=1)
     assert ([group["id"] for group in answer["items"]], answer["truncated"]) == (["mail"], True)
 
 
 @pytest.mark.usefixtures("letters")
-async def test_a_note_is_set_changed_and_taken_away_and_each_is_in_the_audit(
+async def test_a_note_is_set_changed_and_removed_which_is_audited(
     pool: Pool, operator: httpx.AsyncClient, viewer: httpx.AsyncClient
 ) -> None:
     async def note(text: str | None) -> Any:
@@ -99,7 +99,7 @@ async def test_a_note_is_set_changed_and_taken_away_and_each_is_in_the_audit(
     assert [tuple(row) for row in rows] == [("dlq.note", "mail", text) for text in ("ask Ann", "mended", None)]
 
 
-async def test_a_group_of_any_name_can_be_noted_about(operator: httpx.AsyncClient) -> None:
+async def test_a_group_of_any_name_can_have_a_note(operator: httpx.AsyncClient) -> None:
     for group in ("a/b?c=d&e", "ключ ✉", "%00%", "x" * 1_000, ""):
         response = await operator.put("/dlq/groups/note", json={"by": "routing_key", "id": group, "note": "seen"})
         assert response.status_code == 200, response.text
@@ -118,19 +118,19 @@ NO_NOTES: list[Any] = [
 ]
 
 
-async def test_a_note_that_cannot_be_kept_is_refused(operator: httpx.AsyncClient) -> None:
+async def test_an_invalid_note_is_rejected(operator: httpx.AsyncClient) -> None:
     for wanted in NO_NOTES:
         response = await operator.put("/dlq/groups/note", json=wanted)
         assert (response.status_code, response.json()["code"]) == (422, "invalid_request"), wanted
 
 
-async def test_viewers_note_nothing(viewer: httpx.AsyncClient) -> None:
+async def test_viewers_cannot_set_notes(viewer: httpx.AsyncClient) -> None:
     response = await viewer.put("/dlq/groups/note", json={"by": "queue", "id": "x", "note": "n"})
     assert (response.status_code, response.json()["code"]) == (403, "forbidden")
 
 
 @pytest.mark.usefixtures("letters")
-async def test_groups_are_counted_once_for_all_who_ask_and_given_while_they_are_counted_anew(
+async def test_groups_are_counted_once_for_all_clients_and_served_while_they_are_recounted(
     pool: Pool, viewer: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = await answered(viewer, "/dlq/groups", by="queue")

@@ -98,7 +98,7 @@ FILTERS: list[tuple[dict[str, Any], list[str]]] = [
 
 
 @pytest.mark.usefixtures("mixed")
-async def test_a_selector_takes_several_values_as_the_list_does(operator: httpx.AsyncClient) -> None:
+async def test_a_selector_accepts_several_values_like_the_list(operator: httpx.AsyncClient) -> None:
     for wanted, expected in FILTERS:
         if "any" in wanted.get("status", ""):  # any that the action is for
             continue
@@ -108,7 +108,7 @@ async def test_a_selector_takes_several_values_as_the_list_does(operator: httpx.
 
 
 @pytest.mark.usefixtures("mixed")
-async def test_several_values_are_one_filter_whatever_their_order(viewer: httpx.AsyncClient) -> None:
+async def test_the_order_of_values_does_not_change_a_filter(viewer: httpx.AsyncClient) -> None:
     page = await answered(viewer, "/dlq", limit=1, queue=["mail", "billing"])
     more = await answered(viewer, "/dlq", limit=2, cursor=page["next"], queue=["billing", "mail", "mail"])
     assert [*message_ids(page), *message_ids(more)] == ["m2", "m1", "p1"]
@@ -128,21 +128,19 @@ async def test_several_values_are_one_filter_whatever_their_order(viewer: httpx.
         ("/backlog?x=1&x=2", "x"),
     ],
 )
-async def test_what_takes_one_value_is_refused_with_two_instead_of_taking_the_last(
-    operator: httpx.AsyncClient, path: str, name: str
-) -> None:
+async def test_two_values_of_a_single_valued_parameter_are_rejected(operator: httpx.AsyncClient, path: str, name: str) -> None:
     answer = await operator.get(path)
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
     assert answer.json()["errors"] == [{"field": f"query.{name}", "message": "it is given more than once: give it once"}]
 
 
-async def test_no_more_values_than_fifty_are_looked_for(viewer: httpx.AsyncClient) -> None:
+async def test_a_filter_has_at_most_fifty_values(viewer: httpx.AsyncClient) -> None:
     assert (await viewer.get("/dlq", params={"queue": [str(n) for n in range(50)]})).status_code == 200
     assert await problem(viewer, "/dlq", queue=[str(n) for n in range(51)]) == (422, "invalid_request")
 
 
 @pytest.mark.usefixtures("mixed")
-async def test_a_filter_means_what_fits_all_of_it_and_is_open(viewer: httpx.AsyncClient) -> None:
+async def test_a_filter_matches_open_dead_letters_that_match_all_conditions(viewer: httpx.AsyncClient) -> None:
     for wanted, expected in FILTERS:
         assert message_ids(await answered(viewer, "/dlq", **wanted)) == expected, wanted
         counted = (await answered(viewer, "/dlq", limit=1, total="true", **wanted))["total"]
@@ -150,7 +148,7 @@ async def test_a_filter_means_what_fits_all_of_it_and_is_open(viewer: httpx.Asyn
 
 
 @pytest.mark.usefixtures("mixed")
-async def test_a_line_tells_everything_but_the_payload(viewer: httpx.AsyncClient) -> None:
+async def test_a_list_item_has_everything_but_the_payload(viewer: httpx.AsyncClient) -> None:
     page = await answered(viewer, "/dlq", sort="oldest")
     parked, letter = page["items"][:2]
     assert parked["id"] == "outbox-1"
@@ -165,7 +163,9 @@ async def test_a_line_tells_everything_but_the_payload(viewer: httpx.AsyncClient
     assert (page["unarchived"], page["degraded"]) == (None, [])
 
 
-async def test_the_error_of_a_line_is_masked_and_short(archive: PostgresArchive, pool: Pool, viewer: httpx.AsyncClient) -> None:
+async def test_the_error_of_a_list_item_is_masked_and_short(
+    archive: PostgresArchive, pool: Pool, viewer: httpx.AsyncClient
+) -> None:
     await archive.record([dead("m1", failure=Failure("E", f"password=hunter2 {'x' * 10_000}"))])
     await park(pool, error="password=hunter2")
     page = await answered(viewer, "/dlq", facets="true")
@@ -173,7 +173,7 @@ async def test_the_error_of_a_line_is_masked_and_short(archive: PostgresArchive,
     assert len(page["items"][0]["error"]["message"]) == 500
 
 
-async def test_no_secret_is_found_by_searching_for_it(archive: PostgresArchive, pool: Pool, viewer: httpx.AsyncClient) -> None:
+async def test_a_search_does_not_find_secrets(archive: PostgresArchive, pool: Pool, viewer: httpx.AsyncClient) -> None:
     told = "password=hunter2 token: 'two hunter2 words' Bearer hunter2 amqp://a:hunter2@mq was refused by all"
     await archive.record([dead("m1", failure=Failure("E", told))])
     await park(pool, error=f"Refused: for reasons: {told}")
@@ -182,7 +182,7 @@ async def test_no_secret_is_found_by_searching_for_it(archive: PostgresArchive, 
 
 
 @pytest.mark.usefixtures("mixed")
-async def test_facets_count_the_values_of_each_field_whatever_the_filter_says_of_that_field(viewer: httpx.AsyncClient) -> None:
+async def test_facets_of_a_field_ignore_the_filter_on_that_field(viewer: httpx.AsyncClient) -> None:
     facets = (await answered(viewer, "/dlq", facets="true", queue="billing"))["facets"]
     assert facets["queue"] == [{"value": "billing", "count": 2}, {"value": "mail", "count": 1}]
     assert facets["status"] == [{"value": "open", "count": 2}]
@@ -194,7 +194,7 @@ async def test_facets_count_the_values_of_each_field_whatever_the_filter_says_of
     assert every["status"] == [{"value": "open", "count": 3}, {"value": "requeued", "count": 1}]
 
 
-async def test_the_most_frequent_twenty_values_are_told(archive: PostgresArchive, viewer: httpx.AsyncClient) -> None:
+async def test_facets_list_the_twenty_most_frequent_values(archive: PostgresArchive, viewer: httpx.AsyncClient) -> None:
     await archive.record([dead(f"m{number}", queue=f"q{number % 25:02}") for number in range(26)])
     facets = (await answered(viewer, "/dlq", facets="true"))["facets"]
     assert len(facets["queue"]) == 20
@@ -221,7 +221,7 @@ async def test_counting_ends_at_ten_thousand(pool: Pool, viewer: httpx.AsyncClie
     sort=st.sampled_from(["newest", "oldest"]),
 )
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-async def test_paging_forward_and_back_shows_every_line_once(
+async def test_paging_forward_and_back_shows_every_item_once(
     pool: Pool, archive: PostgresArchive, viewer: httpx.AsyncClient, deaths: list[tuple[int, bool]], limit: int, sort: str
 ) -> None:
     """Many die in the same moment, in either table."""
@@ -242,7 +242,7 @@ async def test_paging_forward_and_back_shows_every_line_once(
         assert flat(back[::-1]) == flat(forward[:-1])
 
 
-async def test_pages_neither_shift_nor_repeat_while_letters_die_and_are_resolved(
+async def test_pages_neither_shift_nor_repeat_while_messages_fail_and_are_resolved(
     pool: Pool, archive: PostgresArchive, viewer: httpx.AsyncClient
 ) -> None:
     await archive.record([dead(f"m{number}", died_at=NOON + number * MINUTE) for number in range(9)])
@@ -259,7 +259,7 @@ async def test_pages_neither_shift_nor_repeat_while_letters_die_and_are_resolved
     assert message_ids(await answered(viewer, "/dlq", limit=3, cursor=before["next"])) == ["m3", "m2", "m1"]
 
 
-async def test_the_way_back_from_a_page_that_was_emptied_leaves_nothing_out(
+async def test_paging_back_from_an_emptied_page_skips_nothing(
     pool: Pool, archive: PostgresArchive, viewer: httpx.AsyncClient
 ) -> None:
     await archive.record([dead(f"m{number}", died_at=NOON + number * MINUTE) for number in range(4)])
@@ -272,7 +272,7 @@ async def test_the_way_back_from_a_page_that_was_emptied_leaves_nothing_out(
 
 
 @pytest.mark.usefixtures("mixed")
-async def test_a_cursor_belongs_to_its_filter_and_order_and_to_any_limit(viewer: httpx.AsyncClient) -> None:
+async def test_a_cursor_is_bound_to_its_filter_and_order_but_not_to_the_limit(viewer: httpx.AsyncClient) -> None:
     cursor = (await answered(viewer, "/dlq", limit=1))["next"]
     assert message_ids(await answered(viewer, "/dlq", limit=50, cursor=cursor)) == ["m1", "p1"]
     for other in ({"sort": "oldest"}, {"status": "any"}, {"queue": "mail"}, {"q": "x"}, {"min_failures": 1}):
@@ -282,7 +282,7 @@ async def test_a_cursor_belongs_to_its_filter_and_order_and_to_any_limit(viewer:
 # --- what the broker still has -----------------------------------------------------------------------------------------
 
 
-async def test_the_list_tells_what_the_broker_still_has(
+async def test_the_list_counts_dead_letters_at_the_broker(
     database: str, broker_url: str, pool: Pool, archive: PostgresArchive
 ) -> None:
 
@@ -311,7 +311,7 @@ async def test_the_list_tells_what_the_broker_still_has(
 
 
 @pytest.mark.usefixtures("mixed")
-async def test_without_the_broker_the_list_still_comes_and_says_so(database: str) -> None:
+async def test_without_the_broker_the_list_is_degraded(database: str) -> None:
     admin = Admin(database, broker="amqp://guest:guest@127.0.0.1:1/")
     async with serving(admin) as app, client_of(app, Role.VIEWER) as client:
         page = await answered(client, "/dlq")

@@ -59,7 +59,7 @@ async def statuses(client: httpx.AsyncClient, **wanted: Any) -> dict[str, str]:
 
 
 @pytest.mark.usefixtures("letters")
-async def test_a_group_that_fails_after_it_was_fixed_is_reopened_and_says_so(
+async def test_a_fixed_group_reopens_when_it_fails_again(
     pool: Pool, operator: httpx.AsyncClient, viewer: httpx.AsyncClient
 ) -> None:
     group = (await answered(viewer, "/dlq/groups", queue="mail"))["items"][0]
@@ -78,7 +78,7 @@ async def test_a_group_that_fails_after_it_was_fixed_is_reopened_and_says_so(
     assert [tuple(row) for row in rows] == [("dlq.mark", group["id"], "fixed"), ("dlq.mark", group["id"], "open")]
 
 
-async def test_what_fails_in_a_release_that_is_known_to_fail_does_not_reopen_a_group_that_is_fixed_in_a_later_one(
+async def test_failures_in_an_older_release_do_not_reopen_a_group_fixed_in_a_later_one(
     pool: Pool, operator: httpx.AsyncClient, viewer: httpx.AsyncClient
 ) -> None:
     await died(pool, "m1", replace(FAILURE, version="1.0"))
@@ -101,7 +101,7 @@ async def test_what_fails_in_a_release_that_is_known_to_fail_does_not_reopen_a_g
 
 
 @pytest.mark.usefixtures("letters")
-async def test_a_muted_group_does_not_count_until_there_are_more_than_it_was_muted_for(
+async def test_a_muted_group_is_ignored_up_to_its_limit(
     pool: Pool, operator: httpx.AsyncClient, viewer: httpx.AsyncClient
 ) -> None:
     async def counted() -> str | None:
@@ -120,7 +120,7 @@ async def test_a_muted_group_does_not_count_until_there_are_more_than_it_was_mut
 
 
 @pytest.mark.usefixtures("letters")
-async def test_groups_are_chosen_by_their_status(operator: httpx.AsyncClient, viewer: httpx.AsyncClient) -> None:
+async def test_groups_are_filtered_by_status(operator: httpx.AsyncClient, viewer: httpx.AsyncClient) -> None:
     first, _ = (await answered(viewer, "/dlq/groups"))["items"]
     assert await statuses(viewer, group_status="fixed") == {}
     await marked(operator, first["id"], "fixed")
@@ -181,12 +181,12 @@ async def test_a_group_without_dead_letters_is_not_found_and_can_be_marked(
         {"status": "fixed", "fixed_in": ""},
     ],
 )
-async def test_a_mark_that_makes_no_sense_is_refused(operator: httpx.AsyncClient, wrong: Any) -> None:
+async def test_an_invalid_mark_is_rejected(operator: httpx.AsyncClient, wrong: Any) -> None:
     response = await operator.put("/dlq/groups/status", json={"id": "g", **wrong})
     assert (response.status_code, response.json()["code"]) == (422, "invalid_request")
 
 
-async def test_viewers_mark_nothing(viewer: httpx.AsyncClient) -> None:
+async def test_viewers_cannot_mark_groups(viewer: httpx.AsyncClient) -> None:
     response = await viewer.put("/dlq/groups/status", json={"id": "g", "status": "fixed"})
     assert (response.status_code, response.json()["code"]) == (403, "forbidden")
 

@@ -42,13 +42,13 @@ def host(tmp_path: Path, database_url: str) -> Iterator[tuple[OurProcess, httpx.
         yield process, client
 
 
-def test_the_host_on_the_page_is_small() -> None:
+def test_the_documented_host_is_short() -> None:
     found = PROGRAM.search(PAGE.read_text())
     assert found is not None
     assert sum(bool(line.strip()) and not line.startswith(("import ", "from ")) for line in found["text"].splitlines()) <= 25
 
 
-def test_both_keep_their_ways_behind_a_proxy(host: tuple[OurProcess, httpx.Client], database_url: str) -> None:
+def test_host_and_admin_keep_their_paths_behind_a_proxy(host: tuple[OurProcess, httpx.Client], database_url: str) -> None:
     process, client = host
     assert client.get("/greeting").json() == "hello"
 
@@ -87,7 +87,7 @@ class NotYet(Exception):
 
 
 @pytest.mark.parametrize("raised", [NotYet(), StarletteHTTPException(418, "tea"), TimeoutError()])
-async def test_what_the_hosts_own_dependency_raises_is_answered_as_the_host_answers(database: str, raised: Exception) -> None:
+async def test_exceptions_of_the_hosts_dependency_are_handled_by_the_host(database: str, raised: Exception) -> None:
     async def who() -> Principal:
         raise raised
 

@@ -59,7 +59,7 @@ async def app(database: str, pool: Pool) -> AsyncIterator[FastAPI]:
         yield served
 
 
-async def test_no_answer_tells_a_viewer_the_text_of_an_error(app: FastAPI) -> None:
+async def test_no_response_discloses_error_texts_to_viewers(app: FastAPI) -> None:
     viewer = client_of(app, Role.VIEWER)
     for path in PATHS:
         answer = await viewer.get(path)
@@ -73,14 +73,14 @@ async def test_no_answer_tells_a_viewer_the_text_of_an_error(app: FastAPI) -> No
     assert HIDDEN in (await viewer.get("/chains/m1")).text
 
 
-async def test_nor_does_a_search_for_it(app: FastAPI) -> None:
+async def test_a_search_does_not_disclose_error_texts_to_viewers(app: FastAPI) -> None:
     viewer, operator = client_of(app, Role.VIEWER), client_of(app, Role.OPERATOR)
     for path in ("/dlq", "/dlq/groups"):
         assert await problem(viewer, path, q=TEXT) == (403, "forbidden")
         assert (await answered(operator, path, q=TEXT))["items"]
 
 
-async def test_operators_see_it_and_by_default_viewers_do(app: FastAPI, viewer: httpx.AsyncClient) -> None:
+async def test_operators_and_by_default_viewers_see_error_texts(app: FastAPI, viewer: httpx.AsyncClient) -> None:
     for client in (client_of(app, Role.OPERATOR), viewer):
         for path in ("/dlq", "/dlq/1", "/messages/1", "/chains/m1"):
             assert TEXT in (await client.get(path)).text, path

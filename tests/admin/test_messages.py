@@ -48,7 +48,7 @@ async def test_each_state_has_its_own_list(viewer: httpx.AsyncClient, connection
     assert ids(await listed(viewer)) == sorted(by_state.values(), key=int, reverse=True)
 
 
-async def test_a_line_has_no_body_but_its_size_and_a_masked_preview(
+async def test_a_list_item_has_no_body_but_its_size_and_a_masked_preview(
     viewer: httpx.AsyncClient, connection: asyncpg.Connection
 ) -> None:
     await insert(connection, tracking_ids='["root", "mine"]', last_error="refused: password=hunter2")
@@ -94,7 +94,7 @@ def _state(state: MessageState | None) -> dict[str, str]:
     return {} if state is None else {"state": state.value}
 
 
-async def test_filters_narrow_a_list_down(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
+async def test_filters_select_messages(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
     old = await insert(connection, routing_key="order.placed", created_at="-2 days", tracking_ids='["root", "old"]')
     new = await insert(connection, routing_key="order.paid", target_queue="mail", ordering_key="customer 7")
     for parameters, expected in (
@@ -123,14 +123,14 @@ async def test_the_messages_of_one_key_are_listed_in_their_order(
     assert ids(await listed(viewer, ordering_key="customer 7")) == [rows["held"], rows["blocked"], last]
 
 
-async def test_a_filter_that_takes_too_long_says_what_to_narrow_down(
+async def test_a_filter_that_takes_too_long_is_rejected_with_advice(
     viewer: httpx.AsyncClient, connection: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(routes, "SEARCH_TIMEOUT", timedelta(milliseconds=1))
     await connection.execute("insert into outbox_table (routing_key, body) select 'k', 'x' from generate_series(1, 20000)")
     answer = await viewer.get("/messages", params={"state": "pending", "routing_key": "nobody"})
     assert (answer.status_code, answer.json()["code"]) == (422, "filter_too_broad")
-    assert "name a state" in answer.json()["detail"]
+    assert "filter by state" in answer.json()["detail"]
 
 
 @pytest.mark.parametrize(
@@ -145,12 +145,12 @@ async def test_a_filter_that_takes_too_long_says_what_to_narrow_down(
         {"message_id": "x" * 10_000},
     ],
 )
-async def test_parameters_that_make_no_sense_are_refused(viewer: httpx.AsyncClient, parameters: dict[str, str]) -> None:
+async def test_invalid_parameters_are_rejected(viewer: httpx.AsyncClient, parameters: dict[str, str]) -> None:
     answer = await viewer.get("/messages", params=parameters)
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
 
 
-async def test_cursors_are_good_for_their_own_list_only(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
+async def test_a_cursor_is_only_valid_for_its_own_list(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
     for _ in range(3):
         await insert(connection)
     cursor = (await listed(viewer, limit=1, state="pending"))["next"]
@@ -163,12 +163,12 @@ async def test_cursors_are_good_for_their_own_list_only(viewer: httpx.AsyncClien
         assert (answer.status_code, answer.json()["code"]) == (400, code)
 
 
-@pytest.mark.parametrize("place", [[float("nan"), 1], [1.0, 2**70], [1e300, 1]])
-async def test_a_forged_place_is_no_cursor(viewer: httpx.AsyncClient, place: list[Any]) -> None:
+@pytest.mark.parametrize("keys", [[float("nan"), 1], [1.0, 2**70], [1e300, 1]])
+async def test_a_cursor_with_forged_keys_is_invalid(viewer: httpx.AsyncClient, keys: list[Any]) -> None:
     from outbox.admin.messages import MessageListParameters
     from outbox.admin.models import Cursor
 
-    forged = Cursor("next", place).encode(MessageListParameters(state=MessageState.PENDING).bound_to())
+    forged = Cursor("next", keys).encode(MessageListParameters(state=MessageState.PENDING).bound_to())
     answer = await viewer.get("/messages", params={"state": "pending", "cursor": forged})
     assert (answer.status_code, answer.json()["code"]) == (400, "invalid_cursor")
 
@@ -176,24 +176,24 @@ async def test_a_forged_place_is_no_cursor(viewer: httpx.AsyncClient, place: lis
 # --- one message -----------------------------------------------------------------------------------------------------------
 
 
-async def test_each_message_says_why_it_is_where_it_is(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
+async def test_each_message_explains_its_state(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
     rows = await insert_each(connection)
     await _relay(connection)
     reasons = {state: (await shown(viewer, id_))["reason"] for state, id_ in rows.items()}
-    assert reasons["pending"] == "It is due, and goes out with one of the next batches."
+    assert reasons["pending"] == "It is due and will be sent in one of the next batches."
     assert reasons["scheduled"].startswith("It is due at ")
-    assert reasons["retrying"].startswith("It was refused 2 times, and is sent again at ")
-    assert reasons["held"].startswith("No queue is bound for its routing key. It is the one that is tried again, at ")
+    assert reasons["retrying"].startswith("The broker refused it 2 times. It is sent again at ")
+    assert reasons["held"].startswith("No queue is bound for its routing key. A relay retries this message at ")
     assert reasons["stalled"] == (
-        "A queue that is bound for its routing key takes no messages: the broker answers, and did not confirm or refused what "
-        "was sent there last. It is the one that is sent again within a minute, to find out."
+        "A queue that is bound for its routing key accepts no messages: the broker responds, but did not confirm the last "
+        "message sent there, or refused it. A relay retries this message within a minute, on behalf of all that wait."
     )
     assert reasons["blocked"] == f"It waits for message {rows['held']}, which is held, of its ordering key."
     assert reasons["parked"].startswith("It was parked at ")
     assert reasons["sent"].startswith("It was sent at ")
 
 
-async def test_a_message_names_what_holds_it(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
+async def test_a_message_names_what_it_waits_for(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
     rows = await insert_each(connection)
     waiting = await insert(connection, routing_key="nobody", send_after="infinity", last_error="unroutable")
     blocked, held = await shown(viewer, rows["blocked"]), await shown(viewer, waiting)
@@ -205,13 +205,11 @@ async def test_a_message_names_what_holds_it(viewer: httpx.AsyncClient, connecti
         connection, routing_key="nobody", target_queue="mail", send_after="1 minute", last_error="unroutable"
     )
     found = await shown(viewer, for_a_queue)
-    assert (found["probe_id"], found["reason"][:31]) == (for_a_queue, "The queue 'mail' is not there. ")
+    assert (found["probe_id"], found["reason"][:33]) == (for_a_queue, "The queue 'mail' does not exist. ")
     assert "'mail'" in found["hint"]
 
 
-async def test_a_held_message_tells_since_when_it_is_unroutable_and_no_other_does(
-    viewer: httpx.AsyncClient, connection: asyncpg.Connection
-) -> None:
+async def test_only_a_held_message_has_held_at(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
     held = await insert(connection, created_at="-1 day", held_at="-2 hours", last_error="unroutable", send_after="infinity")
     released = await insert(connection, held_at="-2 hours")  # by a relay of the release before, which knows no such time
     found = {id_: await shown(viewer, id_) for id_ in (held, released)}
@@ -223,9 +221,7 @@ async def test_a_held_message_tells_since_when_it_is_unroutable_and_no_other_doe
     }
 
 
-async def test_a_message_tells_of_relays_that_are_paused_or_missing(
-    viewer: httpx.AsyncClient, connection: asyncpg.Connection
-) -> None:
+async def test_a_message_reports_paused_and_missing_relays(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
     id_ = await insert(connection)
     alone = await shown(viewer, id_)
     assert (alone["reason"], alone["hint"]) == ("It is due, but no relay is running.", "start a relay")
@@ -236,7 +232,7 @@ async def test_a_message_tells_of_relays_that_are_paused_or_missing(
     assert [(pause["name"], pause["reason"]) for pause in paused["blocking_pauses"]] == [("", "moving")]
 
 
-async def test_what_was_sent_tells_what_became_of_it(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
+async def test_a_sent_message_has_its_outcome_in_each_queue(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
     id_ = await insert(connection, sent_at="-1 second", tracking_ids='["m"]')
     await connection.execute("""
         insert into outbox_history (at, fact, message_id, root_id, routing_key, queue, attempt, error_type, error_message)
@@ -252,7 +248,7 @@ async def test_what_was_sent_tells_what_became_of_it(viewer: httpx.AsyncClient, 
     assert [one["error"] for one in handled] == [None, {"type": "KeyError", "message": "token=***", "traceback": None}]
 
 
-async def test_bodies_are_masked_unless_an_operator_reveals_them_which_is_written_down(
+async def test_bodies_are_masked_unless_an_operator_reveals_them_which_is_audited(
     viewer: httpx.AsyncClient, operator: httpx.AsyncClient, connection: asyncpg.Connection
 ) -> None:
     id_ = await insert(connection, headers='{"authorization": "Bearer x", "n": 1}')
@@ -274,9 +270,7 @@ async def test_bodies_are_masked_unless_an_operator_reveals_them_which_is_writte
     ]
 
 
-async def test_a_body_that_is_no_text_is_revealed_in_base64(
-    operator: httpx.AsyncClient, connection: asyncpg.Connection
-) -> None:
+async def test_a_binary_body_is_revealed_in_base64(operator: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
     id_ = await insert(connection, body=b"\xff\x00", content_type="application/octet-stream")
     masked, revealed = await shown(operator, id_), await shown(operator, id_, reveal=True)
     assert (masked["body"], masked["body_base64"], masked["size"]) == (None, None, 2)
@@ -284,13 +278,13 @@ async def test_a_body_that_is_no_text_is_revealed_in_base64(
 
 
 @pytest.mark.parametrize("id_", ["1", "outbox-1", "9223372036854775808", "a8b1", "-1", "1 or 1=1"])
-async def test_what_is_gone_is_not_found_with_a_hint_to_the_chain(viewer: httpx.AsyncClient, id_: str) -> None:
+async def test_a_deleted_message_is_not_found_with_a_hint_to_its_chain(viewer: httpx.AsyncClient, id_: str) -> None:
     answer = await viewer.get(f"/messages/{id_}")
     assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
     assert "/chains/" in answer.json()["detail"]
 
 
-async def test_rows_that_no_calendar_holds_are_shown(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
+async def test_rows_with_times_out_of_range_are_shown(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
     await connection.execute("""
         insert into outbox_table (routing_key, body, created_at, send_after, tracking_ids, headers, expiration)
         values ('k', 'x', '-infinity', '-infinity', '{"a": 1}', '[1]', '9000 years'),
@@ -339,11 +333,11 @@ async def test_no_page_reads_more_than_its_rows(large: asyncpg.Connection) -> No
         if filter_.state is MessageState.RETRYING:  # there are none, and the scheduled ones are looked through
             continue
         for back in (False, True):
-            place: list[Any] | None = None
+            after: list[Any] | None = None
             async with large.transaction():
-                rows = await listing.page(large, filter_, limit=3, place=None, back=back, inclusive=False)
-                place = list(order_of(filter_).place(rows[-1]))
-                statement, arguments = listing.statement(filter_, 51, place, back=back, inclusive=False)
+                rows = await listing.page(large, filter_, limit=3, after=None, back=back, inclusive=False)
+                after = list(order_of(filter_).keys(rows[-1]))
+                statement, arguments = listing.statement(filter_, 51, after, back=back, inclusive=False)
                 nodes = await explained(large, statement, *arguments)
             assert nodes
             for node in nodes:

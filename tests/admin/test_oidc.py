@@ -56,9 +56,7 @@ async def returned(browser: httpx.AsyncClient, **said: str) -> str:
     return answer.headers["location"]
 
 
-async def test_whom_the_provider_vouches_for_gets_the_role_of_a_claim(
-    browser: httpx.AsyncClient, provider: FakeProvider
-) -> None:
+async def test_a_user_gets_the_role_of_a_claim(browser: httpx.AsyncClient, provider: FakeProvider) -> None:
     assert (await browser.get("/outbox/session/methods")).json() == {"token": False, "provider": True}
     assert (await browser.get("/outbox/session")).status_code == 401
     asked = await begun(browser, provider, "dead-letters?q=mail&status=open")
@@ -82,7 +80,7 @@ async def test_whom_the_provider_vouches_for_gets_the_role_of_a_claim(
     assert (await browser.get("/outbox/session")).status_code == 401
 
 
-async def test_cookies_are_kept_from_scripts_and_other_sites(browser: httpx.AsyncClient, provider: FakeProvider) -> None:
+async def test_cookies_are_inaccessible_to_scripts_and_other_sites(browser: httpx.AsyncClient, provider: FakeProvider) -> None:
     first = await browser.get("/outbox/session/oidc")
     asked = parse_qs(urlsplit(first.headers["location"]).query)
     [cookie] = first.headers.get_list("set-cookie")
@@ -111,16 +109,14 @@ WRONG: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("claims", WRONG.values(), ids=WRONG)
-async def test_a_token_that_is_not_right_lets_nobody_in(
-    browser: httpx.AsyncClient, provider: FakeProvider, claims: dict[str, Any]
-) -> None:
+async def test_an_invalid_token_is_rejected(browser: httpx.AsyncClient, provider: FakeProvider, claims: dict[str, Any]) -> None:
     asked = await begun(browser, provider, "queues")
     provider.claims |= claims
     assert await returned(browser, code="c", state=asked["state"]) == "/outbox/ui/queues?login=invalid"
     assert (await browser.get("/outbox/session")).status_code == 401
 
 
-async def test_a_token_of_another_key_lets_nobody_in_and_a_new_key_is_asked_for(
+async def test_a_token_with_an_unknown_key_is_rejected_and_new_keys_are_fetched(
     browser: httpx.AsyncClient, provider: FakeProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = await begun(browser, provider)
@@ -133,14 +129,14 @@ async def test_a_token_of_another_key_lets_nobody_in_and_a_new_key_is_asked_for(
     assert provider.requests.count("configuration") == 1
 
 
-async def test_without_a_role_nobody_gets_in(browser: httpx.AsyncClient, provider: FakeProvider) -> None:
+async def test_a_login_without_a_role_is_refused(browser: httpx.AsyncClient, provider: FakeProvider) -> None:
     for groups in ([], ["people"], None, 7, [{"sre": 1}], {"sre": 1}):
         asked = await begun(browser, provider)
         provider.claims["groups"] = groups
         assert await returned(browser, code="c", state=asked["state"]) == "/outbox/ui/?login=no_role"
 
 
-async def test_only_the_browser_that_began_a_login_ends_it(browser: httpx.AsyncClient, provider: FakeProvider) -> None:
+async def test_only_the_browser_that_began_a_login_completes_it(browser: httpx.AsyncClient, provider: FakeProvider) -> None:
     asked = await begun(browser, provider)
     assert await returned(browser, code="c", state="another") == "/outbox/ui/?login=expired"
     assert await returned(browser, code="c", state=asked["state"]) == "/outbox/ui/?login=expired"  # its cookie is gone
@@ -150,7 +146,7 @@ async def test_only_the_browser_that_began_a_login_ends_it(browser: httpx.AsyncC
     assert provider.token == {}
 
 
-async def test_a_refusal_and_an_outage_are_said_on_the_login_page(browser: httpx.AsyncClient, provider: FakeProvider) -> None:
+async def test_the_login_page_shows_refusals_and_outages(browser: httpx.AsyncClient, provider: FakeProvider) -> None:
     asked = await begun(browser, provider)
     assert await returned(browser, error="access_denied", state=asked["state"]) == "/outbox/ui/?login=refused"
     asked = await begun(browser, provider)
@@ -160,7 +156,7 @@ async def test_a_refusal_and_an_outage_are_said_on_the_login_page(browser: httpx
     assert await returned(browser, code="c", state=asked["state"], iss="https://other.example") == "/outbox/ui/?login=invalid"
 
 
-async def test_a_provider_that_is_away_keeps_nobody_with_a_session_out(
+async def test_sessions_survive_an_outage_of_the_provider(
     browser: httpx.AsyncClient, provider: FakeProvider, database: str
 ) -> None:
     away = OpenIDConnect(issuer="http://127.0.0.1:9", client_id=CLIENT, roles=ROLES)
@@ -198,6 +194,6 @@ async def test_a_name_is_one_line_and_the_highest_role_counts() -> None:
         {"redirect_url": "ftp://host"},
     ],
 )
-def test_a_provider_that_cannot_work_is_refused_at_once(wrong: dict[str, Any]) -> None:
+def test_invalid_provider_settings_are_rejected(wrong: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError):
         OpenIDConnect(**{"issuer": "https://p.example", "client_id": "c", "roles": {"a": "viewer"}, **wrong})

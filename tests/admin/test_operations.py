@@ -47,7 +47,7 @@ async def listed(client: httpx.AsyncClient, path: str, **wanted: Any) -> tuple[l
     return [item["id"] for item in answer.json()["items"]], answer.json()
 
 
-async def test_an_operation_runs_under_maintenance_to_its_end_with_true_counts(
+async def test_maintenance_runs_an_operation_to_its_end_with_correct_counts(
     database: str, pool: Pool, operator: httpx.AsyncClient
 ) -> None:
     ids = await bury(pool, 700)
@@ -78,7 +78,7 @@ async def test_an_operation_runs_under_maintenance_to_its_end_with_true_counts(
     assert len(await outbox(pool)) == 697
 
 
-async def test_letters_that_failed_are_listed_first(database: str, pool: Pool, operator: httpx.AsyncClient) -> None:
+async def test_failed_items_are_listed_first(database: str, pool: Pool, operator: httpx.AsyncClient) -> None:
     ids = await bury(pool, 4)
     gone = await bury(pool, 2, queue="gone", subscribed=False)
     await confirmed(operator, "requeue", ALL)
@@ -105,7 +105,7 @@ async def test_letters_that_failed_are_listed_first(database: str, pool: Pool, o
     assert problem(answer) == (400, "cursor_mismatch")
 
 
-async def test_operations_are_listed_page_by_page_the_newest_first(pool: Pool, operator: httpx.AsyncClient) -> None:
+async def test_operations_are_listed_in_pages_newest_first(pool: Pool, operator: httpx.AsyncClient) -> None:
     await bury(pool)
     for _ in range(5):
         location = (await confirmed(operator, "requeue", ALL)).headers["location"]
@@ -125,7 +125,7 @@ async def test_operations_are_listed_page_by_page_the_newest_first(pool: Pool, o
     )
 
 
-async def test_it_is_paused_resumed_and_cancelled_and_the_audit_knows(
+async def test_operations_are_paused_resumed_and_cancelled_which_is_audited(
     pool: Pool, operator: httpx.AsyncClient, viewer: httpx.AsyncClient
 ) -> None:
     await bury(pool, 3)
@@ -148,17 +148,17 @@ async def test_it_is_paused_resumed_and_cancelled_and_the_audit_knows(
 
 
 @pytest.mark.parametrize("path", ["/operations/7", "/operations/7/items", f"/operations/{2**63 - 1}"])
-async def test_what_is_not_there_is_not_found(operator: httpx.AsyncClient, path: str) -> None:
+async def test_an_unknown_operation_is_not_found(operator: httpx.AsyncClient, path: str) -> None:
     assert problem(await operator.get(path)) == (404, "not_found")
     assert problem(await operator.post("/operations/7/cancel")) == (404, "not_found")
 
 
 @pytest.mark.parametrize("path", ["/operations/x", "/operations/0", f"/operations/{2**63}", "/operations?colour=red"])
-async def test_what_names_no_operation_is_refused(operator: httpx.AsyncClient, path: str) -> None:
+async def test_an_invalid_operation_id_is_rejected(operator: httpx.AsyncClient, path: str) -> None:
     assert problem(await operator.get(path)) == (422, "invalid_request")
 
 
-async def test_parked_rows_and_their_operation_are_named_alike(database: str, pool: Pool, operator: httpx.AsyncClient) -> None:
+async def test_parked_messages_have_their_api_ids_in_operations(database: str, pool: Pool, operator: httpx.AsyncClient) -> None:
     parked = await park(pool)
     await confirmed(operator, "discard", ALL)
     await finished(database)

@@ -263,11 +263,11 @@ async def test_without_any_token_nobody_gets_in_and_the_log_says_once_what_to_se
 @pytest.mark.parametrize(
     ("texts", "problem"),
     [
-        (["alice"], "token 1 is not name:role:hash"),
-        ([str(ENTRY), f"bob:root:{'0' * 64}"], "token 2: the role is one of viewer, operator, admin"),
-        ([f"alice:admin:{TOKEN}"], "token 1: the hash is 64 digits"),
-        ([f"a b:admin:{'0' * 64}"], "token 1: a name is"),
-        ([str(ENTRY), f"alice:admin:{'0' * 64}"], "alice has tokens of two roles"),
+        (["alice"], "token 1 must be name:role:hash"),
+        ([str(ENTRY), f"bob:root:{'0' * 64}"], "token 2: the role must be one of viewer, operator, admin"),
+        ([f"alice:admin:{TOKEN}"], "token 1: the hash must be 64 digits"),
+        ([f"a b:admin:{'0' * 64}"], "token 1: a name must be"),
+        ([str(ENTRY), f"alice:admin:{'0' * 64}"], "alice has tokens with two roles"),
         ([str(ENTRY), str(ENTRY)], "two entries have the same hash"),
     ],
 )

@@ -10,4 +10,4 @@ _ROW = re.compile(r"^\| `([a-z_]+)` \| (\d{3}) \| (.+)\. \|$", re.MULTILINE)
 
 def test_every_code_is_documented_and_nothing_else() -> None:
     section = Path("docs/admin.md").read_text().partition("\n## Problems\n")[2].partition("\n## ")[0]
-    assert _ROW.findall(section) == [(code.value, str(code.status), code.sentence) for code in Code]
+    assert _ROW.findall(section) == [(code.value, str(code.status), code.summary) for code in Code]

@@ -22,7 +22,7 @@ VALUES = [("select $1::integer", 2**40), ("select $1::text", "\0"), ("select ($1
 
 
 @pytest.mark.parametrize(("sql", "value"), VALUES)
-async def test_a_value_that_no_database_holds_is_the_requests_fault(
+async def test_a_value_that_the_database_cannot_store_is_an_invalid_request(
     connection: asyncpg.Connection, sql: str, value: object
 ) -> None:
     with pytest.raises(asyncpg.DataError) as raw:
@@ -35,7 +35,7 @@ async def test_a_value_that_no_database_holds_is_the_requests_fault(
         assert (problem.code, problem.headers) == (Code.INVALID_REQUEST, {})
 
 
-async def test_what_goes_wrong_with_stored_values_is_ours(connection: asyncpg.Connection) -> None:
+async def test_an_error_with_stored_values_is_an_internal_error(connection: asyncpg.Connection) -> None:
     with pytest.raises(asyncpg.DataError) as error:
         await connection.fetch("select 1 / 0")
     problem = problem_of(error.value)
@@ -44,7 +44,7 @@ async def test_what_goes_wrong_with_stored_values_is_ours(connection: asyncpg.Co
 
 
 @pytest.mark.parametrize("lacks", ["drop table outbox_stats", "alter table outbox_stats drop column latency"])
-async def test_what_the_database_lacks_is_told_instead_of_an_advice_to_try_again(
+async def test_a_missing_table_is_reported_as_an_outdated_schema(
     viewer: httpx.AsyncClient, connection: asyncpg.Connection, lacks: str
 ) -> None:
     await connection.execute(lacks)
@@ -54,9 +54,7 @@ async def test_what_the_database_lacks_is_told_instead_of_an_advice_to_try_again
     assert "retry-after" not in answer.headers
 
 
-async def test_nothing_that_a_client_writes_makes_lines_of_the_log_or_commands_a_terminal(
-    viewer: httpx.AsyncClient, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_client_input_in_the_log_is_escaped(viewer: httpx.AsyncClient, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, logger="outbox"):
         await viewer.get("/dlq?a%0a12:00:00%20ERROR%20outbox:%20forged%1b[2J=1")
         await viewer.get("/messages/a%0aforged%1b[2J%E2%80%AE")

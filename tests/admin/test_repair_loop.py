@@ -76,7 +76,7 @@ async def ended(client: httpx.AsyncClient, path: str) -> Any:
     return await eventually(look, timeout=90)
 
 
-async def test_a_mended_consumer_gets_what_it_failed_on_and_nothing_comes_back(
+async def test_a_fixed_consumer_handles_requeued_messages_and_none_fails_again(
     database: str, broker: str, pool: Pool, client: httpx.AsyncClient
 ) -> None:
     is_mended, seen = False, set()
@@ -149,7 +149,9 @@ async def test_a_mended_consumer_gets_what_it_failed_on_and_nothing_comes_back(
     assert {(item["outcome"], item["result"]) for item in found.json()["items"]} == {("requeued", "handled")}
 
 
-async def test_a_canary_stops_what_would_come_back(database: str, broker: str, pool: Pool, client: httpx.AsyncClient) -> None:
+async def test_a_canary_stops_a_requeue_that_would_fail_again(
+    database: str, broker: str, pool: Pool, client: httpx.AsyncClient
+) -> None:
     def charge(order: int) -> None:
         raise ValueError(f"no such order: {order}")
 

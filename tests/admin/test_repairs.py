@@ -28,7 +28,7 @@ def administrator(make_client: MakeClient) -> httpx.AsyncClient:
     return make_client(Role.ADMIN)
 
 
-async def test_each_of_a_few_ids_is_answered_at_once(pool: Pool, operator: httpx.AsyncClient) -> None:
+async def test_a_few_ids_are_changed_at_once_with_an_outcome_for_each(pool: Pool, operator: httpx.AsyncClient) -> None:
     [one, two], parked = await bury(pool, 2), await park(pool)
     await ask(operator, "discard", [two])
     answer = await ask(operator, "requeue", [parked, one, two, "999", "no id", "outbox-999", "٣"], reason="fixed")
@@ -50,7 +50,7 @@ async def test_each_of_a_few_ids_is_answered_at_once(pool: Pool, operator: httpx
     assert details["selector"]["ids"][:2] == [parked, one]
 
 
-async def test_what_was_discarded_is_restored_and_what_was_purged_is_gone(
+async def test_discarded_dead_letters_are_restored_and_purged_ones_deleted(
     pool: Pool, operator: httpx.AsyncClient, administrator: httpx.AsyncClient
 ) -> None:
     ids = await bury(pool, 3)
@@ -153,13 +153,11 @@ async def test_more_than_a_hundred_ids_or_a_rate_make_an_operation(pool: Pool, o
         ("restore", {"selector": {"ids": ["1"]}, "purge": True}),
     ],
 )
-async def test_what_makes_no_sense_is_refused_whatever_it_is(
-    administrator: httpx.AsyncClient, verb: str, more: dict[str, object]
-) -> None:
+async def test_invalid_requests_are_rejected(administrator: httpx.AsyncClient, verb: str, more: dict[str, object]) -> None:
     assert problem(await administrator.post(f"/{verb}", json=more)) == (422, "invalid_request")
 
 
-async def test_viewers_change_nothing_and_operators_purge_nothing(
+async def test_viewers_cannot_change_and_operators_cannot_purge(
     pool: Pool, viewer: httpx.AsyncClient, operator: httpx.AsyncClient
 ) -> None:
     ids = await bury(pool)
@@ -172,7 +170,7 @@ async def test_viewers_change_nothing_and_operators_purge_nothing(
     assert ("dlq.purge", ids[0]) in [(action, target) for action, target, _ in await audited(pool)]
 
 
-async def test_the_location_is_right_wherever_the_router_is_mounted(database: str, pool: Pool) -> None:
+async def test_the_location_is_correct_wherever_the_router_is_mounted(database: str, pool: Pool) -> None:
     ids = await bury(pool)
     inner, outer = FastAPI(), FastAPI()
     async with Admin(database) as admin:
@@ -192,7 +190,7 @@ async def test_the_location_is_right_wherever_the_router_is_mounted(database: st
                 assert (await client.get(f"/operations/{number}")).json()["id"] == number
 
 
-async def test_a_body_that_is_too_deep_or_too_large_is_refused(pool: Pool, operator: httpx.AsyncClient) -> None:
+async def test_a_body_that_is_too_deep_or_too_large_is_rejected(pool: Pool, operator: httpx.AsyncClient) -> None:
     [id_] = await bury(pool)
     deep = '{"selector": {"ids": ["%s"]}, "edit": {"version": 1, "body": %s}}'
 

@@ -37,7 +37,7 @@ def reason(answer: httpx.Response) -> str:
     return said
 
 
-async def test_a_filter_and_a_group_need_a_token_and_ids_need_none(pool: Pool, operator: httpx.AsyncClient) -> None:
+async def test_a_filter_and_a_group_require_a_token_and_ids_do_not(pool: Pool, operator: httpx.AsyncClient) -> None:
     ids = await bury(pool)
     assert reason(await ask(operator, "discard", ALL)) == "missing"
     assert reason(await ask(operator, "discard", {"group_id": "f1"})) == "missing"
@@ -51,7 +51,7 @@ async def test_a_dry_run_changes_nothing(pool: Pool, operator: httpx.AsyncClient
     assert (await statuses(pool), await audited(pool)) == (["open"], [])
 
 
-async def test_a_token_is_good_for_its_request_and_its_actor_only(
+async def test_a_token_is_only_valid_for_its_request_and_its_actor(
     pool: Pool, operator: httpx.AsyncClient, make_client: MakeClient
 ) -> None:
     await bury(pool)
@@ -66,14 +66,14 @@ async def test_a_token_is_good_for_its_request_and_its_actor_only(
     assert reason(await ask(operator, "discard", ALL, confirm_token=token)) == "used"
 
 
-async def test_a_token_runs_out(pool: Pool, operator: httpx.AsyncClient) -> None:
+async def test_a_token_expires(pool: Pool, operator: httpx.AsyncClient) -> None:
     await bury(pool)
     token = await token_for(operator, "discard", ALL)
     await pool.execute("update outbox_confirmation set expires_at = now()")
     assert reason(await ask(operator, "discard", ALL, confirm_token=token)) == "expired"
 
 
-async def test_a_token_that_is_used_by_many_at_once_is_good_for_one(pool: Pool, operator: httpx.AsyncClient) -> None:
+async def test_concurrent_requests_can_use_a_token_once(pool: Pool, operator: httpx.AsyncClient) -> None:
     await bury(pool, 5)
     token = await token_for(operator, "discard", ALL)
     answers = await asyncio.gather(*(ask(operator, "discard", ALL, confirm_token=token) for _ in range(10)))
@@ -81,7 +81,7 @@ async def test_a_token_that_is_used_by_many_at_once_is_good_for_one(pool: Pool, 
     assert await pool.fetchval("select count(*) from outbox_operation") == 1
 
 
-async def test_a_count_that_has_changed_is_told_and_nothing_is_done(pool: Pool, operator: httpx.AsyncClient) -> None:
+async def test_a_changed_count_is_reported_and_nothing_changes(pool: Pool, operator: httpx.AsyncClient) -> None:
     await bury(pool, 2)
     token = await token_for(operator, "requeue", ALL)
     [late] = await bury(pool, queue="late")
@@ -101,7 +101,7 @@ async def test_a_count_that_has_changed_is_told_and_nothing_is_done(pool: Pool, 
         pytest.param("update outbox_dead_letter set failed_at = now() where id = 2", id="one that failed again"),
     ],
 )
-async def test_a_token_is_good_for_the_dead_letters_that_were_shown_and_for_no_others(
+async def test_a_token_is_only_valid_for_the_dead_letters_of_its_dry_run(
     pool: Pool, make_client: MakeClient, change: str
 ) -> None:
     administrator = make_client(Role.ADMIN)
@@ -119,7 +119,7 @@ async def test_a_token_is_good_for_the_dead_letters_that_were_shown_and_for_no_o
     assert await pool.fetchval("select count(*) from outbox_operation") == 0
 
 
-async def test_a_token_for_ids_is_good_for_their_state_that_was_shown(pool: Pool, make_client: MakeClient) -> None:
+async def test_a_token_for_ids_is_only_valid_for_the_state_of_its_dry_run(pool: Pool, make_client: MakeClient) -> None:
     administrator = make_client(Role.ADMIN)
     ids = await bury(pool, 2)
     await ask(administrator, "discard", ids[:1])
@@ -133,7 +133,7 @@ async def test_a_token_for_ids_is_good_for_their_state_that_was_shown(pool: Pool
     assert await statuses(pool) == ["discarded", "discarded"]
 
 
-async def test_a_token_for_more_ids_than_are_done_at_once_is_good_for_their_state_that_was_shown(
+async def test_a_token_for_an_operation_by_ids_is_only_valid_for_the_state_of_its_dry_run(
     pool: Pool, make_client: MakeClient
 ) -> None:
     administrator = make_client(Role.ADMIN)
@@ -148,7 +148,7 @@ async def test_a_token_for_more_ids_than_are_done_at_once_is_good_for_their_stat
     assert (await ask(administrator, "discard", ids, confirm_token=token, **purge)).status_code == 202
 
 
-async def test_purging_takes_a_token_whatever_selects(pool: Pool, make_client: MakeClient) -> None:
+async def test_a_purge_always_requires_a_token(pool: Pool, make_client: MakeClient) -> None:
     administrator = make_client(Role.ADMIN)
     ids = await bury(pool, 2)
     await ask(administrator, "discard", ids)

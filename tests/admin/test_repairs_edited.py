@@ -10,7 +10,7 @@ import pytest
 
 from outbox.admin import Admin
 from outbox.admin.repairs import routes as changing
-from outbox.admin.repairs.requests import Misfit, misfits
+from outbox.admin.repairs.requests import SchemaViolation, find_violations
 from outbox.postgres.pool import Pool, open_pool
 from outbox.transports.memory import MemoryBroker
 from tests.admin.repairing import ask, audited, outcomes, problem
@@ -93,7 +93,7 @@ async def test_a_parked_row_is_edited_too(pool: Pool, operator: httpx.AsyncClien
     assert [body for body, _, _ in await sent(pool)] == [b'{"id": 8}']
 
 
-async def test_another_version_than_the_one_that_was_read_is_a_conflict(pool: Pool, operator: httpx.AsyncClient) -> None:
+async def test_an_edit_of_an_outdated_version_is_a_conflict(pool: Pool, operator: httpx.AsyncClient) -> None:
     [id_] = await bury(pool, version=3)
     answer = await edited(operator, id_, version=2, body={"id": 8})
     assert problem(answer) == (409, "version_conflict")
@@ -114,7 +114,9 @@ async def test_another_version_than_the_one_that_was_read_is_a_conflict(pool: Po
         ({"body": "\ud800", "encoding": "text"}, "invalid_request"),
     ],
 )
-async def test_what_cannot_be_sent_is_refused(pool: Pool, operator: httpx.AsyncClient, edit: dict[str, Any], code: str) -> None:
+async def test_an_edit_that_cannot_be_sent_is_rejected(
+    pool: Pool, operator: httpx.AsyncClient, edit: dict[str, Any], code: str
+) -> None:
     [id_] = await bury(pool)
     content = json.dumps({"selector": {"ids": [id_]}, "edit": {"version": 1, **edit}})
     answer = await operator.post("/requeue", content=content, headers={"content-type": "application/json"})
@@ -122,7 +124,7 @@ async def test_what_cannot_be_sent_is_refused(pool: Pool, operator: httpx.AsyncC
     assert await statuses(pool) == ["open"]
 
 
-async def test_a_body_that_the_consumer_would_refuse_is_refused_with_the_places(
+async def test_a_body_that_violates_the_consumers_schema_is_rejected_with_the_paths(
     pool: Pool, operator: httpx.AsyncClient
 ) -> None:
     [id_] = await bury(pool)
@@ -131,14 +133,14 @@ async def test_a_body_that_the_consumer_would_refuse_is_refused_with_the_places(
     assert problem(answer) == (422, "invalid_edit")
     assert {error["field"] for error in answer.json()["errors"]} == {"id", "lines.1.amount"}
     answer = await edited(operator, id_, body="{", encoding="text")
-    assert answer.json()["errors"] == [{"field": "body", "message": "this is not JSON"}]
+    assert answer.json()["errors"] == [{"field": "body", "message": "not valid JSON"}]
     dry = await ask(operator, "requeue", [id_], edit={"version": 1, "body": {}}, dry_run=True)
     assert problem(dry) == (422, "invalid_edit")
     assert await statuses(pool) == ["open"]
     assert outcomes(await edited(operator, id_, body='{"id": 7}', encoding="text")) == {id_: "requeued"}
 
 
-async def test_force_sends_what_the_consumer_would_refuse(pool: Pool, operator: httpx.AsyncClient) -> None:
+async def test_force_sends_a_body_that_violates_the_schema(pool: Pool, operator: httpx.AsyncClient) -> None:
     [id_] = await bury(pool)
     await consume(pool, ORDER)
     assert outcomes(await edited(operator, id_, body={}, force=True)) == {id_: "requeued"}
@@ -153,7 +155,7 @@ async def test_force_sends_what_the_consumer_would_refuse(pool: Pool, operator: 
         pytest.param([{}, {"schema": {"type": "string"}}], id="a worker of another release"),
     ],
 )
-async def test_what_one_living_consumer_of_the_queue_takes_is_sent(
+async def test_a_body_that_one_running_consumer_accepts_is_sent(
     pool: Pool, operator: httpx.AsyncClient, others: list[dict[str, Any]]
 ) -> None:
     [id_] = await bury(pool)
@@ -162,9 +164,7 @@ async def test_what_one_living_consumer_of_the_queue_takes_is_sent(
     assert outcomes(await edited(operator, id_, body="text")) == {id_: "requeued"}
 
 
-async def test_an_edit_by_its_routing_key_must_fit_a_consumer_of_every_queue_that_it_reaches(
-    pool: Pool, operator: httpx.AsyncClient
-) -> None:
+async def test_a_body_must_match_a_consumer_of_every_bound_queue(pool: Pool, operator: httpx.AsyncClient) -> None:
     [id_] = await bury(pool)
     await consume(pool, {"type": "object"}, worker="w1", queue="shipping", binding_key="order.*")
     await consume(pool, ORDER, worker="w2", queue="billing", binding_key="order.#")
@@ -182,9 +182,7 @@ async def test_an_edit_by_its_routing_key_must_fit_a_consumer_of_every_queue_tha
     assert outcomes(await edited(operator, id_, body={"id": 7}, **by_key)) == {id_: "requeued"}
 
 
-async def test_an_edit_by_its_routing_key_is_checked_by_what_workers_tell_where_the_broker_tells_nothing(
-    database: str, pool: Pool
-) -> None:
+async def test_bindings_that_workers_report_are_used_if_the_broker_reports_none(database: str, pool: Pool) -> None:
     [id_] = await bury(pool)
     await consume(pool, ORDER, queue="billing", binding_key="order.#")
     async with serving(Admin(database, broker=MemoryBroker())) as app, client_of(app) as operator:
@@ -208,8 +206,8 @@ DOUBLING = {f"d{depth}": {"allOf": [{"$ref": f"#/$defs/d{depth + 1}"}] * 2} for 
     ],
     ids=lambda schema: str(schema)[:40],
 )
-async def test_a_schema_that_cannot_be_followed_judges_nothing(schema: dict[str, Any]) -> None:
-    assert await misfits(schema, {"a": "x"}) is None  # to follow it to its end would take for ever
+async def test_a_schema_that_cannot_be_evaluated_accepts_everything(schema: dict[str, Any]) -> None:
+    assert await find_violations(schema, {"a": "x"}) is None  # to follow it to its end would take for ever
 
 
 @pytest.mark.parametrize(
@@ -224,40 +222,40 @@ async def test_a_schema_that_cannot_be_followed_judges_nothing(schema: dict[str,
     ],
     ids=str,
 )
-async def test_a_schema_keeps_nobody_waiting_with_expressions(schema: dict[str, Any]) -> None:
+async def test_regular_expressions_of_a_schema_are_ignored(schema: dict[str, Any]) -> None:
     bodies: tuple[Any, ...] = ("a" * 50 + "!", {"a" * 50 + "!": 1, "a": "a" * 50 + "!"}, [{}] * 3)
     for body in bodies:
-        assert await misfits(schema, body) == []
+        assert await find_violations(schema, body) == []
 
 
-async def test_branches_that_only_a_discriminator_or_an_expression_tells_apart_refuse_nothing() -> None:
+async def test_ambiguous_keywords_of_a_schema_reject_nothing() -> None:
     alike = [{"type": "object", "properties": {"id": {"type": "integer"}}}, {"type": "object", "required": ["id"]}]
-    assert await misfits({"oneOf": alike}, {"id": 1}) == []
-    assert await misfits({"not": {"pattern": "^a"}}, "b") == []
-    assert await misfits({"if": {"pattern": "^a"}, "then": {"minLength": 9}}, "b") == []
-    assert await misfits({"oneOf": alike}, "text") != []
+    assert await find_violations({"oneOf": alike}, {"id": 1}) == []
+    assert await find_violations({"not": {"pattern": "^a"}}, "b") == []
+    assert await find_violations({"if": {"pattern": "^a"}, "then": {"minLength": 9}}, "b") == []
+    assert await find_violations({"oneOf": alike}, "text") != []
 
 
-async def test_as_many_misfits_as_help_are_told() -> None:
-    found = await misfits({"items": {"type": "integer"}}, ["x" * 1_000] * 100)
+async def test_at_most_20_schema_violations_are_reported() -> None:
+    found = await find_violations({"items": {"type": "integer"}}, ["x" * 1_000] * 100)
     assert found is not None
     assert len(found) == 20
-    assert found[3] == Misfit("3", found[3].message)
+    assert found[3] == SchemaViolation("3", found[3].message)
     assert len(found[3].message) == 300
 
 
-async def test_who_edits_while_somebody_else_does_is_told_of_the_conflict(
+async def test_concurrent_edits_get_a_version_conflict(
     pool: Pool, operator: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     [id_] = await bury(pool)
-    checked: Any = vars(changing)["edit_of"]
+    checked: Any = vars(changing)["prepare_edit"]
 
     async def overtaken(*given: Any) -> Any:
         edit = await checked(*given)
         await pool.execute("update outbox_dead_letter set version = 2")
         return edit
 
-    monkeypatch.setattr(changing, "edit_of", overtaken)
+    monkeypatch.setattr(changing, "prepare_edit", overtaken)
     answer = await edited(operator, id_, body={"id": 8})
     assert problem(answer) == (409, "version_conflict")
     assert answer.json()["version"] == 2

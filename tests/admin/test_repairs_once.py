@@ -36,7 +36,7 @@ async def keyed(client: httpx.AsyncClient, verb: str, ids: list[str], key: str =
     return await client.post(f"/{verb}", json=body, headers={"idempotency-key": key})
 
 
-async def test_of_twenty_who_requeue_one_letter_exactly_one_does(pool: Pool, make_client: MakeClient) -> None:
+async def test_of_twenty_concurrent_requeues_of_one_dead_letter_one_succeeds(pool: Pool, make_client: MakeClient) -> None:
     [id_] = await bury(pool)
     clients = [make_client() for _ in range(20)]
     answers = await asyncio.gather(*(ask(client, "requeue", [id_]) for client in clients))
@@ -44,7 +44,7 @@ async def test_of_twenty_who_requeue_one_letter_exactly_one_does(pool: Pool, mak
     assert len(await outbox(pool)) == 1
 
 
-async def test_of_requeueing_and_discarding_one_letter_one_happens(pool: Pool, operator: httpx.AsyncClient) -> None:
+async def test_of_a_concurrent_requeue_and_discard_one_succeeds(pool: Pool, operator: httpx.AsyncClient) -> None:
     ids = await bury(pool, 10)
     asked = [ask(operator, verb, [id_]) for id_ in ids for verb in ("requeue", "discard")]
     answers = [outcomes(answer) for answer in await asyncio.gather(*asked)]
@@ -53,7 +53,7 @@ async def test_of_requeueing_and_discarding_one_letter_one_happens(pool: Pool, o
     assert len(await outbox(pool)) == (await statuses(pool)).count("requeued")
 
 
-async def test_a_request_that_is_repeated_under_its_key_is_answered_again(pool: Pool, operator: httpx.AsyncClient) -> None:
+async def test_a_request_repeated_with_its_key_gets_the_same_response(pool: Pool, operator: httpx.AsyncClient) -> None:
     ids = await bury(pool)
     first, again = await keyed(operator, "discard", ids), await keyed(operator, "discard", ids)
     assert (first.content, first.status_code) == (again.content, again.status_code)
@@ -68,7 +68,7 @@ async def test_a_request_that_is_repeated_under_its_key_is_answered_again(pool: 
     )
 
 
-async def test_a_key_belongs_to_one_request_of_one_person(
+async def test_a_key_belongs_to_one_request_of_one_principal(
     pool: Pool, operator: httpx.AsyncClient, make_client: MakeClient
 ) -> None:
     ids = await bury(pool, 2)
@@ -79,12 +79,12 @@ async def test_a_key_belongs_to_one_request_of_one_person(
 
 
 @pytest.mark.parametrize("key", ["", "x" * 201, "two words", "sn\u00f6"])
-async def test_a_key_is_a_word(pool: Pool, operator: httpx.AsyncClient, key: str) -> None:
+async def test_a_key_must_be_printable_ascii_without_spaces(pool: Pool, operator: httpx.AsyncClient, key: str) -> None:
     answer = await operator.post("/discard", json={"selector": {"ids": ["1"]}}, headers=[(b"idempotency-key", key.encode())])
     assert problem(answer) == (422, "invalid_request")
 
 
-async def test_of_many_under_one_key_at_once_one_does_it(pool: Pool, make_client: MakeClient) -> None:
+async def test_of_many_concurrent_requests_with_one_key_one_is_applied(pool: Pool, make_client: MakeClient) -> None:
     ids = await bury(pool, 50)
     clients = [make_client() for _ in range(10)]
     answers = await asyncio.gather(*(keyed(client, "requeue", ids) for client in clients))
@@ -95,14 +95,14 @@ async def test_of_many_under_one_key_at_once_one_does_it(pool: Pool, make_client
     assert (len(await outbox(pool)), len(await audited(pool))) == (50, 1)
 
 
-async def test_a_request_that_failed_leaves_its_key_free(pool: Pool, operator: httpx.AsyncClient) -> None:
+async def test_a_failed_request_releases_its_key(pool: Pool, operator: httpx.AsyncClient) -> None:
     body: dict[str, Any] = {"selector": {"filter": {}}}
     answer = await operator.post("/discard", json=body, headers={"idempotency-key": "a-key"})
     assert problem(answer) == (428, "confirmation_required")
     assert outcomes(await keyed(operator, "discard", await bury(pool))) == {"1": "discarded"}
 
 
-async def test_a_key_whose_process_has_died_is_taken_over(pool: Pool, operator: httpx.AsyncClient) -> None:
+async def test_the_key_of_a_crashed_process_is_taken_over(pool: Pool, operator: httpx.AsyncClient) -> None:
     ids = await bury(pool)
     await keyed(operator, "discard", ids)
     await pool.execute(
@@ -116,7 +116,7 @@ async def test_a_key_whose_process_has_died_is_taken_over(pool: Pool, operator: 
     assert (outcomes(answer), answer.headers.get(REPLAYED)) == ({ids[0]: "discarded"}, None)
 
 
-async def test_what_a_killed_process_began_is_done_once_under_its_key(
+async def test_a_request_of_a_killed_process_is_applied_once_under_its_key(
     database: str, pool: Pool, operator: httpx.AsyncClient
 ) -> None:
     [id_] = await bury(pool)
@@ -132,7 +132,7 @@ async def test_what_a_killed_process_began_is_done_once_under_its_key(
     assert (len(await outbox(pool)), len(await audited(pool))) == (1, 1)
 
 
-async def test_who_was_taken_for_dead_does_nothing_any_more(
+async def test_a_process_that_lost_its_key_changes_nothing(
     pool: Pool, operator: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ids = await bury(pool)

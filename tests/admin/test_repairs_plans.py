@@ -68,14 +68,14 @@ async def read(connection: Connection, statement: str, *arguments: object) -> fl
     return max(map(rows_read, touching))
 
 
-async def test_an_operation_is_read_without_counting_what_is_done_and_what_is_left(pool: Pool, connection: Connection) -> None:
+async def test_reading_an_operation_does_not_count_its_items(pool: Pool, connection: Connection) -> None:
     sql = Statements(pool, TABLE, "operations.sql")
     assert await read(connection, sql["operation"], 1) <= OPERATIONS
     assert await read(connection, sql["operations"], False, 51, None) <= OPERATIONS
     assert await read(connection, sql["newer_operations"], False, 51, 0) <= OPERATIONS
 
 
-async def test_a_page_of_letters_reads_that_page(pool: Pool, connection: Connection) -> None:
+async def test_a_page_of_items_reads_only_that_page(pool: Pool, connection: Connection) -> None:
     sql, outcomes = Statements(pool, TABLE, "operations.sql"), list(FAILURES_FIRST)
     for turn, position in ((1, 0), (5, 30_001), (6, 59_000)):
         assert await read(connection, sql["items_in_turn"], 1, outcomes, turn, position, 50) <= 50 * len(outcomes)
@@ -83,7 +83,7 @@ async def test_a_page_of_letters_reads_that_page(pool: Pool, connection: Connect
     assert await read(connection, sql["next_items"], 1, 50) <= 60
 
 
-async def test_results_are_looked_for_by_index(pool: Pool, connection: Connection) -> None:
+async def test_results_are_found_by_index(pool: Pool, connection: Connection) -> None:
     await connection.execute(
         "update outbox_operation_item set message_id = 'm' || position, queue = 'mail', result = 'waiting', settled_at = now(),"
         " check_at = now() where outcome = 'done'"
@@ -100,6 +100,6 @@ async def test_results_are_looked_for_by_index(pool: Pool, connection: Connectio
     assert await read(connection, sql["look"], ids, positions, timedelta(days=7)) <= 500
 
 
-async def test_tokens_and_keys_are_looked_up(pool: Pool, connection: Connection) -> None:
-    assert await read(connection, Confirmations(TABLE)._sql["look"], b"\0") <= 1
+async def test_tokens_and_keys_are_found_by_index(pool: Pool, connection: Connection) -> None:
+    assert await read(connection, Confirmations(TABLE)._sql["find"], b"\0") <= 1
     assert await read(connection, Keys(TABLE)._sql["known"], "ada", "17") <= 1

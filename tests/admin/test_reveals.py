@@ -40,7 +40,7 @@ async def _audit(database: str) -> list[tuple[str, str]]:
     "headers",
     [{"sec-fetch-site": "cross-site"}, {"sec-fetch-site": "same-site"}, {"origin": "null"}, {"origin": "http://elsewhere"}],
 )
-async def test_a_page_of_another_site_makes_nobody_reveal_anything(
+async def test_other_sites_cannot_make_a_browser_reveal_values(
     operator: httpx.AsyncClient, database: str, headers: dict[str, str]
 ) -> None:
     for path in PATHS:
@@ -53,7 +53,7 @@ async def test_a_page_of_another_site_makes_nobody_reveal_anything(
 
 @pytest.mark.usefixtures("letters")
 @pytest.mark.parametrize("headers", [{}, {"sec-fetch-site": "none"}, {"cookie": "a=b"}, {"origin": "http://service"}])
-async def test_operators_reveal_what_they_ask_for_themselves(
+async def test_operators_reveal_values_in_their_own_requests(
     operator: httpx.AsyncClient, database: str, headers: dict[str, str]
 ) -> None:
     for path in PATHS:
@@ -62,7 +62,7 @@ async def test_operators_reveal_what_they_ask_for_themselves(
 
 
 @pytest.mark.usefixtures("letters")
-async def test_viewers_reveal_nothing_and_their_attempts_are_written_down(viewer: httpx.AsyncClient, database: str) -> None:
+async def test_viewers_cannot_reveal_values_and_attempts_are_audited(viewer: httpx.AsyncClient, database: str) -> None:
     for path in PATHS:
         answer = await viewer.get(path)
         assert (answer.status_code, answer.json()["code"]) == (403, "forbidden"), path
@@ -70,7 +70,7 @@ async def test_viewers_reveal_nothing_and_their_attempts_are_written_down(viewer
 
 
 @pytest.mark.usefixtures("letters")
-async def test_where_nothing_may_be_changed_operators_still_see_what_is_masked(database: str) -> None:
+async def test_operators_can_reveal_values_in_a_read_only_installation(database: str) -> None:
     async with serving(Admin(database, read_only=True)) as app, client_of(app, Role.OPERATOR) as client:
         assert (await client.get("/session")).json()["permissions"]["reveal"] is True
         for path in PATHS:

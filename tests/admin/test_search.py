@@ -64,7 +64,7 @@ async def trouble(connection: asyncpg.Connection) -> dict[str, str]:
     return {"message": waiting, "delivery": str(queued), "dead_letter": str(dead)}
 
 
-async def test_a_number_finds_what_has_it(viewer: httpx.AsyncClient, trouble: dict[str, str]) -> None:
+async def test_a_number_finds_rows_with_that_id(viewer: httpx.AsyncClient, trouble: dict[str, str]) -> None:
     for kind, number in trouble.items():
         assert (kind, number) in await found(viewer, number)
     assert await found(viewer, f"outbox-{trouble['message']}") == [("message", trouble["message"])]
@@ -72,12 +72,12 @@ async def test_a_number_finds_what_has_it(viewer: httpx.AsyncClient, trouble: di
 
 @pytest.mark.usefixtures("trouble")
 @pytest.mark.parametrize("id_", ["root-1", "mine-1", "queued-1", "gone-1", "dead-1"])
-async def test_an_id_is_found_wherever_its_message_is(viewer: httpx.AsyncClient, id_: str) -> None:
+async def test_an_id_finds_its_message_everywhere(viewer: httpx.AsyncClient, id_: str) -> None:
     assert ("chain", id_) in await found(viewer, id_)
 
 
 @pytest.mark.usefixtures("trouble")
-async def test_parts_of_names_and_words_of_errors_find_what_they_belong_to(viewer: httpx.AsyncClient) -> None:
+async def test_parts_of_names_and_words_of_errors_are_found(viewer: httpx.AsyncClient) -> None:
     assert await found(viewer, "SHOP send") == [("queue", "mail")]
     assert ("component", "w") in await found(viewer, "mailer")
     assert ("routing_key", "order.placed") in await found(viewer, "placed")
@@ -87,7 +87,7 @@ async def test_parts_of_names_and_words_of_errors_find_what_they_belong_to(viewe
     assert (letter["detail"], letter["queue"]) == ("open: the card of password=*** was declined", "mail")
 
 
-async def test_a_value_of_a_body_finds_messages_wherever_they_wait_but_nothing_that_is_masked(
+async def test_a_value_in_a_body_finds_waiting_messages_unless_it_is_masked(
     viewer: httpx.AsyncClient, connection: asyncpg.Connection
 ) -> None:
     body = b'{"order_id": "A-4711", "password": "hunter2"}'
@@ -101,7 +101,7 @@ async def test_a_value_of_a_body_finds_messages_wherever_they_wait_but_nothing_t
     assert await found(viewer, "A-") == [], "too short to say anything"
 
 
-async def test_a_number_may_be_that_of_an_order(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
+async def test_a_number_is_also_searched_in_bodies(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
     waiting = await insert(connection, body=b'{"order": 471199}', send_after="1 hour")
     await connection.execute(
         "insert into outbox_dead_letter (id, source, exchange, queue, message_id, routing_key, body, tracking_ids, created_at, "
@@ -112,7 +112,7 @@ async def test_a_number_may_be_that_of_an_order(viewer: httpx.AsyncClient, conne
     assert await found(viewer, "471199") == [("message", waiting), ("dead_letter", "800")]
 
 
-async def test_a_part_that_cannot_be_looked_at_is_named(
+async def test_a_kind_that_cannot_be_searched_is_incomplete(
     viewer: httpx.AsyncClient, connection: asyncpg.Connection, trouble: dict[str, str]
 ) -> None:
     await connection.execute("alter table outbox_component rename to gone")
@@ -137,9 +137,7 @@ async def test_the_command_prints_what_was_found(database: str) -> None:
     assert "Nothing was found." in await run("no such thing")
 
 
-async def test_a_value_that_the_history_keeps_finds_the_chain_of_its_message(
-    viewer: httpx.AsyncClient, connection: asyncpg.Connection
-) -> None:
+async def test_an_index_key_finds_the_chain_of_its_message(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
     await connection.execute(
         "insert into outbox_history (fact, message_id, root_id, routing_key, queue, keys) values "
         "('sent', 'm-1', 'r-1', 'order.placed', null, '{A-4711}'), "

@@ -93,7 +93,7 @@ def base(answer: httpx.Response) -> str:
         "chains/%E2%82%AC",
     ],
 )
-async def test_every_address_below_is_the_page_which_finds_its_files(client: httpx.AsyncClient, address: str) -> None:
+async def test_every_path_below_ui_serves_the_page_with_a_correct_base(client: httpx.AsyncClient, address: str) -> None:
     answer = await client.get(f"/a/b/outbox/ui/{address}")
     assert base(answer) == "http://host/a/b/outbox/ui/"
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
@@ -109,7 +109,7 @@ async def test_under_any_prefix(folder: Path, prefix: str) -> None:
         assert (await client.get(f"{mounted}/ui/assets/index-CBXf7dUE.js")).text == SCRIPT
 
 
-async def test_behind_a_proxy_that_strips_a_prefix_the_page_needs_to_know_nothing_of_it(folder: Path) -> None:
+async def test_the_page_works_behind_a_proxy_that_strips_a_prefix(folder: Path) -> None:
     for root_path in ("", "/shop"):
         async with client_of(host(folder), root_path) as client:
             answer = await client.get("/a/b/outbox/ui/chains/7")
@@ -124,7 +124,7 @@ async def test_in_an_application_within_another(folder: Path) -> None:
         assert base(await client.get("/inner/a/b/outbox/ui/chains/7")) == "http://host/inner/a/b/outbox/ui/"
 
 
-async def test_without_its_slash_it_leads_to_the_page_and_keeps_what_is_asked(client: httpx.AsyncClient) -> None:
+async def test_a_path_without_a_trailing_slash_redirects_and_keeps_the_query(client: httpx.AsyncClient) -> None:
     answer = await client.get("/a/b/outbox/ui?view=groups&next=//evil")
     assert (answer.status_code, answer.headers["location"]) == (307, "./ui/?view=groups&next=//evil")
     assert str(answer.url.join(answer.headers["location"])) == "http://host/a/b/outbox/ui/?view=groups&next=//evil"
@@ -140,16 +140,14 @@ async def test_without_its_slash_it_leads_to_the_page_and_keeps_what_is_asked(cl
         ("icon.svg", "image/svg+xml", "no-cache"),
     ],
 )
-async def test_files_are_kept_for_good_where_their_names_change_with_them(
-    client: httpx.AsyncClient, name: str, media_type: str, keeping: str
-) -> None:
+async def test_hashed_files_are_cached_permanently(client: httpx.AsyncClient, name: str, media_type: str, keeping: str) -> None:
     answer = await client.get(f"/a/b/outbox/ui/{name}")
     assert (answer.status_code, answer.text) == (200, FILES[name])
     assert (answer.headers["content-type"], answer.headers["cache-control"]) == (media_type, keeping)
     assert "content-encoding" not in answer.headers
 
 
-async def test_whoever_has_a_file_does_not_get_it_again(client: httpx.AsyncClient) -> None:
+async def test_an_unchanged_file_is_not_sent_again(client: httpx.AsyncClient) -> None:
     etag = (await client.get("/a/b/outbox/ui/theme.js")).headers["etag"]
     for known in (etag, f"W/{etag}", f'"other", {etag}', "*"):
         answer = await client.get("/a/b/outbox/ui/theme.js", headers={"if-none-match": known})
@@ -170,7 +168,7 @@ async def test_whoever_has_a_file_does_not_get_it_again(client: httpx.AsyncClien
         ("x-gzip", False),
     ],
 )
-async def test_who_takes_gzip_gets_it(client: httpx.AsyncClient, accepted: str, zipped: bool) -> None:
+async def test_clients_that_accept_gzip_get_it(client: httpx.AsyncClient, accepted: str, zipped: bool) -> None:
     path, headers = "/a/b/outbox/ui/assets/index-CBXf7dUE.js", {"accept-encoding": accepted}
     async with client.stream("GET", path, headers=headers) as answer:
         raw = b"".join([part async for part in answer.aiter_raw()])
@@ -184,13 +182,13 @@ async def test_who_takes_gzip_gets_it(client: httpx.AsyncClient, accepted: str, 
     assert (plain.headers["etag"] == same.headers["etag"]) is not zipped
 
 
-async def test_what_does_not_get_smaller_is_sent_as_it_is(client: httpx.AsyncClient) -> None:
+async def test_incompressible_files_are_sent_uncompressed(client: httpx.AsyncClient) -> None:
     answer = await client.get("/a/b/outbox/ui/theme.js", headers={"accept-encoding": "gzip"})
     assert "content-encoding" not in answer.headers
 
 
 @pytest.mark.parametrize("address", ["", "/", "/dead-letters/17", "/theme.js", "/assets/index-CBXf7dUE.js", "/assets/none.js"])
-async def test_head_says_what_get_would(client: httpx.AsyncClient, address: str) -> None:
+async def test_head_returns_the_headers_of_get(client: httpx.AsyncClient, address: str) -> None:
     got, head = [await client.request(method, f"/a/b/outbox/ui{address}") for method in ("GET", "HEAD")]
     assert (head.status_code, head.content) == (got.status_code, b"")
     assert dict(head.headers) == dict(got.headers)
@@ -224,7 +222,7 @@ async def test_head_says_what_get_would(client: httpx.AsyncClient, address: str)
         "a" * 5000,
     ],
 )
-async def test_nothing_else_is_served_however_it_is_asked_for(folder: Path, address: str) -> None:
+async def test_no_other_file_is_served(folder: Path, address: str) -> None:
     answer = await as_it_is(folder, address)
     assert answer.status_code in (200, 404)
     assert answer.text.startswith("<!doctype html><base") or answer.text == "There is no such file.\n"
@@ -257,12 +255,12 @@ async def as_it_is(folder: Path, address: str) -> httpx.Response:
 
 
 @pytest.mark.parametrize("address", ["assets/gone-12345678.js", ".vite/manifest.json", "assets/..%2f..%2fsecret.txt"])
-async def test_a_file_that_is_not_there_is_not_answered_with_the_page(client: httpx.AsyncClient, address: str) -> None:
+async def test_a_missing_file_is_not_found(client: httpx.AsyncClient, address: str) -> None:
     assert (await client.get(f"/a/b/outbox/ui/{address}")).status_code == 404
 
 
 @pytest.mark.parametrize("address", ["", "/", "/x", "/theme.js", "/assets/index-CBXf7dUE.js", "/assets/none"])
-async def test_every_answer_says_what_it_may_do(client: httpx.AsyncClient, address: str) -> None:
+async def test_every_response_has_the_security_headers(client: httpx.AsyncClient, address: str) -> None:
     assert has_our_headers(await client.get(f"/a/b/outbox/ui{address}"))
 
 
@@ -275,7 +273,7 @@ def has_our_headers(answer: httpx.Response) -> bool:
     return SECURITY.items() <= answer.headers.items()
 
 
-async def test_without_a_build_the_page_says_what_is_missing(tmp_path: Path) -> None:
+async def test_without_a_build_the_page_explains_what_is_missing(tmp_path: Path) -> None:
     async with client_of(host(tmp_path / "nothing")) as client:
         for address in ("", "dead-letters/17", "assets/index-CBXf7dUE.js"):
             answer = await client.get(f"/a/b/outbox/ui/{address}")
@@ -285,7 +283,7 @@ async def test_without_a_build_the_page_says_what_is_missing(tmp_path: Path) -> 
             assert has_our_headers(answer)
 
 
-async def test_a_new_build_is_served_without_a_new_start(tmp_path: Path, folder: Path) -> None:
+async def test_a_new_build_is_served_without_a_restart(tmp_path: Path, folder: Path) -> None:
     async with client_of(host(folder)) as client:
         assert (await client.get("/a/b/outbox/ui/assets/index-NEW00000.js")).status_code == 404
         write(tmp_path / "newer", {"index.html": "newer", "assets/index-NEW00000.js": "new()"})
@@ -297,7 +295,7 @@ async def test_a_new_build_is_served_without_a_new_start(tmp_path: Path, folder:
         assert (await client.get("/a/b/outbox/ui/assets/index-CBXf7dUE.js")).status_code == 404
 
 
-async def test_the_hosts_own_answers_stay_its_own(folder: Path) -> None:
+async def test_responses_of_the_host_are_unchanged(folder: Path) -> None:
     async with client_of(host(folder)) as client:
         for path in ("/nowhere", "/a/b/outbox/uix", "/a/b/outbox/nothing"):
             answer = await client.get(path)
@@ -308,7 +306,7 @@ async def test_the_hosts_own_answers_stay_its_own(folder: Path) -> None:
         assert "content-security-policy" not in (await client.get("/docs")).headers
 
 
-async def test_the_router_of_the_admin_has_it_and_asks_nobody_who_they_are() -> None:
+async def test_the_admin_router_serves_the_dashboard_without_authentication() -> None:
     app = FastAPI()
     app.include_router(admin_router(Admin("postgresql://nobody@localhost/none")), prefix="/outbox")
     async with client_of(app) as client:
@@ -317,8 +315,8 @@ async def test_the_router_of_the_admin_has_it_and_asks_nobody_who_they_are() -> 
         assert answer.headers["content-type"].startswith("text/html")
 
 
-@pytest.mark.parametrize(("login_url", "problem"), [("javascript:alert(1)", "begins with"), ("login", "begins with")])
-def test_where_the_host_logs_people_in_is_an_address(login_url: str, problem: str) -> None:
+@pytest.mark.parametrize(("login_url", "problem"), [("javascript:alert(1)", "must begin with"), ("login", "must begin with")])
+def test_the_hosts_login_url_must_be_a_url(login_url: str, problem: str) -> None:
     admin = Admin("postgresql://nobody@localhost/none")
     with pytest.raises(ConfigurationError, match=problem):
         admin_router(admin, authenticate=lambda: None, login_url=login_url)
@@ -326,7 +324,7 @@ def test_where_the_host_logs_people_in_is_an_address(login_url: str, problem: st
         admin_router(admin, login_url="/login")
 
 
-async def test_the_page_says_where_the_host_logs_people_in(folder: Path) -> None:
+async def test_the_page_contains_the_hosts_login_url(folder: Path) -> None:
     app = FastAPI()
     app.include_router(ui_routes(folder, host_login='/login?a="b"&c'))
     async with client_of(app) as client:

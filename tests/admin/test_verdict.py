@@ -88,7 +88,7 @@ async def deliver(connection: asyncpg.Connection, queue: str, number: int, *, ag
     )
 
 
-async def test_all_is_well_where_everything_runs(viewer: httpx.AsyncClient, well: asyncpg.Connection) -> None:
+async def test_the_status_is_ok_if_everything_runs(viewer: httpx.AsyncClient, well: asyncpg.Connection) -> None:
     found = await verdict(viewer)
     assert (found["status"], found["started_at"], found["findings"]) == ("ok", None, [])
     assert found["thresholds"] == {
@@ -100,7 +100,7 @@ async def test_all_is_well_where_everything_runs(viewer: httpx.AsyncClient, well
     }
 
 
-async def test_a_queue_whose_messages_wait_is_late_and_so_is_its_pause_told(
+async def test_a_queue_with_waiting_messages_is_late_and_its_pause_is_reported(
     viewer: httpx.AsyncClient, well: asyncpg.Connection
 ) -> None:
     await deliver(well, "mail", 3_255, ago="100 seconds")
@@ -116,7 +116,7 @@ async def test_a_queue_whose_messages_wait_is_late_and_so_is_its_pause_told(
     assert found["started_at"] == late["started_at"]
 
 
-async def test_what_waits_for_longer_is_an_error_and_comes_first(viewer: httpx.AsyncClient, well: asyncpg.Connection) -> None:
+async def test_longer_waits_are_errors_and_come_first(viewer: httpx.AsyncClient, well: asyncpg.Connection) -> None:
     await deliver(well, "mail", 1, ago="100 seconds")
     await insert(well, send_after="-6 minutes")
     found = await verdict(viewer)
@@ -127,7 +127,7 @@ async def test_what_waits_for_longer_is_an_error_and_comes_first(viewer: httpx.A
     assert found["status"] == "error"
 
 
-async def test_held_stalled_and_parked_messages_are_told_with_their_time(
+async def test_held_stalled_and_parked_messages_are_reported_with_their_start(
     viewer: httpx.AsyncClient, well: asyncpg.Connection
 ) -> None:
     await insert(well, last_error="unroutable", send_after="1 second", held_at="-4 minutes")
@@ -167,9 +167,7 @@ async def test_new_dead_letters_are_an_error_and_old_ones_a_warning(
     assert finding["summary"] == "1 dead letter is open, and new"
 
 
-async def test_components_that_are_missing_late_or_lost_are_told(
-    viewer: httpx.AsyncClient, connection: asyncpg.Connection
-) -> None:
+async def test_missing_late_and_lost_components_are_reported(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
     await component(connection, "relay", ago="15 s", started="1 day")
     await component(connection, "worker", "mail", ago="10 min")
     await component(connection, "archiver", ago="10 min", name="was replaced")
@@ -185,9 +183,7 @@ async def test_components_that_are_missing_late_or_lost_are_told(
     assert timedelta(minutes=9) < ended < timedelta(minutes=11)
 
 
-async def test_a_worker_that_waits_for_its_broker_and_a_consumer_that_pauses_are_told(
-    viewer: httpx.AsyncClient, well: asyncpg.Connection
-) -> None:
+async def test_waiting_workers_and_paused_consumers_are_reported(viewer: httpx.AsyncClient, well: asyncpg.Connection) -> None:
     activity = {"waiting_for": {"broker": "amqp://ada:secret@rabbit"}, "failing_queues": ["mail"]}
     await component(well, "worker", name="worker-2", activity=activity)
     found = await verdict(viewer)
@@ -195,7 +191,7 @@ async def test_a_worker_that_waits_for_its_broker_and_a_consumer_that_pauses_are
     assert "secret" not in str(found)
 
 
-async def test_a_queue_without_consumer_is_told_since_its_last_worker_ended(
+async def test_a_queue_without_consumer_is_reported_since_its_last_worker_ended(
     viewer: httpx.AsyncClient, well: asyncpg.Connection
 ) -> None:
     await well.execute("insert into outbox_subscription (exchange, queue, binding_key) values ('outbox', 'bills', 'a')")
@@ -240,7 +236,7 @@ async def test_a_queue_of_rabbitmq_is_as_old_as_the_first_message_since_the_last
     assert timedelta(minutes=8) < waiting < timedelta(minutes=10)
 
 
-async def test_thresholds_are_the_installations_own(database: str, well: asyncpg.Connection) -> None:
+async def test_thresholds_are_configurable(database: str, well: asyncpg.Connection) -> None:
     await deliver(well, "mail", 12, ago="30 seconds")
     thresholds = HealthThresholds(late_after=timedelta(seconds=10), overdue_after=timedelta(seconds=20), queue_depth=11)
     async with serving(Admin(database, thresholds=thresholds)) as app, client_of(app, Role.VIEWER) as client:
@@ -255,19 +251,19 @@ async def test_thresholds_are_the_installations_own(database: str, well: asyncpg
         {"queue_depth": 0},
     ],
 )
-def test_thresholds_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
+def test_invalid_thresholds_are_rejected(wrong: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError):
         HealthThresholds(**wrong)
 
 
-async def test_a_broker_that_is_away_is_a_finding(database: str, well: asyncpg.Connection) -> None:
+async def test_an_unavailable_broker_is_a_finding(database: str, well: asyncpg.Connection) -> None:
     async with serving(Admin(database, broker="amqp://ada:secret@127.0.0.1:1/")) as app, client_of(app, Role.VIEWER) as client:
         found = await verdict(client)
     assert told(found)["broker_unreachable"] == ("error", "")
     assert "secret" not in str(found)
 
 
-async def test_a_database_that_is_away_is_a_finding(database: str) -> None:
+async def test_an_unavailable_database_is_a_finding(database: str) -> None:
     admin = Admin(database)
     async with serving(admin) as app, client_of(app, Role.VIEWER) as client:
         assert (await verdict(client))["status"] != "ok"
@@ -276,7 +272,7 @@ async def test_a_database_that_is_away_is_a_finding(database: str) -> None:
     assert told(found) == {"database_unreachable": ("error", "")}
 
 
-async def test_metrics_and_doctor_tell_the_same(database: str, well: asyncpg.Connection) -> None:
+async def test_metrics_and_doctor_report_the_same_verdict(database: str, well: asyncpg.Connection) -> None:
     await deliver(well, "mail", 3, ago="6 minutes")
     async with Admin(database) as admin:
         await measure_health(admin)
@@ -286,7 +282,7 @@ async def test_metrics_and_doctor_tell_the_same(database: str, well: asyncpg.Con
     assert REGISTRY.get_sample_value("outbox_health_findings", {"code": "paused"}) == 0
 
 
-async def test_the_command_shows_the_verdict_and_exits_with_how_bad_it_is(database: str, well: asyncpg.Connection) -> None:
+async def test_the_command_shows_the_verdict_and_exits_with_its_severity(database: str, well: asyncpg.Connection) -> None:
     def run(*arguments: str, **environment: str) -> tuple[int, str]:
         result = CliRunner().invoke(cli, ["status", *arguments], env={"OUTBOX_DATABASE_URL": database, **environment})
         return result.exit_code, result.output
@@ -297,25 +293,25 @@ async def test_the_command_shows_the_verdict_and_exits_with_how_bad_it_is(databa
     code, output = await asyncio.to_thread(run)
     assert (code, output.splitlines()[-1]) == (1, "0 ok, 1 warning, 0 errors.")
     assert "in the queue 'mail' 3 messages wait" in output
-    assert "→ see that its worker runs" in output
+    assert "→ check that its worker runs" in output
     assert (await asyncio.to_thread(run, OUTBOX_HEALTH_LATE_AFTER="10m", OUTBOX_HEALTH_OVERDUE_AFTER="20m"))[0] == 0
     await deliver(well, "mail", 1, ago="6 minutes")
     code, output = await asyncio.to_thread(run, "--json")
     assert (code, json.loads(output)["status"]) == (2, "error")
 
 
-def test_no_answer_is_as_bad_as_an_error() -> None:
+def test_the_command_treats_no_response_as_an_error() -> None:
     for address in ({"OUTBOX_URL": "http://127.0.0.1:1/outbox"}, {"OUTBOX_DATABASE_URL": "postgresql://a@127.0.0.1:1/b"}):
         result = CliRunner().invoke(cli, ["status"], env=address)
         assert (result.exit_code, result.output.splitlines()[0][:8]) == (2, "outbox: "), result.output
 
 
-def test_the_doctor_tells_what_waits(database: str) -> None:
+def test_the_doctor_reports_findings_of_the_verdict(database: str) -> None:
     result = CliRunner().invoke(cli, ["doctor", "--database-url", database, "--json"])
     found = [each for each in json.loads(result.output)["findings"] if each["check"] == "health"]
     assert [each["summary"] for each in found] == [
-        "no relay has ever reported: none runs, or its reports are off",
-        "no maintenance has ever reported: none runs, or its reports are off",
+        "no relay has ever reported: none runs, or reporting is disabled",
+        "no maintenance has ever reported: none runs, or reporting is disabled",
     ]
 
 

@@ -82,7 +82,9 @@ async def running(part: Any) -> AsyncIterator[None]:
 # --- the outbox ----------------------------------------------------------------------------------------------------------
 
 
-async def test_what_waits_is_cancelled_and_nothing_is_lost(operator: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
+async def test_waiting_messages_are_cancelled_and_kept_as_discarded_dead_letters(
+    operator: httpx.AsyncClient, connection: asyncpg.Connection
+) -> None:
     by_state = await insert_each(connection)
     answer = await post(operator, "/messages/cancel", selector={"ids": [*by_state.values(), "999"]}, reason="a mistake")
     expected = {id_: "done" if state not in ("parked", "sent") else "skipped" for state, id_ in by_state.items()}
@@ -101,7 +103,7 @@ async def test_what_waits_is_cancelled_and_nothing_is_lost(operator: httpx.Async
     assert detail["body"].encode() == BODY
 
 
-async def test_what_waits_for_a_cancelled_message_of_its_ordering_key_goes_on(
+async def test_cancelling_a_message_unblocks_its_ordering_key(
     operator: httpx.AsyncClient, connection: asyncpg.Connection
 ) -> None:
     first = await insert(connection, last_error="unroutable", send_after="infinity", **SHARED)
@@ -110,7 +112,7 @@ async def test_what_waits_for_a_cancelled_message_of_its_ordering_key_goes_on(
     assert await state_of(operator, second) == "pending"
 
 
-async def test_what_a_relay_is_sending_is_skipped(
+async def test_messages_that_a_relay_is_sending_are_skipped(
     operator: httpx.AsyncClient, connection: asyncpg.Connection, database: str
 ) -> None:
     id_ = await insert(connection)
@@ -128,7 +130,7 @@ async def test_what_a_relay_is_sending_is_skipped(
 
 
 @pytest.mark.parametrize("state", ["scheduled", "retrying", "held", "stalled", "blocked"])
-async def test_whatever_waits_is_due_now_if_an_operator_wants_it(
+async def test_send_now_makes_waiting_messages_of_every_state_due(
     operator: httpx.AsyncClient, connection: asyncpg.Connection, state: str
 ) -> None:
     id_ = (await insert_each(connection))[state]
@@ -138,7 +140,7 @@ async def test_whatever_waits_is_due_now_if_an_operator_wants_it(
 
 
 @pytest.mark.parametrize("table", ["outbox_table", "outbox_delivery"])
-async def test_relays_and_workers_that_sleep_are_woken(
+async def test_changes_wake_sleeping_relays_and_workers(
     operator: httpx.AsyncClient, connection: asyncpg.Connection, table: str
 ) -> None:
     woken = asyncio.Event()
@@ -154,9 +156,7 @@ async def test_relays_and_workers_that_sleep_are_woken(
     await asyncio.wait_for(woken.wait(), 30)
 
 
-async def test_messages_are_rescheduled_and_go_ahead_of_others(
-    operator: httpx.AsyncClient, connection: asyncpg.Connection
-) -> None:
+async def test_messages_are_rescheduled_and_prioritised(operator: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
     id_, ordered = await insert(connection), await insert(connection, **SHARED)
     due = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=2)
     await post(operator, "/messages/reschedule", selector={"ids": [id_]}, due_at=due.isoformat())
@@ -170,7 +170,7 @@ async def test_messages_are_rescheduled_and_go_ahead_of_others(
     assert (nothing.status_code, nothing.json()["code"]) == (422, "invalid_request")
 
 
-async def test_a_filter_takes_a_dry_run_and_never_means_more_than_that_showed(
+async def test_a_filter_requires_a_dry_run_and_never_changes_more_than_it_counted(
     operator: httpx.AsyncClient, connection: asyncpg.Connection
 ) -> None:
     for number in range(3):
@@ -187,7 +187,7 @@ async def test_a_filter_takes_a_dry_run_and_never_means_more_than_that_showed(
     assert (again.status_code, again.json()["code"]) == (428, "confirmation_required")
 
 
-async def test_a_filter_that_would_search_for_long_is_refused_with_its_dry_run(
+async def test_the_dry_run_of_a_slow_filter_is_rejected(
     operator: httpx.AsyncClient, connection: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await connection.execute(
@@ -200,7 +200,7 @@ async def test_a_filter_that_would_search_for_long_is_refused_with_its_dry_run(
     assert (refused.status_code, refused.json()["code"]) == (422, "filter_too_broad")
 
 
-async def test_a_repeated_request_is_answered_as_before_and_done_once(
+async def test_a_repeated_request_gets_the_first_response_and_changes_nothing(
     operator: httpx.AsyncClient, connection: asyncpg.Connection
 ) -> None:
     id_ = await insert(connection)
@@ -210,7 +210,7 @@ async def test_a_repeated_request_is_answered_as_before_and_done_once(
     assert (first.json(), second.headers["idempotency-replayed"]) == (second.json(), "true")
 
 
-async def test_viewers_change_nothing(make_client: MakeClient, connection: asyncpg.Connection) -> None:
+async def test_viewers_cannot_change_anything(make_client: MakeClient, connection: asyncpg.Connection) -> None:
     id_, viewer = await insert(connection), make_client(Role.VIEWER)
     for path in (
         "/messages/cancel",
@@ -283,7 +283,7 @@ async def ignore(order: Order) -> None:
     del order
 
 
-async def test_an_edit_fits_the_schema_of_whoever_will_read_it(
+async def test_an_edited_body_must_match_the_schema_of_its_consumers(
     operator: httpx.AsyncClient, connection: asyncpg.Connection, database: str
 ) -> None:
     id_ = await insert(connection, send_after="1 hour")
@@ -352,7 +352,7 @@ async def reason(client: httpx.AsyncClient, id_: str) -> tuple[str, str | None]:
     return answer.json()["reason"], answer.json()["hint"]
 
 
-async def test_a_delivery_says_why_it_is_not_handled_yet(operator: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
+async def test_a_delivery_explains_why_it_waits(operator: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
     first = await deliver(connection, available_at="-1 minute")
     second = await deliver(connection)
     assert await reason(operator, second) == (
@@ -385,7 +385,7 @@ async def test_a_delivery_says_why_it_is_not_handled_yet(operator: httpx.AsyncCl
     assert (gone.status_code, gone.json()["code"]) == (404, "not_found")
 
 
-async def test_what_a_worker_is_handling_names_the_worker_and_since_when(
+async def test_a_delivery_in_flight_names_its_worker_and_since_when(
     operator: httpx.AsyncClient, pool: Pool, database: str
 ) -> None:
     begun, done = asyncio.Event(), asyncio.Event()
@@ -422,9 +422,7 @@ async def test_what_a_worker_is_handling_names_the_worker_and_since_when(
         done.set()
 
 
-async def test_a_delivery_is_retried_now_by_a_worker_that_sleeps(
-    operator: httpx.AsyncClient, pool: Pool, database: str
-) -> None:
+async def test_retry_wakes_a_sleeping_worker(operator: httpx.AsyncClient, pool: Pool, database: str) -> None:
     attempts: list[int] = []
 
     async def handle(body: bytes, attempt_count: int) -> None:
@@ -487,7 +485,7 @@ async def test_deliveries_are_moved_to_the_front_and_to_the_back_of_their_queue(
     assert (entry["details"]["to"], entry["details"]["ids"]) == ("front", [other])
 
 
-async def test_what_is_moved_to_the_front_of_a_queue_is_handled_next(
+async def test_deliveries_at_the_front_of_a_queue_are_handled_next(
     operator: httpx.AsyncClient, connection: asyncpg.Connection, database: str
 ) -> None:
     handled: list[str] = []
@@ -511,7 +509,7 @@ async def test_what_is_moved_to_the_front_of_a_queue_is_handled_next(
     assert handled == ["3", "4", "0", "1", "2"]
 
 
-async def test_a_delivery_is_dead_lettered_with_its_failures_and_lets_its_followers_go(
+async def test_a_delivery_is_dead_lettered_with_its_failures_and_unblocks_its_followers(
     operator: httpx.AsyncClient, connection: asyncpg.Connection
 ) -> None:
     first = await deliver(connection, available_at="1 hour", attempt=2, failures=FAILED, **SHARED)
@@ -531,7 +529,7 @@ async def test_a_delivery_is_dead_lettered_with_its_failures_and_lets_its_follow
 
 
 @pytest.mark.rabbitmq
-async def test_what_rabbitmq_cannot_do_is_said(database: str, broker_url: str) -> None:
+async def test_deliveries_at_rabbitmq_are_not_supported(database: str, broker_url: str) -> None:
     async with serving(Admin(database, broker=broker_url)) as app, client_of(app) as client:
         asked = [
             await client.get("/deliveries", params={"queue": "mail"}),
@@ -546,7 +544,7 @@ async def test_what_rabbitmq_cannot_do_is_said(database: str, broker_url: str) -
 # --- from a terminal ---------------------------------------------------------------------------------------------------------
 
 
-async def test_commands_change_what_waits(database: str, connection: asyncpg.Connection, tmp_path: Path) -> None:
+async def test_commands_change_waiting_messages(database: str, connection: asyncpg.Connection, tmp_path: Path) -> None:
     id_, later = await insert(connection), await insert(connection, send_after="1 hour")
     retrying = await deliver(connection, available_at="1 hour", attempt=2, failures=FAILED)
 

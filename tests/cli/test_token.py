@@ -24,4 +24,4 @@ def test_people_are_told_what_to_set() -> None:
 
 def test_an_impossible_name_is_a_sentence() -> None:
     result = CliRunner().invoke(main, ["token", "--name", "a:b"])
-    assert (result.exit_code, result.output) == (1, "outbox: a name is up to 100 letters, digits and .@+-_\n")
+    assert (result.exit_code, result.output) == (1, "outbox: a name must be up to 100 letters, digits and .@+-_\n")

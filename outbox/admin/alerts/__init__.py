@@ -1,4 +1,4 @@
-"""Alerts: what is wrong, sent to webhooks when it begins and when it is over."""
+"""Alerts: notify webhooks when a problem begins and when it is resolved."""
 
 from outbox.admin.alerts.monitor import Alerting
 from outbox.admin.alerts.rules import AlertRules

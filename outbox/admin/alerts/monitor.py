@@ -1,4 +1,4 @@
-"""`Alerting`: raises alerts from the verdict, groups and operations, and sends them; one process for all."""
+"""`Alerting`: raises alerts from the verdict, groups and operations, and sends them to webhooks, in one process at a time."""
 
 import asyncio
 import logging
@@ -27,23 +27,23 @@ if TYPE_CHECKING:
     import httpx
 
 LEASE = timedelta(seconds=60)
-"""How long another process waits to take over from one that died."""
+"""How long after a crash of the active process another one takes over."""
 RETRIES = tuple(timedelta(seconds=each) for each in (5, 30, 120, 600, 1_800, 7_200))
-"""How long after each failed attempt a message is sent again; after the last no more."""
-TAKEN = timedelta(minutes=2)
-"""How long a message that is being sent is kept from other processes."""
-AT_ONCE = 10
+"""Delay after each failed attempt to send a notification. After the last one it is not sent again."""
+SEND_LEASE = timedelta(minutes=2)
+"""How long a notification that is being sent is hidden from other processes."""
+BATCH_SIZE = 10
 NEW_FOR = timedelta(hours=1)
-"""A group is new if nothing of it failed longer ago; an operation that ended longer ago is not reported any more."""
+"""A group is new if its first failure is at most this old. Operations that ended longer ago raise no alert."""
 LONGEST_ERROR = 300
 _log = logging.getLogger("outbox")
 
 
 class Alerting:
-    """Looks at the installation of `admin`, which is open, and sends alerts, until it is stopped.
+    """Monitors the installation of an open `admin`, and sends alerts, until it is stopped.
 
-    Any number may run: one holds the lease and works, the others stand by. While the database is away nothing is raised.
-    Raises `MissingExtraError` where httpx is not installed.
+    Any number of processes may run it: one holds the lease and works, the others stand by. While the database is unavailable,
+    no alert is raised or sent. Raises `MissingExtraError` if httpx is not installed.
     """
 
     def __init__(self, admin: Admin, rules: AlertRules) -> None:
@@ -51,11 +51,11 @@ class Alerting:
         self._rules = rules
         self._sender = Sender(rules, admin.environment.name if admin.environment else None)
         self._sql = queries("alerts.sql", **satellite_names(admin.table.schema))
-        self._held_since: dict[tuple[str, str, str], datetime] = {}
+        self._holds_since: dict[tuple[str, str, str], datetime] = {}
         self._stopping = Stopping()
 
     async def run(self, *, handle_signals: bool = True) -> None:
-        """Works until `stop()`, or SIGINT or SIGTERM."""
+        """Runs until `stop()`, SIGINT or SIGTERM."""
         await run_until_stopped(self._work, self._stopping, grace_period=GRACE_PERIOD, handle_signals=handle_signals)
 
     def stop(self) -> None:
@@ -69,39 +69,45 @@ class Alerting:
             while not stopping.requested:
                 try:
                     if await lease.hold():
-                        await self.look()
+                        await self.evaluate()
                         await self.send()
                     problem = ""
                 except (DatabaseUnavailableError, TimeoutError) as error:
+                    # The same problem recurs at every interval, and is logged once.
                     if str(error) != problem:
                         problem = str(error)
-                        _log.warning("alerts are not looked for: %s", problem)
+                        _log.warning("alerts could not be evaluated: %s", problem)
                 await stopping.wait(self._rules.every)
+            # A lease that cannot be released expires.
             try:
                 await lease.release()
             except DatabaseUnavailableError:
-                return  # it ends by itself
+                return
 
-    async def look(self) -> None:
-        """Raises an alert for each condition that has held for long enough, and resolves those that do not hold any more."""
+    async def evaluate(self) -> None:
+        """Raises an alert for each condition that has held for long enough, and resolves alerts whose condition has ended."""
         rules, now = self._rules, datetime.now(UTC)
         found = await self._conditions()
         keys = {(each.code, each.subject_kind, each.subject): each for each in found}
-        self._held_since = {key: self._held_since.get(key, each.since or now) for key, each in keys.items()}
+        self._holds_since = {key: self._holds_since.get(key, each.since or now) for key, each in keys.items()}
         async with self._admin.changing("raising alerts") as connection:
-            holding = []
+            raised = []
             for key, each in keys.items():
-                known = not each.momentary and await self._is_open(connection, each)
-                if each.momentary or known or now - self._held_since[key] >= rules.after:
-                    holding.append(await self._raise(connection, each, now))
-            await self._resolve(connection, holding, now)
+                if (
+                    each.momentary
+                    or now - self._holds_since[key] >= rules.after
+                    or await connection.fetchval(self._sql["is_open"], each.code, each.subject_kind, each.subject)
+                ):
+                    raised.append(await self._raise(connection, each, now))
+            await self._resolve(connection, raised, now)
 
     async def send(self) -> int:
-        """Sends what is due; how many messages that were."""
+        """Sends the notifications that are due. Returns their number."""
         total = 0
         while True:
-            async with self._admin.changing("taking alerts that are due") as connection:
-                due = await connection.fetch(self._sql["take"], TAKEN, AT_ONCE)
+            # Committed before sending: no transaction stays open during a request to a webhook.
+            async with self._admin.changing("taking notifications that are due") as connection:
+                due = await connection.fetch(self._sql["take"], SEND_LEASE, BATCH_SIZE)
             if not due:
                 return total
             for failure in await asyncio.gather(*(self._send(dict(row)) for row in due), return_exceptions=True):
@@ -112,21 +118,17 @@ class Alerting:
     async def _send(self, row: Mapping[str, Any]) -> None:
         webhook = self._rules.webhooks.get(row["target"])
         name = f"alert-{row['alert_id']}-{row['event']}"
-        problem, final = "the webhook is not configured any more", True
+        problem, is_final = "the webhook is no longer configured", True
         if webhook is not None:
-            problem, final = await self._sender.send(webhook, name, row["body"])
-        async with self._admin.changing("noting an alert that was sent") as connection:
+            problem, is_final = await self._sender.send(webhook, name, row["body"])
+        async with self._admin.changing("recording the result of a notification") as connection:
             if not problem:
                 await connection.execute(self._sql["sent"], row["id"])
                 return
-            again = None if final or row["attempts"] > len(RETRIES) else RETRIES[row["attempts"] - 1]
-            await connection.execute(self._sql["failed"], row["id"], problem, again)
-        then = "for the last time" if again is None else f"tried again in {again.total_seconds():g} s"
-        _log.warning("an alert could not be sent to %s, %s: %s", row["target"], then, problem)
-
-    async def _is_open(self, connection: Connection, alert: Alert) -> bool:
-        found: bool = await connection.fetchval(self._sql["is_open"], alert.code, alert.subject_kind, alert.subject)
-        return found
+            delay = None if is_final or row["attempts"] > len(RETRIES) else RETRIES[row["attempts"] - 1]
+            await connection.execute(self._sql["failed"], row["id"], problem, delay)
+        next_step = "not retrying" if delay is None else f"retrying in {delay.total_seconds():g} s"
+        _log.warning("an alert could not be sent to %s, %s: %s", row["target"], next_step, problem)
 
     async def _raise(self, connection: Connection, alert: Alert, now: datetime) -> int:
         link = self._rules.link(alert.path)
@@ -157,25 +159,24 @@ class Alerting:
         alert_id: int = row["id"]
         return alert_id
 
-    async def _resolve(self, connection: Connection, holding: Sequence[int], now: datetime) -> None:
-        over = await connection.fetch(self._sql["resolve"], self._rules.after, holding)
-        sent = await connection.fetch(self._sql["withdraw"], [row["id"] for row in over]) if over else ()
-        heard_of = {row["alert_id"] for row in sent}
-        for row in over:
-            if row["id"] not in heard_of or self._fell_silent(dict(row), now):
+    async def _resolve(self, connection: Connection, raised: Sequence[int], now: datetime) -> None:
+        resolved = await connection.fetch(self._sql["resolve"], self._rules.after, raised)
+        sent = await connection.fetch(self._sql["withdraw"], [row["id"] for row in resolved]) if resolved else ()
+        notified = {row["alert_id"] for row in sent}
+        for row in resolved:
+            # The verdict drops lost components after `lost_for`. That is no recovery, so it is not reported as one.
+            since: datetime | None = row["since"]
+            is_old = row["code"] == "component_lost" and since is not None and now - since >= self._admin.thresholds.lost_for
+            # Recipients who never got the alert, for instance in a quiet time, need no notification of its end.
+            if row["id"] not in notified or is_old:
                 continue
             facts = {
                 **{name: row[name] for name in ("code", "severity", "summary", "subject_kind", "subject", "link")},
                 "id": str(row["id"]),
-                "started_at": None if row["since"] is None else encode_instant(row["since"]),
+                "started_at": None if since is None else encode_instant(since),
                 "at": encode_instant(row["resolved_at"]),
             }
             await self._deliver(connection, row["id"], "resolved", facts, self._rules.due(row["severity"], now))
-
-    def _fell_silent(self, row: Mapping[str, Any], now: datetime) -> bool:
-        """Whether the finding ended because it is old, and not because anything is better."""
-        since: datetime | None = row["since"]
-        return row["code"] == "component_lost" and since is not None and now - since >= self._admin.thresholds.lost_for
 
     async def _deliver(
         self,
@@ -223,7 +224,7 @@ class Alerting:
             Alert(
                 code="group_new",
                 severity="warning",
-                summary=f"new failures{await self._where(group)}",
+                summary=f"new failures{await self._describe(group)}",
                 subject_kind="group",
                 subject=group,
                 path=path_of("group_new", "group", group),
@@ -239,12 +240,12 @@ class Alerting:
         for group, mark in marks.items():
             if mark.status is not GroupStatus.REOPENED:
                 continue
-            said = f"fixed in {mark.fixed_in}" if mark.fixed_in else mark.marked_as.value
+            status = f"fixed in {mark.fixed_in}" if mark.fixed_in else mark.marked_as.value
             found.append(
                 Alert(
                     code="group_reopened",
                     severity="error",
-                    summary=f"failures that were marked as {said} are back{await self._where(group)}",
+                    summary=f"failures that were marked as {status} occur again{await self._describe(group)}",
                     subject_kind="group",
                     subject=group,
                     path=path_of("group_reopened", "group", group),
@@ -253,8 +254,8 @@ class Alerting:
             )
         return found
 
-    async def _where(self, group: str) -> str:
-        """What failed, and in which queue, as far as error texts may be sent to where everybody may read them."""
+    async def _describe(self, group: str) -> str:
+        """Returns the queue and the error of a group, masked, because a chat channel may have many readers."""
         groups = await self._admin.shared(Letters).listing.groups(filter_=DeadLetterFilter(group_id=group), limit=1)
         if not groups:
             return ""
@@ -283,7 +284,7 @@ class Alerting:
 
 
 class Sender:
-    """Posts messages to webhooks. No redirect is followed."""
+    """Posts notifications to webhooks. Does not follow redirects."""
 
     def __init__(self, rules: AlertRules, environment: str | None) -> None:
         self._rules = rules
@@ -292,7 +293,7 @@ class Sender:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
-        """Connections are kept within the block."""
+        """Opens the HTTP client for the block."""
         try:
             import httpx
         except ImportError:
@@ -302,11 +303,14 @@ class Sender:
         self._client = None
 
     def body(self, webhook: Webhook, event: Literal["fired", "resolved", "test"], facts: Mapping[str, Any]) -> str:
-        """What is sent to the webhook."""
+        """Returns the body of a notification for the webhook."""
         return message(webhook, event, facts, environment=self._environment)
 
     async def send(self, webhook: Webhook, message_id: str, body: str) -> tuple[str, bool]:
-        """Why it was not taken, empty if it was; and whether it is of no use to try again. Needs `open`."""
+        """Posts a notification. Requires `open`.
+
+        Returns the problem, empty on success; and whether the result is final, so that a retry is useless.
+        """
         import httpx
 
         if self._client is None:
@@ -316,10 +320,11 @@ class Sender:
             async with asyncio.timeout(self._rules.timeout.total_seconds()):
                 answer = await self._client.post(webhook.url, headers=headers, content=content)
         except TimeoutError:
-            return f"no answer within {self._rules.timeout.total_seconds():g} s", False
+            return f"no response within {self._rules.timeout.total_seconds():g} s", False
         except httpx.HTTPError as error:
-            said = redacted(f"{type(error).__name__}: {error}".rstrip(": ")).replace(webhook.url, "the webhook")
-            return said[:LONGEST_ERROR], False
+            # Paths of webhooks are secrets, and the problem is shown to viewers.
+            text = redacted(f"{type(error).__name__}: {error}".rstrip(": ")).replace(webhook.url, "the webhook")
+            return text[:LONGEST_ERROR], False
         if answer.is_success:
             return "", True
         return f"status {answer.status_code}", answer.status_code == httpx.codes.GONE

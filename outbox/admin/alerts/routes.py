@@ -1,4 +1,4 @@
-"""`GET /alerts` and `POST /alerts/test`: what was raised and sent, and whether webhooks take messages."""
+"""`GET /alerts` and `POST /alerts/test`: lists alerts and their notifications, and tests the webhooks."""
 
 import json
 from datetime import UTC, datetime
@@ -10,8 +10,8 @@ from pydantic import Field
 from outbox.admin.access import Operator, Viewer, area, record
 from outbox.admin.alerts.monitor import Sender
 from outbox.admin.alerts.rules import AlertRules
-from outbox.admin.models import Model, Moment, Page, Paged, cursor_page, decode_cursor, time_and_id, time_place
-from outbox.admin.problems import Code, Problem, documented
+from outbox.admin.models import Model, Moment, Page, Paged, cursor_page, decode_cursor, decode_time_keys, time_keys
+from outbox.admin.problems import Code, Problem, problem_responses
 from outbox.core.codec import encode_instant
 from outbox.postgres.queries import queries
 from outbox.postgres.schema.objects import satellite_names
@@ -20,42 +20,42 @@ router = area("alerts")
 
 
 class AlertsParameters(Paged):
-    """Which alerts are listed."""
+    """Query parameters of `GET /alerts`."""
 
-    status: Annotated[
-        Literal["open", "resolved"] | None, Field(description="`open`: the condition holds; without it, all.")
-    ] = None
+    status: Annotated[Literal["open", "resolved"] | None, Field(description="`open`: the condition holds. Default: both.")] = (
+        None
+    )
 
 
 class AlertDelivery(Model):
-    """A message about an alert to one webhook."""
+    """A notification about an alert to one webhook."""
 
     event: Literal["fired", "resolved"]
-    target: str = Field(description="The host of the webhook, and a mark of its address.")
+    target: str = Field(description="Host of the webhook, and a hash of its URL.")
     attempts: int
-    due_at: Moment | None = Field(description="When it is sent, or sent again; null: it was sent, or is not sent again.")
+    due_at: Moment | None = Field(description="When the next attempt is due. Null if it was sent, or is not retried.")
     sent_at: Moment | None
-    last_error: str | None = Field(description="Why the last attempt failed, or why it was not sent.")
+    last_error: str | None = Field(description="Why the last attempt failed, or why the notification was not sent.")
 
 
 class AlertResponse(Model):
-    """Something that was wrong, or happened."""
+    """A problem, or an event."""
 
     id: str
-    code: str = Field(description="That of the finding, or `group_new`, `group_reopened`, `operation_ended`.")
+    code: str = Field(description="Code of the verdict's finding, or `group_new`, `group_reopened` or `operation_ended`.")
     severity: Literal["info", "warning", "error"]
     summary: str
     subject_kind: str
     subject: str
-    link: str = Field(description="Where the dashboard shows it; empty: the dashboard's address is not configured.")
-    started_at: Moment | None = Field(description="Since when the condition holds; null: not known.")
+    link: str = Field(description="Page of the dashboard. Empty if the dashboard's URL is not configured.")
+    started_at: Moment | None = Field(description="Since when the condition holds. Null if unknown.")
     fired_at: Moment
-    resolved_at: Moment | None = Field(description="Null: the condition holds.")
+    resolved_at: Moment | None = Field(description="Null while the condition holds.")
     deliveries: list[AlertDelivery]
 
 
 class QuietHours(Model):
-    """Hours in which only errors are sent."""
+    """Hours during which only errors are sent."""
 
     begins: str
     ends: str
@@ -63,7 +63,7 @@ class QuietHours(Model):
 
 
 class AlertSettings(Model):
-    """How alerts are configured in the process that answers."""
+    """Settings of alerts in the process that responds."""
 
     targets: list[str]
     codes: list[str]
@@ -74,13 +74,13 @@ class AlertSettings(Model):
 
 
 class AlertPage(Page[AlertResponse]):
-    """A part of the alerts, the newest first."""
+    """One page of the alerts, newest first."""
 
-    settings: AlertSettings | None = Field(description="Null: no alerts are configured, and none are raised.")
+    settings: AlertSettings | None = Field(description="Null if alerts are not configured; then none are raised.")
 
 
 class TestedWebhook(Model):
-    """What a webhook did with a test message."""
+    """Result of the test for one webhook."""
 
     target: str
     delivered: bool
@@ -88,19 +88,21 @@ class TestedWebhook(Model):
 
 
 class AlertTest(Model):
-    """What became of the test message at each webhook."""
+    """Results of the test for all webhooks."""
 
     items: list[TestedWebhook]
 
 
-@router.get("/alerts", operation_id="outbox_alerts_list", responses=documented(Code.INVALID_CURSOR, Code.CURSOR_MISMATCH))
+@router.get(
+    "/alerts", operation_id="outbox_alerts_list", responses=problem_responses(Code.INVALID_CURSOR, Code.CURSOR_MISMATCH)
+)
 async def list_alerts(context: Viewer, wanted: Annotated[AlertsParameters, Query()]) -> AlertPage:
-    """Lists alerts, the newest first, with what became of the messages about each, and how alerts are configured."""
+    """Lists alerts, newest first, with their notifications, and the settings of alerts."""
     bound_to = {"status": wanted.status}
     cursor = decode_cursor(wanted.cursor, bound_to, (int, int))
     at, id_ = None, None
     if cursor is not None:
-        at, id_ = time_and_id(cursor)
+        at, id_ = decode_time_keys(cursor)
         if cursor.inclusive:
             id_ += 1 if cursor.direction == "next" else -1
     backwards = cursor is not None and cursor.direction == "previous"
@@ -113,10 +115,10 @@ async def list_alerts(context: Viewer, wanted: Annotated[AlertsParameters, Query
         limit=wanted.limit,
         cursor=cursor,
         bound_to=bound_to,
-        place=lambda row: time_place(row["fired_at"], row["id"]),
+        keys_of=lambda row: time_keys(row["fired_at"], row["id"]),
     )
     return AlertPage(
-        items=[_alert(dict(row), hides=context.masking.hides_errors) for row in page.items],
+        items=[_alert(dict(row), hides_errors=context.masking.hides_errors) for row in page.items],
         next=page.next,
         previous=page.previous,
         settings=_settings(context.admin.alerts),
@@ -127,13 +129,13 @@ async def list_alerts(context: Viewer, wanted: Annotated[AlertsParameters, Query
     "/alerts/test",
     operation_id="outbox_alerts_test",
     summary="Send A Test Message",
-    responses=documented(Code.NOT_FOUND, Code.CROSS_SITE, Code.READ_ONLY),
+    responses=problem_responses(Code.NOT_FOUND, Code.CROSS_SITE, Code.READ_ONLY),
 )
 async def send_test(context: Operator) -> AlertTest:
-    """Sends a test message to every webhook now, once, and says what each did with it. No alert is raised."""
+    """Sends a test message once to every webhook, and returns the results. No alert is raised."""
     admin = context.admin
     if (rules := admin.alerts) is None:
-        raise Problem(Code.NOT_FOUND, "no alerts are configured: OUTBOX_ALERT_WEBHOOKS")
+        raise Problem(Code.NOT_FOUND, "alerts are not configured: set OUTBOX_ALERT_WEBHOOKS")
     sender, now = Sender(rules, admin.environment.name if admin.environment else None), datetime.now(UTC)
     facts = {
         "id": "0",
@@ -151,17 +153,17 @@ async def send_test(context: Operator) -> AlertTest:
         for target, webhook in rules.webhooks.items():
             problem, _ = await sender.send(webhook, f"test-{context.request_id}", sender.body(webhook, "test", facts))
             items.append(TestedWebhook(target=target, delivered=not problem, error=problem or None))
-    async with admin.changing("writing to the audit") as connection:
+    async with admin.changing("writing the audit entry") as connection:
         details = {each.target: each.error or "delivered" for each in items}
         await record(connection, context, action="alerts.test", target="", details=details)
     return AlertTest(items=items)
 
 
-def _alert(row: dict[str, Any], *, hides: bool) -> AlertResponse:
-    """`hides`: the texts of errors, of which the summaries of groups are made, are not shown to this principal."""
+def _alert(row: dict[str, Any], *, hides_errors: bool) -> AlertResponse:
     row["deliveries"] = json.loads(row["deliveries"])
     row["started_at"] = row.pop("since")
-    if hides and row["code"].startswith("group_"):
+    # Summaries of groups contain an error text, which is hidden from this principal.
+    if hides_errors and row["code"].startswith("group_"):
         row["summary"] = row["summary"].partition(": ")[0]
     return AlertResponse(**row | {"id": str(row["id"])})
 

@@ -1,4 +1,4 @@
-"""What alerts are about, where they go, and when: the settings of alerts, and the messages that follow from them."""
+"""Settings of alerts: conditions, webhooks and quiet times; and the format of notifications."""
 
 import base64
 import hashlib
@@ -18,7 +18,7 @@ from outbox.errors import ConfigurationError
 
 OwnCode = Literal["group_new", "group_reopened", "operation_ended"]
 ALERT_CODES: tuple[str, ...] = (*CODES, *get_args(OwnCode))
-"""What an alert can be about: each finding of the verdict, and what no finding names."""
+"""Codes of all alerts: the findings of the verdict, and those that only alerts have."""
 ALERT_ON = (
     "broker_unreachable",
     "outbox_late",
@@ -30,42 +30,43 @@ ALERT_ON = (
     "dead_letters",
     *get_args(OwnCode),
 )
-"""What alerts are about unless they are configured."""
-LEAST_SECRET = 16
-"""Bytes of the shortest secret that signs messages."""
+"""Codes that raise alerts by default."""
+MIN_SECRET_BYTES = 16
+"""Minimum length of the secret that signs notifications."""
 _SECRET = re.compile(r"whsec_[A-Za-z0-9+/=]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """Where messages go. `is_slack`: in the form that Slack and those compatible with it take."""
+    """A webhook. `is_slack`: it takes the format of Slack, which compatible services understand too."""
 
     url: str
     is_slack: bool = False
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """From `https://…`, or `slack+https://…`. Raises `ConfigurationError`, without the address: it may be a secret."""
+        """Parses `https://…` or `slack+https://…`. Raises `ConfigurationError`, without the URL: it may be a secret."""
         is_slack = text.startswith("slack+")
         url = text.removeprefix("slack+")
         try:
             parts = urlsplit(url)
-            fits = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0 and not parts.fragment
+            is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0 and not parts.fragment
         except ValueError:
-            fits = False
-        if not fits or not url.isprintable() or " " in url:
-            raise ConfigurationError("a webhook for alerts is an address such as https://host/path, or slack+https://host/path")
+            is_valid = False
+        if not is_valid or not url.isprintable() or " " in url:
+            raise ConfigurationError("a webhook of alerts must be a URL such as https://host/path or slack+https://host/path")
         return cls(url, is_slack)
 
     @property
     def target(self) -> str:
-        """What operators see of it: the host, and a mark by which two addresses differ. Paths of webhooks are secrets."""
+        """The host, and a hash that distinguishes URLs with the same host."""
+        # Viewers see this instead of the URL, because paths of webhooks are secrets.
         return f"{urlsplit(self.url).hostname}#{hashlib.sha256(self.url.encode()).hexdigest()[:8]}"
 
 
 @dataclass(frozen=True, slots=True)
 class QuietTime:
-    """Hours of each day in which only errors are sent, in a time zone."""
+    """Hours of each day, in a time zone, during which only errors are sent."""
 
     begins: time
     ends: time
@@ -73,23 +74,23 @@ class QuietTime:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """From `22:00-07:00 Europe/Berlin`; without a zone, UTC. Raises `ConfigurationError` for anything else."""
-        hours, _, zone = text.strip().partition(" ")
+        """Parses `22:00-07:00 Europe/Berlin`; without a zone, in UTC. Raises `ConfigurationError`."""
+        hours, _, zone_name = text.strip().partition(" ")
         try:
             begins, ends = (time.fromisoformat(part) for part in hours.split("-"))
-            known = ZoneInfo(zone.strip() or "UTC")
+            zone = ZoneInfo(zone_name.strip() or "UTC")
         except (ValueError, ZoneInfoNotFoundError, OSError):
             raise ConfigurationError(
-                f"a quiet time is written as 22:00-07:00 Europe/Berlin, with the name of a time zone, not {text!r}"
+                f"a quiet time must have the form 22:00-07:00 Europe/Berlin, with the name of a time zone, not {text!r}"
             ) from None
         if begins == ends or begins.tzinfo or ends.tzinfo:
-            raise ConfigurationError(f"a quiet time begins and ends at different times of the day, not {text!r}")
-        return cls(begins, ends, known)
+            raise ConfigurationError(f"a quiet time must begin and end at different times of day, not {text!r}")
+        return cls(begins, ends, zone)
 
-    def over(self, now: datetime) -> datetime | None:
-        """When the quiet time that `now` is in ends; None outside of it."""
-        here = now.astimezone(self.zone)
-        at, today = here.time(), here.date()
+    def end_of(self, now: datetime) -> datetime | None:
+        """Returns when the quiet time that contains `now` ends; None if `now` is outside of it."""
+        local = now.astimezone(self.zone)
+        at, today = local.time(), local.date()
         crosses = self.ends < self.begins
         if not (at >= self.begins or at < self.ends if crosses else self.begins <= at < self.ends):
             return None
@@ -99,7 +100,7 @@ class QuietTime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
-    """Something that is wrong, or has happened. `path` is where the dashboard shows it."""
+    """A condition, or with `momentary` an event. `path` is the page of the dashboard that shows it."""
 
     code: str
     severity: Literal["info", "warning", "error"]
@@ -112,15 +113,16 @@ class Alert:
 
 
 class AlertRules:
-    """Which alerts are sent where, and when.
+    """Settings of alerts.
 
-    `webhooks` are addresses, `https://…` or, for Slack, `slack+https://…`; messages to the former are signed with `secret`, as
-    Standard Webhooks says. `on` are codes of `ALERT_CODES`. A condition is sent when it has held for `after`, and as resolved
-    when it has not held for `after`. `dead_letters_above` is how many may be open before that is an alert. In the `quiet` time
-    only errors are sent; what else still holds afterwards is sent then. `dashboard_url` is where people open the dashboard.
-    Conditions are looked at every `every`; a webhook has `timeout` to answer.
+    `webhooks` are URLs, `https://…` or, for Slack, `slack+https://…`. Notifications to the former are signed with `secret`
+    according to Standard Webhooks. `on` are codes of `ALERT_CODES`. An alert fires when its condition has held for `after`, and
+    resolves when the condition has not held for `after`. More than `dead_letters_above` open dead letters raise an alert.
+    During the `quiet` time only errors are sent; other alerts that are still open are sent afterwards. `dashboard_url` is the
+    public URL of the dashboard, for links. Conditions are evaluated at the interval `every`. `timeout` limits a request to a
+    webhook.
 
-    Raises `ConfigurationError` for what makes no sense, without showing an address or the secret.
+    Raises `ConfigurationError`, whose text never contains a URL of a webhook or the secret.
     """
 
     def __init__(
@@ -139,38 +141,36 @@ class AlertRules:
         self.webhooks = {webhook.target: webhook for webhook in map(Webhook.parse, webhooks)}
         if not self.webhooks:
             raise ConfigurationError("alerts need at least one webhook")
-        self._key = None if secret is None else _key_of(secret)
+        self._key = None if secret is None else _signing_key(secret)
         if self._key is None and not all(webhook.is_slack for webhook in self.webhooks.values()):
-            raise ConfigurationError(
-                "alerts to webhooks are signed: give a secret such as whsec_… (slack+https://… needs none)"
-            )
+            raise ConfigurationError("webhooks need a secret for signatures, such as whsec_… (slack+https://… needs none)")
         self.codes = frozenset(on)
         if unknown := sorted(self.codes - set(ALERT_CODES)):
-            raise ConfigurationError(f"no alert is called {', '.join(unknown)}: there are {', '.join(ALERT_CODES)}")
+            raise ConfigurationError(f"unknown alert codes {', '.join(unknown)}: choose from {', '.join(ALERT_CODES)}")
         for name, value in (("after", after), ("every", every), ("timeout", timeout)):
             if value < timedelta(0) or (name != "after" and not value):
-                raise ConfigurationError(f"{name} of alerts is a time above 0, not {value}")
+                raise ConfigurationError(f"{name} of alerts must be above 0, not {value}")
         if dead_letters_above < 0:
-            raise ConfigurationError(f"dead_letters_above is 0 or more, not {dead_letters_above}")
+            raise ConfigurationError(f"dead_letters_above must be 0 or more, not {dead_letters_above}")
         self.after, self.every, self.timeout = after, every, timeout
         self.dead_letters_above = dead_letters_above
         self.quiet = None if quiet is None else QuietTime.parse(quiet)
         if dashboard_url is not None and urlsplit(dashboard_url).scheme not in ("http", "https"):
-            raise ConfigurationError(f"the dashboard's address begins with https://, unlike {dashboard_url!r}")
+            raise ConfigurationError(f"the dashboard's URL must begin with https://, not {dashboard_url!r}")
         self.dashboard_url = None if dashboard_url is None else dashboard_url.rstrip("/")
 
     def link(self, path: str) -> str:
-        """Where people look at it; empty where the dashboard's address is not known."""
+        """Returns the URL of a page of the dashboard; empty if the dashboard's URL is not configured."""
         return "" if self.dashboard_url is None else f"{self.dashboard_url}{path}"
 
     def due(self, severity: str, now: datetime) -> datetime:
-        """When a message of that severity may be sent."""
+        """Returns when a notification with that severity may be sent."""
         if severity == "error" or self.quiet is None:
             return now
-        return self.quiet.over(now) or now
+        return self.quiet.end_of(now) or now
 
     def request(self, webhook: Webhook, message_id: str, body: str, now: datetime) -> tuple[Mapping[str, str], bytes]:
-        """The headers and the content of a message, signed as of `now`."""
+        """Returns the headers and the content of a notification, signed at the time `now`."""
         content = body.encode()
         headers = {"content-type": "application/json", "user-agent": "fastapi-outbox"}
         if webhook.is_slack or self._key is None:
@@ -185,34 +185,34 @@ class AlertRules:
         }, content
 
 
-def _key_of(secret: str) -> bytes:
-    """The bytes that sign. Raises `ConfigurationError`, without the secret."""
+def _signing_key(secret: str) -> bytes:
+    """Decodes the secret. Raises `ConfigurationError`, whose text omits the secret."""
     key = b""
     if _SECRET.fullmatch(secret):
         with suppress(ValueError):
             key = base64.b64decode(secret.removeprefix("whsec_"))
-    if len(key) < LEAST_SECRET:
-        raise ConfigurationError(f"the secret of alerts is whsec_ and at least {LEAST_SECRET} bytes in base64")
+    if len(key) < MIN_SECRET_BYTES:
+        raise ConfigurationError(f"the secret of alerts must be whsec_ followed by at least {MIN_SECRET_BYTES} bytes in base64")
     return key
 
 
 def message(
     webhook: Webhook, event: Literal["fired", "resolved", "test"], facts: Mapping[str, Any], *, environment: str | None
 ) -> str:
-    """The body of a message, in the form that the webhook takes. `facts` are those of the alert, as JSON holds them."""
+    """Returns the body of a notification, in the format of the webhook. `facts` are the fields of the alert, as JSON values."""
     if not webhook.is_slack:
         body = {"type": f"outbox.alert.{event}", "timestamp": facts["at"], "data": {**facts, "environment": environment}}
         return json.dumps(body, ensure_ascii=False)
-    mark = {"fired": {"error": "🔴", "warning": "🟠"}.get(str(facts["severity"]), "🔵"), "resolved": "🟢", "test": "🔔"}[event]
+    icon = {"fired": {"error": "🔴", "warning": "🟠"}.get(str(facts["severity"]), "🔵"), "resolved": "🟢", "test": "🔔"}[event]
     where = f" [{_slack(environment)}]" if environment else ""
-    text = f"{mark}{where} {'Resolved: ' if event == 'resolved' else ''}{_slack(str(facts['summary']))}"
+    text = f"{icon}{where} {'Resolved: ' if event == 'resolved' else ''}{_slack(str(facts['summary']))}"
     if facts["link"]:
         text += f" <{facts['link']}|Open>"
     return json.dumps({"text": text}, ensure_ascii=False)
 
 
 def _slack(text: str) -> str:
-    """Without what Slack takes for markup: https://api.slack.com/reference/surfaces/formatting#escaping."""
+    """Escapes Slack's markup: https://api.slack.com/reference/surfaces/formatting#escaping."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
@@ -220,7 +220,7 @@ _PROCESSES = ("relay", "worker", "archiver", "maintenance")
 
 
 def path_of(code: str, kind: str, subject: str) -> str:
-    """Where the dashboard shows what a finding is about."""
+    """Returns the dashboard's page for a finding or an alert."""
     if code == "outbox_late":
         return "/messages?state=pending"
     if code.startswith("messages_"):

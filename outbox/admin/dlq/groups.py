@@ -1,4 +1,4 @@
-"""`/dlq/groups`: what failed alike, with notes and marks of operators."""
+"""`/dlq/groups`: groups of similar failures, with marks, notes and requeue policies of operators."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -20,7 +20,7 @@ from outbox.admin.dlq.models import (
 )
 from outbox.admin.dlq.routes import Letters, masking_of
 from outbox.admin.models import LongText, Request, Text
-from outbox.admin.problems import Code, Problem, documented
+from outbox.admin.problems import Code, Problem, problem_responses
 from outbox.dead_letters import DeadLetterFilter, Group, GroupBy
 from outbox.dead_letters.filters import as_sequence
 from outbox.dead_letters.policies import MOST_PER_HOUR
@@ -29,72 +29,74 @@ from outbox.masking import Masking
 from outbox.postgres.pool import Connection
 from outbox.reporting.components import recent_components
 
-LATEST = 200
-"""Dead letters of each group in a list of which the versions are shown."""
-LATEST_OF_ONE = 10_000
+VERSIONS_OF_LATEST = 200
+"""Number of dead letters, the latest ones, whose versions a list of groups shows for each group."""
+VERSIONS_OF_LATEST_IN_DETAIL = 10_000
+"""The same for a single group."""
 LARGEST_MUTED = 100_000
-"""Open dead letters up to which a group can be muted."""
+"""Maximum value of `muted_above`."""
 
 router = area("dlq")
 
 
 def _short_enough(group: str) -> str:
     if len(group.encode()) > MAX_GROUP_ID_BYTES:
-        raise ValueError(f"at most {MAX_GROUP_ID_BYTES:,} bytes")
+        raise ValueError(f"must be at most {MAX_GROUP_ID_BYTES:,} bytes")
     return group
 
 
 class GroupNoteRequest(Request):
-    """A note about a group, or none any more."""
+    """The new note of a group, or its removal."""
 
     by: GroupBy
-    id: Annotated[Text, AfterValidator(_short_enough)] = Field(description="The group's id, as `outbox_dlq_groups` shows it.")
-    note: Annotated[
-        LongText | None, Field(max_length=4_000, description="Null, or nothing but spaces: the note is taken away.")
-    ]
+    id: Annotated[Text, AfterValidator(_short_enough)] = Field(description="Id, as `outbox_dlq_groups` returns it.")
+    note: Annotated[LongText | None, Field(max_length=4_000, description="New note. Null or blank text removes the note.")]
 
 
 class GroupMarkRequest(Request):
-    """What a group of failures with a common fingerprint is marked as."""
+    """The new mark of a group by fingerprint."""
 
     id: Annotated[Text, Field(min_length=1), AfterValidator(_short_enough)] = Field(
-        description="The group's id, as `outbox_dlq_groups` shows it."
+        description="Id, as `outbox_dlq_groups` returns it."
     )
-    status: Literal["open", "fixed", "muted"] = Field(description="`open` takes the mark away.")
+    status: Literal["open", "fixed", "muted"] = Field(description="New status. `open` removes the mark.")
     fixed_in: Annotated[Text, Field(min_length=1, max_length=100)] | None = Field(
         default=None,
-        description="With `fixed`, the release that the fix is part of: failures in releases that failed before do not reopen "
-        "the group.",
+        description="Only with `fixed`: the release that contains the fix. Failures in releases that failed before the mark do "
+        "not reopen the group.",
     )
     muted_above: Annotated[int, Field(ge=1, le=LARGEST_MUTED)] | None = Field(
-        default=None, description="With `muted`, and required: the group is reopened when more than so many are open."
+        default=None,
+        description="Required with `muted`: the group reopens when more than this number of its dead letters are open.",
     )
 
     @model_validator(mode="after")
-    def _fits(self) -> Self:
+    def _require_matching_status(self) -> Self:
         if self.fixed_in is not None and self.status != "fixed":
-            raise ValueError("fixed_in is for the status fixed")
+            raise ValueError("fixed_in requires the status fixed")
         if (self.muted_above is not None) != (self.status == "muted"):
-            raise ValueError("muted_above is for the status muted, which needs it")
+            raise ValueError("give muted_above with the status muted, and only then")
         return self
 
 
 class RequeuePolicyRequest(Request):
-    """Whether, and how fast, dead letters of a group are requeued by themselves."""
+    """The new requeue policy of a group."""
 
     id: Annotated[Text, Field(min_length=1), AfterValidator(_short_enough)] = Field(
-        description="The group's id, as `outbox_dlq_groups` shows it."
+        description="Id, as `outbox_dlq_groups` returns it."
     )
-    per_hour: Annotated[int, Field(ge=1, le=MOST_PER_HOUR)] | None = Field(description="At most so many an hour; null: none.")
+    per_hour: Annotated[int, Field(ge=1, le=MOST_PER_HOUR)] | None = Field(
+        description="Maximum number per hour. Null removes the policy."
+    )
 
 
 @router.get("/dlq/groups", operation_id="outbox_dlq_groups", summary="List Groups Of Dead Letters")
 async def list_groups(context: Viewer, wanted: Annotated[DeadLetterGroupsParameters, Query()]) -> DeadLetterGroups:
-    """Counts the dead letters that match the filter, by the fingerprint of their error, by queue or by routing key.
+    """Lists groups of the dead letters that match the filter, by the fingerprint of their error, by queue or by routing key.
 
-    The largest group comes first. Groups are counted at most every five seconds; the previous counts are returned meanwhile,
-    for up to a minute: `as_of` says when. Marks and notes are as they are now. A group is `reopened` if it failed again after
-    it was marked as fixed, or if more dead letters are open than it was muted for.
+    The largest group comes first. Groups are counted at most every five seconds. While they are being counted, the response has
+    the previous counts, up to a minute old; see `as_of`. Marks and notes are current. A group is `reopened` if it failed again
+    after it was marked as fixed, or if more of its dead letters are open than `muted_above`.
     """
     letters, masking = context.admin.shared(Letters), masking_of(context, wanted)
     filter_ = wanted.as_filter()
@@ -103,8 +105,8 @@ async def list_groups(context: Viewer, wanted: Annotated[DeadLetterGroupsParamet
     if wanted.group_status is not None:
         filter_ = _of_status(filter_, marks, wanted.group_status)
     found = await letters.groups(wanted.by, filter_, wanted.limit + 1)
-    async with context.admin.reading("reading what is known of groups") as connection:
-        items = await _described(context, connection, found.value[: wanted.limit], marks, masking, most=LATEST)
+    async with context.admin.reading("reading details of groups") as connection:
+        items = await _with_details(context, connection, found.value[: wanted.limit], marks, masking, most=VERSIONS_OF_LATEST)
     return DeadLetterGroups(items=items, truncated=len(found.value) > wanted.limit, as_of=found.as_of)
 
 
@@ -112,22 +114,25 @@ async def list_groups(context: Viewer, wanted: Annotated[DeadLetterGroupsParamet
     "/dlq/groups/{id}",
     operation_id="outbox_dlq_group",
     summary="Show Group Of Dead Letters",
-    responses=documented(Code.NOT_FOUND),
+    responses=problem_responses(Code.NOT_FOUND),
 )
 async def show_group(
-    context: Viewer, group_id: Annotated[str, Path(alias="id", max_length=MAX_GROUP_ID_BYTES, description="Its fingerprint.")]
+    context: Viewer,
+    group_id: Annotated[str, Path(alias="id", max_length=MAX_GROUP_ID_BYTES, description="Fingerprint of the group.")],
 ) -> DeadLetterGroup:
-    """Shows a group of failures with a common fingerprint, of every status, with the versions of its latest 10,000.
+    """Shows a group by fingerprint, with dead letters of every status. `versions` are those of its latest 10,000 dead letters.
 
-    Its dead letters are those of `outbox_dlq_list` with `group_id`; `sample_id` is one of them, with a traceback.
+    To list its dead letters, use `outbox_dlq_list` with `group_id`. `sample_id` is one of them, with a traceback.
     """
     letters = context.admin.shared(Letters)
     found = await letters.groups("fingerprint", DeadLetterFilter(group_id=group_id), 1)
     if not found.value:
-        raise Problem(Code.NOT_FOUND, "there is no group of that id, or none of its dead letters is left")
+        raise Problem(Code.NOT_FOUND, "there is no group with this id, or all of its dead letters were deleted")
     async with context.admin.reading("reading a group") as connection:
         marks = await letters.marks.all(connection)
-        [group] = await _described(context, connection, found.value, marks, context.masking, most=LATEST_OF_ONE)
+        [group] = await _with_details(
+            context, connection, found.value, marks, context.masking, most=VERSIONS_OF_LATEST_IN_DETAIL
+        )
     return group
 
 
@@ -135,12 +140,12 @@ async def show_group(
     "/dlq/groups/status",
     operation_id="outbox_dlq_mark",
     summary="Mark A Group",
-    responses=documented(Code.CROSS_SITE, Code.READ_ONLY),
+    responses=problem_responses(Code.CROSS_SITE, Code.READ_ONLY),
 )
 async def set_status(context: Operator, wanted: GroupMarkRequest) -> GroupMarkResponse:
-    """Marks a group as fixed or muted, or takes its mark away. The group need not have dead letters now.
+    """Marks a group as fixed or muted, or removes its mark. The group need not have dead letters at this time.
 
-    What fails later reopens it: nothing needs to watch. A muted group does not count in the verdict.
+    Later failures reopen the group automatically. The verdict ignores muted groups.
     """
     marks = context.admin.shared(Letters).marks
     async with context.admin.changing("marking a group") as connection:
@@ -162,13 +167,13 @@ async def set_status(context: Operator, wanted: GroupMarkRequest) -> GroupMarkRe
     "/dlq/groups/policy",
     operation_id="outbox_dlq_policy",
     summary="Set The Requeue Policy Of A Group",
-    responses=documented(Code.CROSS_SITE, Code.READ_ONLY),
+    responses=problem_responses(Code.CROSS_SITE, Code.READ_ONLY),
 )
 async def set_policy(context: Operator, wanted: RequeuePolicyRequest) -> RequeuePolicyResponse:
-    """Lets maintenance requeue the open dead letters of a group by itself: once an hour, the oldest `per_hour`.
+    """Lets maintenance requeue open dead letters of a group automatically: each hour, the `per_hour` oldest ones.
 
-    Each time the first one goes ahead, and the others follow when it was handled. The policy stops itself when a message fails
-    again, or when its operation is cancelled; setting it again lets it go on. A `per_hour` of null takes it away.
+    Each time, one message is requeued first as a canary; the others follow after it was handled. The policy stops when a
+    message fails again, or when its operation is cancelled. Set it again to continue. `per_hour: null` removes the policy.
     """
     policies = context.admin.shared(Letters).policies
     async with context.admin.changing("setting a requeue policy") as connection:
@@ -182,14 +187,14 @@ async def set_policy(context: Operator, wanted: RequeuePolicyRequest) -> Requeue
     "/dlq/groups/note",
     operation_id="outbox_dlq_note",
     summary="Set The Note Of A Group",
-    responses=documented(Code.CROSS_SITE, Code.READ_ONLY),
+    responses=problem_responses(Code.CROSS_SITE, Code.READ_ONLY),
 )
 async def set_note(context: Operator, wanted: GroupNoteRequest) -> GroupNoteResponse:
-    """Sets or removes the note of a group, which every viewer sees. The group need not have dead letters now."""
+    """Sets or removes the note of a group. All viewers see it. The group need not have dead letters at this time."""
     notes = context.admin.shared(Letters).notes
     text = (wanted.note or "").strip()
     note = None
-    async with context.admin.changing("noting about a group") as connection:
+    async with context.admin.changing("setting the note of a group") as connection:
         if text:
             note = await notes.set(connection, wanted.by, wanted.id, text, context.principal.name)
         else:
@@ -203,17 +208,18 @@ def _note(note: GroupNote | None) -> Note | None:
 
 
 def _of_status(filter_: DeadLetterFilter, marks: Mapping[str, GroupMark], wanted: Iterable[GroupStatus]) -> DeadLetterFilter:
-    """`filter_`, of groups that have one of the statuses now. Those without a mark are open."""
-    fitting = tuple(sorted(group for group, mark in marks.items() if mark.status in wanted))
+    """Restricts `filter_` to groups that have one of the statuses now. Groups without a mark are open."""
+    matching = tuple(sorted(group for group, mark in marks.items() if mark.status in wanted))
+    # Most open groups have no mark, so they can only be selected by excluding the others.
     if GroupStatus.OPEN in wanted:
-        return replace(filter_, without_groups=tuple(sorted(marks.keys() - set(fitting))))
+        return replace(filter_, without_groups=tuple(sorted(marks.keys() - set(matching))))
     if filter_.group_id is not None:
-        fitting = tuple(group for group in fitting if group in as_sequence(filter_.group_id))
-    # No fingerprint is empty: with none that fits, nothing is found.
-    return replace(filter_, group_id=fitting or ("",))
+        matching = tuple(group for group in matching if group in as_sequence(filter_.group_id))
+    # An empty tuple would mean no condition. No fingerprint is empty, so `("",)` matches nothing.
+    return replace(filter_, group_id=matching or ("",))
 
 
-async def _described(
+async def _with_details(
     context: RequestContext,
     connection: Connection,
     groups: Sequence[Group],
@@ -222,7 +228,7 @@ async def _described(
     *,
     most: int,
 ) -> list[DeadLetterGroup]:
-    """The groups with what is known of each beyond the counts."""
+    """Adds marks, notes, policies, versions and handlers to groups."""
     letters = context.admin.shared(Letters)
     if not groups:
         return []
@@ -258,7 +264,7 @@ async def _described(
 
 
 async def _handlers(connection: Connection, schema: str | None) -> Mapping[str, set[str]]:
-    """The qualified names of the callbacks of each queue, as workers reported them."""
+    """Returns the qualified names of the handlers of each queue, as workers reported them."""
     handlers: dict[str, set[str]] = {}
     for component in await recent_components(connection, schema=schema):
         for consumer in component.consumers:

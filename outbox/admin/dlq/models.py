@@ -1,4 +1,4 @@
-"""Requests and responses about dead letters. Values are masked unless the request reveals them."""
+"""Request and response models of dead letters. Values are masked unless the request reveals them."""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -16,7 +16,7 @@ from outbox.dead_letters.reader import GroupMark, GroupStatus, RequeueOutcome
 from outbox.masking import HIDDEN, READ_LIMIT, Body, Masking, readable
 
 Outcome = Literal["failed_again", "refused", "not_found", "skipped", "pending", "requeued", "discarded", "restored", "purged"]
-"""What came of a dead letter, in a word that scripts may rely on."""
+"""Outcome of a change for one dead letter. Scripts may rely on these values."""
 _DONE: Mapping[Action, Outcome] = {
     Action.REQUEUE: "requeued",
     Action.DISCARD: "discarded",
@@ -33,69 +33,65 @@ _OTHERS: Mapping[ItemOutcome, Outcome] = {
 
 
 def outcome_word(action: Action, outcome: ItemOutcome) -> Outcome:
-    """The word for what came of a dead letter."""
+    """Converts an outcome to its API value, which depends on the action."""
     return _DONE[action] if outcome is ItemOutcome.DONE else _OTHERS[outcome]
 
 
 def outcome_of(word: Outcome, action: Action) -> ItemOutcome | None:
-    """What the library calls it; None for what does not come of this action."""
+    """Converts an API value back to an outcome. Returns None if the action cannot have this outcome."""
     for outcome in ItemOutcome:
         if outcome_word(action, outcome) == word:
             return outcome
     return None
 
 
-_OF_TEXTS = {"type": "object", "additionalProperties": {"type": "string"}}
+_STRING_MAP = {"type": "object", "additionalProperties": {"type": "string"}}
 
 
 class DeadLetterSummary(Model):
-    """One line of the list, without its payload."""
+    """A dead letter in the list, without its payload."""
 
     id: str = Field(description="`17`, or `outbox-17` for a message that the relay parked.")
     source: Source
     status: DeadLetterStatus
-    reason: str = Field(description="Why it failed for good: `exhausted`, `rejected`, `undecodable`, `expired`, `refused`, …")
-    queue: str = Field(description="Empty for a message that the relay parked on its way to any queue.")
+    reason: str = Field(description="Why it was dead-lettered: `exhausted`, `rejected`, `undecodable`, `expired`, `refused`, …")
+    queue: str = Field(description="Queue where the message failed. Empty if the relay parked it without a target queue.")
     exchange: str
     routing_key: str
     message_id: str | None
-    root_id: str | None = Field(description="The first id of its chain.")
+    root_id: str | None = Field(description="Id of the first message of the chain.")
     ordering_key: str | None
     error: Error
-    group_id: str = Field(description="The fingerprint of its error, which those that failed alike share.")
+    group_id: str = Field(description="Fingerprint of the error. Dead letters with similar failures share it.")
     worker: str
-    service_version: str | None = Field(
-        description="The release of the service whose handler failed last, as configured; null: not known."
-    )
+    service_version: str | None = Field(description="Service release in which the last attempt failed. Null if unknown.")
     attempt: int
-    failure_count: int = Field(description="How many attempts failed in all.")
-    dead_letter_count: int = Field(
-        description="How often it was dead-lettered: more than once if it failed again after a requeue."
-    )
-    requeue_count: int = Field(description="How often it was sent again, the last time included if that is what `status` says.")
+    failure_count: int = Field(description="Total number of failed attempts.")
+    dead_letter_count: int = Field(description="How often it was dead-lettered. Above 1 if it failed again after a requeue.")
+    requeue_count: int = Field(description="How often the message was requeued, including the requeue that `status` may show.")
     created_at: Moment
     first_failed_at: Moment
     failed_at: Moment
     resolved_at: Moment | None
     resolved_by: str | None
-    resolution_reason: str | None = Field(description="The reason that was given for it.")
-    version: int = Field(description="What an edit must name, so that it overwrites no other edit.")
+    resolution_reason: str | None = Field(description="Reason that the operator gave for the resolution.")
+    version: int = Field(description="Version of the payload. An edit must name it, to detect concurrent edits.")
     content_type: str | None
-    size: int = Field(description="Bytes of the body.")
-    preview: str = Field(description="The beginning of the body, masked, or its size.")
+    size: int = Field(description="Size of the body, in bytes.")
+    preview: str = Field(description="Beginning of the body, masked, or its size.")
 
 
 class Facet(Model):
-    """How many have one value."""
+    """Number of dead letters with one value of a field."""
 
     value: str
     count: int
 
 
 class Facets(Model):
-    """How many matches have which value, with the 20 most frequent values of each field.
+    """Counts of matching dead letters by value, for the 20 most frequent values of each field.
 
-    A facet ignores the filter on its own field, so that other values can be chosen.
+    The counts of a field ignore the filter on that field, so a client can offer other values.
     """
 
     source: list[Facet]
@@ -103,28 +99,24 @@ class Facets(Model):
     queue: list[Facet]
     exception_type: list[Facet]
     routing_key: list[Facet]
-    relation: Annotated[
-        Literal["eq", "gte"], Field(description="`gte`: there are more dead letters than were looked at, the latest ones.")
-    ]
+    relation: Annotated[Literal["eq", "gte"], Field(description="`gte`: only the latest 50,000 are counted.")]
     as_of: Moment
 
 
 class Unarchived(Model):
-    """How many dead letters the broker still has, which are in no list."""
+    """Number of dead letters that are still at the broker. Lists do not contain them until an archiver has stored them."""
 
     count: int
-    queues: dict[str, int] = Field(description="By queue, those that have any.")
+    queues: dict[str, int] = Field(description="Counts by queue, without empty queues.")
     as_of: Moment
 
 
 class DeadLetterPage(Page[DeadLetterSummary]):
-    """A part of the list."""
+    """One page of the dead letters."""
 
-    facets: Facets | None = Field(default=None, description="With `facets=true` only.")
-    unarchived: Unarchived | None = Field(
-        description="Dead letters that are still at the broker; null if PostgreSQL is the broker, or if there is no data."
-    )
-    degraded: list[Literal["broker"]] = Field(description="What could not be asked; the rest of the answer is right.")
+    facets: Facets | None = Field(default=None, description="Only with `facets=true`.")
+    unarchived: Unarchived | None = Field(description="Dead letters still at RabbitMQ. Null without it, or without data.")
+    degraded: list[Literal["broker"]] = Field(description="Systems that did not respond, whose data is missing.")
 
 
 class Note(Model):
@@ -136,7 +128,7 @@ class Note(Model):
 
 
 class GroupNoteResponse(Model):
-    """A group, and what is noted about it now."""
+    """The current note of a group."""
 
     by: GroupBy
     id: str
@@ -144,19 +136,19 @@ class GroupNoteResponse(Model):
 
 
 class GroupMarkResponse(Model):
-    """What an operator marked a group as. Null: does not apply."""
+    """An operator's mark of a group. Fields that do not apply are null."""
 
-    marked_as: Literal["open", "fixed", "muted"] = Field(description="`open`: there is no mark.")
-    fixed_in: str | None = Field(description="The release that the fix is part of.")
-    muted_above: int | None = Field(description="The group is reopened when more than so many are open.")
+    marked_as: Literal["open", "fixed", "muted"] = Field(description="`open`: the group is not marked.")
+    fixed_in: str | None = Field(description="Release that contains the fix.")
+    muted_above: int | None = Field(description="The group reopens when more than this number of its dead letters are open.")
     marked_by: str | None
     marked_at: Moment | None
-    count_since: int = Field(description="How many failed after the group was marked as fixed; counted up to 1,000.")
-    failed_since_at: Moment | None = Field(description="When the first of those failed.")
+    count_since: int = Field(description="Number of failures after the group was marked as fixed, counted up to 1,000.")
+    failed_since_at: Moment | None = Field(description="When the first of these failures occurred.")
 
     @classmethod
     def of(cls, mark: GroupMark | None) -> Self:
-        """The mark, as the API shows it."""
+        """Converts a mark."""
         if mark is None:
             return cls(
                 marked_as="open",
@@ -179,7 +171,7 @@ class GroupMarkResponse(Model):
 
 
 class GroupVersionResponse(Model):
-    """A release of the service in which dead letters of a group failed."""
+    """A release of the service in which messages of a group failed."""
 
     service_version: str
     count: int
@@ -188,19 +180,19 @@ class GroupVersionResponse(Model):
 
 
 class RequeuePolicyResponse(Model):
-    """How dead letters of a group are requeued by themselves. Null: does not apply."""
+    """The automatic requeue of a group. Fields that do not apply are null."""
 
-    per_hour: int | None = Field(description="Once an hour at most so many open ones are requeued; null: there is no policy.")
+    per_hour: int | None = Field(description="Maximum number of requeues per hour. Null if there is no policy.")
     set_by: str | None
     set_at: Moment | None
-    operation_id: int | None = Field(description="The latest operation that it started.")
-    started_at: Moment | None = Field(description="When that was.")
-    stopped_at: Moment | None = Field(description="Nothing is requeued any more, until the policy is set again.")
+    operation_id: int | None = Field(description="Latest operation that the policy started.")
+    started_at: Moment | None = Field(description="When this operation started.")
+    stopped_at: Moment | None = Field(description="When the policy stopped. It requeues nothing until it is set again.")
     stopped_because: str | None
 
     @classmethod
     def of(cls, policy: RequeuePolicy | None) -> Self:
-        """The policy, as the API shows it."""
+        """Converts a policy."""
         return cls(**{name: getattr(policy, name, None) for name in cls.model_fields})
 
 
@@ -208,26 +200,25 @@ class DeadLetterGroup(Model):
     """Dead letters with a common fingerprint, queue or routing key."""
 
     by: GroupBy
-    id: str = Field(description="What a filter takes: as `group_id`, `queue` or `routing_key`.")
+    id: str = Field(description="Value for the filter `group_id`, `queue` or `routing_key`, depending on `by`.")
     title: str
     status: GroupStatus | None = Field(
-        description="Of groups by fingerprint. `reopened`: it was fixed or muted, but failed again, or too often."
+        description="Status of a group by fingerprint. `reopened`: it was marked as fixed but failed again, or it was muted "
+        "and too many of its dead letters are open."
     )
-    mark: GroupMarkResponse | None = Field(description="Null: it has none.")
-    requeue_policy: RequeuePolicyResponse | None = Field(description="Null: it has none.")
-    queue: str | None = Field(description="Of groups by fingerprint; empty for messages that the relay parked on no queue.")
-    handlers: list[str] = Field(description="The qualified names of the callbacks of that queue.")
-    versions: list[GroupVersionResponse] = Field(
-        description="The releases in which the latest of the group failed, the latest first; as far as they are configured."
-    )
+    mark: GroupMarkResponse | None = Field(description="Null if the group has no mark.")
+    requeue_policy: RequeuePolicyResponse | None = Field(description="Null if the group has no policy.")
+    queue: str | None = Field(description="Queue of a group by fingerprint. Empty for parked messages without a target queue.")
+    handlers: list[str] = Field(description="Qualified names of the handlers of this queue.")
+    versions: list[GroupVersionResponse] = Field(description="Service releases in which the latest ones failed.")
     count: int
     open_count: int
     first_seen_at: Moment
     last_seen_at: Moment
-    last_requeued_at: Moment | None = Field(description="When one of them was requeued last.")
-    count_since_requeue: int = Field(description="How many failed after that; all of them if none was requeued.")
-    sample_id: str = Field(description="One of them, recorded last.")
-    hourly_counts: list[int] = Field(description="How many failed in each of the last 24 hours, the current one last.")
+    last_requeued_at: Moment | None = Field(description="When a dead letter of the group was last requeued.")
+    count_since_requeue: int = Field(description="Number of failures since that requeue, or of all if none was requeued.")
+    sample_id: str = Field(description="Id of the dead letter recorded last.")
+    hourly_counts: list[int] = Field(description="Number of failures in each of the last 24 hours, the current hour last.")
     note: Note | None
 
 
@@ -236,24 +227,24 @@ class DeadLetterGroups(Model):
 
     items: list[DeadLetterGroup]
     truncated: bool = Field(description="Whether there are more groups than `limit`.")
-    as_of: Moment = Field(description="When they were counted. Notes are as they are now.")
+    as_of: Moment = Field(description="When the groups were counted. Marks and notes are current.")
 
 
 class Content(Model):
-    """A body, as far as it can be shown."""
+    """A body, or the part of it that can be shown."""
 
     content_type: str | None
-    size: int = Field(description="Bytes of the whole.")
+    size: int = Field(description="Size of the whole body, in bytes.")
     encoding: Literal["json", "text", "base64"] | None = Field(
-        description="What `content` is: JSON as it was written, other text, or bytes in base64; null: nothing is shown."
+        description="Encoding of `content`: JSON as it was written, other text, or bytes in base64. Null if nothing is shown."
     )
     content: str | None
-    truncated: bool = Field(description="Whether `content` is only the beginning, or nothing because the body is too large.")
-    masked: bool = Field(description="Whether anything was hidden; `reveal=true` shows it.")
+    truncated: bool = Field(description="Whether the body is too large: `content` is then only its beginning, or null.")
+    masked: bool = Field(description="Whether values are hidden. `reveal=true` shows them.")
 
 
 class FailureResponse(Model):
-    """One attempt that failed."""
+    """A failed attempt."""
 
     failed_at: Moment | None
     attempt: int
@@ -263,7 +254,7 @@ class FailureResponse(Model):
 
     @classmethod
     def of(cls, failed: FailedAttempt, error: Error) -> Self:
-        """The attempt, with its error as it may be shown."""
+        """Converts an attempt, with its error already masked."""
         return cls(
             failed_at=failed.at,
             attempt=failed.attempt,
@@ -274,7 +265,7 @@ class FailureResponse(Model):
 
 
 class EditionResponse(Model):
-    """The payload as it was before an edit."""
+    """The payload before an edit."""
 
     version: int
     body: Content
@@ -288,68 +279,62 @@ class RequeueResponse(Model):
 
     requeued_at: Moment
     requeued_by: str
-    queue: str | None = Field(description="Where it was requeued to; null: wherever its routing key leads.")
-    outcome: RequeueOutcome = Field(description="`duplicate`: the queue's inbox knew it, and it was not processed again.")
+    queue: str | None = Field(description="Queue that it was requeued to. Null: all queues bound for its routing key.")
+    outcome: RequeueOutcome = Field(description="`duplicate`: skipped, because the inbox already contained it.")
     ended_at: Moment | None
 
 
 class DeadLetterOperation(Model):
-    """What an operation is or was to do with it."""
+    """An operation that includes the dead letter."""
 
     id: str
     action: Action
     outcome: Outcome
-    reason: str | None = Field(description="Why it was not done; of a message that failed again or is retried, the error.")
+    reason: str | None = Field(description="Why the action was not done, or the error of the new attempt.")
     settled_at: Moment | None
 
 
 class DeadLetterLinks(BaseModel):
-    """Related resources. Fields with a default may be missing."""
+    """Links to related resources. Fields with a default may be missing."""
 
     self: str
     body: str
     group: str
-    chain: str | None = Field(default=None, description="Of the message, if it has an id.")
-    operation: str | None = Field(default=None, description="The one that is to do something with it.")
+    chain: str | None = Field(default=None, description="Chain of the message, if it has an id.")
+    operation: str | None = Field(default=None, description="Operation in which the dead letter is pending.")
 
 
 class DeadLetterResponse(DeadLetterSummary):
     """One dead letter with all its details."""
 
     external: ExternalLinks
-    tracking_ids: list[str] = Field(description="The chain that led to it, from its first message to itself.")
+    tracking_ids: list[str] = Field(description="Ids of the messages that led to this one, from the first to its own.")
     body: Content
     headers: dict[str, Any]
-    header_types: Annotated[dict[str, Any], WithJsonSchema(_OF_TEXTS)] = Field(
-        description="By JSON pointer, the AMQP type of a header whose type JSON lacks."
-    )
+    header_types: Annotated[dict[str, Any], WithJsonSchema(_STRING_MAP)] = Field(description="AMQP types by JSON pointer.")
     properties: dict[str, Any]
-    hlc: str | None = Field(description="Its place in the order of events, a large number.")
-    failures: list[FailureResponse] = Field(description="Every attempt that failed, oldest first.")
+    hlc: str | None = Field(description="Hybrid logical clock: a number that orders the message among all events.")
+    failures: list[FailureResponse] = Field(description="All failed attempts, oldest first.")
     editions: list[EditionResponse]
-    requeues: list[RequeueResponse] = Field(
-        description="Every requeue and its outcome, oldest first, as far as the history goes."
-    )
-    operation_id: str | None = Field(description="The operation that is to do something with it.")
-    operations: list[DeadLetterOperation] = Field(description="Those that had it, the latest first.")
+    requeues: list[RequeueResponse] = Field(description="Requeues in the history, oldest first.")
+    operation_id: str | None = Field(description="Operation in which the dead letter is pending.")
+    operations: list[DeadLetterOperation] = Field(description="Operations that included the dead letter, latest first.")
     revealed: bool
-    links: Annotated[dict[str, str], ShapedAs(DeadLetterLinks)] = Field(
-        description="Relative to where the dead letters are listed."
-    )
+    links: Annotated[dict[str, str], ShapedAs(DeadLetterLinks)] = Field(description="Links relative to the parent of `/dlq`.")
 
 
 LONGEST_MESSAGE = 500
-"""Most characters of an error's message in a line."""
+"""Maximum length, in characters, of an error's message in a summary."""
 
 
-def line(letter: DeadLetter, masking: Masking) -> DeadLetterSummary:
-    """The line of `letter`, whose message and preview are masked already."""
-    return DeadLetterSummary(**values(letter, masking))
+def to_summary(letter: DeadLetter, masking: Masking) -> DeadLetterSummary:
+    """Converts a dead letter whose message and preview are already masked."""
+    return DeadLetterSummary(**summary_fields(letter, masking))
 
 
-def values(letter: DeadLetter, masking: Masking) -> dict[str, object]:
-    """The fields of that line."""
-    return {name: getattr(letter, name) for name in _AS_IN_THE_LIBRARY} | {
+def summary_fields(letter: DeadLetter, masking: Masking) -> dict[str, object]:
+    """Returns the fields of a `DeadLetterSummary`."""
+    return {name: getattr(letter, name) for name in _UNCHANGED} | {
         "reason": letter.cause,
         "failure_count": letter.failures,
         "dead_letter_count": letter.deaths,
@@ -360,11 +345,11 @@ def values(letter: DeadLetter, masking: Masking) -> dict[str, object]:
     }
 
 
-_AS_IN_THE_LIBRARY = DeadLetterSummary.model_fields.keys() & {field.name for field in fields(DeadLetter)}
+_UNCHANGED = DeadLetterSummary.model_fields.keys() & {field.name for field in fields(DeadLetter)}
 
 
 def error_of(letter: DeadLetter, masking: Masking) -> Error:
-    """What failed last."""
+    """Returns the last error, hidden or shortened as `masking` requires."""
     message = HIDDEN if masking.hides_errors and letter.exception_message else letter.exception_message
     return Error(
         type=masking.error_type(letter.exception_type),
@@ -373,7 +358,7 @@ def error_of(letter: DeadLetter, masking: Masking) -> Error:
 
 
 def content(body: Body, masking: Masking | None) -> Content:
-    """What is shown of `body`: masked, or, without a `masking`, everything up to `READ_LIMIT` bytes."""
+    """Converts a body for display: masked, or without `masking` the first `READ_LIMIT` bytes unmasked."""
     kind, text = readable(body, masking)
     return Content(
         content_type=body.content_type,
@@ -388,14 +373,14 @@ def content(body: Body, masking: Masking | None) -> Content:
 T = TypeVar("T")
 
 LARGEST_COUNT = 1_000_000
-MOST_VALUES = 50
-"""Values of one field of a filter, of which one has to fit."""
+MAX_VALUES = 50
+"""Maximum number of values in one field of a filter."""
 
 Status = Literal["open", "requeued", "discarded", "any"]
 
 
 class _OneOrSeveral:
-    """The JSON schema of a field that takes one value or several."""
+    """JSON schema of a field that accepts one value or several."""
 
     def __get_pydantic_json_schema__(self, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         schema = handler(core_schema)
@@ -405,52 +390,53 @@ class _OneOrSeveral:
 
 Several = Annotated[
     tuple[T, ...],
-    Field(min_length=1, max_length=MOST_VALUES),
+    Field(min_length=1, max_length=MAX_VALUES),
     BeforeValidator(lambda given: (given,) if isinstance(given, str) else given),
-    # Without repetitions, so that two filters that mean the same are equal.
+    # Sorted, without repetitions: equivalent filters must be equal, because cursors and confirmation tokens are bound to them.
     AfterValidator(lambda values: tuple(sorted(set(values)))),
     _OneOrSeveral(),
 ]
-"""One value, or several, of which one has to fit."""
+"""One value or several, one of which must match."""
 
 
 class DeadLetterFilters(Request):
-    """Conditions that a dead letter must match, all of them. Without `status` only open ones match; `any` matches every status.
+    """Conditions that a dead letter must match, all of them. Without `status`, only open ones match; `any` matches all.
 
-    Of several values of `queue`, `routing_key`, `exception_type` or `status`, one has to fit.
+    `queue`, `routing_key`, `exception_type` and `status` accept several values, one of which must match.
     """
 
     source: Annotated[
         Source | None,
-        Field(description="What dead-lettered it: a `relay` that cannot send it, a failed `worker`, or the `broker`."),
+        Field(
+            description="What dead-lettered the message: a `relay` that could not send it, a `worker` whose handler failed, or "
+            "the `broker`."
+        ),
     ] = None
-    queue: Annotated[Several[Text] | None, Field(description="The queue where it failed.")] = None
-    routing_key: Annotated[Several[Text] | None, Field(description="Its routing key, exactly.")] = None
-    exception_type: Annotated[Several[Text] | None, Field(description="The type of the exception, with its module.")] = None
-    group_id: Annotated[Text | None, Field(description="The fingerprint of its group, see `outbox_dlq_groups`.")] = None
+    queue: Annotated[Several[Text] | None, Field(description="Queue where the message failed.")] = None
+    routing_key: Annotated[Several[Text] | None, Field(description="Exact routing key.")] = None
+    exception_type: Annotated[Several[Text] | None, Field(description="Type of the exception, with its module.")] = None
+    group_id: Annotated[Text | None, Field(description="Fingerprint of the group, as `outbox_dlq_groups` returns it.")] = None
     status: Annotated[
         Several[Status],
-        Field(description="Its status; `open`: neither requeued nor discarded.", json_schema_extra={"default": "open"}),
+        Field(description="Status. `open`: neither requeued nor discarded.", json_schema_extra={"default": "open"}),
     ] = ("open",)
-    tracking_id: Annotated[Text | None, Field(description="An id of its chain: its own, or of a message that led to it.")] = (
+    tracking_id: Annotated[Text | None, Field(description="Id of the message, or of one of its causes.")] = None
+    message_id: Annotated[Text | None, Field(description="Id of the message itself.")] = None
+    failed_after: Annotated[Instant | None, Field(description="Dead-lettered at this time or later.")] = None
+    failed_before: Annotated[Instant | None, Field(description="Dead-lettered before this time.")] = None
+    min_failures: Annotated[int | None, Field(ge=1, le=LARGEST_COUNT, description="Minimum number of failed attempts.")] = None
+    q: Annotated[Text | None, Field(min_length=1, description='Search in errors and bodies: words, "phrases", or, -word.')] = (
         None
     )
-    message_id: Annotated[Text | None, Field(description="Its own id.")] = None
-    failed_after: Annotated[Instant | None, Field(description="It failed for good at that time or later.")] = None
-    failed_before: Annotated[Instant | None, Field(description="It failed for good before that time.")] = None
-    min_failures: Annotated[int | None, Field(ge=1, le=LARGEST_COUNT, description="So many attempts failed, or more.")] = None
-    q: Annotated[
-        Text | None, Field(min_length=1, description='Words of its error and masked body: words, "phrases", or, -not.')
-    ] = None
 
     def as_filter(self) -> DeadLetterFilter:
-        """The filter as the library takes it."""
+        """Converts to the library's filter."""
         wanted = {name: _one_or_several(getattr(self, name)) for name in DeadLetterFilters.model_fields if name != "status"}
         statuses = tuple(DeadLetterStatus(each) for each in self.status if each != "any")
         return DeadLetterFilter(**wanted, status=None if "any" in self.status else _one_or_several(statuses))
 
     def bound_to(self) -> Mapping[str, Any]:
-        """What says which filter this is: two that mean the same are equal, whatever else a request asks for."""
+        """Returns the conditions for comparison: equal for equivalent filters, without a request's other parameters."""
         return {name: value for name in DeadLetterFilters.model_fields if (value := getattr(self, name)) is not None}
 
 
@@ -459,35 +445,28 @@ def _one_or_several(value: Any) -> Any:
 
 
 class DeadLetterListFilters(DeadLetterFilters):
-    """Which dead letters are listed, and in which order."""
+    """Filters and order of the list of dead letters."""
 
-    sort: Annotated[Literal["newest", "oldest"], Field(description="By the time of death, the latest first or last.")] = (
-        "newest"
-    )
+    sort: Annotated[Literal["newest", "oldest"], Field(description="By time of dead-lettering.")] = "newest"
 
 
 class DeadLetterListParameters(DeadLetterListFilters, Paged):
-    """What `GET /dlq` takes."""
+    """Query parameters of `GET /dlq`."""
 
-    facets: Annotated[bool, Field(description="Whether to count by source, status, queue, exception type and routing key.")] = (
-        False
-    )
+    facets: Annotated[bool, Field(description="Count by source, status, queue, exception type and routing key.")] = False
 
 
 class DeadLetterGroupsParameters(DeadLetterFilters):
-    """What `GET /dlq/groups` takes."""
+    """Query parameters of `GET /dlq/groups`."""
 
-    by: Annotated[
-        GroupBy, Field(description="What the dead letters of one group have in common; the fingerprint is that of the error.")
-    ] = "fingerprint"
+    by: Annotated[GroupBy, Field(description="Field to group by. `fingerprint` identifies similar errors.")] = "fingerprint"
     group_status: Annotated[
-        Several[GroupStatus] | None,
-        Field(description="Only groups of these statuses, with `by=fingerprint`. Without it, all."),
+        Several[GroupStatus] | None, Field(description="Only groups with these statuses. Requires `by=fingerprint`.")
     ] = None
-    limit: Annotated[int, Field(ge=1, le=200, description="Most groups, the largest first.")] = 50
+    limit: Annotated[int, Field(ge=1, le=200, description="Maximum number of groups, the largest first.")] = 50
 
     @model_validator(mode="after")
-    def _has_statuses(self) -> Self:
+    def _require_fingerprint(self) -> Self:
         if self.group_status is not None and self.by != "fingerprint":
-            raise ValueError("group_status needs by=fingerprint: other groups have no status")
+            raise ValueError("group_status requires by=fingerprint: other groups have no status")
         return self

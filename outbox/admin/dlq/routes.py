@@ -1,4 +1,4 @@
-"""`GET /dlq` and `GET /dlq/{id}`."""
+"""`GET /dlq`, `GET /dlq/{id}` and `GET /dlq/{id}/body`: lists and shows dead letters."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -28,9 +28,9 @@ from outbox.admin.dlq.models import (
     RequeueResponse,
     Unarchived,
     content,
-    line,
     outcome_word,
-    values,
+    summary_fields,
+    to_summary,
 )
 from outbox.admin.models import (
     MOST_COUNTED,
@@ -39,12 +39,12 @@ from outbox.admin.models import (
     ExternalLinks,
     Request,
     Total,
-    counted,
     cursor_page,
     decode_cursor,
     invalid_cursor,
+    to_total,
 )
-from outbox.admin.problems import Code, Problem, documented
+from outbox.admin.problems import Code, Problem, problem_responses
 from outbox.core.outcome import Failure
 from outbox.dead_letters import Action, DeadLetterDetail, DeadLetterFilter, Group, GroupBy, ItemOutcome, Position
 from outbox.dead_letters.filters import is_letter_id
@@ -62,13 +62,14 @@ from outbox.dead_letters.reader import (
 from outbox.masking import READ_LIMIT, Body, Masking
 from outbox.postgres.archive import PostgresArchive
 
-MOST_FACETED = 50_000
-"""So many letters, the latest ones, are counted by value."""
-MOST_VALUES = 20
+MAX_FACETED = 50_000
+"""Number of dead letters, the latest ones, that facets count."""
+FACET_VALUES = 20
+"""Values of each field that facets list, the most frequent ones."""
 
 
 class Letters:
-    """Reads dead letters of an admin, in bounded time; counts of groups and of values are remembered for a moment."""
+    """Reads dead letters for an admin, in bounded time. Counts of groups and facets are cached for a short time."""
 
     def __init__(self, admin: Admin) -> None:
         self.masking: Masking = admin.masking
@@ -81,37 +82,38 @@ class Letters:
         self._facets = StaleWhileRevalidate[FacetCounts]()
 
     async def groups(self, by: GroupBy, filter_: DeadLetterFilter, limit: int) -> Snapshot[Sequence[Group]]:
-        """The largest groups, and when they were counted."""
+        """Returns the largest groups, and when they were counted."""
         return await self._groups.get((by, filter_, limit), lambda: self.listing.groups(by, filter_, limit=limit))
 
     async def facets(self, filter_: DeadLetterFilter) -> tuple[FacetCounts, datetime]:
-        """Values and how many have them; of each field without the filter on it."""
+        """Counts matches by value of each field, ignoring the filter on that field; and returns when they were counted."""
         filtered = [name for name in FACET_FIELDS if getattr(filter_, name) is not None]
-        found = await self._counted(filter_, tuple(name for name in FACET_FIELDS if name not in filtered))
+        found = await self._count(filter_, tuple(name for name in FACET_FIELDS if name not in filtered))
         facets, as_of = dict(found.value), found.as_of
         for name in filtered:
-            nothing: dict[str, Any] = {name: None}
-            alone = await self._counted(replace(filter_, **nothing), (name,))
-            facets |= alone.value
-            as_of = min(as_of, alone.as_of)
+            removed: dict[str, Any] = {name: None}
+            counts = await self._count(replace(filter_, **removed), (name,))
+            facets |= counts.value
+            as_of = min(as_of, counts.as_of)
         return facets, as_of
 
     async def close(self) -> None:
-        """Ends what is being counted."""
+        """Cancels counting."""
         await self._groups.close()
         await self._facets.close()
 
-    async def _counted(self, filter_: DeadLetterFilter, fields: tuple[FacetField, ...]) -> Snapshot[FacetCounts]:
+    async def _count(self, filter_: DeadLetterFilter, fields: tuple[FacetField, ...]) -> Snapshot[FacetCounts]:
         async def count() -> FacetCounts:
-            return await self.listing.facets(filter_, fields, limit=MOST_VALUES, most=MOST_FACETED) if fields else {}
+            return await self.listing.facets(filter_, fields, limit=FACET_VALUES, most=MAX_FACETED) if fields else {}
 
         return await self._facets.get((filter_, fields), count)
 
 
 def masking_of(context: RequestContext, wanted: DeadLetterFilters) -> Masking:
-    """What is hidden from the principal. Raises `forbidden` for a search in hidden texts: what it finds would show them."""
+    """Returns the masking for the principal. Raises `forbidden` for a search in error texts that are hidden from it."""
+    # Matches would disclose the hidden texts, word by word.
     if context.masking.hides_errors and wanted.q is not None:
-        raise Problem(Code.FORBIDDEN, "searching reads the texts of errors, which are shown to operators only")
+        raise Problem(Code.FORBIDDEN, "`q` searches error texts, which only operators may see")
     return context.masking
 
 
@@ -122,28 +124,28 @@ PATIENCE = timedelta(milliseconds=120)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What was found: by queue, or why nothing is known."""
+class UnarchivedCounts:
+    """Dead letters at the broker by queue, or why they could not be counted."""
 
     queues: Mapping[str, int]
     problem: str | None
 
 
 class UnarchivedView:
-    """The dead letters at the broker that no archiver has taken. With PostgreSQL as the broker there are none of the kind."""
+    """Counts dead letters at the broker that no archiver has stored yet. PostgreSQL as the broker has none."""
 
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
         self._broker = admin.shared(BrokerView)
-        self._found = SingleFlightCache(self._look, max_age=MAX_AGE, timeout=TIMEOUT)
+        self._counts = SingleFlightCache(self._count, max_age=MAX_AGE, timeout=TIMEOUT)
 
     async def now(self) -> tuple[Unarchived | None, list[Literal["broker"]]]:
-        """What there is, None if that is not known; and what could not be asked."""
+        """Returns the counts, None if unknown; and the systems that did not respond."""
         if self._broker.kind is not BrokerKind.RABBITMQ:
             return None, []
         try:
-            found = await self._found.get(patience=PATIENCE)
-        except Exception:  # noqa: BLE001  whatever it is, the list has an answer without it
+            found = await self._counts.get(patience=PATIENCE)
+        except Exception:  # noqa: BLE001  the list works without the broker, whatever its error
             return None, ["broker"]
         if found.error is not None or found.value.problem is not None:
             return None, ["broker"]
@@ -151,10 +153,10 @@ class UnarchivedView:
         return Unarchived(count=sum(queues.values()), queues=queues, as_of=found.as_of), []
 
     async def close(self) -> None:
-        """Ends what is being asked."""
-        await self._found.close()
+        """Cancels counting."""
+        await self._counts.close()
 
-    async def _look(self) -> Found:
+    async def _count(self) -> UnarchivedCounts:
         from outbox.transports.rabbitmq.topology import dead_letter_queue
 
         known = await PostgresArchive(self._admin.pool, self._admin.table).known_queues()
@@ -165,19 +167,19 @@ class UnarchivedView:
             for seen in depths.queues
             if seen.name in dead_letters
         }
-        return Found(queues, depths.problem)
+        return UnarchivedCounts(queues, depths.problem)
 
 
 router = area("dlq")
 
 
-@router.get("/dlq", operation_id="outbox_dlq_list", responses=documented(Code.INVALID_CURSOR, Code.CURSOR_MISMATCH))
+@router.get("/dlq", operation_id="outbox_dlq_list", responses=problem_responses(Code.INVALID_CURSOR, Code.CURSOR_MISMATCH))
 async def list_dead_letters(context: Viewer, wanted: Annotated[DeadLetterListParameters, Query()]) -> DeadLetterPage:
-    """Lists dead letters and messages that the relay parked: open ones, unless `status` says otherwise.
+    """Lists dead letters, including messages that the relay parked. By default, only open ones.
 
-    Pages do not shift while messages fail and are resolved: a page begins after the last item of the page before it. A message
-    that fails again moves to the position of its latest failure. `total` and `facets` are counted on request; facets are up to
-    a minute old, as `as_of` says.
+    Pages do not shift while messages fail and are resolved: each page begins after the last item of the previous one. A message
+    that fails again moves to the position of its latest failure. `total` and `facets` are counted on request. Facets may be up
+    to a minute old; see `as_of`.
     """
     letters = context.admin.shared(Letters)
     masking = masking_of(context, wanted)
@@ -203,10 +205,10 @@ async def list_dead_letters(context: Viewer, wanted: Annotated[DeadLetterListPar
         limit=wanted.limit,
         cursor=cursor,
         bound_to=bound_to,
-        place=lambda letter: (letter.failed_at.isoformat(), letter.id),
+        keys_of=lambda letter: (letter.failed_at.isoformat(), letter.id),
     )
     return DeadLetterPage(
-        items=[line(letter, masking) for letter in page.items],
+        items=[to_summary(letter, masking) for letter in page.items],
         next=page.next,
         previous=page.previous,
         total=total,
@@ -217,8 +219,8 @@ async def list_dead_letters(context: Viewer, wanted: Annotated[DeadLetterListPar
 
 
 def _position(cursor: Cursor) -> Position:
-    """The position that a cursor keeps. Raises `invalid_cursor` for what no page has shown."""
-    at, id_ = cursor.place
+    """Decodes the position of a cursor. Raises `invalid_cursor` if it is malformed."""
+    at, id_ = cursor.keys
     try:
         failed_at = datetime.fromisoformat(at)
         in_utc = failed_at.astimezone(UTC)
@@ -230,7 +232,7 @@ def _position(cursor: Cursor) -> Position:
 
 
 async def _total(letters: Letters, filter_: DeadLetterFilter, *, wanted: bool) -> Total | None:
-    return counted(await letters.listing.count(filter_, most=MOST_COUNTED + 1)) if wanted else None
+    return to_total(await letters.listing.count(filter_, most=MOST_COUNTED + 1)) if wanted else None
 
 
 async def _facets(letters: Letters, filter_: DeadLetterFilter, masking: Masking, *, wanted: bool) -> Facets | None:
@@ -239,32 +241,30 @@ async def _facets(letters: Letters, filter_: DeadLetterFilter, masking: Masking,
     found, as_of = await letters.facets(filter_)
     values_of = {}
     for name, counts in found.items():
-        # What the relay parked has its whole error for a type, if that says nothing of one.
+        # A parked message whose error names no type has the whole error text as its type, which may contain secrets.
         mask = masking.error_type if name == "exception_type" else str
         values_of[name] = [Facet(value=mask(value), count=count) for value, count in counts]
     return Facets(
         **values_of,
-        relation="gte" if any(sum(count for _, count in counts) >= MOST_FACETED for counts in found.values()) else "eq",
+        relation="gte" if any(sum(count for _, count in counts) >= MAX_FACETED for counts in found.values()) else "eq",
         as_of=as_of,
     )
 
 
-LetterId = Annotated[
-    str, Path(alias="id", max_length=100, description="`17`, or `outbox-17` for a message that the relay parked.")
-]
+LetterId = Annotated[str, Path(alias="id", max_length=100, description="`17`, or `outbox-17` for a parked message.")]
 
 
 class DetailParameters(Request):
-    """How it is shown."""
+    """Query parameters of `GET /dlq/{id}`."""
 
-    reveal: Annotated[bool, Field(description="Unmasked; for operators, and written down in the audit.")] = False
+    reveal: Annotated[bool, Field(description="Show masked values. Requires the operator role, and is audited.")] = False
 
 
 @router.get(
     "/dlq/{id}",
     operation_id="outbox_dlq_show",
     summary="Show Dead Letter",
-    responses=documented(Code.NOT_FOUND, Code.CROSS_SITE),
+    responses=problem_responses(Code.NOT_FOUND, Code.CROSS_SITE),
 )
 async def show(
     context: Viewer,
@@ -272,19 +272,19 @@ async def show(
     letter_id: LetterId,
     wanted: Annotated[DetailParameters, Query()],
 ) -> DeadLetterResponse:
-    """Shows one dead letter: its error, earlier failures, body, headers, what edits replaced, and the outcome of each requeue.
+    """Shows one dead letter: error, earlier failures, body, headers, payloads before edits, and the outcome of each requeue.
 
-    Values are masked; operators see them with `reveal=true`, which is written to the audit first. JSON is shown as it was
-    written, so that large numbers keep their value. The first 262,144 bytes of a body are shown. Larger JSON is only shown
-    revealed, because a part of a document cannot be masked. `outbox_dlq_body` returns the whole body.
+    Values are masked. Operators can reveal them with `reveal=true`, which is audited. JSON is returned as it was written, which
+    preserves large numbers. At most 262,144 bytes of a body are returned. Larger JSON is only returned with `reveal=true`,
+    because part of a document cannot be masked. `outbox_dlq_body` returns the whole body.
     """
     if wanted.reveal:
         await require_reveal(request)
     letters = context.admin.shared(Letters)
     found = await _found(letters, letter_id, most_bytes=READ_LIMIT + 1)
     if wanted.reveal:
-        await _write_down(context, "dlq.reveal", letter_id)
-    async with context.admin.reading("reading what became of a dead letter") as connection:
+        await _audit(context, "dlq.reveal", letter_id)
+    async with context.admin.reading("reading the history of a dead letter") as connection:
         requeues = await letters.history.requeues(connection, found.letter.message_id)
         operations = await letters.history.operations(connection, letter_id)
     return _to_detail(context.admin, found, requeues, operations, context.masking, revealed=wanted.reveal)
@@ -297,14 +297,14 @@ async def show(
     response_class=Response,
     responses={
         200: {"content": {"application/octet-stream": {}}, "description": "The body."},
-        **documented(Code.NOT_FOUND, Code.CROSS_SITE),
+        **problem_responses(Code.NOT_FOUND, Code.CROSS_SITE),
     },
 )
 async def download(context: Operator, request: HttpRequest, letter_id: LetterId) -> Response:
-    """Downloads the body unmasked. The download is written to the audit first."""
+    """Downloads the body, unmasked. The download is audited."""
     await require_reveal(request)
     found = await _found(context.admin.shared(Letters), letter_id, most_bytes=None)
-    await _write_down(context, "dlq.download", letter_id)
+    await _audit(context, "dlq.download", letter_id)
     kind = (found.letter.content_type or "").partition(";")[0].strip().lower()
     suffix = ".json" if kind.endswith("json") else ".txt" if kind == "text/plain" else ".bin"
     headers = {
@@ -318,13 +318,13 @@ async def download(context: Operator, request: HttpRequest, letter_id: LetterId)
 async def _found(letters: Letters, id_: str, *, most_bytes: int | None) -> DeadLetterDetail:
     found = await letters.listing.get(id_, most_bytes=most_bytes)
     if found is None:
-        raise Problem(Code.NOT_FOUND, "no dead letter has that id: it may have been requeued, purged or pruned")
+        raise Problem(Code.NOT_FOUND, "there is no dead letter with this id: it may have been requeued, purged or pruned")
     return found
 
 
-async def _write_down(context: RequestContext, action: str, id_: str) -> None:
-    """In a transaction of its own, so that nothing is shown without an entry of who saw it."""
-    async with context.admin.changing("writing down who sees a payload") as connection:
+async def _audit(context: RequestContext, action: str, id_: str) -> None:
+    # Committed before the response is built: no payload is disclosed without its audit entry.
+    async with context.admin.changing("auditing access to a payload") as connection:
         await record(connection, context, action=action, target=id_)
 
 
@@ -342,14 +342,14 @@ def _to_detail(
     for edition in found.editions:
         masking = masking.of_message(edition.body, edition.headers)
     mask = None if revealed else masking
-    busy = next((operation.id for operation in operations if operation.outcome == "pending"), None)
+    pending_in = next((operation.id for operation in operations if operation.outcome == "pending"), None)
     links = {"self": f"dlq/{letter.id}", "body": f"dlq/{letter.id}/body", "group": f"dlq?group_id={letter.fingerprint}"}
     if letter.tracking_ids:
         links["chain"] = f"chains/{quote(letter.tracking_ids[-1], safe='')}"
-    if busy is not None:
-        links["operation"] = f"operations/{busy}"
+    if pending_in is not None:
+        links["operation"] = f"operations/{pending_in}"
     return DeadLetterResponse(
-        **values(letter, masking) | {"error": _error(found.failure, mask)},
+        **summary_fields(letter, masking) | {"error": _error(found.failure, mask)},
         external=ExternalLinks(
             **admin.external(
                 found.headers,
@@ -377,13 +377,13 @@ def _to_detail(
             for edition in found.editions
         ],
         requeues=[RequeueResponse.model_validate(each) for each in requeues],
-        operation_id=busy,
+        operation_id=pending_in,
         operations=[
             DeadLetterOperation(
                 id=operation.id,
                 action=Action(operation.action),
                 outcome=outcome_word(Action(operation.action), ItemOutcome(operation.outcome)),
-                # It may quote the error of what was sent again.
+                # It may quote the error of the requeued message.
                 reason=operation.detail and (operation.detail if mask is None else mask.masked_text(operation.detail)),
                 settled_at=operation.settled_at,
             )
@@ -401,5 +401,5 @@ def _error(failure: Failure, mask: Masking | None) -> Error:
 
 def _mapping(mapping: Mapping[str, Any], mask: Masking | None) -> dict[str, Any]:
     masked = dict(mapping) if mask is None else mask.masked(mapping)
-    # A path may mask the whole.
+    # A masked path may match the whole mapping, which is then a string.
     return masked if isinstance(masked, dict) else {}

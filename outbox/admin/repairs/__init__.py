@@ -1,1 +1,1 @@
-"""Repairs over HTTP: requeueing, discarding, restoring and purging dead letters, at once or as operations."""
+"""Repairs over HTTP: requeues, discards, restores and purges dead letters, immediately or as operations."""

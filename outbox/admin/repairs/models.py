@@ -1,4 +1,4 @@
-"""Responses about repairs: results for each dead letter, operations with progress, dry runs."""
+"""Response models of repairs: outcomes for each dead letter, operations with progress, dry runs."""
 
 from collections import Counter
 from dataclasses import asdict
@@ -26,15 +26,15 @@ from outbox.masking import Masking
 
 
 class ItemResponse(Model):
-    """One dead letter's part."""
+    """The outcome for one dead letter."""
 
     id: str
     outcome: Outcome
-    reason: Annotated[str, Field(description="Why it was not done; empty if it was.")]
+    reason: Annotated[str, Field(description="Why the action was not done. Empty if it was.")]
 
     @classmethod
     def of(cls, action: Action, item: Item) -> Self:
-        """What came of `item`."""
+        """Converts an item."""
         return cls(id=item.id, outcome=outcome_word(action, item.outcome), reason=item.reason)
 
 
@@ -47,7 +47,7 @@ class RepairResponse(Model):
 
     @classmethod
     def of(cls, repaired: Repaired) -> Self:
-        """What came of each."""
+        """Converts the outcomes of a repair."""
         items = [ItemResponse.of(repaired.action, item) for item in repaired.items]
         counts: dict[Outcome, int] = {}
         for item in items:
@@ -56,39 +56,39 @@ class RepairResponse(Model):
 
 
 class OperationResults(Model):
-    """How many messages a requeue has sent again, and their results, which add up to `sent`.
+    """Results of the messages that a requeue has sent. All counts except `failed` add up to `sent`.
 
-    They are also kept current after the end of the operation.
+    The counts stay current after the operation has ended.
     """
 
-    sent: Annotated[int, Field(description="How many were put into the outbox again.")]
-    waiting: Annotated[int, Field(description="No attempt is on record yet.")]
-    retrying: Annotated[int, Field(description="An attempt failed, and another one follows.")]
+    sent: Annotated[int, Field(description="Messages put into the outbox again.")]
+    waiting: Annotated[int, Field(description="Messages without a recorded attempt.")]
+    retrying: Annotated[int, Field(description="Messages with a failed attempt that will be retried.")]
     handled: int
-    failed_again: Annotated[int, Field(description="Dead-lettered again, or parked.")]
-    unknown: Annotated[int, Field(description="No data for seven days.")]
-    failed: Annotated[int, Field(description="Of all of them, those of which any attempt failed, also if handled since.")]
+    failed_again: Annotated[int, Field(description="Messages that were dead-lettered again, or parked.")]
+    unknown: Annotated[int, Field(description="Messages without data for seven days.")]
+    failed: Annotated[int, Field(description="Messages with at least one failed attempt, even if they were handled later.")]
 
 
 class OperationSelector(BaseModel):
     """Which dead letters were selected. Fields with a default may be missing."""
 
-    ids: list[str] | None = Field(default=None, description="Of many the first.")
-    count: int | None = Field(default=None, description="How many ids there were.")
+    ids: list[str] | None = Field(default=None, description="The selected ids; only the first ones if there are many.")
+    count: int | None = Field(default=None, description="Number of selected ids.")
     filter: DeadLetterFilters | None = None
 
 
 class OperationResponse(Model):
-    """A change of many dead letters, made in batches wherever maintenance runs: what was asked for, and how far it is."""
+    """A change of many dead letters, which maintenance processes in batches: the request and its progress."""
 
     id: str
     action: Action
     state: OperationState
-    active: bool = Field(description="Whether it has not ended: it is running or paused.")
+    active: bool = Field(description="Whether the operation is running or paused.")
     selector: Annotated[
         dict[str, object],
         ShapedAs(OperationSelector),
-        Field(description="What was selected. The dead letters were fixed at `created_at`."),
+        Field(description="The requested selection, as resolved at `created_at`."),
     ]
     options: OperationOptions
     reason: str | None
@@ -96,35 +96,27 @@ class OperationResponse(Model):
     created_at: Moment
     updated_at: Moment
     finished_at: Moment | None
-    next_batch_at: Annotated[Moment | None, Field(description="When the next batch is due; null when none is.")]
-    canary_started_at: Annotated[Moment | None, Field(description="Since then it waits for the results of the canary.")]
-    canary_ends_at: Annotated[
-        Moment | None, Field(description="Until then it waits for them at most; in the past, once the canary passed.")
-    ]
-    item_count: Annotated[int, Field(description="How many dead letters it is for.")]
-    settled_count: Annotated[
-        int, Field(description="How many of its items have an outcome, without those left out when it was ended.")
-    ]
-    progress: Annotated[float, Field(ge=0, le=1, description="The share of them.")]
-    counts: Annotated[dict[Outcome, int], Field(description="How many items ended with each outcome.")]
-    failed_again_count: Annotated[
-        int, Field(description="How many of those that were requeued failed again: `results.failed_again`.")
-    ]
-    results: Annotated[
-        OperationResults | None, Field(description="The results of the messages that it sent again; null: it sends none.")
-    ]
-    items_per_second: Annotated[float | None, Field(description="Since it was asked for, until its end.")]
-    remaining_seconds: Annotated[float | None, Field(description="Estimated from its progress; null: no estimate.")]
-    stop_reason: Annotated[str | None, Field(description="Why it stopped itself; null: it did not.")]
+    next_batch_at: Annotated[Moment | None, Field(description="When the next batch is due. Null if none is.")]
+    canary_started_at: Annotated[Moment | None, Field(description="When the wait for the results of the canary began.")]
+    canary_ends_at: Annotated[Moment | None, Field(description="When this wait ends at the latest.")]
+    item_count: Annotated[int, Field(description="Number of dead letters in the operation.")]
+    settled_count: Annotated[int, Field(description="Items with an outcome, except those skipped when it ended early.")]
+    progress: Annotated[float, Field(ge=0, le=1, description="Fraction of items with an outcome.")]
+    counts: Annotated[dict[Outcome, int], Field(description="Number of items by outcome.")]
+    failed_again_count: Annotated[int, Field(description="The same as `results.failed_again`.")]
+    results: Annotated[OperationResults | None, Field(description="Results of requeued messages. Null if it is no requeue.")]
+    items_per_second: Annotated[float | None, Field(description="Average rate, without waiting times.")]
+    remaining_seconds: Annotated[float | None, Field(description="Estimated from the rate. Null if there is no estimate.")]
+    stop_reason: Annotated[str | None, Field(description="Why the operation stopped itself. Null if it did not.")]
 
     @classmethod
     def of(cls, operation: Operation, *, now: datetime | None = None) -> Self:
-        """The operation, as it is `now`."""
+        """Converts an operation. `now` is the time that rates and estimates refer to."""
         settled = operation.settled
         now = now or datetime.now(UTC)
-        speed = _speed(operation, settled, now)
+        speed = _items_per_second(operation, settled, now)
         running = operation.state is OperationState.RUNNING
-        # At the rate that was asked for, or slower if it shows so. How long a canary's results take is not known.
+        # The actual rate may stay below the requested one. There is no estimate for the time until a canary has its results.
         speeds = [each for each in (operation.options.rate, speed) if each]
         is_predictable = running and bool(speeds) and not (operation.canary_until is not None and operation.canary_until > now)
         return cls(
@@ -158,16 +150,16 @@ Result = Literal["waiting", "retrying", "handled", "failed_again", "unknown"]
 
 
 class OperationItemResponse(ItemResponse):
-    """One dead letter of an operation, at its position in it."""
+    """A dead letter of an operation."""
 
-    reason: Annotated[str, Field(description="Why it was not done; of a message that failed again or is retried, the error.")]
+    reason: Annotated[str, Field(description="Why the action was not done, or the error of the new attempt.")]
     position: int
-    result: Annotated[Result | None, Field(description="The result of its message; null: none was sent.")]
-    failed_attempt_count: Annotated[int, Field(description="How many attempts failed since it was sent again.")]
+    result: Annotated[Result | None, Field(description="Result of the requeued message. Null if it was not requeued.")]
+    failed_attempt_count: Annotated[int, Field(description="Number of failed attempts since the requeue.")]
 
     @classmethod
     def at(cls, action: Action, item: OperationItem) -> Self:
-        """What came of the letter there."""
+        """Converts an item of an operation."""
         word = outcome_word(action, item.item.outcome)
         result = None if item.result is None else item.result.name.lower()
         return cls.model_validate(
@@ -183,15 +175,15 @@ class OperationItemResponse(ItemResponse):
 
 
 class OperationPage(Page[OperationResponse]):
-    """Operations, the newest first."""
+    """One page of the operations, newest first."""
 
 
 class OperationItemPage(Page[OperationItemResponse]):
-    """The items of an operation with their outcomes, those that failed first."""
+    """One page of an operation's items with their outcomes, failed items first."""
 
 
 class SampledItem(Model):
-    """One of the matches; its preview and error are masked."""
+    """A matching dead letter, with its preview and error masked."""
 
     id: str
     queue: str
@@ -203,7 +195,7 @@ class SampledItem(Model):
 
     @classmethod
     def of(cls, letter: DeadLetter, masking: Masking) -> Self:
-        """What one needs to see of it; message and preview are masked already."""
+        """Converts a dead letter whose message and preview are already masked."""
         return cls(
             id=letter.id,
             queue=letter.queue,
@@ -216,21 +208,21 @@ class SampledItem(Model):
 
 
 class DryRunResponse(Model):
-    """What would be done now, and the token that lets it be done."""
+    """Result of a dry run: what the request would do now, and the token that confirms it."""
 
     dry_run: Literal[True] = True
     action: Action
-    count: Annotated[int, Field(description="How many match.")]
+    count: Annotated[int, Field(description="Number of matching dead letters.")]
     by_queue: dict[str, int]
     by_exception: dict[str, int]
-    sample: Annotated[list[SampledItem], Field(description="The first of them.")]
-    warnings: Annotated[list[str], Field(description="What to think of before.")]
-    confirm_token: Annotated[str, Field(description="Good once, for the same request of the same person.")]
+    sample: Annotated[list[SampledItem], Field(description="The first matching dead letters.")]
+    warnings: Annotated[list[str], Field(description="Risks to consider before you confirm.")]
+    confirm_token: Annotated[str, Field(description="Send it with the same request to apply it. Valid once.")]
     expires_at: Moment
 
     @classmethod
-    def of(cls, plan: Plan, issue_token: IssuedToken, masking: Masking) -> Self:
-        """What `plan` says, with its token."""
+    def of(cls, plan: Plan, token: IssuedToken, masking: Masking) -> Self:
+        """Converts a plan, with its token."""
         by_exception = Counter[str]()
         for type_, count in plan.by_exception.items():
             by_exception[masking.masked_text(type_)] += count
@@ -241,18 +233,15 @@ class DryRunResponse(Model):
             by_exception=dict(by_exception),
             sample=[SampledItem.of(letter, masking) for letter in plan.sample],
             warnings=list(plan.warnings),
-            confirm_token=issue_token.token,
-            expires_at=issue_token.expires_at,
+            confirm_token=token.token,
+            expires_at=token.expires_at,
         )
 
 
-def _speed(operation: Operation, settled: int, now: datetime) -> float | None:
-    """Letters a second since it was created, without the wait for its canary."""
+def _items_per_second(operation: Operation, settled: int, now: datetime) -> float | None:
+    """Returns the average rate since the start, without the wait for the canary. None if nothing was done yet."""
     until = operation.finished_at or now
     worked = until - max(operation.created_at, operation.options.starts_at or operation.created_at)
     if operation.canary_since is not None and operation.canary_until is not None:
-        worked -= max(min(until, operation.canary_until) - operation.canary_since, _NONE)
-    return round(settled / worked.total_seconds(), 3) if worked > _NONE and settled else None
-
-
-_NONE = timedelta(0)
+        worked -= max(min(until, operation.canary_until) - operation.canary_since, timedelta(0))
+    return round(settled / worked.total_seconds(), 3) if worked > timedelta(0) and settled else None

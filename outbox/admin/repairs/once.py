@@ -1,4 +1,4 @@
-"""Idempotency keys and confirmation tokens: a change happens once, and as its dry run showed it."""
+"""Idempotency keys and confirmation tokens: they ensure that a change is applied once, and as its dry run showed it."""
 
 import hashlib
 import json
@@ -21,56 +21,55 @@ from outbox.postgres.queries import TableName, queries
 from outbox.postgres.schema.objects import satellite_names
 
 REPLAYED = "idempotency-replayed"
-"""Header of an answer that was given before."""
+"""Header of a response that is replayed for an idempotency key."""
 JSON = "application/json"
-GOOD_FOR = timedelta(minutes=15)
-"""How long a token may be used."""
+TOKEN_LIFETIME = timedelta(minutes=15)
+"""How long a confirmation token is valid."""
 
 
 @dataclass(frozen=True, slots=True)
 class IssuedToken:
-    """A token, and until when it is good."""
+    """A confirmation token, and when it expires."""
 
     token: str
     expires_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
-class KnownToken:
-    """What is known of a token: whose it is, for which request, what was shown, and whether it is over."""
+class StoredToken:
+    """A confirmation token as stored: its actor, its request, what the dry run found, and whether it has expired."""
 
     actor: str
     request_hash: bytes
     expected: Expected
-    is_over: bool
+    is_expired: bool
 
 
 class Confirmations:
-    """The tokens next to one outbox table. Every method works in the transaction of the connection that it is given."""
+    """The confirmation tokens of one outbox table. Every method works in the transaction of the given connection."""
 
     def __init__(self, table: TableName) -> None:
         self._sql = queries("confirmations.sql", **satellite_names(table.schema))
 
     async def issue_token(self, connection: Connection, *, actor: str, request_hash: bytes, expected: Expected) -> IssuedToken:
-        """A new token for that request of that actor, which was found to mean what is `expected`.
-
-        The digest is a part of the token. It cannot be exchanged there: the token is known by the hash of the whole.
-        """
+        """Issues a token for a request of an actor, whose dry run found `expected`."""
+        # The digest travels in the token instead of the table. A client cannot replace it, because the table has the hash of
+        # the whole token.
         token = f"{secrets.token_urlsafe(32)}.{expected.digest}"
-        values = _hash(token), actor, request_hash, expected.count, GOOD_FOR
-        expires_at = await connection.fetchval(self._sql["promise"], *values)
+        values = _hash(token), actor, request_hash, expected.count, TOKEN_LIFETIME
+        expires_at = await connection.fetchval(self._sql["issue"], *values)
         return IssuedToken(token, expires_at)
 
-    async def look(self, connection: Connection, token: str) -> KnownToken | None:
-        """What is known of `token`; None for one that was used, was forgotten, or never was."""
-        row = await connection.fetchrow(self._sql["look"], _hash(token))
+    async def find(self, connection: Connection, token: str) -> StoredToken | None:
+        """Looks a token up. Returns None if it was used or deleted, or never existed."""
+        row = await connection.fetchrow(self._sql["find"], _hash(token))
         if row is None:
             return None
         expected = Expected(row["total"], token.partition(".")[2])
-        return KnownToken(row["actor"], row["request_hash"], expected, row["is_over"])
+        return StoredToken(row["actor"], row["request_hash"], expected, row["is_expired"])
 
     async def use(self, connection: Connection, token: str, *, actor: str, request_hash: bytes) -> bool:
-        """Whether it was good until now. After the commit it is used."""
+        """Deletes a token. Returns False if it is not valid, or not any more."""
         return await connection.fetchval(self._sql["use"], _hash(token), actor, request_hash) is not None
 
 
@@ -78,42 +77,42 @@ def _hash(token: str) -> bytes:
     return hashlib.sha256(token.encode(errors="replace")).digest()
 
 
-HELD_FOR = timedelta(minutes=2)
-"""After so long a key whose request was never answered may be taken over: its process has died."""
+LOCK_TIMEOUT = timedelta(minutes=2)
+"""After this time without a response, another request may take over an idempotency key: the process has probably crashed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What was answered."""
+class StoredResponse:
+    """A response that is stored with its idempotency key, to be replayed."""
 
     status: int
     headers: Mapping[str, str]
     body: bytes
 
 
-def respond(answer: Answer, *, replayed: bool = False) -> Response:
-    """`answer` as it is sent; `replayed`: it was given before."""
-    headers = {**answer.headers, **({REPLAYED: "true"} if replayed else {})}
-    return Response(answer.body, answer.status, headers, JSON)
+def to_response(stored: StoredResponse, *, replayed: bool = False) -> Response:
+    """Converts to an HTTP response. `replayed`: marks it as returned before."""
+    headers = {**stored.headers, **({REPLAYED: "true"} if replayed else {})}
+    return Response(stored.body, stored.status, headers, JSON)
 
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """The key is ours while `token` stands in its row."""
+    """The key is claimed by this request, as long as its row contains `token`."""
 
     token: uuid.UUID
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
-    """This request was answered before."""
+class Completed:
+    """This request was completed before, with this response."""
 
-    answer: Answer
+    response: StoredResponse
 
 
 @dataclass(frozen=True, slots=True)
 class Reused:
-    """The key belongs to another request."""
+    """The key was used for a different request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,35 +121,36 @@ class Running:
 
 
 class Keys:
-    """The keys next to one outbox table. Every method works in the transaction of the connection that it is given."""
+    """The idempotency keys of one outbox table. Every method works in the transaction of the given connection."""
 
     def __init__(self, table: TableName) -> None:
         self._sql = queries("idempotency.sql", **satellite_names(table.schema))
 
     async def claim(
         self, connection: Connection, *, actor: str, key: str, request_hash: bytes
-    ) -> Claimed | Answered | Reused | Running:
-        """Takes the key for this request, if it is new, or if who held it has died; to be committed before the work begins."""
+    ) -> Claimed | Completed | Reused | Running:
+        """Claims the key for this request if it is new, or if its claim has timed out. Commit before the work begins."""
         token = uuid.uuid4()
-        if await connection.fetchval(self._sql["claim"], actor, key, request_hash, token, HELD_FOR) is not None:
+        if await connection.fetchval(self._sql["claim"], actor, key, request_hash, token, LOCK_TIMEOUT) is not None:
             return Claimed(token)
         row = await connection.fetchrow(self._sql["known"], actor, key)
+        # Another request released the key between the two statements. The client's retry will claim it.
         if row is None:
-            return Running()  # it was let go of in between: the next try will have it
+            return Running()
         if row["request_hash"] != request_hash:
             return Reused()
         if row["status"] is None:
             return Running()
-        return Answered(Answer(row["status"], json.loads(row["headers"]), row["body"]))
+        return Completed(StoredResponse(row["status"], json.loads(row["headers"]), row["body"]))
 
-    async def store(self, connection: Connection, answer: Answer, *, actor: str, key: str, token: uuid.UUID) -> bool:
-        """Keeps the answer, in the transaction of the change; False if the key is not ours any more: roll it back."""
-        headers = json.dumps(dict(answer.headers))
-        stored = await connection.fetchval(self._sql["store"], actor, key, token, answer.status, headers, answer.body)
+    async def store(self, connection: Connection, response: StoredResponse, *, actor: str, key: str, token: uuid.UUID) -> bool:
+        """Stores the response in the transaction of the change. Returns False if the claim was lost: roll back then."""
+        headers = json.dumps(dict(response.headers))
+        stored = await connection.fetchval(self._sql["store"], actor, key, token, response.status, headers, response.body)
         return stored is not None
 
     async def release(self, connection: Connection, *, actor: str, key: str, token: uuid.UUID) -> None:
-        """Gives back a key under which nothing was done."""
+        """Releases a key whose request changed nothing."""
         await connection.execute(self._sql["release"], actor, key, token)
 
 
@@ -161,132 +161,138 @@ IdempotencyKey = Annotated[
         min_length=1,
         max_length=200,
         pattern=r"^[\x21-\x7e]+$",
-        description="Your name for this change: asked for again within a day, it is answered again and not done again.",
+        description="A unique key for this change. Repeating the request with the same key within a day returns the first "
+        "response and changes nothing.",
     ),
 ]
-_BUSY = "the request of this key is still running: ask again in a moment for its answer"
+_RUNNING = "a request with this key is still running: repeat it in a moment to get its response"
 
 
 @dataclass(frozen=True, slots=True)
 class IdempotencyLock:
-    """A key that is ours until the answer of its change is stored."""
+    """A claimed idempotency key, until the response of its change is stored."""
 
     context: RequestContext
     key: str
     token: uuid.UUID
 
-    async def store(self, connection: Connection, answer: Answer) -> None:
-        """Keeps the answer in the transaction of the change. Raises `request_running`, so that it is rolled back, if this took
-        so long that another request has taken the key over."""
+    async def store(self, connection: Connection, response: StoredResponse) -> None:
+        """Stores the response in the transaction of the change.
+
+        Raises `request_running` if the change took so long that another request took over the key. The caller's transaction is
+        then rolled back.
+        """
         keys = Keys(self.context.admin.table)
-        if not await keys.store(connection, answer, actor=self.context.principal.name, key=self.key, token=self.token):
-            raise Problem(Code.REQUEST_RUNNING, _BUSY, headers={"retry-after": "1"})
+        if not await keys.store(connection, response, actor=self.context.principal.name, key=self.key, token=self.token):
+            raise Problem(Code.REQUEST_RUNNING, _RUNNING, headers={"retry-after": "1"})
 
 
 class Repeatable(Protocol):
-    """A request that is done once, however often it comes."""
+    """A request that is applied only once per idempotency key."""
 
     @property
     def action(self) -> str:
-        """What is asked for."""
+        """The action."""
         ...
 
     def model_dump(self, *, exclude_unset: bool) -> dict[str, Any]:
-        """All that was said of it."""
+        """The fields of the request."""
         ...
 
 
 @asynccontextmanager
 async def idempotency_lock(
     context: RequestContext, key: str | None, change: Repeatable
-) -> AsyncIterator[IdempotencyLock | Answer | None]:
-    """The key, held for the block; the answer, if there is one already; None without a key.
+) -> AsyncIterator[IdempotencyLock | StoredResponse | None]:
+    """Claims an idempotency key for the block.
 
-    Raises `key_reused` and `request_running`. A block that raises gives the key back: nothing was done under it.
+    Yields the lock, or the stored response if the request was completed before, or None without a key. If the block raises, the
+    key is released, because nothing was changed. Raises `key_reused` and `request_running`.
     """
     if key is None:
         yield None
         return
     keys, actor = Keys(context.admin.table), context.principal.name
-    # Of everything that was asked for, however it was written.
-    asked_for = json.dumps([change.action, change.model_dump(exclude_unset=True)], sort_keys=True, default=str)
-    request_hash = hashlib.sha256(asked_for.encode()).digest()
-    async with context.admin.changing("taking an idempotency key") as connection:
+    # Of the parsed fields, so that whitespace and the order of fields do not matter.
+    requested = json.dumps([change.action, change.model_dump(exclude_unset=True)], sort_keys=True, default=str)
+    request_hash = hashlib.sha256(requested.encode()).digest()
+    async with context.admin.changing("claiming an idempotency key") as connection:
         found = await keys.claim(connection, actor=actor, key=key, request_hash=request_hash)
     match found:
         case Claimed(token):
             try:
                 yield IdempotencyLock(context, key, token)
             except Exception:
-                async with context.admin.changing("giving an idempotency key back") as connection:
-                    await keys.release(connection, actor=actor, key=key, token=token)  # what cannot be released runs out
+                # If this fails, or the process is killed, the claim times out.
+                async with context.admin.changing("releasing an idempotency key") as connection:
+                    await keys.release(connection, actor=actor, key=key, token=token)
                 raise
-        case Answered(answer):
-            yield answer
+        case Completed(response):
+            yield response
         case Reused():
-            raise Problem(Code.KEY_REUSED, "this key was used for a request with another body: take a new one")
+            raise Problem(Code.KEY_REUSED, "this key was used for a request with another body: use a new key")
         case Running():
-            raise Problem(Code.REQUEST_RUNNING, _BUSY, headers={"retry-after": "1"})
+            raise Problem(Code.REQUEST_RUNNING, _RUNNING, headers={"retry-after": "1"})
         case _:
             assert_never(found)
 
 
-_AGAIN = "ask with dry_run, look at the answer, and send the same request with its confirm_token"
+_HOW_TO_CONFIRM = "send the request with dry_run, check the response, then send the same request with its confirm_token"
 _REASONS: Mapping[str, str] = {
-    "missing": "this could mean more than you think",
-    "used": "this confirm_token was used already, or never was one",
-    "other_actor": "this confirm_token was made for another actor",
-    "other_request": "this confirm_token was made for another request",
-    "expired": "this confirm_token is too old",
+    "missing": "this request could change more than you expect",
+    "used": "this confirm_token was already used, or does not exist",
+    "other_actor": "this confirm_token was issued to another principal",
+    "other_request": "this confirm_token was issued for another request",
+    "expired": "this confirm_token has expired",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """A token that was good when it was looked at, and which dead letters it is about."""
+    """A valid confirmation token, and what its dry run found."""
 
     token: str
     expected: Expected
 
 
 async def issue_token(context: RequestContext, change: Change, expected: Expected) -> IssuedToken:
-    """A token for `change`, which was found to mean the dead letters that are `expected`."""
-    async with context.admin.changing("remembering a dry run") as connection:
+    """Issues a token for `change`, whose dry run found `expected`."""
+    async with context.admin.changing("issuing a confirmation token") as connection:
         return await Confirmations(context.admin.table).issue_token(
             connection, actor=context.principal.name, request_hash=_scope_hash(change), expected=expected
         )
 
 
 async def require_confirmation(context: RequestContext, change: Change) -> Confirmation | None:
-    """What the request's token allows; None where none is needed. Raises `confirmation_required`, and says why."""
+    """Checks the request's confirmation token. Returns None if the change needs none. Raises `confirmation_required`."""
     if not change.needs_token:
         return None
     if change.confirm_token is None:
-        raise _required("missing")
-    async with context.admin.reading("looking at a dry run", for_change=True) as connection:
-        known = await Confirmations(context.admin.table).look(connection, change.confirm_token)
-    if known is None:
-        raise _required("used")
-    if known.actor != context.principal.name:
-        raise _required("other_actor")
-    if known.request_hash != _scope_hash(change):
-        raise _required("other_request")
-    if known.is_over:
-        raise _required("expired")
-    return Confirmation(change.confirm_token, known.expected)
+        raise _confirmation_required("missing")
+    async with context.admin.reading("checking a confirmation token", for_change=True) as connection:
+        stored = await Confirmations(context.admin.table).find(connection, change.confirm_token)
+    if stored is None:
+        raise _confirmation_required("used")
+    if stored.actor != context.principal.name:
+        raise _confirmation_required("other_actor")
+    if stored.request_hash != _scope_hash(change):
+        raise _confirmation_required("other_request")
+    if stored.is_expired:
+        raise _confirmation_required("expired")
+    return Confirmation(change.confirm_token, stored.expected)
 
 
-async def use(connection: Connection, context: RequestContext, change: Change, confirmation: Confirmation) -> None:
-    """Uses the token up in the transaction of the change. Raises `confirmation_required` if another request was faster."""
+async def use_token(connection: Connection, context: RequestContext, change: Change, confirmation: Confirmation) -> None:
+    """Uses the token up in the transaction of the change. Raises `confirmation_required` if another request used it first."""
     used = await Confirmations(context.admin.table).use(
         connection, confirmation.token, actor=context.principal.name, request_hash=_scope_hash(change)
     )
     if not used:
-        raise _required("used")
+        raise _confirmation_required("used")
 
 
-def _required(reason: str) -> Problem:
-    return Problem(Code.CONFIRMATION_REQUIRED, f"{_REASONS[reason]}: {_AGAIN}", reason=reason)
+def _confirmation_required(reason: str) -> Problem:
+    return Problem(Code.CONFIRMATION_REQUIRED, f"{_REASONS[reason]}: {_HOW_TO_CONFIRM}", reason=reason)
 
 
 def _scope_hash(change: Change) -> bytes:

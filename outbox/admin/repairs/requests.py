@@ -1,4 +1,4 @@
-"""Requests for repairs: which dead letters, which change, with which edits and limits."""
+"""Request models of repairs, and the validation of edited bodies against the schemas of consumers."""
 
 import asyncio
 import base64
@@ -41,20 +41,20 @@ from outbox.dead_letters.actions import LATEST_START, Options
 from outbox.errors import BrokerUnavailableError
 from outbox.reporting.components import ComponentStatus, components
 
-MOST_IDS = 10_000
-"""Most ids that one request names."""
-MOST_ITEMS = 10_000_000
-DEEPEST = 100
-"""How deep an edited body, or a header's value, may be nested."""
+MAX_IDS = 10_000
+"""Maximum number of ids in one request."""
+MAX_ITEMS = 10_000_000
+MAX_DEPTH = 100
+"""Maximum nesting depth of an edited body or header value."""
 
 
-def _plain_json(value: Any) -> Any:
-    """`value`, if every reader of JSON could read it: neither nested too deep nor with numbers that JSON does not know."""
+def _require_portable_json(value: Any) -> Any:
+    # Python reads and writes NaN and Infinity, and deep nesting; other JSON parsers reject them.
     level = [value]
-    for _ in range(DEEPEST + 1):
+    for _ in range(MAX_DEPTH + 1):
         for each in level:
             if isinstance(each, float) and not math.isfinite(each):
-                raise ValueError("JSON knows neither NaN nor Infinity")
+                raise ValueError("must not contain NaN or Infinity")
         level = [
             inner
             for each in level
@@ -62,14 +62,14 @@ def _plain_json(value: Any) -> Any:
         ]
         if not level:
             return value
-    raise ValueError(f"it is nested deeper than {DEEPEST} levels")
+    raise ValueError(f"must not be nested deeper than {MAX_DEPTH} levels")
 
 
-PlainJson = Annotated[Any, AfterValidator(_plain_json)]
+PlainJson = Annotated[Any, AfterValidator(_require_portable_json)]
 
 
 class _TextOrNumber:
-    """The JSON schema of an id."""
+    """JSON schema of an id."""
 
     def __get_pydantic_json_schema__(self, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         return {"anyOf": [handler(core_schema), {"type": "integer", "minimum": 0}]}
@@ -78,30 +78,33 @@ class _TextOrNumber:
 Id = Annotated[
     Text,
     Field(min_length=1),
-    # Numbers are what people type for ids.
+    # Ids look like numbers, so clients send numbers too.
     BeforeValidator(lambda value: str(value) if isinstance(value, int) and not isinstance(value, bool) else value),
     _TextOrNumber(),
-    Field(description="As the list of dead letters names it: `17`, or `outbox-17`. A number is taken for its text."),
+    Field(description="Id, as the list of dead letters returns it: `17` or `outbox-17`. Numbers are accepted too."),
 ]
 
 
 def _one_of_three(schema: dict[str, Any]) -> None:
-    """Says in the schema what the validator below asks for: one of them is given, and it is not null."""
+    """Documents in the JSON schema that exactly one property is required, and must not be null."""
     for field in schema["properties"].values():
-        [given] = [each for each in field.pop("anyOf") if each != {"type": "null"}]
+        [not_null] = [each for each in field.pop("anyOf") if each != {"type": "null"}]
         field.pop("default")
-        field.update(given)
+        field.update(not_null)
     schema["oneOf"] = [{"required": [name]} for name in schema["properties"]]
 
 
 class Selector(Request):
-    """Which dead letters to change: exactly one of the three. Without a status a filter matches what the action applies to."""
+    """Which dead letters to change: exactly one of `ids`, `filter` and `group_id`.
+
+    A filter without a status matches the dead letters that the action applies to.
+    """
 
     model_config = ConfigDict(json_schema_extra=_one_of_three)
 
-    ids: Annotated[tuple[Id, ...] | None, Field(min_length=1, max_length=MOST_IDS)] = None
+    ids: Annotated[tuple[Id, ...] | None, Field(min_length=1, max_length=MAX_IDS)] = None
     filter: DeadLetterFilters | None = None
-    group_id: Annotated[Text | None, Field(min_length=1, description="The fingerprint of a group.")] = None
+    group_id: Annotated[Text | None, Field(min_length=1, description="Fingerprint of a group.")] = None
 
     @model_validator(mode="after")
     def _require_one(self) -> Self:
@@ -111,11 +114,11 @@ class Selector(Request):
 
     @property
     def is_open_ended(self) -> bool:
-        """Whether it may mean more than one thinks."""
+        """Whether the selection may match more dead letters than expected."""
         return self.ids is None
 
-    def meant(self) -> list[str] | DeadLetterFilter:
-        """The selection as the library takes it."""
+    def selection(self) -> list[str] | DeadLetterFilter:
+        """Converts to the library's selection."""
         if self.ids is not None:
             return list(dict.fromkeys(self.ids))
         if self.filter is None:
@@ -125,96 +128,96 @@ class Selector(Request):
 
 
 class QueueDestination(Request):
-    """To this queue, which must exist."""
+    """A queue as the destination. It must exist."""
 
     queue: Annotated[Text, Field(min_length=1)]
 
 
 class CanaryRequest(Request):
-    """The first `count` are sent first; the others follow when all of those were handled.
+    """Sends the first `count` dead letters first; the others follow after all of these were handled.
 
-    It stops the operation at the first attempt that fails, unless `stop_on_failure_ratio` tolerates some, or if not all results
-    are known after `wait_seconds`.
+    The operation stops at the first failed attempt, unless `stop_on_failure_ratio` tolerates it, or if results are missing
+    after `wait_seconds`.
     """
 
-    count: Annotated[int, Field(ge=1, le=MOST_ITEMS)]
+    count: Annotated[int, Field(ge=1, le=MAX_ITEMS)]
     wait_seconds: Annotated[float, Field(gt=0, le=86_400, description="Longest wait for results.")] = (
         CANARY_WAIT.total_seconds()
     )
 
     def as_canary(self) -> Canary:
-        """The canary as the library takes it."""
+        """Converts to the library's canary."""
         return Canary(self.count, timedelta(seconds=self.wait_seconds))
 
 
 class EditRequest(Request):
-    """Another body, other headers, or both, for one dead letter that was read at `version`.
+    """A new body, new headers, or both, for one dead letter.
 
-    `body` is a JSON value, or with another `encoding` the text or the base64 of the bytes. `headers` replace all that there
-    are; without them they stay, and `{}` removes them.
+    `body` is a JSON value; with the encoding `text` or `base64`, a string with the text or bytes. `headers` replace all
+    existing headers; `{}` removes them. A field that is missing keeps its current value.
     """
 
-    version: Annotated[int, Field(ge=1, le=2**31 - 1, description="The `version` that the dead letter was read at.")]
-    body: Annotated[PlainJson, Field(description="The new body; left out, it stays as it is.")] = None
-    encoding: Annotated[Literal["json", "text", "base64"], Field(description="What `body` is.")] = "json"
+    version: Annotated[int, Field(ge=1, le=2**31 - 1, description="The `version` that was read, to detect concurrent edits.")]
+    body: Annotated[PlainJson, Field(description="New body. If missing, the body does not change.")] = None
+    encoding: Annotated[Literal["json", "text", "base64"], Field(description="Encoding of `body`.")] = "json"
     headers: Annotated[dict[str, PlainJson] | None, Field(max_length=1_000)] = None
 
     @property
     def has_body(self) -> bool:
-        """Whether there is a new body; null is one."""
+        """Whether there is a new body, which may be null."""
         return "body" in self.model_fields_set
 
     @model_validator(mode="after")
-    def _sensible(self) -> Self:
+    def _require_change(self) -> Self:
         if not self.has_body and self.headers is None:
-            raise ValueError("an edit changes the body, the headers, or both: give at least one of them")
+            raise ValueError("give at least one of body and headers")
         if self.encoding != "json" and not isinstance(self.body, str):
-            raise ValueError(f"with the encoding {self.encoding}, the body is a string")
+            raise ValueError(f"with the encoding {self.encoding}, the body must be a string")
         return self
 
 
 class Change(Request):
-    """What every change takes."""
+    """Fields of every request for a change."""
 
-    reason: Annotated[LongText | None, Field(max_length=2_000, description="Why, for the record.")] = None
-    dry_run: Annotated[bool, Field(description="Say what would be done, and do nothing.")] = False
-    confirm_token: Annotated[Text | None, Field(max_length=200, description="Of the dry run of the same request.")] = None
+    reason: Annotated[LongText | None, Field(max_length=2_000, description="Reason for the audit log.")] = None
+    dry_run: Annotated[bool, Field(description="Return what would change, without changing it.")] = False
+    confirm_token: Annotated[Text | None, Field(max_length=200, description="The token that the dry run returned.")] = None
 
     @property
     def action(self) -> str:
-        """What is to be done."""
-        raise AssertionError("each change says it")
+        """The action. Subclasses implement it."""
+        raise AssertionError("not implemented")
 
     @property
     def needs_token(self) -> bool:
-        """Whether a dry run must come first."""
-        raise AssertionError("each change says it")
+        """Whether a dry run must come first. Subclasses implement it."""
+        raise AssertionError("not implemented")
 
     def scope(self) -> Mapping[str, Any]:
-        """What a dry run is about: a token is good for requests that agree in this."""
-        raise AssertionError("each change says it")
+        """What a confirmation token is bound to: it is valid for requests with an equal scope. Subclasses implement it."""
+        raise AssertionError("not implemented")
 
 
 class Repair(Change):
-    """A change of dead letters. The fields of the selector may stand next to the others, instead of in `selector`."""
+    """A change of dead letters. The fields of `selector` are also accepted at the top level."""
 
     selector: Selector
-    max_items: Annotated[int | None, Field(ge=1, le=MOST_ITEMS, description="At most so many, the oldest.")] = None
+    max_items: Annotated[int | None, Field(ge=1, le=MAX_ITEMS, description="Maximum number, the oldest first.")] = None
 
     @model_validator(mode="before")
     @classmethod
     def _gather_selector(cls, given: Any) -> Any:
-        """As people guess it: `{"ids": ["17"]}`."""
-        beside = {"ids", "filter", "group_id"} & given.keys() if isinstance(given, dict) else set()
-        if not beside or "selector" in given:
+        # `{"ids": ["17"]}` is what most clients try first.
+        top_level = {"ids", "filter", "group_id"} & given.keys() if isinstance(given, dict) else set()
+        if not top_level or "selector" in given:
             return given
-        others = {name: value for name, value in given.items() if name not in beside}
-        return {**others, "selector": {name: given[name] for name in beside}}
+        others = {name: value for name, value in given.items() if name not in top_level}
+        return {**others, "selector": {name: given[name] for name in top_level}}
 
     @property
     def action(self) -> Action:
-        """What is to be done."""
-        raise AssertionError("each change says it")
+        """The action. Subclasses implement it."""
+        raise AssertionError("not implemented")
 
     @property
     def needs_token(self) -> bool:
@@ -222,23 +225,26 @@ class Repair(Change):
         return self.selector.is_open_ended
 
     def options(self) -> dict[str, Any]:
-        """How it is to be done, as the library's method of the action takes it."""
+        """Options of the library's method for the action."""
         return {}
 
     def scope(self) -> Mapping[str, Any]:
-        """What a dry run is about: a token is good for requests that agree in this."""
+        """What a confirmation token is bound to: it is valid for requests with an equal scope."""
         fields = {"destination", "force", "max_items", "purge"} & set(type(self).model_fields)
-        return {"action": self.action, "selector": repr(self.selector.meant())} | self.model_dump(include=fields)
+        return {"action": self.action, "selector": repr(self.selector.selection())} | self.model_dump(include=fields)
 
 
 class RequeueRequest(Repair):
-    """Sends dead letters again. More than 100 ids, a filter, a group, a rate, a canary or a time make an operation."""
+    """Requeues dead letters. More than 100 ids, a filter, a group, a rate, a canary or a start time make it an operation."""
 
     destination: Annotated[
         QueueDestination | Literal["original_routing"] | None,
-        Field(description="Another queue, or every queue that is bound now; null: the queue where each one failed."),
+        Field(
+            description="`original_routing`: all queues bound for the routing key now. Null: the queue where each message "
+            "failed."
+        ),
     ] = None
-    edit: Annotated[EditRequest | None, Field(description="For one id only.")] = None
+    edit: Annotated[EditRequest | None, Field(description="New body or headers. Only with a single id.")] = None
     rate_per_second: Annotated[float | None, Field(gt=0, le=1_000_000, allow_inf_nan=False)] = None
     canary: CanaryRequest | None = None
     stop_on_failure_ratio: Annotated[
@@ -247,24 +253,26 @@ class RequeueRequest(Repair):
             ge=0,
             le=1,
             allow_inf_nan=False,
-            description="Past this share of messages that failed an attempt, and were not handled since, it stops itself. "
-            "Null: 0.1, and a canary stops at the first failed attempt. 1: it never does.",
+            description="The operation stops when more than this fraction of its messages have a failed attempt and were not "
+            "handled since. Null: 0.1, and a canary stops at the first failed attempt. 1: never stop.",
         ),
     ] = None
-    starts_at: Annotated[
-        Instant | None, Field(description="Begin then, at most 30 days ahead, as an operation; null: now.")
-    ] = None
+    starts_at: Annotated[Instant | None, Field(description="Start time, at most 30 days ahead. Null: now.")] = None
     force: Annotated[
-        bool, Field(description="Also those that are older than inboxes remember, and edits that a consumer's schema refuses.")
+        bool,
+        Field(
+            description="Include messages older than the deduplication window, which may run twice, and accept edits that do "
+            "not match a consumer's schema."
+        ),
     ] = False
 
     @property
     def action(self) -> Action:
-        """Requeueing."""
+        """The action."""
         return Action.REQUEUE
 
-    def where_to(self) -> Destination | None:
-        """The destination, as the library takes it."""
+    def library_destination(self) -> Destination | None:
+        """Converts the destination to the library's type."""
         match self.destination:
             case QueueDestination(queue=queue):
                 return ToQueue(queue)
@@ -274,9 +282,9 @@ class RequeueRequest(Repair):
                 return None
 
     def options(self) -> dict[str, Any]:
-        """How it is to be done, but for the edit."""
+        """Options of the library's method for the action, except the edit."""
         return {
-            "destination": self.where_to(),
+            "destination": self.library_destination(),
             "rate": self.rate_per_second,
             "canary": None if self.canary is None else self.canary.as_canary(),
             "stop_ratio": self.stop_on_failure_ratio,
@@ -285,42 +293,40 @@ class RequeueRequest(Repair):
         }
 
     @model_validator(mode="after")
-    def _one_edit(self) -> Self:
-        goes_on = self.rate_per_second or self.canary or self.starts_at
-        if self.edit is not None and (len(self.selector.ids or ()) != 1 or goes_on):
-            raise ValueError(
-                "an edit is for one dead letter, named by its id, and done at once: without rate, canary and starts_at"
-            )
+    def _require_single_edit(self) -> Self:
+        is_operation = self.rate_per_second or self.canary or self.starts_at
+        if self.edit is not None and (len(self.selector.ids or ()) != 1 or is_operation):
+            raise ValueError("an edit requires exactly one id, and excludes rate_per_second, canary and starts_at")
         if self.starts_at is not None and self.starts_at > datetime.now(UTC) + LATEST_START:
-            raise ValueError(f"starts_at is at most {LATEST_START.days} days ahead")
+            raise ValueError(f"starts_at must be at most {LATEST_START.days} days ahead")
         return self
 
 
 class CanaryResponse(Model):
-    """How many are sent first, and the longest wait for their results."""
+    """Number of messages sent first, and the maximum time to wait for their results."""
 
     count: int
     wait_seconds: Seconds
 
 
 class OperationOptions(Model):
-    """How an operation is done."""
+    """Options of an operation."""
 
-    destination: Annotated[str | None, Field(description="A queue, or null: the queue where each one failed.")]
-    original_routing: Annotated[bool, Field(description="By the routing key, instead of to one queue.")]
+    destination: Annotated[str | None, Field(description="Destination queue. Null: the queue where each message failed.")]
+    original_routing: Annotated[bool, Field(description="Whether the routing key decides, instead of one queue.")]
     rate_per_second: float | None
     canary: CanaryResponse | None
     stop_on_failure_ratio: Annotated[
         float | None,
-        Field(description="As it was asked for; null: 0.1, and a canary stops at the first failed attempt. 1: never."),
+        Field(description="As requested. Null: 0.1, and a canary stops at the first failed attempt. 1: never stop."),
     ]
     force: bool
-    starts_at: Annotated[Moment | None, Field(description="When it begins, or began; null: when it was created.")]
-    max_items: Annotated[int | None, Field(description="At most so many, the oldest.")]
+    starts_at: Annotated[Moment | None, Field(description="Start time. Null: the time when the operation was created.")]
+    max_items: Annotated[int | None, Field(description="Maximum number of dead letters, the oldest first.")]
 
     @classmethod
     def of(cls, options: Options) -> Self:
-        """What was asked for, as the operation keeps it."""
+        """Converts the options that an operation stores."""
         canary, destination = options.canary, options.destination
         return cls(
             destination=destination.queue if isinstance(destination, ToQueue) else None,
@@ -335,151 +341,151 @@ class OperationOptions(Model):
 
 
 class DiscardRequest(Repair):
-    """Puts dead letters aside; with `purge`, deletes those that were discarded, for good."""
+    """Discards dead letters. With `purge`, permanently deletes discarded ones instead."""
 
-    purge: Annotated[bool, Field(description="Delete for good what was discarded: takes the role admin and a reason.")] = False
-    force: Annotated[bool, Field(description="With `purge`: also what was not discarded.")] = False
+    purge: Annotated[bool, Field(description="Delete discarded ones for good. Requires the admin role and a reason.")] = False
+    force: Annotated[bool, Field(description="With `purge`, also delete dead letters that were not discarded.")] = False
 
     @property
     def action(self) -> Action:
-        """Discarding or purging."""
+        """The action."""
         return Action.PURGE if self.purge else Action.DISCARD
 
     def options(self) -> dict[str, Any]:
-        """How it is to be done: only a purge can be forced."""
+        """Options of the library's method for the action. Only a purge has any."""
         return {"force": self.force} if self.purge else {}
 
     @property
     def needs_token(self) -> bool:
-        """What is purged is gone."""
+        """Whether a dry run must come first: always for a purge, which cannot be undone."""
         return self.purge or self.selector.is_open_ended
 
     @model_validator(mode="after")
-    def _sensible(self) -> Self:
+    def _require_purge_fields(self) -> Self:
         if self.force and not self.purge:
-            raise ValueError("force goes with purge")
+            raise ValueError("force requires purge")
         if self.purge and not self.dry_run and not (self.reason or "").strip():
-            raise ValueError("purging takes a reason")
+            raise ValueError("purge requires a reason")
         return self
 
 
 class RestoreRequest(Repair):
-    """Opens discarded dead letters again."""
+    """Restores discarded dead letters to open."""
 
     @property
     def action(self) -> Action:
-        """Restoring."""
+        """The action."""
         return Action.RESTORE
 
 
-MOST_MISFITS = 20
-"""Most places that are reported."""
-TIME = timedelta(seconds=1)
-"""How long one body is checked; what takes longer is not judged."""
+MAX_VIOLATIONS = 20
+"""Maximum number of schema violations that are reported."""
+CHECK_TIMEOUT = timedelta(seconds=1)
+"""How long one body is checked against one schema; after this time, the body is accepted."""
 _LONGEST_MESSAGE = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Misfit:
-    """What does not fit, and where: `at` is the path of it."""
+class SchemaViolation:
+    """A part of a body that does not match a schema. `at` is its path."""
 
     at: str
     message: str
 
 
-async def misfits(schema: Mapping[str, Any], body: object) -> list[Misfit] | None:
-    """Where `body` does not fit; empty: nowhere; None: the schema makes no sense, or takes too long.
+async def find_violations(schema: Mapping[str, Any], body: object) -> list[SchemaViolation] | None:
+    """Checks `body` against `schema`. Returns an empty list if it matches, None if the schema is invalid or takes too long.
 
-    References are followed within the schema only. Regular expressions are not tried, because one can take for ever, nor what
-    must not fit or depends on something, which may be one. Items need not be unique, because pydantic makes sets of lists, and
-    of `oneOf` several may fit, because its discriminators can be functions that no schema shows.
+    The check is lenient: references outside the schema, regular expressions, and keywords such as `not` and `if` are ignored.
     """
-    return await asyncio.to_thread(_judged, schema, body)
+    return await asyncio.to_thread(_find_violations, schema, body)
 
 
 class _OutOfTimeError(Exception):
-    """The schema takes too long."""
+    """The check takes too long."""
 
 
-def _judged(schema: Mapping[str, Any], body: object) -> list[Misfit] | None:
-    deadline = time.monotonic() + TIME.total_seconds()
+def _find_violations(schema: Mapping[str, Any], body: object) -> list[SchemaViolation] | None:
+    deadline = time.monotonic() + CHECK_TIMEOUT.total_seconds()
 
+    # A running check cannot be cancelled from outside, so each step looks at the clock.
     def bounded(check: Callable[..., Any]) -> Callable[..., Iterator[Any]]:
-        """`check`, and a look at the clock before it: no library of schemas can be stopped from outside."""
-
         def step(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
             if time.monotonic() > deadline:
                 raise _OutOfTimeError
+            # Which properties are additional depends on the patterns, which are ignored.
             if isinstance(schema, Mapping) and "patternProperties" in schema and value is schema.get("additionalProperties"):
-                return  # which properties are additional, only its expressions could say
+                return
             yield from check(validator, value, instance, schema) or ()
 
         return step
 
     steps = {name: bounded(check) for name, check in Draft202012Validator.VALIDATORS.items()}
+    # Pydantic writes `oneOf` for unions whose discriminator may be a function, which no schema shows: several may match.
     steps["oneOf"] = steps["anyOf"]
-    steps |= {name: lambda *_: iter(()) for name in _LEFT_OUT}
+    steps |= {name: lambda *_: iter(()) for name in _IGNORED}
     validator: Any = extend(Draft202012Validator, steps)(schema, registry=Registry())
-    found: list[Misfit] = []
+    found: list[SchemaViolation] = []
     try:
         for error in validator.iter_errors(body):
             path = ".".join(str(part) for part in error.absolute_path)[:_LONGEST_MESSAGE]
             message = error.message
             if len(message) > _LONGEST_MESSAGE:
                 message = f"{message[: _LONGEST_MESSAGE - 1]}…"
-            found.append(Misfit(path or "body", message))
-            if len(found) == MOST_MISFITS:
+            found.append(SchemaViolation(path or "body", message))
+            if len(found) == MAX_VIOLATIONS:
                 break
-    except Exception:  # noqa: BLE001  whatever a schema does to its reader, it says nothing of the body
+    except Exception:  # noqa: BLE001  an invalid schema may raise anything, and proves nothing about the body
         return None
     return found
 
 
-_LEFT_OUT = ("if", "not", "pattern", "patternProperties", "unevaluatedItems", "unevaluatedProperties", "uniqueItems", "format")
+# A regular expression can take exponential time. `not`, `if` and `unevaluated…` would reject valid bodies when a pattern that
+# they depend on is ignored. Pydantic converts lists to sets, so their items need not be unique.
+_IGNORED = ("if", "not", "pattern", "patternProperties", "unevaluatedItems", "unevaluatedProperties", "uniqueItems", "format")
+_RUNNING = frozenset({ComponentStatus.ALIVE, ComponentStatus.LATE})
 
 
-_AWAKE = frozenset({ComponentStatus.ALIVE, ComponentStatus.LATE})
+async def prepare_edit(context: RequestContext, request: RequeueRequest) -> Edit | None:
+    """Validates the edit of a request, and converts it to the library's type. Returns None if there is no edit.
 
-
-async def edit_of(context: RequestContext, request: RequeueRequest) -> Edit | None:
-    """The edit that is asked for, as the library takes it; None for none.
-
-    Raises `header_locked`, `version_conflict` if another version is there, and `invalid_edit` if the body is not what its
-    encoding says, or would be refused where it goes.
+    Raises `header_locked`; `version_conflict` if the dead letter has another version; and `invalid_edit` if the body does not
+    match its encoding, or a consumer at its destination would reject it.
     """
     if request.edit is None or request.selector.ids is None:
         return None
     edit = read_edit(request.edit)
     detail = await context.admin.dead_letters.get(request.selector.ids[0])
+    # The requeue itself reports that the dead letter does not exist or is not open.
     if detail is None or detail.letter.status is not DeadLetterStatus.OPEN:
-        return edit  # the requeue says so
+        return edit
     require_version(detail.letter, edit)
     if request.edit.has_body and not request.force:
         letter, queue = detail.letter, detail.letter.queue or None
-        match request.where_to():
-            case ToQueue(named):
-                queue = named
+        match request.library_destination():
+            case ToQueue(destination_queue):
+                queue = destination_queue
             case destination if destination == ORIGINAL_ROUTING:
                 queue = None
-        await require_fitting(context, edit, queue=queue, routing_key=letter.routing_key, failed_in=letter.queue)
+        await require_valid_body(context, edit, queue=queue, routing_key=letter.routing_key, failed_in=letter.queue)
     return edit
 
 
 def require_version(letter: DeadLetter, edit: Edit) -> None:
-    """Raises `version_conflict` if `letter` is not what was read."""
+    """Raises `version_conflict` if `letter` was edited since it was read."""
     if letter.version != edit.version:
         raise Problem(
             Code.VERSION_CONFLICT,
-            f"version {edit.version} was read, and version {letter.version} is there now: look at it again",
+            f"the edit names version {edit.version}, but the dead letter has version {letter.version}: read it again",
             version=letter.version,
         )
 
 
 def read_edit(request: EditRequest) -> Edit:
-    """The edit as the library takes it. Raises `header_locked` and `invalid_edit`."""
+    """Converts an edit to the library's type. Raises `header_locked` and `invalid_edit`."""
     for name in request.headers or ():
         if name.lower().startswith(RESERVED_PREFIX):
-            raise Problem(Code.HEADER_LOCKED, f"leave out the header {name!r}: {RESERVED_PREFIX}… belongs to the system")
+            raise Problem(Code.HEADER_LOCKED, f"remove the header {name!r}: the prefix {RESERVED_PREFIX} is reserved")
     body: object = None
     if request.has_body:
         try:
@@ -489,46 +495,48 @@ def read_edit(request: EditRequest) -> Edit:
                 case "base64":
                     body = base64.b64decode(request.body, validate=True)
                 case _:
+                    # None means no new body to the library, so the JSON value null needs a wrapper.
                     body = RootModel[Any](None) if request.body is None else request.body
         except UnicodeEncodeError:
-            raise Problem(Code.INVALID_EDIT, "halves of surrogate pairs are no text: send the bytes as base64") from None
+            raise Problem(Code.INVALID_EDIT, "the text has unpaired surrogates: send the bytes as base64") from None
         except ValueError:
-            raise Problem(Code.INVALID_EDIT, "the body is not base64, as its encoding says") from None
+            raise Problem(Code.INVALID_EDIT, "the encoding is base64, but the body is not valid base64") from None
     return Edit(version=request.version, body=body, headers=request.headers)
 
 
-async def require_fitting(
+async def require_valid_body(
     context: RequestContext, edit: Edit, *, queue: str | None, routing_key: str, failed_in: str = ""
 ) -> None:
-    """Raises `invalid_edit` if the body would be refused where it goes: to `queue`, or to all that the routing key leads to.
+    """Raises `invalid_edit` if all consumers of a destination queue would reject the body.
 
-    Any of the consumers that live may be the next: the body has to fit one of them. It reached the queue `failed_in` before.
+    The destination is `queue`, or all queues that the routing key matches; the message already reached the queue `failed_in`.
     """
-    async with context.admin.reading("looking for a consumer's schema", for_change=True) as connection:
+    async with context.admin.reading("reading consumers' schemas", for_change=True) as connection:
         known = await components(connection, schema=context.admin.table.schema)
-    consumers = [consumer for each in known if each.condition in _AWAKE for consumer in each.consumers]
+    consumers = [consumer for each in known if each.condition in _RUNNING for consumer in each.consumers]
     queues = [queue] if queue is not None else await _bound_queues(context, routing_key, failed_in, consumers)
     for name in queues:
         schemas: list[Any] = [consumer.get("body") for consumer in consumers if consumer.get("queue") == name]
+        # Any running consumer of the queue may get the message, and one without a schema accepts every body.
         if not schemas or not all(isinstance(schema, dict) for schema in schemas):
-            continue  # a consumer takes anything
+            continue
         body = edit.body.root if isinstance(edit.body, RootModel) else edit.body
         if isinstance(body, bytes):
             try:
                 body = json.loads(body)
             except (ValueError, RecursionError):
-                raise _refusal(name, [Misfit("body", "this is not JSON")]) from None
-        # Most workers of a queue have the same schema.
-        different = {json.dumps(schema, sort_keys=True): schema for schema in schemas}
-        judged = [await misfits(schema, body) for schema in different.values()]
-        if all(judged):
-            raise _refusal(name, min((each for each in judged if each), key=len))
+                raise _invalid_body(name, [SchemaViolation("body", "not valid JSON")]) from None
+        # Most workers of a queue have the same schema, which is checked once.
+        distinct = {json.dumps(schema, sort_keys=True): schema for schema in schemas}
+        violations = [await find_violations(schema, body) for schema in distinct.values()]
+        if all(violations):
+            raise _invalid_body(name, min((each for each in violations if each), key=len))
 
 
 async def _bound_queues(
     context: RequestContext, routing_key: str, failed_in: str, consumers: Sequence[Mapping[str, Any]]
 ) -> Sequence[str]:
-    """Every queue that is bound for the routing key gets it, so it has to fit a consumer of each."""
+    """Returns all queues that the routing key leads to."""
     broker, exchange = context.admin.shared(BrokerView), context.admin.exchange_name
     bindings: Sequence[tuple[str, str]] | None = None
     if broker.kind is BrokerKind.POSTGRESQL:
@@ -540,15 +548,16 @@ async def _bound_queues(
             bound = await broker.rabbitmq.bindings(exchange)
             bindings = None if bound is None else [(each.queue, each.key) for each in bound]
     if bindings is None:
-        # Only workers report bindings here. It reached the queue that it died in, which may be bound by hand.
-        named = {str(each.get("queue")) for each in consumers if matches(str(each.get("binding_key")), routing_key)}
-        return sorted(named | {failed_in} - {""})
+        # The broker's bindings are unknown, so use those that workers report. They lack bindings that were created by hand,
+        # perhaps also that of the queue where the message failed.
+        reported = {str(each.get("queue")) for each in consumers if matches(str(each.get("binding_key")), routing_key)}
+        return sorted(reported | {failed_in} - {""})
     return sorted({queue for queue, binding_key in bindings if matches(binding_key, routing_key)})
 
 
-def _refusal(queue: str, found: Sequence[Misfit]) -> Problem:
+def _invalid_body(queue: str, found: Sequence[SchemaViolation]) -> Problem:
     return Problem(
         Code.INVALID_EDIT,
-        f"the consumer of {queue} would refuse it at {found[0].at}: {found[0].message}; force requeues it all the same",
+        f"a consumer of {queue} would reject the body at {found[0].at}: {found[0].message}; set force to send it anyway",
         errors=[{"field": each.at, "message": each.message} for each in found],
     )

@@ -1,4 +1,4 @@
-"""The dashboard below `/ui/`: serves the built files of `frontend/` to everyone; their data comes from the API."""
+"""The dashboard below `/ui/`: serves the built files of `frontend/` without authentication. Its data comes from the API."""
 
 from html import escape
 from pathlib import Path
@@ -23,7 +23,7 @@ _POLICY = (
     "trusted-types 'none'",
 )
 POLICY = "; ".join(_POLICY)
-"""What the page may load and do: its own files, and requests to where it came from. Nothing inline, no markup from strings."""
+"""Content security policy: the page loads its own files and requests its own origin. No inline code, no markup from strings."""
 _HEADERS = {
     "Content-Security-Policy": POLICY,
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -32,7 +32,7 @@ _HEADERS = {
     "X-Frame-Options": "DENY",
 }
 _FOREVER = "public, max-age=31536000, immutable"
-# A machine may have these as other types, which browsers would refuse.
+# The operating system's table may have other types for these suffixes, and browsers reject scripts with a wrong type.
 _MEDIA_TYPES = {
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -45,21 +45,20 @@ _MISSING = """\
 <html lang="en">
 <title>Outbox: no dashboard</title>
 <h1>The dashboard was not built</h1>
-<p>This copy of Outbox came without its dashboard. The admin API next to it works, and so does the command line.</p>
-<p>In a working copy, <code>make dashboard</code> builds it, with Node from the machine or from a package. A released
-package of Outbox contains it.</p>
+<p>This copy of Outbox does not contain the dashboard. The admin API and the command line work without it.</p>
+<p>Run <code>make dashboard</code> in the repository to build it. Released packages of Outbox contain it.</p>
 """
 
 
 def is_built(folder: Path = STATIC) -> bool:
-    """Whether the dashboard was built."""
+    """Returns whether the dashboard was built."""
     return (folder / "index.html").is_file()
 
 
 def ui_routes(folder: Path = STATIC, *, host_login: str | None = None) -> APIRouter:
-    """The dashboard's page and files, open to everybody: they hold no data. Without `folder`, those of this package.
+    """Returns the routes of the dashboard's page and files in `folder`. They are public, because they contain no data.
 
-    `host_login` is where the application logs people in, empty if that is not known; None: the admin does it.
+    `host_login` is the application's login page, empty if unknown. None: users log in with the admin's own login.
     """
     dashboard = _Dashboard(folder, host_login)
     router = APIRouter(include_in_schema=False)
@@ -69,13 +68,13 @@ def ui_routes(folder: Path = STATIC, *, host_login: str | None = None) -> APIRou
 
 
 async def _redirect_to_page(request: Request) -> Response:
-    """Relative, so that it holds under every prefix."""
+    # A relative location is correct under every prefix.
     query = f"?{request.url.query}" if request.url.query else ""
     return Response(status_code=307, headers={**_HEADERS, "Cache-Control": "no-cache", "Location": f"./ui/{query}"})
 
 
 class _Dashboard(StaticFiles):
-    """The files of a build; the page at every other address, whose routes are the browser's."""
+    """Serves the files of a build, and the page at every other path: the browser has the routes."""
 
     def __init__(self, folder: Path, host_login: str | None) -> None:
         super().__init__(directory=folder, check_dir=False)
@@ -90,18 +89,18 @@ class _Dashboard(StaticFiles):
             page = await run_in_threadpool(self._page.read_text, "utf-8")
         except OSError:
             return _text(_MISSING, "text/html", status=404)
-        # An address that means a file, of another build or one that a stranger hopes for, is not a page's.
+        # A missing file must be a 404, not the page: assets of another build, and files that scanners look for.
         parts = address.split("/")
         if parts[0] == "assets" or parts[0].startswith(".") or ".." in parts or "\0" in address:
             return _text("There is no such file.\n", "text/plain", status=404)
-        # A relative base is right under every prefix, also one that a proxy strips without telling. A browser counts
-        # segments in the address as it was sent, where an encoded slash is part of one.
+        # A relative base is correct under every prefix, even one that a proxy strips without a header. Browsers resolve it
+        # against the path as it was sent, where an encoded slash does not separate segments.
         raw: bytes = request.scope.get("raw_path") or b""
         depth = max(0, address.count("/") - raw.upper().count(b"%2F"))
         return _text(page.replace(_BASE, f'<base href="{"../" * depth or "./"}" />{self._head}', 1), "text/html")
 
     async def _file(self, request: Request, address: str) -> Response | None:
-        # Nothing hidden, no second name of a file as in `a//b`, and not what the build has for itself.
+        # No hidden files, no second path to the same file such as `a//b`, and no files that are internal to the build.
         hidden = "/." in f"/{address}" or "//" in address or address.endswith(("/", ".gz"))
         if hidden or address in ("index.html", "build.json"):
             return None

@@ -1,4 +1,4 @@
-"""Judges an installation: which observations need attention, how much, since when."""
+"""Judges an installation: derives findings with severity, hint and start time from observations."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 from outbox.admin.admin import HealthThresholds
 from outbox.admin.backlog import Backlog
 from outbox.admin.brokers import BrokerKind
-from outbox.admin.store import NONE, Count, MessageState, Relation
+from outbox.admin.store import ZERO, Count, MessageState, Relation
 from outbox.admin.topology import Judged, WarningCode
 from outbox.core.findings import Severity
 from outbox.reporting.components import ComponentKind, ComponentStatus, KnownComponent
@@ -42,9 +42,9 @@ CODES: tuple[str, ...] = get_args(FindingCode)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthFinding:
-    """Something that needs attention. `code` stays the same from release to release; `since` None: that is not known.
+    """A problem that needs attention. `code` is stable across releases. `since` None: unknown.
 
-    `subject` is the name of what it is about, a `subject_kind`; empty where it is about all of that kind.
+    `subject` is the name of the affected queue or component, of the kind `subject_kind`; empty if all of that kind are.
     """
 
     code: FindingCode
@@ -58,7 +58,7 @@ class HealthFinding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """All findings, the gravest first; without any, all is well."""
+    """All findings, most severe first. Without findings the status is OK."""
 
     findings: tuple[HealthFinding, ...] = ()
 
@@ -69,13 +69,13 @@ class Verdict:
 
     @property
     def since(self) -> datetime | None:
-        """When the first of what is as bad as `status` began; None if all is well, or that is not known."""
+        """When the earliest finding of the severity `status` began; None if there is none, or its start is unknown."""
         return min((each.since for each in self.findings if each.severity is self.status and each.since), default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedQueue:
-    """A queue of a consumer. `oldest_seconds`: how long its first message has waited at least; None: not known, or none."""
+    """A consumer's queue. `oldest_seconds`: how long its first message has waited, at least; None: unknown, or no message."""
 
     name: str
     queued: Count
@@ -84,13 +84,14 @@ class ObservedQueue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedLetters:
-    """Open dead letters, how many of them are in the window, and when the first open one, and of the window, failed.
+    """Counts of dead letters.
 
-    `unarchived` are at the broker still.
+    `fresh` are the open ones within `dead_letter_window`. `open_since` and `fresh_since` are the times of the first failure of
+    each. `unarchived` are still at the broker.
     """
 
-    open: Count = NONE
-    fresh: Count = NONE
+    open: Count = ZERO
+    fresh: Count = ZERO
     open_since: datetime | None = None
     fresh_since: datetime | None = None
     unarchived: int = 0
@@ -98,7 +99,7 @@ class ObservedLetters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observations:
-    """What the judgement is made of, at one time."""
+    """All inputs of a verdict, observed at the time `at`."""
 
     at: datetime
     broker: BrokerKind
@@ -111,15 +112,15 @@ class Observations:
 
 
 def judge(observed: Observations, thresholds: HealthThresholds) -> Verdict:
-    """The verdict on what was observed. It is a function of its arguments alone, and the same for every client."""
+    """Returns the verdict on observations. It depends on nothing else, so all clients get the same verdict."""
     return _ordered(
         [
             *_unreachable(observed),
             *_outbox(observed, thresholds),
             *_queues(observed, thresholds),
             *_paused(observed),
-            *_missing(observed),
-            *_unwell(observed, thresholds),
+            *_missing_components(observed),
+            *_failing_components(observed, thresholds),
             *_letters(observed),
             *_topology(observed),
         ]
@@ -127,14 +128,14 @@ def judge(observed: Observations, thresholds: HealthThresholds) -> Verdict:
 
 
 def database_unreachable(reason: str) -> Verdict:
-    """The verdict when nothing can be observed."""
-    hint = "see that PostgreSQL runs and answers; until then nothing else is known"
+    """Returns the verdict if nothing can be observed."""
+    hint = "check that PostgreSQL runs and accepts connections; until then, the rest of the status is unknown"
     return _ordered(
         [
             HealthFinding(
                 code="database_unreachable",
                 severity=Severity.ERROR,
-                summary=f"the database does not answer: {reason}",
+                summary=f"the database does not respond: {reason}",
                 hint=hint,
                 subject_kind="database",
             )
@@ -155,18 +156,18 @@ def _unreachable(observed: Observations) -> Iterator[HealthFinding]:
         yield HealthFinding(
             code="database_unreachable",
             severity=Severity.ERROR,
-            summary="the database does not answer: the figures of the outbox are the last that were read",
-            hint="see that PostgreSQL runs and answers",
+            summary="the database does not respond: the figures of the outbox are the last ones that were read",
+            hint="check that PostgreSQL runs and accepts connections",
             since=backlog.as_of,
             subject_kind="database",
         )
-    problem = "it has not answered yet" if backlog.queues is None else backlog.queues.problem
+    problem = "no response yet" if backlog.queues is None else backlog.queues.problem
     if problem:
         yield HealthFinding(
             code="broker_unreachable",
             severity=Severity.ERROR,
-            summary=f"the broker does not answer: {problem}",
-            hint="see that RabbitMQ runs, and that address and password are right; what waits in its queues is not known",
+            summary=f"the broker does not respond: {problem}",
+            hint="check that RabbitMQ runs, and that its URL and password are correct; the depth of its queues is unknown",
             subject_kind="broker",
         )
 
@@ -179,7 +180,7 @@ def _outbox(observed: Observations, thresholds: HealthThresholds) -> Iterator[He
             code="outbox_late",
             severity=grade,
             summary=f"the oldest pending message has waited for {_span(figures.oldest_seconds)}",
-            hint="see that a relay runs and keeps up, and what its last error was",
+            hint="check that a relay runs and keeps up, and look at its last error",
             since=_ago(observed, figures.oldest_seconds),
         )
     if (parked := states[MessageState.PARKED]).value:
@@ -187,7 +188,7 @@ def _outbox(observed: Observations, thresholds: HealthThresholds) -> Iterator[He
             code="messages_parked",
             severity=Severity.ERROR,
             summary=f"{_are(parked)} parked: publishing failed for good",
-            hint="see their errors, and requeue or discard them",
+            hint="look at their errors, then requeue or discard them",
             since=_ago(observed, figures.waited.get(MessageState.PARKED)),
         )
     waits: tuple[tuple[FindingCode, MessageState, str, str], ...] = (
@@ -195,8 +196,8 @@ def _outbox(observed: Observations, thresholds: HealthThresholds) -> Iterator[He
         (
             "messages_stalled",
             MessageState.STALLED,
-            "a queue confirms nothing or is full",
-            "see which queue it is, and let it drain or raise its limit",
+            "a queue is full, or does not confirm messages",
+            "find the queue, then let it drain or raise its limit",
         ),
     )
     for code, state, why, hint in waits:
@@ -219,7 +220,7 @@ def _queues(observed: Observations, thresholds: HealthThresholds) -> Iterator[He
                 code="queue_late",
                 severity=grade,
                 summary=f"in the queue {queue.name!r} {_wait(queue.queued)}, the oldest for {_span(queue.oldest_seconds)}",
-                hint="see that its worker runs, is not paused, and keeps up",
+                hint="check that its worker runs, is not paused, and keeps up",
                 since=_ago(observed, queue.oldest_seconds),
                 subject_kind="queue",
                 subject=queue.name,
@@ -229,7 +230,7 @@ def _queues(observed: Observations, thresholds: HealthThresholds) -> Iterator[He
                 code="queue_deep",
                 severity=Severity.WARNING,
                 summary=f"in the queue {queue.name!r} {_wait(queue.queued)}, more than {thresholds.queue_depth:,}",
-                hint="add workers, or find out what makes its handler slow",
+                hint="add workers, or find out why its handler is slow",
                 subject_kind="queue",
                 subject=queue.name,
             )
@@ -239,15 +240,15 @@ def _paused(observed: Observations) -> Iterator[HealthFinding]:
     waiting = {queue.name: queue.queued for queue in observed.queues if queue.queued.value}
     for pause in observed.pauses:
         scope = pause.scope.value
-        what = f"the {scope} {pause.name!r} is" if pause.name else f"all {scope}s are"
+        subject = f"the {scope} {pause.name!r} is" if pause.name else f"all {scope}s are"
         by = f" by {pause.requested_by}" if pause.requested_by else ""
-        why = f": {pause.reason}" if pause.reason else ""
+        reason = f": {pause.reason}" if pause.reason else ""
         count = waiting.get(pause.name) if scope == "queue" else None
         yield HealthFinding(
             code="paused",
             severity=Severity.WARNING,
-            summary=f"{what} paused{by}{why}{f'; {_wait(count)} in it' if count else ''}",
-            hint="resume it when the reason is gone",
+            summary=f"{subject} paused{by}{reason}{f'; {_wait(count)} in it' if count else ''}",
+            hint="resume it when the reason no longer applies",
             since=pause.requested_at,
             subject_kind=scope,
             subject=pause.name,
@@ -255,12 +256,12 @@ def _paused(observed: Observations) -> Iterator[HealthFinding]:
 
 
 _MISSING: Mapping[ComponentKind, tuple[FindingCode, Severity, str, str]] = {
-    ComponentKind.RELAY: ("no_relay", Severity.ERROR, "nothing leaves the outbox", "start one: `outbox relay`"),
+    ComponentKind.RELAY: ("no_relay", Severity.ERROR, "no message is sent", "start one: `outbox relay`"),
     ComponentKind.WORKER: ("no_worker", Severity.ERROR, "no message is handled", "start one: `outbox worker`"),
     ComponentKind.MAINTENANCE: (
         "no_maintenance",
         Severity.WARNING,
-        "operations do not go on, and nothing is cleaned up",
+        "operations do not progress, and nothing is cleaned up",
         "start it: `outbox maintain`",
     ),
     ComponentKind.ARCHIVER: (
@@ -272,62 +273,67 @@ _MISSING: Mapping[ComponentKind, tuple[FindingCode, Severity, str, str]] = {
 }
 
 
-def _missing(observed: Observations) -> Iterator[HealthFinding]:
-    """Kinds of which none lives. A worker or an archiver is missed where one was, or has something to do."""
+def _missing_components(observed: Observations) -> Iterator[HealthFinding]:
     for kind, (code, severity, consequence, hint) in _MISSING.items():
         known = [one for one in observed.components if one.kind is kind]
-        if any(_lives(one) for one in known):
+        if any(_is_running(one) for one in known):
             continue
-        unheard = not known
-        if kind is ComponentKind.WORKER and unheard:
+        never_reported = not known
+        # A service without consumers needs no worker, and an archiver only if consumers of RabbitMQ queues exist.
+        if kind is ComponentKind.WORKER and never_reported:
             continue
         consumes = any(one.kind is ComponentKind.WORKER and one.consumers for one in observed.components)
         if kind is ComponentKind.ARCHIVER and (observed.broker is not BrokerKind.RABBITMQ or not consumes):
             continue
         name = kind.value
-        so, left = consequence, observed.letters.unarchived
-        if kind is ComponentKind.ARCHIVER and left:
-            so = f"{left:,} dead letter{' stays' if left == 1 else 's stay'} at the broker, unseen by the dashboard"
+        effect, unarchived = consequence, observed.letters.unarchived
+        if kind is ComponentKind.ARCHIVER and unarchived:
+            effect = (
+                f"{unarchived:,} dead letter{' stays' if unarchived == 1 else 's stay'} at the broker, not in the dashboard"
+            )
         yield HealthFinding(
             code=code,
-            severity=Severity.WARNING if unheard else severity,
-            summary=f"no {name} has ever reported: none runs, or its reports are off"
-            if unheard
-            else f"no {name} is alive: {so}",
+            severity=Severity.WARNING if never_reported else severity,
+            summary=f"no {name} has ever reported: none runs, or reporting is disabled"
+            if never_reported
+            else f"no {name} is alive: {effect}",
             hint=hint,
             since=max((one.stopped_at or one.seen_at for one in known), default=None),
             subject_kind=name,
         )
 
 
-def _lives(component: KnownComponent) -> bool:
+def _is_running(component: KnownComponent) -> bool:
     return component.condition in (ComponentStatus.ALIVE, ComponentStatus.LATE)
 
 
-def _unwell(observed: Observations, thresholds: HealthThresholds) -> Iterator[HealthFinding]:
+def _failing_components(observed: Observations, thresholds: HealthThresholds) -> Iterator[HealthFinding]:
     for one in observed.components:
         name = f"the {one.kind.value} {one.name!r}"
-        replaced = any(each.kind is one.kind and _lives(each) and each.started_at > one.seen_at for each in observed.components)
+        # A component of the same kind that started later has taken over, as after a rolling deployment.
+        is_replaced = any(
+            each.kind is one.kind and _is_running(each) and each.started_at > one.seen_at for each in observed.components
+        )
         about: dict[str, Any] = {"subject_kind": one.kind.value, "subject": one.name}
         if one.condition is ComponentStatus.LATE:
             yield HealthFinding(
                 code="component_late",
                 severity=Severity.WARNING,
                 summary=f"{name} is late: its heartbeat is missing",
-                hint="see that its process runs and reaches the database",
+                hint="check that its process runs and reaches the database",
                 since=one.seen_at,
                 **about,
             )
-        elif one.condition is ComponentStatus.LOST and not replaced and observed.at - one.seen_at < thresholds.lost_for:
+        elif one.condition is ComponentStatus.LOST and not is_replaced and observed.at - one.seen_at < thresholds.lost_for:
             yield HealthFinding(
                 code="component_lost",
                 severity=Severity.WARNING,
-                summary=f"{name} was lost: it ended without saying so, or cannot reach the database",
-                hint="see why its process ended, and start another",
+                summary=f"{name} was lost: it crashed, or cannot reach the database",
+                hint="find out why its process ended, and start another one",
                 since=one.seen_at,
                 **about,
             )
-        if not _lives(one):
+        if not _is_running(one):
             continue
         lost_at = one.activity.get("history_lost_at")
         if isinstance(lost_at, str) and observed.at - (at := datetime.fromisoformat(lost_at)) < thresholds.dead_letter_window:
@@ -335,8 +341,8 @@ def _unwell(observed: Observations, thresholds: HealthThresholds) -> Iterator[He
                 code="history_lost",
                 severity=Severity.WARNING,
                 summary=f"{name} could not write {one.activity.get('history_lost_count', 0):,} entries of the history: chains, "
-                "statistics and searches lack them",
-                hint="see its log for the reason; the messages themselves are not affected",
+                "statistics and searches do not contain them",
+                hint="look for the reason in its log; the messages themselves are not affected",
                 since=at,
                 **about,
             )
@@ -346,16 +352,15 @@ def _unwell(observed: Observations, thresholds: HealthThresholds) -> Iterator[He
                 code="component_waiting",
                 severity=Severity.WARNING,
                 summary=f"{name} waits for the {' and the '.join(sorted(map(str, waits_for)))}",
-                hint="see its log: it goes on by itself as soon as it has an answer",
+                hint="look at its log; it continues automatically as soon as it gets a response",
                 **about,
             )
         for queue in failing if isinstance(failing, Sequence) and not isinstance(failing, str) else ():
-            what = f"the consumer of the queue {queue!r} at {name} handles nothing"
             yield HealthFinding(
                 code="consumer_failing",
                 severity=Severity.WARNING,
-                summary=f"{what}: its handler fails with what it pauses on",
-                hint="see the handler's last error: it is asked again from time to time",
+                summary=f"{name} has paused the consumer of the queue {queue!r}: its handler raises an error of `pause_on`",
+                hint="look at the handler's last error; the worker retries periodically",
                 subject_kind="queue",
                 subject=str(queue),
             )
@@ -373,7 +378,7 @@ def _letters(observed: Observations) -> Iterator[HealthFinding]:
         severity=Severity.ERROR if fresh else Severity.WARNING,
         summary=f"{_number(letters.open)} dead letter{' is' if one else 's are'} open"
         + (f", {'and new' if one else new}" if fresh else ""),
-        hint="see what failed, then requeue or discard them",
+        hint="look at their errors, then requeue or discard them",
         since=letters.fresh_since if fresh else letters.open_since,
     )
 
@@ -382,10 +387,11 @@ def _topology(observed: Observations) -> Iterator[HealthFinding]:
     held = observed.backlog.figures.counts.states[MessageState.HELD].value
     for each in observed.topology:
         code = each.code
+        # `messages_held` reports the same problem, with its count and start time.
         if code == "unroutable" and held:
-            continue  # `messages_held` reports it, with how many they are and since when
+            continue
         kind, _, name = (each.node or "").partition(":")
-        # When the last worker of that queue gave its last heartbeat, or ended.
+        # The last heartbeat, or the end, of the last worker that consumed the queue.
         unconsumed_since = max(
             (
                 one.stopped_at or one.seen_at

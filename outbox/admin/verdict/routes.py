@@ -50,7 +50,7 @@ _log = logging.getLogger("outbox")
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A verdict, and what it was made of."""
+    """A verdict with its inputs."""
 
     verdict: Verdict
     observed: Observations
@@ -58,7 +58,7 @@ class Judgement:
 
 
 class VerdictView:
-    """Judges an admin's installation, once however many ask. Nothing raises while the database is away: that is a verdict."""
+    """Judges an admin's installation, at most every two seconds, for all clients together."""
 
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
@@ -66,27 +66,28 @@ class VerdictView:
         self._sql = backlog_queries(admin.table)
 
     async def now(self) -> Snapshot[Verdict]:
-        """The verdict, a few seconds old at most. Raises what observing raised, but for a database that is away."""
+        """Returns the verdict, at most a few seconds old. An unavailable database is a finding, not an error."""
         try:
             found = await self.judgement()
         except (DatabaseUnavailableError, TimeoutError) as error:
-            return Snapshot(database_unreachable(str(error) or "it is too slow"), datetime.now(UTC))
+            return Snapshot(database_unreachable(str(error) or "timeout"), datetime.now(UTC))
         return Snapshot(found.value.verdict, found.as_of)
 
     async def judgement(self) -> "Snapshot[Judgement]":
-        """The verdict with what it was made of. Raises what observing raised, `DatabaseUnavailableError` among it."""
+        """Returns the verdict with its inputs. Raises errors of the observation, such as `DatabaseUnavailableError`."""
         found = await self._judgement.get()
         if found.error is not None:
             raise found.error
         return found
 
     async def close(self) -> None:
-        """Ends what is being observed."""
+        """Cancels the observation."""
         await self._judgement.close()
 
     async def _judge(self) -> "Judgement":
         admin = self._admin
-        # Before the connection below is taken: each part takes its own, and the pool is small.
+        # Before this method takes a connection itself: each part takes one, and waiting for them while holding one could
+        # exhaust the small pool.
         backlog, topology, letters = await asyncio.gather(
             admin.shared(BacklogView).now(patience=None), admin.shared(TopologyView).now(), self._letters()
         )
@@ -94,11 +95,11 @@ class VerdictView:
             at: datetime = await connection.fetchval("select clock_timestamp()")
             components = await recent_components(connection, schema=admin.table.schema)
             try:
+                # A savepoint: an installation without the table has no pauses, and the transaction must survive the error.
                 async with connection.transaction():
-                    # A savepoint, too: an installation without the table has no pauses.
-                    wanted = await pauses(connection, schema=admin.table.schema)
+                    requested = await pauses(connection, schema=admin.table.schema)
             except (asyncpg.UndefinedTableError, asyncpg.InsufficientPrivilegeError):
-                wanted = ()
+                requested = ()
             queues = await self._queues(connection, at, backlog, topology.value, components)
         observed = Observations(
             at=at,
@@ -107,7 +108,7 @@ class VerdictView:
             queues=queues,
             topology=judged(topology.value),
             components=components,
-            pauses=wanted,
+            pauses=requested,
             letters=letters,
         )
         return Judgement(judge(observed, admin.thresholds), observed, topology.value)
@@ -156,16 +157,17 @@ class VerdictView:
     async def _ages(
         self, connection: Connection, at: datetime, waiting: Sequence[str], consumers: Sequence[DeclaredConsumer]
     ) -> Mapping[str, float]:
-        """How long the first message has waited at least, of RabbitMQ's queues `waiting` of which none is being handled.
+        """Returns the minimum age of the first message of RabbitMQ queues without progress, in seconds.
 
-        RabbitMQ does not report it. But what was sent to a queue of which no message was handled since then is still in it.
-        Minutes count as over: a queue whose messages are handled at all, and one that was quiet until a minute ago, has no age.
+        Queues whose messages are being handled, and those that were empty until a minute ago, have no age.
         """
+        # RabbitMQ does not report ages. But if no message of a queue was handled since a message was sent to it, that message
+        # is still in the queue. Statistics have a resolution of one minute, so only complete minutes count.
         if not waiting:
             return {}
         try:
+            # A savepoint: the transaction must survive a missing table.
             async with connection.transaction():
-                # A savepoint of the reading transaction, which goes on where the table is missing.
                 handled = {row["queue"]: row["minute"] for row in await connection.fetch(self._sql["last_handled"], waiting)}
                 sent = await connection.fetch(self._sql["sent_since"])
         except (asyncpg.UndefinedTableError, asyncpg.InsufficientPrivilegeError):
@@ -188,16 +190,16 @@ class VerdictView:
 
 
 async def measure_health(admin: Admin) -> None:
-    """Sets the gauges `outbox_health_status` and `outbox_health_findings`: await it whenever metrics are about to be exposed.
+    """Sets the gauges `outbox_health_status` and `outbox_health_findings`. Await it before each exposition of metrics.
 
-    It takes a few seconds at most. Nothing raises: a database that is away or too slow is a finding.
+    Takes at most a few seconds, and never raises: an unavailable or slow database is a finding.
     """
     try:
         async with asyncio.timeout(_MEASURING.total_seconds()):
             verdict = (await admin.shared(VerdictView).now()).value
     except TimeoutError:
-        verdict = database_unreachable("it is too slow")
-    except Exception:  # noqa: BLE001  other metrics are exposed all the same
+        verdict = database_unreachable("timeout")
+    except Exception:  # noqa: BLE001  the other metrics must still be exposed
         _log.exception("the health of the installation could not be judged")
         return
     found = Counter[str](each.code for each in verdict.findings)
@@ -213,31 +215,31 @@ router = area("health")
 
 
 class HealthThresholdsResponse(Model):
-    """From which figures on something is a finding, as configured."""
+    """Configured thresholds of findings."""
 
-    late_after_seconds: float = Field(description="Age of a waiting message that is a warning.")
-    overdue_after_seconds: float = Field(description="Age of a waiting message that is an error.")
-    queue_depth: int = Field(description="Messages in one queue beyond which it is deep.")
-    lost_for_seconds: float = Field(description="How long a lost component counts that was not replaced.")
+    late_after_seconds: float = Field(description="Age of a waiting message from which it is a warning.")
+    overdue_after_seconds: float = Field(description="Age of a waiting message from which it is an error.")
+    queue_depth: int = Field(description="Number of messages in a queue above which it is a warning.")
+    lost_for_seconds: float = Field(description="How long a lost component that was not replaced is a finding.")
     dead_letter_window_seconds: float = Field(description="How long a dead letter counts as new.")
 
 
 class VerdictFinding(Model):
-    """Something that needs attention."""
+    """A problem that needs attention."""
 
-    code: FindingCode = Field(description="A stable name of the problem.")
+    code: FindingCode = Field(description="Stable code of the problem.")
     severity: Literal["warning", "error"]
     summary: str
     hint: str = Field(description="What to do about it.")
-    started_at: Moment | None = Field(description="Since when; null: no data.")
+    started_at: Moment | None = Field(description="When the problem began. Null if unknown.")
     subject_kind: str = Field(
         description="`outbox`, `queue`, `exchange`, `relay`, `worker`, `archiver`, `maintenance`, `broker` or `database`."
     )
-    subject: str = Field(description="Its name; empty: all of that kind.")
+    subject: str = Field(description="Name of the affected object. Empty if all of this kind are affected.")
 
     @classmethod
     def of(cls, found: HealthFinding) -> Self:
-        """The finding, as the API shows it."""
+        """Converts a finding."""
         return cls(
             code=found.code,
             severity="error" if found.severity == "error" else "warning",
@@ -250,23 +252,23 @@ class VerdictFinding(Model):
 
 
 class VerdictResponse(Model):
-    """Whether all is well."""
+    """Health of the installation."""
 
     as_of: Moment
-    status: Literal["ok", "warning", "error"] = Field(description="The worst severity of the findings.")
-    started_at: Moment | None = Field(description="When the first finding of that severity began; null: none, or no data.")
-    findings: list[VerdictFinding] = Field(description="The gravest first.")
+    status: Literal["ok", "warning", "error"] = Field(description="Highest severity of the findings.")
+    started_at: Moment | None = Field(description="When the first finding of this severity began, if known.")
+    findings: list[VerdictFinding] = Field(description="Findings, most severe first.")
     thresholds: HealthThresholdsResponse
 
 
 @router.get("/health/verdict", operation_id="outbox_health_verdict", summary="Show Verdict")
 async def show(context: Viewer) -> VerdictResponse:
-    """Says whether the installation is healthy, and if not, what is wrong, since when, and what to do.
+    """Shows whether the installation is healthy, and if not, what is wrong, since when, and what to do.
 
-    It covers the age and depth of outbox and queues, queues without a consumer, pauses, held, stalled and parked messages, the
-    topology, components that are missing, late or lost, and dead letters. The dashboard, `outbox status`, `outbox doctor` and
-    the gauges `outbox_health_…` show the same verdict, which is computed at most every two seconds. A database that does not
-    answer is a finding.
+    The verdict covers the age and depth of the outbox and of queues; queues without a consumer; pauses; held, stalled and
+    parked messages; the topology; missing, late and lost components; and dead letters. The dashboard, `outbox status`,
+    `outbox doctor` and the gauges `outbox_health_…` show the same verdict, which is computed at most every two seconds. A
+    database that does not respond is a finding.
     """
     snapshot = await context.admin.shared(VerdictView).now()
     verdict, thresholds = snapshot.value, context.admin.thresholds

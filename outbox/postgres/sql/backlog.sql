@@ -245,7 +245,7 @@ most as materialized (
     select greatest($1 / greatest(count(*), 1), 100) as rows
     from known
 )
-select known.queue, most.rows, due.queued, later.in_hand, later.retrying,
+select known.queue, most.rows, due.queued, later.in_flight, later.retrying,
     (extract(epoch from now()) - extract(epoch from due.oldest))::float8 as oldest
 from known
 cross join most
@@ -260,7 +260,7 @@ cross join lateral (
     ) as front
 ) as due
 cross join lateral (
-    select count(*) filter (where leased) as in_hand, count(*) filter (where not leased) as retrying
+    select count(*) filter (where leased) as in_flight, count(*) filter (where not leased) as retrying
     from (
         select lease_token is not null as leased
         from {delivery}
@@ -275,7 +275,7 @@ order by known.queue
 select greatest(pg_relation_size('{delivery}'::regclass) / current_setting('block_size')::integer, 1)
 
 -- name: deliveries_sampled
-select queue, case when available_at <= now() then 'queued' when lease_token is null then 'retrying' else 'in_hand' end as state,
+select queue, case when available_at <= now() then 'queued' when lease_token is null then 'retrying' else 'in_flight' end as state,
     count(*) as count
 from {delivery} tablesample system ($1) repeatable (0)
 group by 1, 2

@@ -1,12 +1,12 @@
 Confirmation tokens of dry runs. Only their hashes are stored.
 
--- name: promise
+-- name: issue
 insert into {confirmation} (token_hash, actor, request_hash, total, expires_at)
 values ($1, $2, $3, $4, now() + $5::interval)
 returning expires_at
 
--- name: look
-select actor, request_hash, total, expires_at <= now() as is_over
+-- name: find
+select actor, request_hash, total, expires_at <= now() as is_expired
 from {confirmation}
 where token_hash = $1
 

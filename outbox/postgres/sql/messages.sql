@@ -110,7 +110,7 @@ from facts
 order by queue, facts.at desc
 limit 100
 
--- name: living_relays
+-- name: alive_relays
 select count(*)
 from {component}
 where kind = 'relay' and stopped_at is null and seen_at > clock_timestamp() - 6 * every
