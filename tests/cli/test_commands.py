@@ -89,24 +89,24 @@ def test_the_list_of_commands_loads_none_of_them(argument: str) -> None:
 def test_the_commands_are_listed_by_what_they_are_for() -> None:
     text = CliRunner().invoke(main, ["--help"]).output
     headings = re.findall(r"^(\w[\w ]+):$", text, re.MULTILINE)
-    assert headings == ["Options", "Run", "Set up and check", "Look", "Repair"]
+    assert headings == ["Options", "Run", "Set up and check", "Inspect", "Repair"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["relay"], "say which database: --database-url, or OUTBOX_DATABASE_URL"),
-        (["migrate"], "say which database: --database-url, or OUTBOX_DATABASE_URL"),
+        (["relay"], "no database configured: set OUTBOX_DATABASE_URL, or give --database-url"),
+        (["migrate"], "no database configured: set OUTBOX_DATABASE_URL, or give --database-url"),
         (["relay", "--database-url", "mysql://ada:hunter2@db/x"], "postgresql://"),
         (["relay", "--database-url", "postgresql://db/x", "--broker-url", "kafka://broker"], "'kafka'"),
-        (["worker", "tests.cli.slow_consumers:consumers"], "say where messages come from"),
+        (["worker", "tests.cli.slow_consumers:consumers"], "no broker configured"),
         (["worker", "tests.cli.nowhere:consumers", "--broker-url", "amqp://b"], "there is no module tests.cli.nowhere"),
         (["worker", "tests.cli.slow_consumers:absent", "--broker-url", "amqp://b"], "has no absent"),
         (["worker", "tests.cli.slow_consumers:nothing", "--broker-url", "amqp://b"], "names no consumers"),
         (["worker", "tests.cli.slow_consumers:wrong", "--broker-url", "amqp://b"], "'not a consumer', which is not"),
         (["worker", "not a module", "--broker-url", "amqp://b"], "write package.module:consumers"),
         (["worker", "tests.cli.slow_consumers", "--broker-url", "amqp://b"], "db_engine_url"),
-        (["demo", "--url", "http://127.0.0.1:1"], "there is no service at http://127.0.0.1:1"),
+        (["demo", "--url", "http://127.0.0.1:1"], "cannot reach http://127.0.0.1:1"),
         (["relay", "--database-url", "postgresql://db/x", "--table-name", "x; drop"], "cannot be a table name"),
     ],
 )
@@ -257,7 +257,7 @@ def test_a_monitoring_port_that_is_taken_is_named(database_url: str, tmp_path: P
         settings = {"OUTBOX_DATABASE_URL": database_url, "OUTBOX_MONITORING_PORT": str(taken.getsockname()[1])}
         with running([*CLI, "relay"], tmp_path, settings) as process:
             assert process.wait() == 1
-            assert "choose another OUTBOX_MONITORING_PORT, or 0 for none" in process.output
+            assert "set OUTBOX_MONITORING_PORT to another port" in process.output
             assert "Traceback" not in process.output
 
 
@@ -284,7 +284,7 @@ async def test_the_usual_monitoring_port_is_left_to_others_if_it_is_taken(caplog
             link = caplog.messages[-1].split()[-1]
             answer = await asyncio.to_thread(httpx.get, link)
     assert answer.json() == {"status": "ready", "parts": {}}
-    assert "is taken: health and metrics are on port" in caplog.text
+    assert "is taken, serving health and metrics on port" in caplog.text
 
 
 def _has_ipv6() -> bool:

@@ -82,7 +82,7 @@ def test_its_times_are_the_service_s_own_however_late_it_looks() -> None:
         answer = CliRunner().invoke(main, ["demo", "--url", stub.url, "--rate", "20", "--duration", "0.5"])
     assert answer.exit_code == 0, answer.output
     assert "confirmed  10" in answer.output
-    assert "to the end half within 0.25 s, 95 % within 0.25 s" in answer.output
+    assert "p50 0.25 s, p95 0.25 s" in answer.output
 
 
 def test_an_order_has_ended_when_its_last_event_was_handled() -> None:
