@@ -72,7 +72,7 @@ def test_requests_of_the_admin_are_counted_by_their_templates(database_url: str,
 def test_where_the_api_does_not_run_there_is_no_admin(database_url: str, tmp_path: Path) -> None:
     with service(tmp_path, _settings(database_url, OUTBOX_RUN="maintain")) as started:
         answer = started.get("/outbox/backlog")
-        assert (answer.status_code, answer.json()) == (404, {"detail": "this process does not serve the API: OUTBOX_RUN"})
+        assert (answer.status_code, answer.json()) == (404, {"detail": "this process does not serve the API, see OUTBOX_RUN"})
 
 
 def test_development_beside_configured_tokens_is_refused() -> None:

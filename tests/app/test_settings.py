@@ -181,7 +181,7 @@ def test_a_misspelt_setting_stops_the_start(given: str, meant: str) -> None:
 def test_another_unknown_variable_is_warned_of(name: str, caplog: pytest.LogCaptureFixture) -> None:
     check_environment({name: "1"})
     assert [(record.levelno, record.getMessage()) for record in caplog.records] == [
-        (logging.WARNING, f"{name} is set, but is not a setting: it has no effect")
+        (logging.WARNING, f"{name} is not a setting and has no effect")
     ]
 
 
@@ -234,13 +234,13 @@ def test_a_value_that_makes_no_sense_is_named(
     [
         (
             {"DATA_DIR": "/data", "DATABASE_URL": "postgresql://ada:hunter2@db/x"},
-            "OUTBOX_DATA_DIR is for the embedded server, which OUTBOX_DATABASE_URL replaces",
+            "OUTBOX_DATA_DIR is for the embedded server, and OUTBOX_DATABASE_URL for another one",
         ),
         ({"LISTEN_URL": "postgresql://ada:hunter2@db/x"}, "OUTBOX_DATABASE_URL, which is not set"),
-        ({"METRICS": "false", "METRICS_TOKEN": "hunter2"}, "OUTBOX_METRICS_TOKEN guards metrics that OUTBOX_METRICS turns off"),
+        ({"METRICS": "false", "METRICS_TOKEN": "hunter2"}, "OUTBOX_METRICS_TOKEN is set, but OUTBOX_METRICS turns metrics off"),
         ({"OIDC_ISSUER": "https://login.example"}, "OUTBOX_OIDC_…: "),
         ({"OIDC_ISSUER": "https://login.example", "OIDC_ROLES": "admin", "OIDC_CLIENT_ID": "outbox"}, "value=role"),
-        ({"OIDC_CLIENT_SECRET": "hunter2"}, "OUTBOX_OIDC_CLIENT_ID, .* are for a login provider: set OUTBOX_OIDC_ISSUER"),
+        ({"OIDC_CLIENT_SECRET": "hunter2"}, "OUTBOX_OIDC_CLIENT_ID, .* require OUTBOX_OIDC_ISSUER"),
     ],
 )
 def test_settings_that_contradict_each_other_stop_the_start(

@@ -12,7 +12,7 @@ import psycopg2
 import pytest
 
 from outbox.embedded.binaries import account_for
-from outbox.embedded.server import Ending, Supervised, free_port, wait_until
+from outbox.embedded.server import StopStep, SupervisedProcess, free_port, wait_until
 from tests.servers import apt
 from tests.servers.session_folder import one_process_at_a_time
 
@@ -63,13 +63,13 @@ def pooled(url: str, folder: Path) -> Iterator[str]:
     )
     account = account_for(folder)
     account.own(folder)
-    process = Supervised(
+    process = SupervisedProcess(
         [program, config],
         account=account,
         folder=folder,
         environment={"PATH": os.defpath},
         log=log,
-        ending=[Ending(signal=signal.SIGKILL, seconds=5)],
+        stop_steps=[StopStep(signal=signal.SIGKILL, seconds=5)],
     )
     address = urlunsplit(server._replace(netloc=f"{server.username}@127.0.0.1:{own_port}"))
     try:

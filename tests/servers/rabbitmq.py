@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from outbox.embedded.binaries import Account, account_named
-from outbox.embedded.server import Ending, Supervised, free_port, is_free, wait_until
+from outbox.embedded.server import StopStep, SupervisedProcess, free_port, is_free, wait_until
 from tests.servers.rabbitmq_installation import (
     is_installed,
     is_of_another_release,
@@ -87,8 +87,8 @@ class PrivateRabbitMQ:
         self._distribution_port = free_port()
         self._mapper_port: int = free_port() if first is None else first._mapper_port
         self._account = _account()
-        self._mapper: Supervised | None = None
-        self._node: Supervised | None = None
+        self._mapper: SupervisedProcess | None = None
+        self._node: SupervisedProcess | None = None
         self.url = f"amqp://{_USER}:{_PASSWORD}@127.0.0.1:{self._port}/%2F"
         self.admin_url = f"http://{_USER}:{_PASSWORD}@127.0.0.1:{self._management_port}"
 
@@ -171,7 +171,7 @@ class PrivateRabbitMQ:
                 [*port_mapper_command(self._folder), "-port", str(self._mapper_port), "-address", "127.0.0.1"]
             )
 
-    def _start_node(self) -> Supervised:
+    def _start_node(self) -> SupervisedProcess:
         return self._launch(server_command(self._folder))
 
     def _is_frozen(self) -> bool:
@@ -209,15 +209,15 @@ class PrivateRabbitMQ:
         cookie.chmod(0o400)
         self._account.own(self._folder)
 
-    def _launch(self, command: list[str]) -> Supervised:
-        return Supervised(
+    def _launch(self, command: list[str]) -> SupervisedProcess:
+        return SupervisedProcess(
             command,
             account=self._account,
             folder=self._folder,
             environment=self._environment(),
             log=self._folder / "output.log",
             # Nobody will read the data again: `stop()` is for tests that go on.
-            ending=[Ending(signal=signal.SIGKILL, seconds=5)],
+            stop_steps=[StopStep(signal=signal.SIGKILL, seconds=5)],
         )
 
     def _environment(self) -> dict[str, str]:

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from outbox.embedded.binaries import Account
-from outbox.embedded.server import Ending, Supervised
+from outbox.embedded.server import StopStep, SupervisedProcess
 from tests.servers.rabbitmq import PrivateRabbitMQ
 from tests.servers.rabbitmq_installation import DOCKER_IMAGE
 
@@ -73,10 +73,10 @@ class DockerRabbitMQ(PrivateRabbitMQ):
     def _start_port_mapper(self) -> None:
         """The container has its own."""
 
-    def _start_node(self) -> Supervised:
+    def _start_node(self) -> SupervisedProcess:
         published = [f"--publish=127.0.0.1:{port}:{port}" for port in (self._port, self._management_port)]
         settings = f"{self._folder}/rabbitmq.conf:/etc/rabbitmq/conf.d/90-tests.conf:ro"
-        return Supervised(
+        return SupervisedProcess(
             [
                 *("docker", "run", "--rm", f"--name={self._name}", f"--hostname={self._name}", f"--label={_LABEL}"),
                 *published,
@@ -86,7 +86,7 @@ class DockerRabbitMQ(PrivateRabbitMQ):
             folder=self._folder,
             environment=os.environ,
             log=self._folder / "output.log",
-            ending=[Ending(signal=signal.SIGTERM, seconds=20), Ending(signal=signal.SIGKILL, seconds=5)],
+            stop_steps=[StopStep(signal=signal.SIGTERM, seconds=20), StopStep(signal=signal.SIGKILL, seconds=5)],
         )
 
 
