@@ -173,8 +173,8 @@ def _show_no_token(_token: str) -> None:
 
 
 def _token(link: str) -> tuple[str, ...]:
-    with_dashboard = "The first link logs you in. For the command line, use its token, which is valid until the service stops:"
-    without_dashboard = "Admin token, valid until the service stops:"
+    with_dashboard = "The first link logs you in. For commands, set its token, valid for this run:"
+    without_dashboard = "Admin token, valid for this run:"
     lead = with_dashboard if development.has_dashboard() else without_dashboard
     return (f"  {lead}", "", *development.usage(development.token(), link), "")
 

@@ -57,7 +57,7 @@ def show_token(text: str) -> None:
     if _is_first_process():
         service = _uvicorn_address()
         link = (f"  Dashboard {dashboard_link(text, service)}", "") if has_dashboard() else ()
-        lines = ("", *link, "  Development mode. Admin token, valid until the service stops:", "")
+        lines = ("", *link, "  Development mode. Admin token, valid for this run:", "")
         click.echo("\n".join((*lines, *usage(text, service), "")), file=sys.stderr)
 
 
