@@ -1,4 +1,4 @@
-"""The journal: records every event of the example. It also makes every event routable."""
+"""The journal: records every event of the example. Events of other programs stay unroutable."""
 
 from typing import Any
 
