@@ -16,6 +16,7 @@ from app import development
 from app.service import Service, create_service
 from app.settings import Runs, Settings, read_settings
 from app.startup import prepared
+from outbox.admin.ui import is_built
 from outbox.cli.command import CliError
 from outbox.cli.logs import configure_logging
 from outbox.errors import ConfigurationError, OutboxError
@@ -163,7 +164,7 @@ def _welcome(link: str, settings: Settings) -> str:
 
 
 def _dashboard(link: str, settings: Settings) -> str:
-    if not development.has_dashboard():
+    if not is_built():
         return "not built; run `make dashboard`"
     return development.dashboard_link(development.token(), link) if settings.development else f"{link}{development.DASHBOARD}"
 
@@ -175,7 +176,7 @@ def _show_no_token(_token: str) -> None:
 def _token(link: str) -> tuple[str, ...]:
     with_dashboard = "The first link logs you in. For commands, set its token, valid for this run:"
     without_dashboard = "Admin token, valid for this run:"
-    lead = with_dashboard if development.has_dashboard() else without_dashboard
+    lead = with_dashboard if is_built() else without_dashboard
     return (f"  {lead}", "", *development.usage(development.token(), link), "")
 
 

@@ -32,11 +32,6 @@ def token_entry() -> TokenEntry:
     return entry_for(token(), NAME, Role.ADMIN)
 
 
-def has_dashboard() -> bool:
-    """Whether the dashboard was built."""
-    return is_built()
-
-
 def dashboard_link(text: str, service: str) -> str:
     """Returns a link that logs in with the token."""
     # The token is in the fragment, which browsers never send to a server.
@@ -56,7 +51,7 @@ def show_token(text: str) -> None:
     """Prints the token to standard error, once for all worker processes. It is not logged, because logs may be kept."""
     if _is_first_process():
         service = _uvicorn_address()
-        link = (f"  Dashboard {dashboard_link(text, service)}", "") if has_dashboard() else ()
+        link = (f"  Dashboard {dashboard_link(text, service)}", "") if is_built() else ()
         lines = ("", *link, "  Development mode. Admin token, valid for this run:", "")
         click.echo("\n".join((*lines, *usage(text, service), "")), file=sys.stderr)
 

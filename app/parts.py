@@ -29,7 +29,6 @@ def component_factories(installation: Installation) -> dict[str, Callable[[], Pa
 
 
 def make_relay(installation: Installation) -> MessageRelay:
-    """Builds the relay."""
     given = arguments_of(MessageRelay, dict(installation.settings))
     return MessageRelay(db_engine_url=installation.database_url, broker=installation.broker_url, **given)
 
@@ -44,14 +43,12 @@ def make_worker(installation: Installation) -> Worker | None:
 
 
 def make_maintenance(installation: Installation) -> Maintenance:
-    """Builds the maintenance component."""
     # OUTBOX_NAME names relay, worker and archiver only.
     given = arguments_of(Maintenance, dict(installation.settings) | {"name": None})
     return Maintenance(db_engine_url=installation.database_url, broker=installation.broker_url, **given)
 
 
 def make_admin(installation: Installation) -> Admin:
-    """Builds the admin."""
     settings = installation.settings
     given = arguments_of(Admin, dict(settings))
     if settings.development:

@@ -24,6 +24,7 @@ from outbox import Publisher
 from outbox.admin import Admin, admin_router, health_router
 from outbox.admin.access import TAGS
 from outbox.admin.health import PREFIX
+from outbox.admin.ui import is_built
 from outbox.cli.logs import configure_logging
 from outbox.core.urls import postgres_url, redacted
 from outbox.errors import OutboxError
@@ -189,7 +190,7 @@ def _require_example(request: Request) -> None:
 def _redirect_root(request: Request) -> RedirectResponse:
     """Redirects to the dashboard, or else to the documentation or the health endpoint."""
     # Relative, so that it works behind a proxy that strips a prefix.
-    if Runs.API in request.app.state.settings.run and development.has_dashboard():
+    if Runs.API in request.app.state.settings.run and is_built():
         return RedirectResponse(f".{development.DASHBOARD}")
     return RedirectResponse(f".{docs.PATH}" if docs.is_on(request.app) else f".{PREFIX}/health/ready")
 

@@ -34,9 +34,7 @@ _POLL_INTERVAL = timedelta(milliseconds=200)
 
 
 @click.command(cls=Command)
-@click.option(
-    "--routing-keys", type=click.IntRange(0, 200), default=20, show_default=True, help="Number of routing keys to list."
-)
+@click.option("--routing-keys", type=click.IntRange(0, 200), default=20, show_default=True, help="Number of routing keys.")
 @json_output
 @with_client
 async def backlog(client: Client, *, routing_keys: int, as_json: bool) -> None:
@@ -201,12 +199,10 @@ def _times(handling: Mapping[str, float | None]) -> str:
     "--outcome",
     multiple=True,
     type=click.Choice(list(AttemptOutcome), case_sensitive=False),
-    help="Only attempts with this outcome. May be repeated.",
+    help="Only this outcome; repeatable.",
 )
-@click.option(
-    "--from", "after", type=PAST_TIME, show_default="an hour ago", help="Only attempts that ended at or after this time."
-)
-@click.option("--to", "before", type=PAST_TIME, show_default="now", help="Only attempts that ended before this time.")
+@click.option("--from", "after", type=PAST_TIME, show_default="an hour ago", help="Only ended at or after this time.")
+@click.option("--to", "before", type=PAST_TIME, show_default="now", help="Only ended before this time.")
 @click.option("--limit", type=click.IntRange(1, 200), default=20, show_default=True, help="Maximum number of attempts.")
 @json_output
 @with_client
@@ -260,9 +256,7 @@ _SHOW_COMMANDS: Mapping[str, str] = {
 
 @click.command(cls=Command)
 @click.argument("text")
-@click.option(
-    "--limit", type=click.IntRange(1, 20), default=5, show_default=True, help="Maximum number of results of each kind."
-)
+@click.option("--limit", type=click.IntRange(1, 20), default=5, show_default=True, help="Maximum results of each kind.")
 @json_output
 @with_client
 async def find(client: Client, text: str, *, limit: int, as_json: bool) -> None:

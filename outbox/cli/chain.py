@@ -25,11 +25,7 @@ Json = Mapping[str, Any]
 @click.command(cls=Command)
 @click.argument("id_", metavar="ID")
 @click.option(
-    "--max-nodes",
-    type=click.IntRange(1, MOST_NODES),
-    default=MOST_NODES,
-    show_default=True,
-    help="Maximum number of messages to show.",
+    "--max-nodes", type=click.IntRange(1, MOST_NODES), default=MOST_NODES, show_default=True, help="Maximum messages."
 )
 @json_output
 @with_client

@@ -56,11 +56,7 @@ connection = options.combine(
         help=f"Use a running service, such as https://host/outbox, instead of the database. {TOKEN} is its token.",
     ),
     click.option(
-        "--timeout",
-        type=SECONDS,
-        default="30",
-        show_default=True,
-        help="With --url: maximum wait for a response, in seconds.",
+        "--timeout", type=SECONDS, default="30", show_default=True, help="With --url: maximum wait for a response, in seconds."
     ),
 )
 """Options that select the admin API of a command."""
@@ -301,9 +297,7 @@ class _HttpClient(Client):
         except ValueError:
             raise ConfigurationError("--url is not a valid URL: write https://host/outbox") from None
         if parts.username is not None or parts.password is not None:
-            raise ConfigurationError(
-                f"--url must not contain a user or password, which other users of this machine could read: set {TOKEN}"
-            )
+            raise ConfigurationError(f"--url must not contain a user or password: set {TOKEN}")
         if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
             raise ConfigurationError("--url must be the http or https address of a service: write https://host/outbox")
         if parts.query or parts.fragment:

@@ -59,12 +59,7 @@ async def components(client: Client, *, ended: int, as_json: bool) -> None:
 
 @click.command(cls=Command)
 @click.option(
-    "--from",
-    "from_",
-    default="-1h",
-    show_default=True,
-    metavar="TIME",
-    help="Start: a time with its zone, or relative to now, such as -15m or -7d.",
+    "--from", "from_", default="-1h", show_default=True, metavar="TIME", help="Start: a time with its zone, or -15m, -7d."
 )
 @click.option("--to", default="now", show_default=True, metavar="TIME", help="End, in the same format.")
 @click.option("--step", default="auto", show_default=True, metavar="LENGTH", help="Interval: 60s, 5m, 1h, 1d, or auto.")

@@ -124,7 +124,7 @@ class Traffic:
                 ) from error
             if not answer.is_success:
                 raise ConfigurationError(
-                    f"{self.url} responded with status {answer.status_code} and is not the service: give its address with --url"
+                    f"{self.url} is not the service (status {answer.status_code}): give its address with --url"
                 )
             with _Progress(self.rate * self.duration.total_seconds()) as progress:
                 async with asyncio.TaskGroup() as group:
@@ -178,24 +178,20 @@ class Traffic:
                 self._poll_later(id_)
                 await asyncio.sleep(_POLL_SECONDS)
             else:
-                self.tally.ended[end.status] += 1
-                self.tally.seconds.append(end.seconds)
+                status, seconds = end
+                self.tally.ended[status] += 1
+                self.tally.seconds.append(seconds)
                 progress.show(self.tally)
 
     def _poll_later(self, id_: str) -> None:
         self.tally.waiting.append((id_, time.monotonic() + _POLL_SECONDS))
 
 
-@dataclass(frozen=True, slots=True)
-class _End:
-    """Final status of an order, and the seconds from placing it to its last event, by the service's clock."""
+async def _end_of(client: "httpx.AsyncClient", id_: str) -> tuple[str, float] | None:
+    """Returns the final status of an order, and the seconds from placing it to its last event, by the service's clock.
 
-    status: str
-    seconds: float
-
-
-async def _end_of(client: "httpx.AsyncClient", id_: str) -> _End | None:
-    """Returns how the order ended; None if it is open or the service does not respond."""
+    None if the order is open or the service does not respond.
+    """
     import httpx
 
     try:
@@ -207,12 +203,9 @@ async def _end_of(client: "httpx.AsyncClient", id_: str) -> _End | None:
     for event in order["events"]:
         status = ENDS.get(event["event"])
         if status is not None:
-            return _End(status, (_time(event["at"]) - _time(order["placed_at"])).total_seconds())
+            placed, ended = (datetime.fromisoformat(text) for text in (order["placed_at"], event["at"]))
+            return status, (ended - placed).total_seconds()
     return None
-
-
-def _time(text: str) -> datetime:
-    return datetime.fromisoformat(text)
 
 
 class _Progress:

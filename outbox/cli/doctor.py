@@ -169,7 +169,13 @@ async def alerts(client: Client, *, only_open: bool, limit: int, is_test: bool, 
     --test needs --url, because only the service knows the webhooks. Exit code 1: a webhook did not accept the test message.
     """
     if is_test:
-        return _echo_test(await client.post("/alerts/test"), as_json=as_json)
+        answer = await client.post("/alerts/test")
+        if as_json:
+            echo_json(answer)
+        else:
+            for each in answer["items"]:
+                echo(f"{each['target']}: {'delivered' if each['delivered'] else each['error']}")
+        return 0 if all(each["delivered"] for each in answer["items"]) else 1
     answer = await client.get("/alerts", status="open" if only_open else None, limit=limit)
     if as_json:
         echo_json(answer)
@@ -198,15 +204,6 @@ def _outcome(delivery: Mapping[str, Any]) -> str:
     if delivery["sent_at"] is not None:
         return "sent"
     return "waiting" if delivery["due_at"] is not None else f"not sent ({delivery['last_error']})"
-
-
-def _echo_test(answer: Mapping[str, Any], *, as_json: bool) -> int:
-    if as_json:
-        echo_json(answer)
-    else:
-        for each in answer["items"]:
-            echo(f"{each['target']}: {'delivered' if each['delivered'] else each['error']}")
-    return 0 if all(each["delivered"] for each in answer["items"]) else 1
 
 
 @click.command(cls=Command)

@@ -68,11 +68,7 @@ message_filters = options.combine(
     click.option("--message-id", metavar="ID", help="Only with this message id."),
     click.option("--tracking-id", metavar="ID", help="Only of the chain that contains this id."),
     click.option("--queue", "target_queue", help="Only messages addressed to this queue alone."),
-    click.option(
-        "--created-after",
-        type=PAST_TIME,
-        help="Only created at or after this time: 2030-01-31T12:00Z, or 2h for two hours ago.",
-    ),
+    click.option("--created-after", type=PAST_TIME, help="Only created at or after this time: 2030-01-31T12:00Z, or 2h (ago)."),
     click.option("--created-before", type=PAST_TIME, help="Only created before this time."),
 )
 """One option for each filter of the API's list except the state."""
@@ -86,9 +82,7 @@ state_filter = click.option("--state", type=click.Choice(_STATES), help="Only in
 _limit = click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="Maximum number of lines.")
 _reveal = click.option("--reveal", is_flag=True, help="Show masked values. The audit log records it.")
 _change_options = options.combine(
-    click.option(
-        "--max-items", type=click.IntRange(1, 10_000), help="Maximum number of messages to change.  [default: 10,000]"
-    ),
+    click.option("--max-items", type=click.IntRange(1, 10_000), help="Maximum number of messages.  [default: 10,000]"),
     click.option("--reason", help="Reason, recorded in the audit log."),
     click.option("--by", "actor", help="With a database: your name in the audit log.  [default: your user name]"),
     click.option("--dry-run", is_flag=True, help="Show how many messages would change, and change nothing."),
@@ -99,9 +93,7 @@ _change_options = options.combine(
 
 def _selecting_messages(function: F) -> F:
     ids = click.argument("ids", nargs=-1, metavar="[ID]...")
-    state = click.option(
-        "--state", type=click.Choice(_WAITING), help="Instead of ids: messages in this state that match the other filters."
-    )
+    state = click.option("--state", type=click.Choice(_WAITING), help="Instead of ids: messages in this state.")
     return ids(state(message_filters(_change_options(function))))
 
 
@@ -132,7 +124,22 @@ async def list_messages(client: Client, *, as_json: bool, limit: int, **given: A
     if as_json:
         echo_json(answer)
     elif answer["items"]:
-        _echo_messages(answer)
+        rows = [
+            (
+                message["id"],
+                message["state"],
+                age(message["created_at"]),
+                _local(message["due_at"]) if message["state"] in _DUE else "",
+                str(message["attempt_count"]),
+                one_line(message["routing_key"]),
+                one_line(message["last_error"]["message"] if message["last_error"] else message["preview"]),
+            )
+            for message in answer["items"]
+        ]
+        headings = ("ID", "STATE", "CREATED", "DUE", "REFUSED", "ROUTING KEY", "ERROR OR BODY")
+        echo_table(headings, rows, right=frozenset({"ID", "CREATED", "REFUSED"}))
+        more = ", more available: raise --limit" if answer["next"] else ""
+        echo(f"\n{counted(len(rows), 'message')}{more}.")
     else:
         echo(f"No messages{' match the filter' if any(given.values()) else ''}.")
 
@@ -187,9 +194,7 @@ async def reschedule_messages(client: Client, **given: Any) -> int:
 @click.option("--routing-key", metavar="KEY", help="New routing key.")
 @click.option("--body", type=click.File("rb"), help="File with the new body; - reads standard input.")
 @click.option("--headers", type=click.File("r"), help="File with the new headers, a JSON object.")
-@click.option(
-    "--version", type=click.IntRange(min=1), help="Version that you edited; a newer one is not overwritten.  [default: current]"
-)
+@click.option("--version", type=click.IntRange(min=1), help="Version that you edited.  [default: the current one]")
 @click.option("--force", is_flag=True, help="Accept a body that violates a consumer's schema.")
 @click.option("--reason", help="Reason, recorded in the audit log.")
 @click.option("--by", "actor", help="With a database: your name in the audit log.  [default: your user name]")
@@ -267,7 +272,22 @@ async def list_deliveries(client: Client, *, as_json: bool, limit: int, **given:
     if as_json:
         echo_json(answer)
     elif answer["items"]:
-        _echo_deliveries(answer)
+        rows = [
+            (
+                each["id"],
+                each["state"].replace("_", " "),
+                age(each["created_at"]),
+                _local(each["due_at"]),
+                str(each["attempt"]),
+                one_line(each["routing_key"]),
+                one_line(each["last_error"]["message"] if each["last_error"] else each["preview"]),
+            )
+            for each in answer["items"]
+        ]
+        headings = ("ID", "STATE", "CREATED", "DUE", "ATTEMPT", "ROUTING KEY", "ERROR OR BODY")
+        echo_table(headings, rows, right=frozenset({"ID", "CREATED", "ATTEMPT"}))
+        more = ", more available: raise --limit" if answer["next"] else ""
+        echo(f"\n{counted(len(rows), 'message')}{more}.")
     else:
         echo("No messages match.")
 
@@ -346,25 +366,6 @@ def _local(time: str | None) -> str:
     return "" if found is None else f"{found.astimezone():%Y-%m-%d %H:%M:%S}"
 
 
-def _echo_messages(answer: Mapping[str, Any]) -> None:
-    rows = [
-        (
-            message["id"],
-            message["state"],
-            age(message["created_at"]),
-            _local(message["due_at"]) if message["state"] in _DUE else "",
-            str(message["attempt_count"]),
-            one_line(message["routing_key"]),
-            one_line(message["last_error"]["message"] if message["last_error"] else message["preview"]),
-        )
-        for message in answer["items"]
-    ]
-    headings = ("ID", "STATE", "CREATED", "DUE", "REFUSED", "ROUTING KEY", "ERROR OR BODY")
-    echo_table(headings, rows, right=frozenset({"ID", "CREATED", "REFUSED"}))
-    more = ", more available: raise --limit" if answer["next"] else ""
-    echo(f"\n{counted(len(rows), 'message')}{more}.")
-
-
 def _echo_message(message: Mapping[str, Any], *, reveal: bool) -> None:
     echo(styled(f"Message {message['id']}", bold=True), f", {message['state']}")
     echo(f"  {one_line(message['reason'])}")
@@ -396,25 +397,6 @@ def _echo_payload(found: Mapping[str, Any], *, reveal: bool) -> None:
         echo_facts([(one_line(name), one_line(str(value))) for name, value in found["headers"].items()])
     echo_heading("Body" if reveal else "Body, masked (--reveal shows all values)")
     echo(indented(found["body"] or found["body_base64"] or f"<{found['size']:,} bytes, not text>"))
-
-
-def _echo_deliveries(answer: Mapping[str, Any]) -> None:
-    rows = [
-        (
-            each["id"],
-            each["state"].replace("_", " "),
-            age(each["created_at"]),
-            _local(each["due_at"]),
-            str(each["attempt"]),
-            one_line(each["routing_key"]),
-            one_line(each["last_error"]["message"] if each["last_error"] else each["preview"]),
-        )
-        for each in answer["items"]
-    ]
-    headings = ("ID", "STATE", "CREATED", "DUE", "ATTEMPT", "ROUTING KEY", "ERROR OR BODY")
-    echo_table(headings, rows, right=frozenset({"ID", "CREATED", "ATTEMPT"}))
-    more = ", more available: raise --limit" if answer["next"] else ""
-    echo(f"\n{counted(len(rows), 'message')}{more}.")
 
 
 def _echo_delivery(found: Mapping[str, Any], *, reveal: bool) -> None:

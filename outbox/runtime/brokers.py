@@ -83,9 +83,7 @@ def require_one_consumable_broker(
     """Like `require_one_broker`, for a broker that a worker can consume from."""
     source = require_one_broker(rmq_connection=rmq_connection, rmq_connection_url=rmq_connection_url, broker=broker)
     if source is broker and not isinstance(broker, str) and not callable(getattr(broker, "subscribe", None)):
-        raise ConfigurationError(
-            f"{type(broker).__name__} cannot be consumed from: a worker needs a broker that implements outbox.ports.Broker"
-        )
+        raise ConfigurationError(f"{type(broker).__name__} cannot be consumed from: it does not implement outbox.ports.Broker")
     return source  # type: ignore[return-value]  # as just checked
 
 

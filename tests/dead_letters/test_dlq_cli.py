@@ -274,7 +274,7 @@ def test_in_a_terminal_the_count_has_to_be_typed(url: str, on: Any, typed: str, 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["requeue"], "nothing selected: give ids such as 17 or outbox-17, a filter such as --group or --queue, or --all"),
+        (["requeue"], "nothing selected: give ids such as 17 or outbox-17, a filter such as --group, or --all"),
         (["requeue", "1", "--queue", "x"], "select dead letters by ids or by a filter, not both"),
         (["discard", "--all", "--queue", "x"], "--all cannot be combined"),
         (["requeue", "1", "--to-queue", "x", "--original-routing"], "give one of them"),

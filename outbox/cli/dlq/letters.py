@@ -41,21 +41,15 @@ filter_options = options.combine(
     click.option("--queue", help="Only of this queue."),
     click.option("--routing-key", help="Only with this routing key."),
     click.option("--exception", "exception_type", metavar="TYPE", help="Only with this exception type, such as ValueError."),
-    click.option(
-        "--group", "group_id", metavar="ID", help="Only of this group of similar failures; `outbox dlq groups` lists the ids."
-    ),
+    click.option("--group", "group_id", metavar="ID", help="Only of this group; `outbox dlq groups` lists the ids."),
     click.option("--source", type=click.Choice([each.value for each in Source]), help="Only dead-lettered by this component."),
     click.option("--status", type=click.Choice([each.value for each in DeadLetterStatus]), help="Only with this status."),
     click.option("--tracking-id", metavar="ID", help="Only of the chain that contains this id."),
     click.option("--message-id", metavar="ID", help="Only with this message id."),
-    click.option(
-        "--failed-after", type=PAST_TIME, help="Only failed at or after this time: 2030-01-31T12:00Z, or 2h for two hours ago."
-    ),
+    click.option("--failed-after", type=PAST_TIME, help="Only failed at or after this time: 2030-01-31T12:00Z, or 2h (ago)."),
     click.option("--failed-before", type=PAST_TIME, help="Only failed before this time."),
     click.option("--min-failures", type=click.IntRange(min=1), help="Only with at least this many failures."),
-    click.option(
-        "--search", "q", metavar="WORDS", help='Only with these words in error or body. Supports "phrases", or, and -exclusion.'
-    ),
+    click.option("--search", "q", metavar="WORDS", help='Only with these words in error or body; "phrases", or, -not.'),
 )
 """One option for each filter of the API. Each parameter has the name of the API's filter."""
 _FILTERS = (
@@ -231,12 +225,7 @@ def _status_of(group: Mapping[str, Any]) -> str:
 @click.argument("id_", metavar="GROUP")
 @click.argument("status", type=click.Choice(["fixed", "muted", "open"]))
 @click.option("--in", "fixed_in", metavar="VERSION", help="With fixed: the release of your service that contains the fix.")
-@click.option(
-    "--above",
-    "muted_above",
-    type=click.IntRange(min=1),
-    help="With muted: reopen the group when more dead letters than this are open.",
-)
+@click.option("--above", "muted_above", type=click.IntRange(min=1), help="With muted: reopen above this number of open ones.")
 @with_client
 async def mark(client: Client, id_: str, status: str, *, fixed_in: str | None, muted_above: int | None) -> None:
     """Marks a group of dead letters as fixed or muted, or removes the mark.

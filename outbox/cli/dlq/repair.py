@@ -39,9 +39,7 @@ _common = options.combine(
 @click.option("--to-queue", metavar="QUEUE", help="Send to this existing queue instead of the original queue.")
 @click.option("--original-routing", is_flag=True, help="Publish by routing key to all queues bound now.")
 @click.option("--rate", type=click.FloatRange(min=0, min_open=True), help="Messages per second.")
-@click.option(
-    "--canary", type=click.IntRange(min=1), help="Requeue this many first, and the rest after all of them were handled."
-)
+@click.option("--canary", type=click.IntRange(min=1), help="Requeue this many first, the rest after they were handled.")
 @click.option(
     "--canary-wait",
     type=SECONDS,
@@ -169,9 +167,7 @@ def _selector(given: dict[str, Any]) -> Mapping[str, Any]:
     if everything and wanted:
         raise click.UsageError("--all cannot be combined with a filter")
     if not ids and not wanted and not everything:
-        raise click.UsageError(
-            "nothing selected: give ids such as 17 or outbox-17, a filter such as --group or --queue, or --all"
-        )
+        raise click.UsageError("nothing selected: give ids such as 17 or outbox-17, a filter such as --group, or --all")
     return {"ids": list(ids)} if ids else {"filter": wanted}
 
 
@@ -181,9 +177,7 @@ def _edit(body: IO[bytes] | None, headers: IO[str] | None, version: int | None, 
             raise click.UsageError("--version requires --body or --headers")
         return None
     if version is None:
-        raise click.UsageError(
-            "--body and --headers require --version, the version that you edited; `outbox dlq show` prints it"
-        )
+        raise click.UsageError("--body and --headers require --version, which `outbox dlq show` prints")
     if len(ids) != 1:
         raise click.UsageError("--body and --headers require exactly one id")
     edit: dict[str, Any] = {"version": version}
