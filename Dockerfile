@@ -1,4 +1,4 @@
-# The service: `uvicorn app:main` by default; `outbox relay`, `outbox worker …`, `python -m app migrate` as other commands.
+# The service. The default command is `uvicorn app:main`; others are `outbox relay`, `outbox worker …`, `python -m app migrate`.
 ARG PYTHON=3.13
 
 # The dashboard, with the Node that requirements/node.lock pins.
@@ -19,7 +19,7 @@ COPY pyproject.toml README.md hatch_build.py ./
 COPY scripts scripts
 COPY outbox outbox
 COPY --from=dashboard /build/outbox/admin/ui/static outbox/admin/ui/static
-# Without isolation, which would fetch a backend of its own.
+# Without build isolation, which would download an unpinned build backend.
 RUN /backend/bin/pip wheel --no-cache-dir --no-build-isolation --no-index --no-deps --wheel-dir dist . \
     && /venv/bin/pip install --no-cache-dir --no-index --no-deps dist/*.whl
 
@@ -38,10 +38,10 @@ COPY app app
 COPY docker/healthy.py /usr/local/lib/healthy.py
 USER 10001
 EXPOSE 8000
-# Each command serves its own health; HEALTH_PORT says on which port.
+# The port of the command's health endpoint.
 ENV HEALTH_PORT=8000
 HEALTHCHECK --interval=5s --timeout=5s --start-period=30s --retries=3 \
     CMD ["python", "/usr/local/lib/healthy.py"]
-# The server's own limit ends connections that nobody closes; the platform's must be longer than both.
+# The server closes connections that stay open after its graceful timeout. The platform's stop timeout must be longer.
 STOPSIGNAL SIGTERM
 CMD ["uvicorn", "app:main", "--host", "0.0.0.0", "--port", "8000", "--timeout-graceful-shutdown", "30"]

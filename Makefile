@@ -1,4 +1,4 @@
-# Everything a developer does, as `make TARGET`. `make` alone lists the targets.
+# Development tasks: `make TARGET`. `make` alone lists the targets.
 
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && exit; done; echo python3)
@@ -15,29 +15,29 @@ help: ## List the targets
 	@echo "make TARGET [ARGS='…']"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: ## Prepare .venv from the locked requirements; done in no time when it is up to date
+setup: ## Create or update .venv from the locked requirements
 	@$(PYTHON) scripts/setup.py
 
-dashboard: setup ## Build the dashboard, with this machine's Node or one from a wheel; done in no time when it is up to date
+dashboard: setup ## Build the dashboard if its sources changed, with the installed Node or one from a wheel
 	@$(BIN)/python scripts/dashboard.py
 
-run: setup ## Run everything in one process, with a PostgreSQL of its own, and print the dashboard's link
+run: setup ## Run everything in one process with an embedded PostgreSQL, and print a link to the dashboard
 	@$(BIN)/python scripts/dashboard.py --if-possible
 	@exec $(BIN)/python -m app $(ARGS)
 
-test: setup ## Run all tests on real servers, which are started, and installed where that is possible
-	@echo "test: pytest, without the marker chaos, $(JOBS) files at a time, each on servers of its own"
+test: setup ## Run all tests on real servers, which are started, and installed if possible
+	@echo "test: pytest, without the marker chaos, $(JOBS) files at a time, each with its own servers"
 	@exec $(BIN)/python -m pytest -m "not chaos" -n $(JOBS) --dist loadfile $(ARGS)
 
-test-unit: setup ## Run the tests of single modules, which need no server and take seconds
-	@echo "test-unit: pytest, of tests/unit and tests/masking"
+test-unit: setup ## Run the unit tests; needs no servers and takes seconds
+	@echo "test-unit: pytest tests/unit tests/masking"
 	@exec $(BIN)/python -m pytest tests/unit tests/masking $(ARGS)
 
-test-fast: setup ## Run the tests of modules, publishing, workers and the FastAPI integration that need no RabbitMQ; about a minute
+test-fast: setup ## Run the fast tests of modules, publishing, workers and FastAPI, without RabbitMQ; takes about a minute
 	@echo "test-fast: pytest, without the markers rabbitmq, slow, chaos, $(JOBS) files at a time"
 	@exec $(BIN)/python -m pytest -m "not rabbitmq and not slow and not chaos" -n $(JOBS) --dist loadfile $(FAST) $(ARGS)
 
-test-rabbitmq: setup ## Run those that use RabbitMQ, with the version of another Debian release (RELEASE=trixie), as root on Debian
+test-rabbitmq: setup ## Run the RabbitMQ tests on the version of another Debian release (RELEASE=trixie); needs root on Debian
 	@echo "test-rabbitmq: pytest, the marker rabbitmq, without chaos, on RabbitMQ of Debian $(RELEASE)"
 	@OUTBOX_TEST_RABBITMQ=$(RELEASE) $(BIN)/python -m pytest -m "rabbitmq and not chaos" $(ARGS)
 
@@ -45,7 +45,7 @@ chaos: setup ## Run the long crash tests
 	@echo "chaos: pytest, the marker chaos"
 	@exec $(BIN)/python -m pytest -m chaos $(ARGS)
 
-check: setup ## Check format, lint, types, import layers, locks and documentation, and the dashboard's sources with their tests
+check: setup ## Check format, lint, types, import layers, locks, documentation and the dashboard
 	@echo "check: format (ruff)" && $(BIN)/ruff format --check .
 	@echo "check: lint (ruff)" && $(BIN)/ruff check .
 	@echo "check: types (mypy)" && $(BIN)/mypy
@@ -56,24 +56,24 @@ check: setup ## Check format, lint, types, import layers, locks and documentatio
 	@echo "check: documentation" && $(BIN)/python scripts/docs.py
 	@$(BIN)/python scripts/dashboard.py --check
 
-docs: setup ## Build the documentation's site into build/docs/site; fails on warnings and dead links
+docs: setup ## Build the documentation site in build/docs/site; fails on warnings and dead links
 	@$(BIN)/python scripts/docs.py
 
-screenshots: setup dashboard ## Take the pictures of the dashboard that the docs show, from the demo
+screenshots: setup dashboard ## Take the dashboard screenshots of the docs, with demo traffic
 	@exec $(BIN)/python -m tests.dashboard.screenshots
 
 bench: setup ## Measure throughput and latency on real servers
 	@exec $(BIN)/python -m benchmarks $(ARGS)
 
-bench-peers: setup ## Compare one worker with those of Celery, FastStream, pgqueuer and others, in an environment of their own
+bench-peers: setup ## Compare one worker with Celery, FastStream, pgqueuer and others, in a separate environment
 	@exec $(BIN)/python -m benchmarks.peers $(ARGS)
 
-migrate: setup ## Bring the database of OUTBOX_DATABASE_URL to the newest schema
+migrate: setup ## Upgrade the database of OUTBOX_DATABASE_URL to the newest schema
 	@exec $(BIN)/outbox migrate $(ARGS)
 
-lock: ## Pin the newest allowed requirements again (needs uv)
+lock: ## Update the locks to the newest allowed versions (needs uv)
 	@$(PYTHON) scripts/lock.py
 
-format: setup ## Format the code and repair what the linter can repair
+format: setup ## Format the code and apply the linter's fixes
 	@$(BIN)/ruff check --fix --exit-zero .
 	@$(BIN)/ruff format .

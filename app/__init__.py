@@ -1,7 +1,7 @@
 """The service: `uvicorn app:main` serves the ASGI instance `main` of this package.
 
-Importing the package is cheap and needs no environment; the instance is made when it is first asked for, and settings are
-read when it starts.
+Importing the package is cheap and reads no environment. The instance is created on first access, and reads its settings when it
+starts.
 """
 
 from typing import TYPE_CHECKING

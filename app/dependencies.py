@@ -1,4 +1,4 @@
-"""What routes ask for: the request's session, in a transaction of its own, and a publisher bound to it."""
+"""Dependencies of the routes: a session with a transaction per request, and a publisher bound to it."""
 
 from collections.abc import AsyncIterator
 from contextlib import closing
@@ -12,18 +12,18 @@ from outbox import BoundPublisher, Publisher
 
 
 async def get_session(connection: HTTPConnection) -> AsyncIterator[AsyncSession]:
-    """One session in one transaction, committed when the route function has returned and before the response leaves."""
+    """Yields a session in a transaction that commits after the route function returns and before the response is sent."""
     sessions: async_sessionmaker[AsyncSession] = connection.app.state.sessions
     async with sessions() as session, session.begin():
         yield session
 
 
 SessionDep = Annotated[AsyncSession, Depends(get_session, scope="function")]
-"""Take the session like this in every route: the same session under another scope would be another session."""
+"""Use this in every route. FastAPI caches dependencies per scope: with another scope a route would get another session."""
 
 
 async def get_publisher(session: SessionDep, connection: HTTPConnection) -> AsyncIterator[BoundPublisher[AsyncSession]]:
-    """A publisher whose events are committed with the request's session, or not at all; it ends when that commits."""
+    """Yields a publisher whose events commit or roll back with the request's session. It is closed at the commit."""
     publisher: Publisher = connection.app.state.publisher
     with closing(BoundPublisher(publisher, session)) as bound:
         yield bound

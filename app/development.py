@@ -1,4 +1,4 @@
-"""A token for the admin in development: made at the start, the same for all processes of it, and shown on the terminal."""
+"""The admin token of development mode: created at startup, shared by all worker processes, and printed to the terminal."""
 
 import argparse
 import hashlib
@@ -15,37 +15,31 @@ from outbox.admin.principals import TokenEntry, entry_for, token_of
 from outbox.admin.ui import is_built
 
 NAME = "development"
-"""Whom the audit names."""
+"""Name of the principal in the audit log."""
 DASHBOARD = f"{PREFIX}/ui/"
-"""Where the service has the dashboard."""
+"""Path of the dashboard."""
 
 
 def token() -> str:
-    """The token of this start. It is as random as the key that every program has for its own processes.
-
-    uvicorn starts its workers as such processes, so that all of them have the same, and none has to be told.
-    """
+    """Returns the token of this run, derived from the random authentication key of `multiprocessing`."""
+    # uvicorn starts its workers with multiprocessing. They inherit the key, so all workers derive the same token.
     key = bytes(multiprocessing.current_process().authkey)
     return token_of(hmac.digest(key, b"outbox development token", hashlib.sha256))
 
 
 def token_entry() -> TokenEntry:
-    """Who that is: an administrator."""
+    """Returns the token's entry, with the role admin."""
     return entry_for(token(), NAME, Role.ADMIN)
 
 
-def has_dashboard() -> bool:
-    """Whether it was built."""
-    return is_built()
-
-
 def dashboard_link(text: str, service: str) -> str:
-    """Logs in whoever opens it: the page takes the token from the fragment, which browsers send to no server."""
+    """Returns a link that logs in with the token."""
+    # The token is in the fragment, which browsers never send to a server.
     return f"{service}{DASHBOARD}#token={text}"
 
 
 def usage(text: str, service: str) -> tuple[str, ...]:
-    """What can be typed with it; the commands of `outbox` read the same variable."""
+    """Returns example commands with the token; the `outbox` commands read the same variable."""
     return (
         f"    export OUTBOX_TOKEN={text}",
         f"    curl -s {service}{PREFIX}/backlog \\",
@@ -54,27 +48,28 @@ def usage(text: str, service: str) -> tuple[str, ...]:
 
 
 def show_token(text: str) -> None:
-    """Writes it to standard error, once for all processes, and into no log, which may be kept."""
-    if _is_the_first():
-        service = _asked_of_uvicorn()
-        link = (f"  Dashboard {dashboard_link(text, service)}", "") if has_dashboard() else ()
-        lines = ("", *link, "  Development: the admin takes the token of this start, until it ends.", "")
+    """Prints the token to standard error, once for all worker processes. It is not logged, because logs may be kept."""
+    if _is_first_process():
+        service = _uvicorn_address()
+        link = (f"  Dashboard {dashboard_link(text, service)}", "") if is_built() else ()
+        lines = ("", *link, "  Development mode. Admin token, valid for this run:", "")
         click.echo("\n".join((*lines, *usage(text, service), "")), file=sys.stderr)
 
 
-def _is_the_first() -> bool:
+def _is_first_process() -> bool:
     return multiprocessing.parent_process() is None or multiprocessing.current_process().name.endswith("-1")
 
 
-def _asked_of_uvicorn() -> str:
-    """Where uvicorn was asked to listen, which it tells no application, and does after this."""
+def _uvicorn_address() -> str:
+    """Returns the address that uvicorn will listen on, from its options."""
+    # uvicorn does not report its address to the application, and listens only after startup.
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--host", default=os.environ.get("UVICORN_HOST", "127.0.0.1"))
     parser.add_argument("--port", default=os.environ.get("UVICORN_PORT", "8000"))
-    asked, _ = parser.parse_known_args(sys.argv[1:])
-    return f"http://{reachable(asked.host)}:{asked.port}"
+    options, _ = parser.parse_known_args(sys.argv[1:])
+    return f"http://{local_host(options.host)}:{options.port}"
 
 
-def reachable(host: str) -> str:
-    """How this machine reaches what listens on that host, as a part of an address."""
+def local_host(host: str) -> str:
+    """Returns the host to use in a URL on this machine for a server that listens on `host`."""
     return {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104

@@ -1,4 +1,4 @@
-"""`/docs`: the API for people, with a viewer that comes from this service; without its script the page lists the endpoints."""
+"""`/docs`: API documentation with a self-hosted Swagger UI. Without JavaScript the page lists the endpoints."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -12,7 +12,7 @@ from fastapi.responses import FileResponse, HTMLResponse, PlainTextResponse
 
 PATH = "/docs"
 _PACKAGE = "fastapi_offline"
-"""Brings the files of Swagger UI; nothing else of it is used."""
+"""Package that contains the files of Swagger UI. Nothing else of it is used."""
 _POLICY = (
     "default-src 'none'",
     "script-src 'self'",
@@ -24,7 +24,7 @@ _POLICY = (
     "frame-ancestors 'none'",
 )
 _HEADERS = {
-    # The page may send what the admin's cookie allows: nothing but these files has a say in it.
+    # Scripts of the page can send requests with the admin's cookie, so the policy allows only the scripts of this service.
     "Content-Security-Policy": "; ".join(_POLICY),
     "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
@@ -50,7 +50,7 @@ _OURS = {"start.js": (_START, "text/javascript"), "page.css": (_STYLE, "text/css
 
 
 def install(app: FastAPI) -> None:
-    """Serves the page. The application is to be made with `docs_url=None` and `redoc_url=None`."""
+    """Adds the page. The application must be created with `docs_url=None` and `redoc_url=None`."""
 
     def page(request: Request) -> HTMLResponse:
         _require_on(request)
@@ -71,24 +71,24 @@ def install(app: FastAPI) -> None:
 
 
 def is_on(app: FastAPI) -> bool:
-    """Whether the page is there: unless `OUTBOX_DOCS` turns it off."""
+    """Whether the page is served, as `OUTBOX_DOCS` says."""
     settings = getattr(app.state, "settings", None)
     return settings is None or bool(settings.docs)
 
 
 def _require_on(request: Request) -> None:
     if not is_on(request.app):
-        raise HTTPException(status.HTTP_404_NOT_FOUND, "the page is turned off: OUTBOX_DOCS")
+        raise HTTPException(status.HTTP_404_NOT_FOUND, "the documentation is turned off by OUTBOX_DOCS")
 
 
 @cache
 def _viewer() -> Path | None:
-    """Where Swagger UI's files are; None where they were not installed."""
+    """Returns the folder of Swagger UI's files; None if they are not installed."""
     return Path(str(files(_PACKAGE))) / "static" if find_spec(_PACKAGE) is not None else None
 
 
 def _page(app: FastAPI) -> str:
-    """Its addresses are relative, so that they hold under every prefix, also one that a proxy strips."""
+    # Links are relative, so that they work behind a proxy that strips a prefix.
     document = f".{app.openapi_url}"
     scripts = '<script src="docs/swagger-ui-bundle.js"></script><script src="docs/start.js"></script>'
     return f"""\
@@ -112,11 +112,11 @@ def _page(app: FastAPI) -> str:
 
 
 def _listing(app: FastAPI, document: str) -> str:
-    """What there is, without any script; the viewer takes its place when it has loaded."""
+    """Returns the list of endpoints, which the viewer replaces when its script has loaded."""
     return (
         f"<main><h1>{escape(app.title)} {escape(app.version)}</h1><p>{escape(app.summary or '')}</p>"
         f"<dl>{''.join(_endpoints(app))}</dl>"
-        f'<p>All of it, for programs: <a href="{document}">{app.openapi_url}</a></p></main>'
+        f'<p>OpenAPI document: <a href="{document}">{app.openapi_url}</a></p></main>'
     )
 
 

@@ -1,4 +1,4 @@
-"""`/metrics`: what the service, its relay and its worker count, for Prometheus. Open unless a token is set."""
+"""`/metrics`: Prometheus metrics of the service, its relay and its worker. Public unless a token is set."""
 
 import secrets
 
@@ -10,31 +10,31 @@ from outbox.admin import measure_health
 
 PATH = "/metrics"
 _UNINTERESTING = (f"^{PATH}$", "^/outbox/health/", "^/outbox/events$")
-"""Asked all the time, or answered without end: they would drown what the numbers are for."""
+"""Endpoints that are excluded: polled constantly, or streaming without end, they would distort the request metrics."""
 
 
 def install(app: FastAPI) -> None:
-    """Counts requests, and serves all metrics of the process."""
+    """Counts requests and serves all metrics of the process."""
     instrumentator = Instrumentator(excluded_handlers=list(_UNINTERESTING), should_exclude_streaming_duration=True)
-    before = [Depends(_may_read), Depends(_judge)]
+    before = [Depends(_require_token), Depends(_update_health)]
     instrumentator.instrument(app).expose(app, endpoint=PATH, include_in_schema=False, dependencies=before)
 
 
-async def _judge(request: Request) -> None:
-    """The gauges of the verdict are set when they are asked for; only the API's process judges."""
+async def _update_health(request: Request) -> None:
+    # The health gauges are computed at each scrape, and only by processes that serve the API.
     if Runs.API in request.app.state.settings.run:
         await measure_health(request.app.state.admin)
 
 
-def _may_read(request: Request) -> None:
+def _require_token(request: Request) -> None:
     settings: Settings = request.app.state.settings
     if not settings.metrics:
-        raise HTTPException(status.HTTP_404_NOT_FOUND, "metrics are turned off: OUTBOX_METRICS")
+        raise HTTPException(status.HTTP_404_NOT_FOUND, "metrics are turned off by OUTBOX_METRICS")
     if settings.metrics_token is None:
         return
     given = request.headers.get("authorization", "")
-    wanted = f"Bearer {settings.metrics_token.get_secret_value()}"
-    if not secrets.compare_digest(given.encode(), wanted.encode()):
+    expected = f"Bearer {settings.metrics_token.get_secret_value()}"
+    if not secrets.compare_digest(given.encode(), expected.encode()):
         raise HTTPException(
-            status.HTTP_401_UNAUTHORIZED, "metrics need the token of OUTBOX_METRICS_TOKEN", {"www-authenticate": "Bearer"}
+            status.HTTP_401_UNAUTHORIZED, "metrics require the token of OUTBOX_METRICS_TOKEN", {"www-authenticate": "Bearer"}
         )

@@ -1,4 +1,4 @@
-"""Relay, worker, archiver and admin of the service, made from its settings."""
+"""Builds the relay, worker, archiver, maintenance and admin of the service from its settings."""
 
 from collections.abc import Callable
 from functools import partial
@@ -17,8 +17,8 @@ from outbox.runtime.consumers import load_consumers
 from outbox.runtime.settings import arguments_of
 
 
-def wanted_parts(installation: Installation) -> dict[str, Callable[[], Part | None]]:
-    """What `OUTBOX_RUN` names in addition to the API, by name."""
+def component_factories(installation: Installation) -> dict[str, Callable[[], Part | None]]:
+    """Returns a factory for each component of `OUTBOX_RUN` except the API, by name."""
     makers: dict[Runs, Callable[[Installation], Part | None]] = {
         Runs.RELAY: make_relay,
         Runs.WORKER: make_worker,
@@ -29,13 +29,12 @@ def wanted_parts(installation: Installation) -> dict[str, Callable[[], Part | No
 
 
 def make_relay(installation: Installation) -> MessageRelay:
-    """A relay from the outbox table to the broker."""
     given = arguments_of(MessageRelay, dict(installation.settings))
     return MessageRelay(db_engine_url=installation.database_url, broker=installation.broker_url, **given)
 
 
 def make_worker(installation: Installation) -> Worker | None:
-    """A worker that runs the consumers of the settings; without any, none."""
+    """Builds the worker; None without consumers."""
     settings = installation.settings
     if settings.worker_consumers is None:
         return None
@@ -44,14 +43,12 @@ def make_worker(installation: Installation) -> Worker | None:
 
 
 def make_maintenance(installation: Installation) -> Maintenance:
-    """What keeps the tables small, and does operations."""
-    # The name in the settings is that of what sends and handles messages.
+    # OUTBOX_NAME names relay, worker and archiver only.
     given = arguments_of(Maintenance, dict(installation.settings) | {"name": None})
     return Maintenance(db_engine_url=installation.database_url, broker=installation.broker_url, **given)
 
 
 def make_admin(installation: Installation) -> Admin:
-    """What the admin's endpoints work with."""
     settings = installation.settings
     given = arguments_of(Admin, dict(settings))
     if settings.development:
@@ -74,29 +71,29 @@ def make_admin(installation: Installation) -> Admin:
 
 
 def make_alerting(admin: Admin) -> Alerting | None:
-    """What sends alerts, next to the admin; None where none are configured."""
+    """Builds the sender of alerts; None without webhooks."""
     return None if admin.alerts is None else Alerting(admin, admin.alerts)
 
 
 def make_archiver(installation: Installation) -> Archiver | None:
-    """An archiver of dead letters; without RabbitMQ none, for then they are in the database already."""
-    if not _archives(installation.settings):
+    """Builds the archiver; None without RabbitMQ, because dead letters are in the database then."""
+    if not _needs_archiver(installation.settings):
         return None
     given = arguments_of(Archiver, dict(installation.settings))
     return Archiver(db_engine_url=installation.database_url, broker=installation.broker_url, **given)
 
 
-def names(settings: Settings) -> str:
-    """What this process runs, in words."""
+def component_names(settings: Settings) -> str:
+    """Lists the components of this process."""
     words = {Runs.API: "API", Runs.RELAY: "relay", Runs.MAINTAIN: "maintenance"}
     if settings.worker_consumers is not None:
         words[Runs.WORKER] = "worker"
-    if _archives(settings):
+    if _needs_archiver(settings):
         words[Runs.ARCHIVER] = "archiver"
     return ", ".join(word for run, word in words.items() if run in settings.run)
 
 
-def _archives(settings: Settings) -> bool:
-    """Whether dead letters stay at a broker unless somebody takes them from there."""
+def _needs_archiver(settings: Settings) -> bool:
+    """Whether dead letters stay at RabbitMQ until an archiver moves them."""
     url = settings.broker_url
     return url is not None and server_kind(url.get_secret_value()) is ServerKind.AMQP

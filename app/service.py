@@ -1,4 +1,4 @@
-"""The ASGI application: routes, health, metrics, and relay and worker next to them, put together when it starts."""
+"""The ASGI application: routes, health and metrics, and the components that run in the same process."""
 
 import asyncio
 import sys
@@ -17,13 +17,14 @@ import outbox
 from app import development, docs, metrics
 from app.dependencies import get_session
 from app.orders.routes import router as orders
-from app.parts import make_admin, make_alerting, names, wanted_parts
+from app.parts import component_factories, component_names, make_admin, make_alerting
 from app.settings import Runs, Settings, read_settings
-from app.startup import Installation, Tell, prepared, tell_broker, tell_log
+from app.startup import Installation, StepReporter, log_step, prepared, report_broker
 from outbox import Publisher
 from outbox.admin import Admin, admin_router, health_router
 from outbox.admin.access import TAGS
 from outbox.admin.health import PREFIX
+from outbox.admin.ui import is_built
 from outbox.cli.logs import configure_logging
 from outbox.core.urls import postgres_url, redacted
 from outbox.errors import OutboxError
@@ -33,13 +34,13 @@ from outbox.runtime.health import HealthChecks, checking
 
 
 class Service(FastAPI):
-    """A FastAPI application that says in one sentence why it cannot start, instead of in a traceback."""
+    """A FastAPI application that reports a failed start in one sentence instead of a traceback."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await super().__call__(scope, receive, self._in_a_sentence(send) if scope["type"] == "lifespan" else send)
+        await super().__call__(scope, receive, self._shorten_failure(send) if scope["type"] == "lifespan" else send)
 
     def openapi(self) -> dict[str, Any]:
-        """The document, without the example where it does not run."""
+        """Returns the OpenAPI document, without the example if it does not run."""
         document = super().openapi()
         settings: Settings | None = getattr(self.state, "settings", None)
         if settings is None or settings.runs_example:
@@ -47,27 +48,29 @@ class Service(FastAPI):
         paths = {path: operations for path, operations in document["paths"].items() if not path.startswith(orders.prefix)}
         return {**document, "paths": paths, "tags": [tag for tag in document["tags"] if tag["name"] not in orders.tags]}
 
-    def _in_a_sentence(self, send: Send) -> Send:
-        async def send_sentence(message: Message) -> None:
+    def _shorten_failure(self, send: Send) -> Send:
+        async def send_shortened(message: Message) -> None:
             if message["type"].endswith(".failed"):
-                message = {**message, "message": self._sentence(message["message"])}
+                message = {**message, "message": self._failure(message["message"])}
             await send(message)
 
-        return send_sentence
+        return send_shortened
 
-    def _sentence(self, traceback: str) -> str:
+    def _failure(self, traceback: str) -> str:
         if isinstance(sys.exception(), asyncio.CancelledError):
-            return "ended at once, as it was told to twice"
+            return "stopped immediately by a second signal"
         problem: str | None = getattr(self.state, "problem", None)
         return problem or redacted(traceback)
 
 
 def create_service(
-    settings: Settings | None = None, tell: Tell = tell_log, show_token: Callable[[str], None] = development.show_token
+    settings: Settings | None = None,
+    report: StepReporter = log_step,
+    show_token: Callable[[str], None] = development.show_token,
 ) -> Service:
-    """The application. Without `settings` they are read from the environment when it starts; `tell` hears of each step.
+    """Creates the application. Without `settings`, it reads them from the environment when it starts.
 
-    `show_token` gets the token for the admin that is made in development.
+    `report` is called with each startup step, and `show_token` with the admin token that development mode creates.
     """
     service = Service(
         title="Outbox",
@@ -76,23 +79,23 @@ def create_service(
         docs_url=None,
         redoc_url=None,
         openapi_tags=[{"name": "orders", "description": "The example: orders, and the events that confirm them."}, *TAGS],
-        lifespan=_Lifespan(settings, tell, show_token),
+        lifespan=_Lifespan(settings, report, show_token),
     )
     docs.install(service)
-    service.add_api_route("/", _front_door, include_in_schema=False)
+    service.add_api_route("/", _redirect_root, include_in_schema=False)
     service.include_router(health_router(_health))
-    service.include_router(admin_router(_admin), prefix=PREFIX, dependencies=[Depends(_serves_the_api)])
-    service.include_router(orders, dependencies=[Depends(_serves_the_api), Depends(_runs_the_example)])
+    service.include_router(admin_router(_admin), prefix=PREFIX, dependencies=[Depends(_require_api)])
+    service.include_router(orders, dependencies=[Depends(_require_api), Depends(_require_example)])
     metrics.install(service)
     return service
 
 
 @dataclass(frozen=True, slots=True)
 class _Lifespan:
-    """From settings to a running service, and back."""
+    """Starts the service from its settings, and stops it."""
 
     settings: Settings | None
-    tell: Tell
+    report: StepReporter
     show_token: Callable[[str], None]
 
     def __call__(self, app: FastAPI) -> AbstractAsyncContextManager[None]:
@@ -114,8 +117,8 @@ class _Lifespan:
         settings = self.settings or read_settings()
         configure_logging(settings.log_level, settings.log_format)
         check_sessions(app, get_session)
-        installation = await stack.enter_async_context(prepared(settings, self.tell))
-        tell_broker(installation, self.tell)
+        installation = await stack.enter_async_context(prepared(settings, self.report))
+        report_broker(installation, self.report)
         app.state.settings = settings
         app.state.publisher = Publisher(settings.expiration, settings.table_name)
         app.state.sessions = await stack.enter_async_context(_sessions(installation))
@@ -123,34 +126,35 @@ class _Lifespan:
             app.state.admin = await stack.enter_async_context(make_admin(installation))
             if settings.development:
                 self.show_token(development.token())
-        app.state.health = await stack.enter_async_context(_health_of(installation))
-        parts = wanted_parts(installation)
+        app.state.health = await stack.enter_async_context(_health_checks(installation))
+        parts = component_factories(installation)
         if Runs.API in settings.run:
             parts["alerting"] = partial(make_alerting, app.state.admin)
         await stack.enter_async_context(supervised(parts, grace_period=settings.grace_period, health=app.state.health))
-        self.tell("Running", names(settings))
+        self.report("Running", component_names(settings))
 
 
 @asynccontextmanager
 async def _sessions(installation: Installation) -> AsyncIterator[async_sessionmaker[AsyncSession]]:
     engine = create_async_engine(
         "postgresql+asyncpg://",
-        connect_args={"dsn": postgres_url(installation.database_url)},  # so that it may name several hosts
+        connect_args={"dsn": postgres_url(installation.database_url)},  # SQLAlchemy cannot parse a URL with several hosts
         pool_size=installation.settings.database_pool_size,
         max_overflow=0,
         pool_pre_ping=True,
         hide_parameters=True,
     )
     try:
-        # Used after its commit, by a background task for instance, a session raises instead of writing what nobody commits.
+        # A session that is used after its commit, for example by a background task, raises instead of starting a transaction
+        # that is never committed.
         yield async_sessionmaker(engine, expire_on_commit=False, close_resets_only=False)
     finally:
         await engine.dispose()
 
 
 @asynccontextmanager
-async def _health_of(installation: Installation) -> AsyncIterator[HealthChecks]:
-    """A process without relay and worker needs no broker, and is not unready because one is away."""
+async def _health_checks(installation: Installation) -> AsyncIterator[HealthChecks]:
+    # A process that only serves the API works without the broker, so it stays ready when the broker is unavailable.
     settings, health = installation.settings, HealthChecks()
     needs_broker = settings.run & {Runs.RELAY, Runs.WORKER, Runs.ARCHIVER, Runs.MAINTAIN}
     async with checking(
@@ -173,19 +177,20 @@ def _admin(request: Request) -> Admin:
     return admin
 
 
-def _serves_the_api(request: Request) -> None:
+def _require_api(request: Request) -> None:
     if Runs.API not in request.app.state.settings.run:
-        raise HTTPException(status.HTTP_404_NOT_FOUND, "this process does not serve the API: OUTBOX_RUN")
+        raise HTTPException(status.HTTP_404_NOT_FOUND, "this process does not serve the API, see OUTBOX_RUN")
 
 
-def _runs_the_example(request: Request) -> None:
+def _require_example(request: Request) -> None:
     if not request.app.state.settings.runs_example:
-        raise HTTPException(status.HTTP_404_NOT_FOUND, "the example does not run here: OUTBOX_EXAMPLE")
+        raise HTTPException(status.HTTP_404_NOT_FOUND, "the example does not run here, see OUTBOX_EXAMPLE")
 
 
-def _front_door(request: Request) -> RedirectResponse:
-    """To the dashboard if there is one. Relative, so that it holds under every prefix, also one that a proxy strips."""
-    if Runs.API in request.app.state.settings.run and development.has_dashboard():
+def _redirect_root(request: Request) -> RedirectResponse:
+    """Redirects to the dashboard, or else to the documentation or the health endpoint."""
+    # Relative, so that it works behind a proxy that strips a prefix.
+    if Runs.API in request.app.state.settings.run and is_built():
         return RedirectResponse(f".{development.DASHBOARD}")
     return RedirectResponse(f".{docs.PATH}" if docs.is_on(request.app) else f".{PREFIX}/health/ready")
 

@@ -1,4 +1,4 @@
-"""The service's settings: the table of `outbox.runtime.settings`, and what several settings mean together."""
+"""The service's settings: the table of `outbox.runtime.settings`, with the rules that involve several settings."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -21,7 +21,7 @@ __all__ = ["EXAMPLE_CONSUMERS", "Runs", "Settings", "read_settings"]
 
 
 class Settings(settings.Settings):
-    """The table, with what follows from several settings together."""
+    """The settings table, with values derived from several settings."""
 
     @field_validator("admin_tokens")
     @classmethod
@@ -30,17 +30,17 @@ class Settings(settings.Settings):
 
     @property
     def runs_example(self) -> bool:
-        """Whether the worked example runs: as `example` says, or else where no database is named."""
+        """Whether the example runs: as set by `example`, or by default without a database."""
         return self.database_url is None if self.example is None else self.example
 
     @property
     def worker_consumers(self) -> str | None:
-        """What the worker runs; None where there is nothing to run."""
+        """The consumers that the worker runs; None without any."""
         return self.consumers or (EXAMPLE_CONSUMERS if self.runs_example else None)
 
     @property
     def alert_rules(self) -> AlertRules | None:
-        """Which alerts are sent where; None where no webhook is configured. Raises `ConfigurationError`."""
+        """The rules for alerts; None without webhooks. Raises `ConfigurationError`."""
         if not self.alert_webhooks:
             return None
         return AlertRules(
@@ -57,14 +57,14 @@ class Settings(settings.Settings):
 
     @property
     def oidc(self) -> OpenIDConnect | None:
-        """The provider that people log in at; None where none is configured. Raises `ConfigurationError`."""
+        """The login provider; None without one. Raises `ConfigurationError`."""
         if self.oidc_issuer is None:
             return None
         roles = dict[str, str]()
         for entry in self.oidc_roles:
             value, equals, role = entry.rpartition("=")
             if not equals:
-                raise ConfigurationError(f"an entry is value=role, as sre=admin, unlike {entry!r}")
+                raise ConfigurationError(f"{entry!r} is not an entry: write value=role, such as sre=admin")
             roles[value] = role
         return OpenIDConnect(
             issuer=self.oidc_issuer,
@@ -78,52 +78,52 @@ class Settings(settings.Settings):
         )
 
     @model_validator(mode="after")
-    def _agrees_with_itself(self) -> Self:
-        for contradiction in self._contradictions():
-            raise ValueError(contradiction)
+    def _check_consistency(self) -> Self:
+        for conflict in self._conflicts():
+            raise ValueError(conflict)
         return self
 
-    def _contradictions(self) -> Iterator[str]:
+    def _conflicts(self) -> Iterator[str]:
         if self.data_dir is not None and self.database_url is not None:
-            yield "OUTBOX_DATA_DIR is for the embedded server, which OUTBOX_DATABASE_URL replaces: unset one of them"
+            yield "OUTBOX_DATA_DIR is for the embedded server, and OUTBOX_DATABASE_URL for another one: unset one of them"
         if self.listen_url is not None and self.database_url is None:
-            yield "OUTBOX_LISTEN_URL is another way to the database of OUTBOX_DATABASE_URL, which is not set"
+            yield "OUTBOX_LISTEN_URL is a direct address of the database of OUTBOX_DATABASE_URL, which is not set"
         if self.metrics_token is not None and not self.metrics:
-            yield "OUTBOX_METRICS_TOKEN guards metrics that OUTBOX_METRICS turns off: unset one of them"
+            yield "OUTBOX_METRICS_TOKEN is set, but OUTBOX_METRICS turns metrics off: unset one of them"
         if "run" in self.model_fields_set and Runs.WORKER in self.run and self.worker_consumers is None:
-            yield "OUTBOX_RUN names the worker, which has nothing to run: set OUTBOX_CONSUMERS, or OUTBOX_EXAMPLE"
+            yield "OUTBOX_RUN includes the worker, but there are no consumers: set OUTBOX_CONSUMERS or OUTBOX_EXAMPLE"
         if self.development and self.admin_tokens:
-            yield "OUTBOX_DEVELOPMENT makes a token for the admin next to those of OUTBOX_ADMIN_TOKENS: unset one of them"
+            yield "OUTBOX_DEVELOPMENT creates an admin token and excludes OUTBOX_ADMIN_TOKENS: unset one of them"
         if self.health_overdue_after < self.health_late_after:
-            yield "OUTBOX_HEALTH_OVERDUE_AFTER is shorter than OUTBOX_HEALTH_LATE_AFTER: late comes first"
-        yield from self._contradictions_of_alerts()
-        yield from self._contradictions_of_login()
+            yield "OUTBOX_HEALTH_OVERDUE_AFTER must not be shorter than OUTBOX_HEALTH_LATE_AFTER"
+        yield from self._alert_conflicts()
+        yield from self._login_conflicts()
         if self.clean_up_after not in ("IMMEDIATELY", "NEVER") and self.clean_up_after == timedelta(0):
-            yield "OUTBOX_CLEAN_UP_AFTER of no time is called IMMEDIATELY"
+            yield "OUTBOX_CLEAN_UP_AFTER must be positive: write IMMEDIATELY for zero"
 
-    def _contradictions_of_login(self) -> Iterator[str]:
+    def _login_conflicts(self) -> Iterator[str]:
         try:
             provider = self.oidc
         except (ConfigurationError, MissingExtraError) as error:
             yield f"OUTBOX_OIDC_…: {error}"
             return
         if provider is None and (self.oidc_client_id is not None or self.oidc_client_secret is not None or self.oidc_roles):
-            yield "OUTBOX_OIDC_CLIENT_ID, …_CLIENT_SECRET and …_ROLES are for a login provider: set OUTBOX_OIDC_ISSUER"
+            yield "OUTBOX_OIDC_CLIENT_ID, …_CLIENT_SECRET and …_ROLES require OUTBOX_OIDC_ISSUER"
 
-    def _contradictions_of_alerts(self) -> Iterator[str]:
+    def _alert_conflicts(self) -> Iterator[str]:
         try:
             rules = self.alert_rules
         except ConfigurationError as error:
             yield f"OUTBOX_ALERT_…: {error}"
             return
         if rules is None and (self.alert_secret is not None or self.alert_on is not None):
-            yield "OUTBOX_ALERT_SECRET and OUTBOX_ALERT_ON are for alerts, which need OUTBOX_ALERT_WEBHOOKS"
+            yield "OUTBOX_ALERT_SECRET and OUTBOX_ALERT_ON require OUTBOX_ALERT_WEBHOOKS"
 
 
 def read_settings(**given: Any) -> Settings:
-    """The settings that the environment names, those `given` taking precedence.
+    """Reads the settings from the environment; keyword arguments take precedence.
 
-    Raises `ConfigurationError`, one sentence for each wrong variable, without any value that may be secret.
+    Raises `ConfigurationError` with a sentence for each invalid variable, without values that may be secret.
     """
     check_environment()
     try:

@@ -1,4 +1,4 @@
-"""The container's health check: exit status 0 if the process says that it is ready."""
+"""Health check of the container: exits with 0 if the process is ready."""
 
 import os
 import sys

@@ -1,7 +1,7 @@
-"""Alembic's environment: which database, which version table, and one migration at a time.
+"""Alembic's environment: database, version table, and a lock for concurrent migrations.
 
-The database is OUTBOX_DATABASE_URL, in any spelling, or `alembic -x url=…`; asyncpg is the driver, so that nothing needs to be
-installed next to Outbox and Alembic. Offline (`--sql`) needs no database.
+The database is OUTBOX_DATABASE_URL or `alembic -x url=…`. asyncpg is the driver, so Alembic is the only additional dependency.
+Offline mode (`--sql`) needs no database.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ def run_offline() -> None:
 
 
 async def run_online() -> None:
-    # The address goes to asyncpg as it is, so that it means the same as everywhere else.
+    # The URL is passed to asyncpg unchanged, because SQLAlchemy would parse it differently.
     url = _database_url()
     engine = create_async_engine(
         "postgresql+asyncpg://", poolclass=pool.NullPool, async_creator=lambda: asyncpg.connect(url, timeout=10)
@@ -38,7 +38,8 @@ async def run_online() -> None:
 
 
 def run_on(connection: Connection) -> None:
-    # Alembic reads the version before it begins: of several processes, each must find what the one before it recorded.
+    # Alembic reads the version after this lock. With read committed, a process that waited for the lock sees the version
+    # that the previous process recorded.
     connection.execute(text("set transaction isolation level read committed"))
     for statement in WAIT_FOR_OTHERS:
         connection.execute(text(statement))
@@ -51,7 +52,7 @@ def _database_url() -> str:
     url = context.get_x_argument(as_dictionary=True).get("url") or secret("OUTBOX_DATABASE_URL")
     if not url:
         raise ConfigurationError(
-            "no database is named: set OUTBOX_DATABASE_URL to postgresql://user:password@host:5432/database"
+            "no database configured: set OUTBOX_DATABASE_URL to postgresql://user:password@host:5432/database"
         )
     return postgres_url(url, argument="OUTBOX_DATABASE_URL")
 

@@ -1,6 +1,6 @@
-"""The built dashboard: which sources it is made of, and the record that a build leaves beside its files.
+"""The state of the built dashboard: a fingerprint of its sources, and a record that each build writes next to its files.
 
-For scripts/dashboard.py, which builds, and hatch_build.py, which packs what was built.
+Used by scripts/dashboard.py, which builds it, and hatch_build.py, which packages it.
 """
 
 import gzip
@@ -19,12 +19,12 @@ _TESTS = (".test.ts", ".test.tsx")
 
 
 def fingerprint() -> str:
-    """What the sources are now, as one line; tests are none."""
+    """Returns a digest of the current sources, without tests."""
     return _digest({str(path.relative_to(FRONTEND)): path for path in _sources()})
 
 
 def compress(folder: Path) -> None:
-    """Puts a gzipped copy next to each file that gets smaller; the admin sends it to browsers that accept it."""
+    """Adds a gzipped copy of each file that gets smaller, for browsers that accept it."""
     for path in [path for path in folder.rglob("*") if path.suffix in _COMPRESSED]:
         content = path.read_bytes()
         gzipped = gzip.compress(content, mtime=0)
@@ -33,12 +33,12 @@ def compress(folder: Path) -> None:
 
 
 def write_record(folder: Path, sources: str) -> None:
-    """Notes what the files of `folder` are, and of which sources they were made."""
+    """Records digests of the files in `folder` and of their sources."""
     (folder / _RECORD).write_text(json.dumps({"sources": sources, "files": _files(folder)}, indent=1) + "\n")
 
 
 def problem() -> str | None:
-    """What is wrong with the built files, as the end of a sentence about them; None if they are those of the sources."""
+    """Returns why the built files cannot be used, as the end of a sentence; None if they match the sources."""
     try:
         record = json.loads((STATIC / _RECORD).read_text())
     except (FileNotFoundError, ValueError):
@@ -64,7 +64,7 @@ def _files(folder: Path) -> str:
 
 
 def _digest(files: dict[str, Path]) -> str:
-    """Of names and contents."""
+    """Returns a digest of names and contents."""
     digest = hashlib.sha256()
     for name, path in sorted(files.items()):
         content = path.read_bytes()

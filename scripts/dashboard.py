@@ -1,10 +1,10 @@
-"""Build the dashboard from frontend/, or check it, with the machine's Node or one from a wheel.
+"""Build the dashboard from frontend/, or check it, with the installed Node or one from a wheel.
 
-    python scripts/dashboard.py                  build it; done in no time when its sources did not change
-    python scripts/dashboard.py --if-possible    the same; where it fails, say so and end well, for the rest works without it
-    python scripts/dashboard.py --check          format, lint, types, imports, texts, the API's client, tests, the first load
+    python scripts/dashboard.py                  build it if its sources changed
+    python scripts/dashboard.py --if-possible    also succeed if the build fails: the service works without the dashboard
+    python scripts/dashboard.py --check          check format, lint, types, imports, texts, API client, tests and size
 
-The build goes beside the Python module that serves it, in one step when it is complete.
+A complete build replaces the previous one next to the Python module that serves it.
 """
 
 import argparse
@@ -27,12 +27,12 @@ _FRONTEND = built.FRONTEND
 _CACHE = built.ROOT / ".cache"
 _PACKAGES_SECONDS = 900
 _TOOL_SECONDS = 300
-# What npm says when it cannot reach where packages come from.
+# Error codes of npm when it cannot reach the registry.
 _UNREACHABLE = re.compile(
     r"\b(EAI_AGAIN|ENOTFOUND|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|EHOSTUNREACH|ERR_SOCKET_TIMEOUT)\b"
 )
 _LONGEST_OUTPUT = 8000
-_LINES_OF_NPM = 20  # how it is to be used comes after that
+_NPM_LINES = 20  # usage text follows after that
 _CHECKS = {
     "tests (vitest)": ("node_modules/vitest/vitest.mjs", "run", "--reporter=dot"),
     "types (tsc)": ("node_modules/typescript/bin/tsc", "--noEmit"),
@@ -46,40 +46,40 @@ Step = Callable[[Node | None], Node]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Build or check; the exit status."""
+    """Build or check. Return the exit code."""
     parser = argparse.ArgumentParser(description="Build the dashboard, or check it.")
-    parser.add_argument("--if-possible", action="store_true", help="end well where it cannot be built")
-    parser.add_argument("--check", action="store_true", help="check its sources too")
+    parser.add_argument("--if-possible", action="store_true", help="exit with 0 even if the build fails")
+    parser.add_argument("--check", action="store_true", help="also check the sources")
     options = parser.parse_args(arguments)
     if built.problem() is None and not options.check:
         print("dashboard: up to date")
         return 0
     try:
-        node = _ready()
+        node = _prepare()
         return _check(node) if options.check else 0
     except Failed as failed:
-        _complain(failed)
+        _print_failure(failed)
     if options.if_possible:
-        print(f"dashboard: going on {_with_what_there_is()}", file=sys.stderr)
+        print(f"dashboard: continuing {_fallback()}", file=sys.stderr)
     return 0 if options.if_possible else 1
 
 
-def _ready() -> Node:
-    """Does what is missing: Node, its packages, the pages."""
-    with _one_at_a_time():
-        began, node = time.monotonic(), nodes.of_this_machine() or nodes.of_the_wheel()
+def _prepare() -> Node:
+    """Performs the missing steps: install Node, install packages, build."""
+    with _lock():
+        began, node = time.monotonic(), nodes.from_path() or nodes.from_wheel()
         steps = list(_missing_steps(node))
         for number, (what, step) in enumerate(steps, start=1):
             print(f"dashboard: [{number}/{len(steps)}] {what}", flush=True)
             node = step(node)
         if steps:
             print(f"dashboard: ready after {time.monotonic() - began:.0f} s")
-    assert node is not None, "the first step finds one"
+    assert node is not None, "the first step installs it"
     return node
 
 
 @contextmanager
-def _one_at_a_time() -> Iterator[None]:
+def _lock() -> Iterator[None]:
     _CACHE.mkdir(exist_ok=True)
     with (_CACHE / "dashboard.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -89,8 +89,8 @@ def _one_at_a_time() -> Iterator[None]:
 def _missing_steps(node: Node | None) -> Iterator[tuple[str, Step]]:
     if node is None:
         yield (
-            "Node, from a wheel that is pinned in requirements/node.lock (this machine has none that is new enough)",
-            nodes.installed,
+            "Node from the wheel in requirements/node.lock, because this machine has none that is new enough",
+            nodes.install,
         )
     if not _has_packages():
         origin = f" ({node.origin})" if node else ""
@@ -100,7 +100,7 @@ def _missing_steps(node: Node | None) -> Iterator[tuple[str, Step]]:
 
 
 def _has_packages() -> bool:
-    """Whether npm has installed what the lock names; packages for other machines may be missing."""
+    """Whether npm has installed the packages of the lock. Optional packages for other platforms may be missing."""
     try:
         wanted = json.loads((_FRONTEND / "package-lock.json").read_text())["packages"]
         present = json.loads((_FRONTEND / "node_modules" / ".package-lock.json").read_text())["packages"]
@@ -124,21 +124,21 @@ def _install_packages(node: Node | None) -> Node:
     unreachable = _UNREACHABLE.search(ended.stdout)
     if unreachable:
         raise Failed(
-            f"its packages could not be fetched, because npm's registry cannot be reached ({unreachable[1]}): "
-            "try again with a network, or name another one with `npm config set registry ADDRESS`"
+            f"packages could not be downloaded, because the npm registry is unreachable ({unreachable[1]}): "
+            "check the network, or set another registry with `npm config set registry ADDRESS`"
         )
-    said = "\n".join(ended.stdout.splitlines()[:_LINES_OF_NPM])
-    raise Failed("its packages could not be installed; what npm says is above", said)
+    said = "\n".join(ended.stdout.splitlines()[:_NPM_LINES])
+    raise Failed("packages could not be installed; see the output of npm above", said)
 
 
 def _make_pages(node: Node | None) -> Node:
-    """Builds elsewhere, so that whoever is being served never finds half of it."""
+    """Builds in another folder and moves the result, so that a running service never serves an incomplete build."""
     assert node is not None
     sources, folder = built.fingerprint(), _CACHE / "dashboard"
     arguments = ("node_modules/vite/bin/vite.js", "build", "--outDir", str(folder), "--emptyOutDir", "--logLevel", "warn")
     ended = node.run([str(node.program), *arguments], _FRONTEND, _TOOL_SECONDS)
     if ended.returncode != 0:
-        raise Failed("it could not be built; what vite says is above", ended.stdout)
+        raise Failed("the build failed; see the output of vite above", ended.stdout)
     built.compress(folder)
     built.write_record(folder, sources)
     old = _CACHE / "dashboard.old"
@@ -161,12 +161,12 @@ def _check(node: Node) -> int:
     with ThreadPoolExecutor(max_workers=2) as two:
         running = {what: two.submit(run, arguments) for what, arguments in _CHECKS.items()}
         for what, check in running.items():
-            failures += _tell(what, check.result())
+            failures += _report(what, check.result())
     return 1 if failures else 0
 
 
-def _tell(what: str, ended: subprocess.CompletedProcess[str]) -> bool:
-    """Whether it failed; a check that went well says one line at most."""
+def _report(what: str, ended: subprocess.CompletedProcess[str]) -> bool:
+    """Prints the result of a check; a successful one prints one line. Returns whether it failed."""
     lines = ended.stdout.strip().splitlines()
     if ended.returncode == 0:
         print(f"check: dashboard, {what}" + (f": {lines[0]}" if len(lines) == 1 else ""), flush=True)
@@ -175,16 +175,16 @@ def _tell(what: str, ended: subprocess.CompletedProcess[str]) -> bool:
     return True
 
 
-def _complain(failed: Failed) -> None:
+def _print_failure(failed: Failed) -> None:
     if failed.output:
         print(failed.output[-_LONGEST_OUTPUT:].rstrip(), file=sys.stderr)
     print(f"dashboard: {failed}", file=sys.stderr)
 
 
-def _with_what_there_is() -> str:
+def _fallback() -> str:
     if (built.STATIC / "index.html").exists():
-        return "with the one that was built before"
-    return "without it: the API and the command line do not need it"
+        return "with the previous build"
+    return "without it; the API and the command line do not need it"
 
 
 if __name__ == "__main__":

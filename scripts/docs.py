@@ -1,10 +1,10 @@
-"""Build the documentation's site from docs/ into build/docs/site, or fail on a warning, a dead link, or a file from elsewhere.
+"""Build the documentation site from docs/ into build/docs/site. Fail on warnings, dead links and external files.
 
     python scripts/docs.py
 
 The pages are copied to build/docs/pages first, where scripts/docs_api.py fills in the API reference from the docstrings of the
-installed package. For programs that read, the site also has the pages as Markdown, `llms.txt` with a list of them, and
-`llms-full.txt` with all of them.
+installed package. For language models the site also contains the pages as Markdown, `llms.txt` with a list of them, and
+`llms-full.txt` with their full text.
 """
 
 import os
@@ -24,16 +24,16 @@ import docs_api
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ROOT / "docs"
 CONFIG = ROOT / "zensical.toml"
-WORKPLACE = ROOT / "build" / "docs"
-STAGED = WORKPLACE / "pages"
-SITE = WORKPLACE / "site"
+BUILD = ROOT / "build" / "docs"
+STAGED = BUILD / "pages"
+SITE = BUILD / "site"
 _LINK = re.compile(r"\[(?P<text>[^\]\[]*)\]\((?P<target>\.\./[^)\s]*)\)")
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _FETCHED = {"script": "src", "link": "href", "img": "src", "source": "srcset", "iframe": "src"}
 
 
 def main() -> int:
-    """Build and check the site; the exit status."""
+    """Build and check the site. Return the exit code."""
     configuration = tomllib.loads(CONFIG.read_text())["project"]
     navigation = list(_pages(configuration["nav"]))
     _stage()
@@ -41,7 +41,7 @@ def main() -> int:
     if built.returncode != 0:
         print(_ANSI.sub("", built.stdout).partition("Traceback")[0])
         return 1
-    _write_for_programs(configuration, navigation)
+    _write_for_models(configuration, navigation)
     problems = [*_missing_from_navigation(navigation), *_problems_of(SITE)]
     for problem in problems:
         print(problem)
@@ -51,20 +51,20 @@ def main() -> int:
 
 
 def _stage() -> None:
-    """Copies the pages to where they are built from, with the API reference filled in and the changelog as a page."""
-    shutil.rmtree(WORKPLACE, ignore_errors=True)
+    """Copies the pages to the build folder, with the API reference filled in and the changelog as a page."""
+    shutil.rmtree(BUILD, ignore_errors=True)
     shutil.copytree(PAGES, STAGED)
-    shutil.copy(CONFIG, WORKPLACE)  # Zensical keeps and clears a folder .cache next to it, which is not to be the project's own
+    shutil.copy(CONFIG, BUILD)  # Zensical clears .cache next to its configuration, which must not be the project's
     shutil.copy(ROOT / "CHANGELOG.md", STAGED / "changelog.md")
     for page in STAGED.rglob("*.md"):
         text = page.read_text()
         if docs_api.PLACE in text:
             text = text.replace(docs_api.PLACE, docs_api.reference())
-        page.write_text(_LINK.sub(partial(_within_site, page), text))
+        page.write_text(_LINK.sub(partial(_local_link, page), text))
 
 
-def _within_site(page: Path, match: re.Match[str]) -> str:
-    """The link, or its text alone where it leads out of docs/, which the site does not contain."""
+def _local_link(page: Path, match: re.Match[str]) -> str:
+    """Returns the link, or only its text if it leads out of docs/, because the site does not contain the target."""
     path = match["target"].partition("#")[0]
     if path.endswith("CHANGELOG.md"):
         return f"[{match['text']}]({os.path.relpath(STAGED / 'changelog.md', page.parent)})"
@@ -74,11 +74,11 @@ def _within_site(page: Path, match: re.Match[str]) -> str:
 def _build() -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "zensical", "build", "--strict", "--config-file", CONFIG.name]
     environment = os.environ | {"NO_COLOR": "1"}
-    return subprocess.run(command, cwd=WORKPLACE, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return subprocess.run(command, cwd=BUILD, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
 def _pages(nav: list[dict[str, object]], section: str = "") -> Iterator[tuple[str, str, str]]:
-    """Section, title and path of each page of the navigation, in its order."""
+    """Yields section, title and path of each page of the navigation."""
     for entry in nav:
         for title, target in entry.items():
             if isinstance(target, str):
@@ -88,7 +88,7 @@ def _pages(nav: list[dict[str, object]], section: str = "") -> Iterator[tuple[st
 
 
 def _missing_from_navigation(navigation: list[tuple[str, str, str]]) -> Iterator[str]:
-    """The index of the decisions leads to each of them; all other pages stand in the navigation."""
+    """Yields pages without an entry: decisions belong in their index, all other pages in the navigation."""
     named = {path for _, _, path in navigation}
     for page in sorted(STAGED.glob("*.md")):
         if page.name not in named:
@@ -96,11 +96,11 @@ def _missing_from_navigation(navigation: list[tuple[str, str, str]]) -> Iterator
     index = (STAGED / "decisions" / "README.md").read_text()
     for page in sorted(STAGED.glob("decisions/0*.md")):
         if f"({page.name})" not in index:
-            yield f"docs/decisions/README.md does not name {page.name}"
+            yield f"docs/decisions/README.md does not list {page.name}"
 
 
-def _write_for_programs(configuration: dict[str, str], navigation: list[tuple[str, str, str]]) -> None:
-    """The pages as Markdown, the list of them, and all of them in one file."""
+def _write_for_models(configuration: dict[str, str], navigation: list[tuple[str, str, str]]) -> None:
+    """Writes the pages as Markdown, `llms.txt` and `llms-full.txt`."""
     for page in STAGED.rglob("*.md"):
         shutil.copy(page, SITE / page.relative_to(STAGED))
     lines, whole, current = [f"# {configuration['site_name']}", "", f"> {configuration['site_description']}"], [], None
@@ -116,18 +116,18 @@ def _write_for_programs(configuration: dict[str, str], navigation: list[tuple[st
 
 
 def _summary(text: str) -> str:
-    """The first sentence under the title, without its links."""
+    """Returns the first sentence under the title, without links."""
     prose = re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
     paragraphs = [part.strip() for part in prose.split("\n\n")[1:] if part.strip() and part.strip()[0] not in "#|<>"]
     line = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", " ".join(paragraphs[0].split())) if paragraphs else ""
     return re.split(r"(?<=[.!?]) ", line)[0]
 
 
-# --- what is wrong with the built site ----------------------------------------------------------------------------------
+# --- checks of the built site -------------------------------------------------------------------------------------------
 
 
 class _Page(HTMLParser):
-    """The anchors of a page, where it links to, and what it loads."""
+    """The anchors, links and loaded files of a page."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -152,7 +152,7 @@ def _problems_of(site: Path) -> Iterator[str]:
         name = path.relative_to(site)
         for address in sorted(page.fetched):
             if urlsplit(address).netloc:
-                yield f"{name} loads {address}, which is not of the site"
+                yield f"{name} loads {address}, which is external"
         for address in sorted(page.links | page.fetched):
             parts = urlsplit(address)
             if parts.scheme or parts.netloc:
@@ -160,9 +160,9 @@ def _problems_of(site: Path) -> Iterator[str]:
             target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
             target = target / "index.html" if target.is_dir() else target
             if not target.is_file():
-                yield f"{name} links to {address}, which is not there"
+                yield f"{name} links to {address}, which does not exist"
             elif parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].anchors:
-                yield f"{name} links to {address}, and there is no such heading"
+                yield f"{name} links to {address}, but the heading does not exist"
 
 
 if __name__ == "__main__":

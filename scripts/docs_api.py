@@ -1,4 +1,4 @@
-"""Write the API reference as Markdown, from the signatures and docstrings of the public names. For scripts/docs.py."""
+"""Generate the API reference as Markdown from the signatures and docstrings of public names. Used by scripts/docs.py."""
 
 import importlib
 import inspect
@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 PLACE = "<!-- The reference is filled in here by `make docs`. -->"
-"""The line of docs/api.md that the reference takes the place of."""
+"""The line of docs/api.md that the reference replaces."""
 
 MODULES = {
     "outbox": None,
@@ -22,13 +22,13 @@ MODULES = {
     "outbox.testing": None,
     "outbox.embedded": None,
 }
-"""The modules that applications import from, with their public names where the module does not say in `__all__`."""
+"""The public modules, with their public names if a module has no `__all__`."""
 _DOTTED = re.compile(r"\b(?:[A-Za-z_]\w*\.)+(?=[A-Za-z_])")
 _WIDTH = 100
 
 
 def reference() -> str:
-    """Every public name, module by module."""
+    """Returns the reference of all public names, module by module."""
     return "\n\n".join(part for name, names in MODULES.items() for part in _module(importlib.import_module(name), names))
 
 
@@ -40,7 +40,7 @@ def _module(module: ModuleType, names: tuple[str, ...] | None) -> Iterator[str]:
 
 
 def _public(module: ModuleType) -> list[str]:
-    """The names of `__all__`, or what the module defines itself."""
+    """Returns the names of `__all__`, or the names that the module defines."""
     if declared := getattr(module, "__all__", None):
         return sorted(declared, key=str.lower)
     own = [name for name, value in vars(module).items() if getattr(value, "__module__", None) == module.__name__]
@@ -83,7 +83,7 @@ def _text(value: Any) -> str:
 
 
 def _code(head: str, value: Callable[..., Any]) -> str:
-    """The signature, on as many lines as it takes."""
+    """Returns the signature, on several lines if it is long."""
     try:
         signature = inspect.signature(value)
     except (TypeError, ValueError):
@@ -103,7 +103,7 @@ def _code(head: str, value: Callable[..., Any]) -> str:
 
 
 def _with_markers(signature: inspect.Signature, texts: list[str]) -> list[str]:
-    """The parameters with `*` before the first that is given by name only."""
+    """Inserts `*` before the first keyword-only parameter."""
     kinds = [each.kind for each in signature.parameters.values() if each.name != "self"]
     if inspect.Parameter.KEYWORD_ONLY in kinds and inspect.Parameter.VAR_POSITIONAL not in kinds:
         first = kinds.index(inspect.Parameter.KEYWORD_ONLY)
@@ -112,7 +112,7 @@ def _with_markers(signature: inspect.Signature, texts: list[str]) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """Without module names, quotes around annotations, and addresses of objects."""
+    """Removes module names, quotes around annotations, and memory addresses."""
     text = re.sub(r"<function (\w+) at 0x\w+>|<class '(?:\w+\.)*(\w+)'>", lambda match: match[1] or match[2], text)
     text = re.sub(r"<(?:\w+\.)*(\w+)(?: object)? at 0x\w+>", r"\1(…)", text)
     text = re.sub(r"<(\w+)\.(\w+): [^>]*>", r"\1.\2", text).replace("<factory>", "…")
@@ -121,5 +121,5 @@ def _plain(text: str) -> str:
 
 
 def _shortened(match: re.Match[str]) -> str:
-    """A module's prefix goes, an enum's class stays."""
+    """Removes the module prefix but keeps the class of an enum."""
     return "".join(part + "." for part in match[0].rstrip(".").split(".") if part[:1].isupper())

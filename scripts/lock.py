@@ -1,10 +1,10 @@
-"""Pin the requirements of pyproject.toml in requirements/*.lock, or tell whether they are pinned as they stand.
+"""Pin the requirements of pyproject.toml in requirements/*.lock, or check that the locks are up to date.
 
-    python scripts/lock.py            write the locks anew, with the newest allowed versions (needs uv)
+    python scripts/lock.py            rewrite the locks with the newest allowed versions (needs uv)
     python scripts/lock.py --check    fail if pyproject.toml's requirements changed since the locks were written
 
-Each lock names, in its first lines, a digest of the requirements that it was made from. Nothing but that is compared, so
-that the check needs no network and a new release of a dependency fails nobody's build.
+The header of each lock contains a digest of the requirements. The check compares only digests, so it needs no network and does
+not fail when a dependency has a new release.
 """
 
 import argparse
@@ -24,31 +24,31 @@ _LOCKS = {
     "service.lock": ("pyproject.toml", "--extra", "service"),
     "node.lock": ("--group", "node"),
     "peers.lock": ("--group", "peers"),
-    # What builds the wheel, read from standard input, in the versions that the tests build it with.
+    # The build backend, read from standard input, in the same versions as in the test environment.
     "build.lock": ("-", "--constraint", "requirements/dev.lock"),
 }
 
 
 def main() -> int:
-    """Write or check the locks; the exit status."""
+    """Write or check the locks. Return the exit code."""
     parser = argparse.ArgumentParser(description="Pin the requirements of pyproject.toml.")
-    parser.add_argument("--check", action="store_true", help="only tell whether the locks fit pyproject.toml")
+    parser.add_argument("--check", action="store_true", help="only check that the locks match pyproject.toml")
     return _check() if parser.parse_args().check else _write()
 
 
 def _check() -> int:
     stale = [name for name in _LOCKS if _header() not in _read(name)]
     if stale:
-        print(f"requirements/{', '.join(stale)} do not fit pyproject.toml: run `make lock` and commit the result")
+        print(f"requirements/{', '.join(stale)} do not match pyproject.toml: run `make lock` and commit the result")
         return 1
-    print(f"{len(_LOCKS)} locks fit pyproject.toml")
+    print(f"{len(_LOCKS)} locks match pyproject.toml")
     return 0
 
 
 def _write() -> int:
     uv = shutil.which("uv")
     if uv is None:
-        print("uv writes the locks and is not on the PATH: install it, for instance with `pip install uv`")
+        print("uv is required and not on the PATH: install it, for example with `pip install uv`")
         return 1
     for name, selection in _LOCKS.items():
         print(f"lock: requirements/{name}", flush=True)
@@ -58,9 +58,9 @@ def _write() -> int:
 
 def _compile(uv: str, name: str, selection: tuple[str, ...]) -> None:
     resolution = ("--universal", "--python-version", "3.11", "--generate-hashes", "--upgrade")
-    # Where packages come from is each machine's own business; the hashes hold wherever that is.
-    silence = ("--no-config", "--no-header", "--no-emit-index-url", "--no-emit-find-links", "--no-annotate", "--quiet")
-    command = [uv, "pip", "compile", *selection, *resolution, *silence]
+    # Registries differ between machines, so the locks do not name one. The hashes verify packages from any registry.
+    output = ("--no-config", "--no-header", "--no-emit-index-url", "--no-emit-find-links", "--no-annotate", "--quiet")
+    command = [uv, "pip", "compile", *selection, *resolution, *output]
     backend = "\n".join(tomllib.loads((_ROOT / "pyproject.toml").read_text())["build-system"]["requires"])
     pinned = subprocess.run(
         command, cwd=_ROOT, env=setup.environment(), check=True, stdout=subprocess.PIPE, input=backend, text=True
@@ -73,7 +73,7 @@ def _header() -> str:
 
 
 def _digest() -> str:
-    """A digest of what pyproject.toml requires, whatever else it says."""
+    """Returns a digest of the requirements in pyproject.toml."""
     pyproject = tomllib.loads((_ROOT / "pyproject.toml").read_text())
     project = pyproject["project"]
     required = [

@@ -1,4 +1,4 @@
-"""Node and npm: this machine's, or else those of a wheel, pinned in requirements/node.lock and kept in .cache."""
+"""Locates Node and npm on this machine, or installs them from the wheel in requirements/node.lock into .cache."""
 
 import hashlib
 import os
@@ -21,7 +21,7 @@ _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class Failed(Exception):
-    """What went wrong, in a sentence, and what the program said."""
+    """A failed step: a sentence, and the output of the program."""
 
     def __init__(self, sentence: str, output: str = "") -> None:
         super().__init__(sentence)
@@ -30,14 +30,14 @@ class Failed(Exception):
 
 @dataclass(frozen=True)
 class Node:
-    """A Node that is new enough, and its npm."""
+    """A usable Node and its npm."""
 
     program: Path
     npm: tuple[str, ...]
     origin: str
 
     def run(self, arguments: Sequence[str], folder: Path, seconds: float) -> subprocess.CompletedProcess[str]:
-        """Runs a program of it, quietly; what it said is in `stdout`, without colours."""
+        """Runs a program with this Node and captures its output in `stdout`, without colours."""
         path = f"{self.program.parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
         environment = {**os.environ, "PATH": path, "NO_COLOR": "1", "npm_config_update_notifier": "false"}
         environment.pop("FORCE_COLOR", None)
@@ -59,8 +59,8 @@ class Node:
         return ended
 
 
-def of_this_machine() -> Node | None:
-    """The one on the PATH, if it is new enough and npm is beside it."""
+def from_path() -> Node | None:
+    """Returns Node from the PATH, if it is new enough and npm is install too."""
     program, npm = shutil.which("node"), shutil.which("npm")
     version = _version(program) if program and npm else None
     if not program or not npm or version is None or not _is_new_enough(version):
@@ -68,13 +68,13 @@ def of_this_machine() -> Node | None:
     return Node(Path(program), (npm,), "Node {}.{} of this machine".format(*version))
 
 
-def of_the_wheel() -> Node | None:
-    """The one that was installed from the wheel, if it was."""
+def from_wheel() -> Node | None:
+    """Returns Node from the wheel, if it was install."""
     return _in(_FOLDER) if (_FOLDER / _stamp()).exists() else None
 
 
-def installed(_older: Node | None = None) -> Node:
-    """Installs the wheel; other versions of it go."""
+def install(_older: Node | None = None) -> Node:
+    """Installs Node from the wheel and removes other versions."""
     new = _FOLDER.with_name("node.new")
     shutil.rmtree(_FOLDER, ignore_errors=True)
     arguments = ["--require-hashes", "--no-deps", "--target", str(new), "--requirement", str(_LOCK)]
@@ -93,8 +93,8 @@ def installed(_older: Node | None = None) -> Node:
         if ended.returncode == 0:
             break
     else:
-        said = ended.stdout if ended else ""
-        raise Failed(f"{_NEEDED}, is not on this machine, and its wheel could not be installed: install it", said)
+        output = ended.stdout if ended else ""
+        raise Failed(f"{_NEEDED}, was not found, and its wheel could not be install: install Node", output)
     (new / _stamp()).touch()
     new.rename(_FOLDER)
     return _in(_FOLDER)
@@ -114,16 +114,16 @@ def _stamp() -> str:
 
 
 def _version(program: str) -> tuple[int, int] | None:
-    """None if it does not run: version managers put placeholders on the PATH."""
+    """Returns the version; None if the program does not run, like the placeholders of version managers."""
     try:
-        told = subprocess.run([program, "--version"], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=30)
+        printed = subprocess.run([program, "--version"], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=30)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    found = re.match(r"v(\d+)\.(\d+)\.", told.stdout)
+    found = re.match(r"v(\d+)\.(\d+)\.", printed.stdout)
     return (int(found[1]), int(found[2])) if found else None
 
 
 def _is_new_enough(version: tuple[int, int]) -> bool:
-    """As the tools say: long-term releases, from where they can import what they must."""
+    """Whether the tools of the dashboard support the version."""
     major, minor = version
     return major >= 24 or (major, minor >= 13) == (22, True) or (major, minor >= 19) == (20, True)

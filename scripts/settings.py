@@ -1,4 +1,4 @@
-"""Write the tables of docs/settings.md from the table of settings, or tell whether they are up to date.
+"""Write the tables of docs/settings.md from the settings table, or check that they are up to date.
 
 python -m scripts.settings --write
 python -m scripts.settings --check
@@ -16,7 +16,7 @@ _HEAD = ("| variable | type | default | read by | meaning |", "|---|---|---|---|
 
 
 def main() -> int:
-    """Write or check the page; the exit status."""
+    """Write or check the page. Return the exit code."""
     parser = argparse.ArgumentParser(description="Write the tables of docs/settings.md.")
     action = parser.add_mutually_exclusive_group(required=True)
     action.add_argument("--write", action="store_true")
@@ -32,15 +32,15 @@ def main() -> int:
 
 
 def page(text: str) -> str:
-    """`text` with the table of each section between the section's comments. Raises `ValueError` if sections do not match."""
+    """Replaces the table between the comments of each section. Raises `ValueError` if the sections differ."""
     missing = {each.section for each in SETTINGS.values()} ^ {match["section"] for match in _TABLE.finditer(text)}
     if missing:
-        raise ValueError(f"the page and the table of settings do not have the same sections: {', '.join(sorted(missing))}")
+        raise ValueError(f"the page and the settings table have different sections: {', '.join(sorted(missing))}")
     return _TABLE.sub(lambda match: f"{match[1]}{table(match['section'])}{match[3]}", text)
 
 
 def table(section: str) -> str:
-    """The settings of a section, as Markdown."""
+    """Returns the settings of a section as a Markdown table."""
     return "\n".join((*_HEAD, *(_row(each) for each in SETTINGS.values() if each.section == section)))
 
 

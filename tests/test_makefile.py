@@ -115,7 +115,7 @@ def test_an_old_python_is_told_what_is_needed(project: Path, tmp_path: Path) -> 
     old.chmod(0o755)
     done = set_up(project, python=str(old))
     assert done.returncode == 1
-    assert "Python 3.11 or newer is needed" in done.stderr
+    assert "Python 3.11 or newer is required" in done.stderr
 
 
 def test_a_placeholder_for_uv_is_not_taken_for_uv(project: Path, tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_a_uv_that_fails_is_replaced_by_pip(project: Path, tmp_path: Path) -> No
     (project / "pyproject.toml").write_text((project / "pyproject.toml").read_text().replace("hatchling", "absent"))
     done = set_up(project, path=f"{uv}:{os.defpath}")
     assert re.findall(r"\((uv|venv|pip)\)", done.stdout) == ["uv", "uv", "venv", "pip"]
-    assert "setup: uv failed (what failed is above): once more, with pip" in done.stdout
+    assert "setup: uv failed (see above): retrying with pip" in done.stdout
     assert "invalid peer certificate" in done.stderr
     assert "setup: the project could not be installed" in done.stderr, "with pip, which has no backend here"
 

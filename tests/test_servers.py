@@ -256,7 +256,7 @@ async def test_eventually_takes_asynchronous_predicates_and_assertions_as_not_ye
 
 async def test_eventually_says_what_it_saw_last() -> None:
     seen: list[int] = []
-    with pytest.raises(AssertionError, match=r"(?s)not within 0.05 s: .*lambda: seen.*last answer: \[\]"):
+    with pytest.raises(AssertionError, match=r"(?s)not within 0.05 s: .*lambda: seen.*last value: \[\]"):
         await eventually(lambda: seen, timeout=0.05)
 
 

@@ -1,4 +1,4 @@
-"""The consumers of the example, as `outbox worker app.orders.consumers:consumers` runs them."""
+"""The consumers of the example, for `outbox worker app.orders.consumers:consumers`."""
 
 from app.orders.email import send_confirmation
 from app.orders.journal import journal

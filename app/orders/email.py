@@ -1,4 +1,4 @@
-"""E-mail: tells the customer that the goods are on their way, which is when an order counts as confirmed."""
+"""E-mail: notifies the customer that the goods are on their way, which confirms the order."""
 
 import logging
 
@@ -6,7 +6,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.orders.events import Event, OrderEventBody
 from app.orders.model import OrderStatus
-from app.orders.progress import advanced
+from app.orders.progress import advance
 from outbox import BoundPublisher, consume
 
 logger = logging.getLogger("app.orders")
@@ -14,7 +14,7 @@ logger = logging.getLogger("app.orders")
 
 @consume(Event.STOCK_RESERVED, queue="orders.email")
 async def send_confirmation(order: OrderEventBody, session: AsyncSession, publisher: BoundPublisher[AsyncSession]) -> None:
-    """Writes to the customer (here: into the log), once, and says so."""
-    if await advanced(session, order, from_=OrderStatus.RESERVED, to=OrderStatus.CONFIRMED):
+    """Notifies the customer once (here: in the log), and publishes `order.confirmed`."""
+    if await advance(session, order, from_=OrderStatus.RESERVED, to=OrderStatus.CONFIRMED):
         logger.info("To %s: %d x %s, order %s, is on its way", order.customer, order.quantity, order.sku, order.order_id)
         await publisher.publish(Event.ORDER_CONFIRMED, order)

@@ -1,4 +1,4 @@
-"""The events of the example: their routing keys, and what each says."""
+"""The events of the example: routing keys and body."""
 
 from enum import StrEnum
 from uuid import UUID
@@ -17,7 +17,7 @@ class Event(StrEnum):
 
 
 class OrderEventBody(BaseModel):
-    """What every event of the example says: which order it is about, and what was ordered."""
+    """The body of every event: the order and what was ordered."""
 
     order_id: UUID
     customer: str

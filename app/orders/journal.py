@@ -1,4 +1,4 @@
-"""The journal: notes every event of the example. Others stay unroutable where nothing takes them."""
+"""The journal: records every event of the example. Events of other programs stay unroutable."""
 
 from typing import Any
 
@@ -11,16 +11,16 @@ from app.orders.model import Order, OrderEvent
 from outbox import Consumer
 
 
-async def note_event(body: Any, routing_key: str, tracking_ids: tuple[str, ...], session: AsyncSession) -> None:
-    """Notes the event under its message id, so that a repetition is the same note."""
+async def record_event(body: Any, routing_key: str, tracking_ids: tuple[str, ...], session: AsyncSession) -> None:
+    """Records the event under its message id, so that a redelivery has no effect."""
     try:
-        concerned = OrderEventBody.model_validate(body)
+        order = OrderEventBody.model_validate(body)
     except ValidationError:
         return  # another program's event on the same exchange
-    if await session.get(Order, concerned.order_id) is None:
+    if await session.get(Order, order.order_id) is None:
         return  # an order of another installation
-    note = insert(OrderEvent).values(message_id=tracking_ids[-1], order_id=concerned.order_id, event=routing_key)
+    note = insert(OrderEvent).values(message_id=tracking_ids[-1], order_id=order.order_id, event=routing_key)
     await session.execute(note.on_conflict_do_nothing())
 
 
-journal = tuple(Consumer(f"{kind}.*", note_event, f"orders.journal.{kind}") for kind in ("order", "payment", "stock"))
+journal = tuple(Consumer(f"{kind}.*", record_event, f"orders.journal.{kind}") for kind in ("order", "payment", "stock"))

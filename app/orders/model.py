@@ -1,4 +1,4 @@
-"""The tables of the example: orders, and what happened to them."""
+"""The tables of the example: orders and their events."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -11,7 +11,7 @@ LONGEST_TEXT = 200
 
 
 class OrderStatus(StrEnum):
-    """How far an order has come."""
+    """The status of an order."""
 
     PLACED = "placed"
     PAID = "paid"
@@ -21,13 +21,13 @@ class OrderStatus(StrEnum):
 
 
 class Table(DeclarativeBase):
-    """The base of the example's tables."""
+    """Base class of the example's tables."""
 
     metadata = MetaData()
 
 
 class Order(Table):
-    """One order."""
+    """An order."""
 
     __tablename__ = "orders"
     __table_args__ = (
@@ -44,7 +44,7 @@ class Order(Table):
 
 
 class OrderEvent(Table):
-    """One event that concerned an order, as the journal received it."""
+    """An event of an order, as the journal received it."""
 
     __tablename__ = "order_events"
 

@@ -1,4 +1,4 @@
-"""Placing an order, and watching it."""
+"""Routes to place an order and to follow it."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -22,7 +22,7 @@ Text = Annotated[str, Field(min_length=1, max_length=LONGEST_TEXT, pattern=r"^[^
 
 
 class NewOrder(BaseModel):
-    """What a customer wants."""
+    """A new order."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [_ORDER]})
 
@@ -32,7 +32,7 @@ class NewOrder(BaseModel):
 
 
 class PlacedOrder(BaseModel):
-    """The order's id, to ask for it."""
+    """The id and the status of a new order."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [_PLACED]})
 
@@ -41,20 +41,20 @@ class PlacedOrder(BaseModel):
 
 
 class Missing(BaseModel):
-    """Why there is no such order."""
+    """The error for an unknown order."""
 
     detail: str
 
 
 class NotedEvent(BaseModel):
-    """One thing that happened to the order."""
+    """An event of the order."""
 
     event: str
     at: datetime
 
 
 class OrderView(PlacedOrder):
-    """The order, and what has happened to it so far, oldest first."""
+    """An order with its events, oldest first."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{**_PLACED, **_ORDER, "placed_at": "2026-03-01T12:00:00Z", "events": _EVENTS}]}
@@ -69,7 +69,7 @@ class OrderView(PlacedOrder):
 
 @router.post("", status_code=status.HTTP_201_CREATED)
 async def place_order(new: NewOrder, session: SessionDep, publisher: PublisherDep) -> PlacedOrder:
-    """Writes the order and publishes `order.placed`, in one transaction: both happen, or neither."""
+    """Inserts the order and publishes `order.placed` in one transaction: both happen, or neither."""
     order = Order(customer=new.customer, sku=new.sku, quantity=new.quantity)
     session.add(order)
     await session.flush()
@@ -79,10 +79,10 @@ async def place_order(new: NewOrder, session: SessionDep, publisher: PublisherDe
 
 @router.get("/{order_id}", responses={status.HTTP_404_NOT_FOUND: {"model": Missing}})
 async def get_order(order_id: UUID, session: SessionDep) -> OrderView:
-    """How far the order has come."""
+    """Returns the order and its events."""
     order = await session.get(Order, order_id)
     if order is None:
-        raise HTTPException(status.HTTP_404_NOT_FOUND, f"there is no order {order_id}")
+        raise HTTPException(status.HTTP_404_NOT_FOUND, f"no order {order_id}")
     noted = select(OrderEvent).where(OrderEvent.order_id == order_id).order_by(OrderEvent.at)
     return OrderView(
         id=order.id,

@@ -1,4 +1,4 @@
-"""Creates the example's own tables, which are no part of the outbox's schema (docs/decisions/0060-example-tables.md)."""
+"""Creates the example's tables, which are not part of the outbox's schema (docs/decisions/0060-example-tables.md)."""
 
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import create_async_engine
@@ -11,10 +11,11 @@ _ONE_AT_A_TIME = text("select pg_advisory_xact_lock(hashtextextended('outbox exa
 
 
 async def ensure_order_tables(database_url: str) -> None:
-    """Creates the tables that are missing, also when several processes do it at once."""
+    """Creates missing tables. Several processes may call it at the same time."""
     engine = create_async_engine("postgresql+asyncpg://", connect_args={"dsn": postgres_url(database_url)}, poolclass=NullPool)
     try:
         async with engine.begin() as connection:
+            # "create table if not exists" fails if two sessions run it at the same time, hence the lock.
             await connection.execute(_ONE_AT_A_TIME)
             await connection.run_sync(Table.metadata.create_all)
     finally:

@@ -24,7 +24,7 @@ from outbox.admin.models import Text
 from outbox.admin.problems import Code, Problem, problem_responses
 from outbox.errors import DatabaseUnavailableError
 from outbox.reporting.components import LiveStateReader, Topic
-from outbox.runtime.shutdown import running_server, server_told_to_exit
+from outbox.runtime.shutdown import running_server, wait_for_exit
 
 HEARTBEAT = timedelta(seconds=15)
 """After so long without an event a comment is sent, so that neither side takes the other for gone."""
@@ -143,7 +143,7 @@ class Broadcaster:
     async def _run(self) -> None:
         """Looks while a client listens. Where the server's end can be seen coming, it ends the streams."""
         server = running_server()
-        end = None if server is None else asyncio.create_task(server_told_to_exit(server))
+        end = None if server is None else asyncio.create_task(wait_for_exit(server))
         if end is not None:
             end.add_done_callback(lambda task: None if task.cancelled() else self._end())
         try:

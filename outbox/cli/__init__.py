@@ -1,4 +1,4 @@
-"""The command `outbox`: relay, worker, migrate, demo. Every option can be given as an environment variable."""
+"""The `outbox` command line: runs the processes, creates the tables, and shows and repairs messages."""
 
 from outbox.cli.command import main
 

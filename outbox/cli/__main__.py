@@ -1,4 +1,4 @@
-"""`python -m outbox.cli`: the command `outbox`, for where its script is not on the path."""
+"""`python -m outbox.cli`: runs `outbox` where its script is not on the PATH."""
 
 from outbox.cli import main
 

@@ -1,4 +1,4 @@
-"""`outbox backlog`, `queues`, `attempts` and `find`: what waits, who handles it how fast, and where something is."""
+"""`outbox backlog`, `queues`, `attempts` and `find`: backlog, queue rates, handler attempts, and search."""
 
 import asyncio
 import shlex
@@ -34,12 +34,12 @@ _POLL_INTERVAL = timedelta(milliseconds=200)
 
 
 @click.command(cls=Command)
-@click.option("--routing-keys", type=click.IntRange(0, 200), default=20, show_default=True, help="How many are listed.")
+@click.option("--routing-keys", type=click.IntRange(0, 200), default=20, show_default=True, help="Number of routing keys.")
 @json_output
 @with_client
 async def backlog(client: Client, *, routing_keys: int, as_json: bool) -> None:
-    """Shows the backlog of the outbox and the broker: how much waits, since when, and for how much longer."""
-    # In this process nothing has been counted before the first request, and a service has counted already.
+    """Shows the backlog of the outbox and the broker: size, age, and estimated time to drain."""
+    # The API counts in the background. A service has counts already; in this process the first request starts the count.
     until = monotonic() + (_COUNTING_LIMIT.total_seconds() if client.is_in_process else 0)
     answer = await client.get("/backlog", routing_keys=routing_keys)
     while not (answer["complete"] and not answer["degraded"]) and monotonic() < until:
@@ -56,7 +56,7 @@ def _echo_backlog(answer: Mapping[str, Any]) -> None:
     echo_facts(
         [
             ("as of", time_and_age(answer["as_of"])),
-            ("estimated", "" if answer["complete"] else "yes, counting is not complete"),
+            ("estimated", "" if answer["complete"] else "yes, the count is incomplete"),
             ("unavailable", ", ".join(answer["degraded"])),
             ("oldest pending", duration(answer["oldest_pending_age_seconds"])),
             ("incoming", _rate(rates["incoming"])),
@@ -108,9 +108,12 @@ _HEADINGS = (
 @json_output
 @with_client
 async def queues(client: Client, name: str | None, *, as_json: bool) -> None:
-    """Shows each queue: depth, age, rates, failures, handling times, consumers. With NAME, one of them with its workers.
+    """Shows depth, age, rates, failures, handling times and consumers of each queue.
 
-    IN and OUT are messages a second, FAILED is the share of attempts and P95 the handling time, all of the last five minutes.
+    With NAME, shows one queue with its findings and its workers.
+
+    IN and OUT are messages per second, FAILED is the share of attempts that failed, and P95 is the handling time. All cover
+    the last five minutes; DAY BEFORE is the P95 of one hour, one day earlier.
     """
     answer = await client.get("/queues" if name is None else f"/queues/{quote(name, safe='')}")
     if as_json:
@@ -120,14 +123,14 @@ async def queues(client: Client, name: str | None, *, as_json: bool) -> None:
     elif answer["items"]:
         echo_table(_HEADINGS, [_queue_row(queue) for queue in answer["items"]], right=frozenset(_HEADINGS[1:-1]))
     else:
-        echo("No worker consumes a queue, and none is bound.")
+        echo("No queues are bound, and no worker consumes from one.")
     if not as_json and name is None and answer["broker_error"]:
         echo(f"\nDepths unavailable: {one_line(answer['broker_error']['message'])}.")
 
 
 def _queue_row(queue: Mapping[str, Any]) -> tuple[str, ...]:
     rates = queue["per_second"]
-    living = [each for each in queue["consumers"] if each["status"] != "lost"]
+    consumers = [each for each in queue["consumers"] if each["status"] != "lost"]
     return (
         one_line(queue["name"]),
         *(count(queue[each]) for each in ("queued", "in_flight", "retrying")),
@@ -137,7 +140,7 @@ def _queue_row(queue: Mapping[str, Any]) -> tuple[str, ...]:
         "" if queue["failed_share"] is None else f"{queue['failed_share']:.1%}",
         duration(queue["handling_seconds"]["p95"]),
         duration(queue["handling_seconds_day_before"]["p95"]),
-        str(len(living)),
+        str(len(consumers)),
         count(queue["dead_letter_count"]),
         queue["state"].replace("_", " "),
     )
@@ -191,11 +194,16 @@ def _times(handling: Mapping[str, float | None]) -> str:
 
 @click.command(cls=Command)
 @click.argument("queue")
-@click.option("--slowest", is_flag=True, help="Those that took longest, of the latest 20,000.")
-@click.option("--outcome", multiple=True, type=click.Choice(list(AttemptOutcome), case_sensitive=False), help="One of these.")
-@click.option("--from", "after", type=PAST_TIME, show_default="an hour ago", help="Ended then or later.")
-@click.option("--to", "before", type=PAST_TIME, show_default="now", help="Ended before then.")
-@click.option("--limit", type=click.IntRange(1, 200), default=20, show_default=True, help="At most so many.")
+@click.option("--slowest", is_flag=True, help="Show the slowest of the latest 20,000 attempts.")
+@click.option(
+    "--outcome",
+    multiple=True,
+    type=click.Choice(list(AttemptOutcome), case_sensitive=False),
+    help="Only this outcome; repeatable.",
+)
+@click.option("--from", "after", type=PAST_TIME, show_default="an hour ago", help="Only ended at or after this time.")
+@click.option("--to", "before", type=PAST_TIME, show_default="now", help="Only ended before this time.")
+@click.option("--limit", type=click.IntRange(1, 200), default=20, show_default=True, help="Maximum number of attempts.")
 @json_output
 @with_client
 async def attempts(
@@ -209,14 +217,14 @@ async def attempts(
     limit: int,
     as_json: bool,
 ) -> None:
-    """Shows the latest, or the slowest, attempts of a queue's handler, with their messages."""
+    """Shows the latest or the slowest attempts to handle a queue's messages."""
     order = "slowest" if slowest else "latest"
     wanted = {"queue": queue, "order": order, "outcome": list(outcome), "after": after, "before": before, "limit": limit}
     answer = await client.get("/attempts", **wanted)
     if as_json:
         echo_json(answer)
     elif not answer["items"]:
-        echo("No attempt is on record of that time.")
+        echo("No attempts recorded for that time.")
     else:
         headings = ("ENDED", "OUTCOME", "HANDLER", "WAITED", "ATTEMPT", "EVENT", "ID", "ERROR")
         rows = [
@@ -235,7 +243,7 @@ async def attempts(
         echo_table(headings, rows, right=frozenset(headings[2:5]))
 
 
-_SHOWN_BY: Mapping[str, str] = {
+_SHOW_COMMANDS: Mapping[str, str] = {
     "message": "outbox messages {}",
     "delivery": "outbox deliveries {}",
     "dead_letter": "outbox dlq show {}",
@@ -248,11 +256,11 @@ _SHOWN_BY: Mapping[str, str] = {
 
 @click.command(cls=Command)
 @click.argument("text")
-@click.option("--limit", type=click.IntRange(1, 20), default=5, show_default=True, help="At most so many of a kind.")
+@click.option("--limit", type=click.IntRange(1, 20), default=5, show_default=True, help="Maximum results of each kind.")
 @json_output
 @with_client
 async def find(client: Client, text: str, *, limit: int, as_json: bool) -> None:
-    """Finds messages, queues, dead letters and processes by an id, a number, a name, or words of an error."""
+    """Finds messages, queues, dead letters and components by id, name, or words of an error."""
     answer = await client.get("/search", q=text, limit=limit)
     if as_json:
         echo_json(answer)
@@ -263,10 +271,10 @@ async def find(client: Client, text: str, *, limit: int, as_json: bool) -> None:
             one_line(item["title"]),
             one_line(item["detail"]),
             one_line(item["queue"] or ""),
-            _SHOWN_BY.get(item["kind"], "").format(shlex.quote(one_line(item["id"]))),
+            _SHOW_COMMANDS.get(item["kind"], "").format(shlex.quote(one_line(item["id"]))),
         )
         for item in answer["items"]
     ]
-    echo_table(("KIND", "WHAT", "STATE", "QUEUE", "SHOWN BY"), rows) if rows else echo("Nothing was found.")
+    echo_table(("KIND", "NAME", "STATE", "QUEUE", "COMMAND"), rows) if rows else echo("Nothing found.")
     if answer["incomplete"]:
-        echo(f"\nNot looked at: {', '.join(answer['incomplete']).replace('_', ' ')}.")
+        echo(f"\nNot searched: {', '.join(answer['incomplete']).replace('_', ' ')}.")

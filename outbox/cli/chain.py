@@ -1,4 +1,4 @@
-"""`outbox chain`: the chain that a message belongs to, as a tree, with times and states."""
+"""`outbox chain`: shows the chain of a message as a tree, with times and states."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -24,16 +24,18 @@ Json = Mapping[str, Any]
 
 @click.command(cls=Command)
 @click.argument("id_", metavar="ID")
-@click.option("--max-nodes", type=click.IntRange(1, MOST_NODES), default=MOST_NODES, show_default=True, help="Messages shown.")
+@click.option(
+    "--max-nodes", type=click.IntRange(1, MOST_NODES), default=MOST_NODES, show_default=True, help="Maximum messages."
+)
 @json_output
 @with_client
 async def chain(client: Client, id_: str, *, max_nodes: int, as_json: bool) -> None:
     """Shows the chain of messages that a message belongs to, as a tree.
 
-    ID is that of any message in the chain. OUTBOX, BROKER and HANDLER are the times that a message waited in the outbox, waited
-    in the broker, and was handled; RabbitMQ's part of it is known where the history is on.
+    ID is the id of any message in the chain. OUTBOX and BROKER are the times that a message waited in the outbox and in the
+    broker; HANDLER is its handling time. With RabbitMQ, BROKER and HANDLER need the history (OUTBOX_HISTORY).
     """
-    # An id can be anything, also what no path can carry.
+    # The id is a query parameter, because an id may contain characters that no URL path can carry.
     found = await client.get("/chains/-", id=id_, max_nodes=max_nodes)
     if as_json:
         echo_json(found)
@@ -48,20 +50,20 @@ async def chain(client: Client, id_: str, *, max_nodes: int, as_json: bool) -> N
         if error:
             echo(" " * (widths[0] + len(_GAP)), styled(error, fg="red"))
     if found["truncated"]:
-        echo(f"There are more than {len(found['nodes'])} messages: --max-nodes shows more.")
+        echo(f"The chain has more than {len(found['nodes'])} messages: raise --max-nodes to see more.")
     for reason in found["gaps"]:
-        echo(f"Not known: {reason}.")
+        echo(f"Missing: {reason}.")
 
 
 def _rows(nodes: Sequence[Json]) -> Iterator[tuple[Sequence[str], str]]:
-    """A line for each message and queue; a message that went to several has its own cells in the first."""
+    """Yields a line for each message and queue. A message with several queues has its own cells in the first line only."""
     for node, (own, below) in zip(nodes, _branches([node["depth"] for node in nodes]), strict=True):
         deliveries: Sequence[Json | None] = node["deliveries"] or (None,)
         for index, delivery in enumerate(deliveries):
             first = index == 0
             state = node["state"] if delivery is None else delivery["state"]
             if delivery is not None and first and node["state"] not in {each["state"] for each in node["deliveries"]}:
-                state = node["state"]  # it was requeued, and is on its way once more
+                state = node["state"]  # it was requeued and waits in the outbox
             by = node["relay"] if delivery is None else _last(delivery).get("component") or ""
             cells = (
                 own + _short(node["routing_key"] or "(unknown message)") if first else below,
@@ -87,15 +89,15 @@ def _error(node: Json, delivery: Json | None) -> str:
 
 
 def _last(delivery: Json) -> Json:
-    """The last attempt, if there was any."""
+    """The last attempt; empty without one."""
     return delivery["attempts"][-1] if delivery["attempts"] else {}
 
 
 def _branches(depths: Sequence[int]) -> Sequence[tuple[str, str]]:
-    """What stands before each name, and before the further lines of the same node."""
+    """The tree branches before the first line of each node, and before its further lines."""
     branches: list[tuple[str, str]] = []
     following: set[int] = set()
-    """The depths at which a sibling follows."""
+    """Depths with a later sibling; the loop runs from the last node to the first."""
     for own in reversed(depths):
         following = {depth for depth in following if depth <= own}
         bars = "".join("│  " if depth in following else "   " for depth in range(1, own))

@@ -1,7 +1,7 @@
-"""The admin API as the commands use it: a running service over HTTP, or the API's own routes in this process.
+"""Client of the admin API for the commands: calls a running service over HTTP, or the API's routes in this process.
 
-Both answer the same requests with the same validation, masking and audit. Without `--url` the routes run in this process on the
-database of `--database-url`, for the operating system's user: a user who has the database's password has every right there is.
+Both apply the same validation, masking and audit. Without `--url` the routes run in this process, on the database of
+`--database-url`, as the operating system's user with the role admin: that user has the database's password anyway.
 """
 
 import asyncio
@@ -39,32 +39,28 @@ if TYPE_CHECKING:
 
 URL, TOKEN = f"{PREFIX}URL", f"{PREFIX}TOKEN"
 LARGEST_PAGE = 200
-"""Items of a page, at most."""
+"""Maximum number of items in a page."""
 LARGEST_BODY = 1 << 30
-"""Bytes of a request's body in this process, where no client can exhaust a server's memory."""
+"""Maximum bytes of a request body in this process: large, because no remote client can send one."""
 _UNAVAILABLE = frozenset({HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT})
 
-connection = options.together(
+connection = options.combine(
     options.database,
     options.broker,
-    options.setting("management_url", help="RabbitMQ's HTTP API, http://user:password@host:15672, for the depths of queues."),
+    options.setting("management_url", help="RabbitMQ's HTTP API, http://user:password@host:15672, the source of queue depths."),
     options.masking,
     click.option(
         "--url",
         envvar=URL,
         show_envvar=True,
-        help=f"A running service, as https://host/outbox, instead of the database; {TOKEN} is the token.",
+        help=f"Use a running service, such as https://host/outbox, instead of the database. {TOKEN} is its token.",
     ),
     click.option(
-        "--timeout",
-        type=SECONDS,
-        default="30",
-        show_default=True,
-        help="With --url: how long an answer may take, in seconds.",
+        "--timeout", type=SECONDS, default="30", show_default=True, help="With --url: maximum wait for a response, in seconds."
     ),
 )
-"""The options that say which admin API a command asks."""
-_OF_THE_DATABASE = (
+"""Options that select the admin API of a command."""
+_DATABASE_OPTIONS = (
     "table_name",
     "broker_url",
     "exchange_name",
@@ -74,17 +70,17 @@ _OF_THE_DATABASE = (
     "inbox_retention",
     "actor",
 )
-"""Options that a service has of its own, so that they are refused together with `--url`."""
-_CONNECTION = frozenset({"database_url", "url", "timeout", *_OF_THE_DATABASE})
+"""Options that cannot be combined with `--url`, because the service has its own settings for them."""
+_CONNECTION = frozenset({"database_url", "url", "timeout", *_DATABASE_OPTIONS})
 
 Work = Callable[..., Awaitable[int | None]]
 
 
 def with_client(command: Work) -> Callable[..., None]:
-    """Gives a command the options of `connection`, and calls it with a `Client` in their place.
+    """Adds the options of `connection` to a command, and calls it with a `Client` built from them.
 
-    What it returns is the exit code; None is 0. The client connects with the first request, so that a command refuses wrong
-    arguments before it waits for anything.
+    The command's return value is the exit code; None means 0. The client connects on the first request, after the command has
+    checked its arguments.
     """
 
     @connection
@@ -100,7 +96,7 @@ def with_client(command: Work) -> Callable[..., None]:
                 except KeyError as error:
                     if client.is_in_process:
                         raise
-                    # Every answer of the admin has all of its fields, so this one is from something else, or another version.
+                    # The admin API always sends all fields. If one is missing, another program or another version answered.
                     raise client.not_an_admin() from error
 
         code = asyncio.run(call())
@@ -111,7 +107,7 @@ def with_client(command: Work) -> Callable[..., None]:
 
 
 class ApiError(CliError):
-    """The API refused: `status` and `code` say how, for commands that can do something about it."""
+    """The API refused a request. Commands that can recover read `status` and `code`."""
 
     def __init__(self, message: str, *, status: int, code: str) -> None:
         super().__init__(message)
@@ -120,15 +116,15 @@ class ApiError(CliError):
 
 
 class UnavailableError(ApiError):
-    """The service, or what it needs, does not answer: it may in a moment."""
+    """The service, or a server that it needs, is temporarily unavailable."""
 
 
 class Client(ABC):
-    """Sends requests to one admin API. `address` is what error messages call it."""
+    """Sends requests to one admin API. Error messages name it by `address`."""
 
     is_in_process: bool
     poll_interval: timedelta
-    """How often an operation that is followed is looked at."""
+    """Interval between two requests for the progress of an operation."""
 
     def __init__(self, address: str, timeout: timedelta) -> None:
         self._address = address
@@ -150,23 +146,23 @@ class Client(ABC):
 
     @abstractmethod
     async def run_batch(self, number: int) -> int:
-        """Runs a batch of an operation in this process, if it has a database to run it on; how many letters that were."""
+        """Runs one batch of an operation in this process, if it uses a database. Returns the number of dead letters done."""
 
     async def get(self, path: str, **parameters: Any) -> Any:
-        """The JSON object at the path. Parameters that are None are not sent. Raises `ApiError`."""
+        """Returns the JSON object at the path. Parameters that are None are not sent. Raises `ApiError`."""
         return self._parse(await self._send("GET", path, params=_query(parameters)))
 
     async def find(self, path: str, **parameters: Any) -> Any | None:
-        """As `get`, and None for what the API does not find."""
+        """Like `get`, but returns None if the API reports that the object does not exist."""
         try:
             return await self.get(path, **parameters)
         except ApiError as error:
-            if error.status == HTTPStatus.NOT_FOUND and error.code:  # without a code no admin has answered
+            if error.status == HTTPStatus.NOT_FOUND and error.code:  # a 404 without a code is not from the admin API
                 return None
             raise
 
     async def download(self, path: str, **parameters: Any) -> bytes | None:
-        """The bytes at the path; None for what the API does not find."""
+        """Returns the bytes at the path, or None if the API reports that they do not exist."""
         try:
             return (await self._send("GET", path, params=_query(parameters))).content
         except ApiError as error:
@@ -176,43 +172,44 @@ class Client(ABC):
 
     @asynccontextmanager
     async def stream(self, path: str, **parameters: Any) -> AsyncIterator[AsyncIterator[bytes]]:
-        """What is at the path, piece by piece. An answer that breaks off raises `UnavailableError` instead of ending."""
-        http = await self._connected()
+        """Streams the bytes at the path. Raises `UnavailableError` if the response is cut off."""
+        http = await self._ensure_connected()
         import httpx
 
-        with self._translated():
+        with self._translate_errors():
             async with http.stream("GET", path, params=tuple(_query(parameters))) as answer:
                 if not answer.is_success:
                     await answer.aread()
-                self._require_ours(answer)
+                self._check_response(answer)
                 try:
                     yield answer.aiter_bytes()
                 except (httpx.RemoteProtocolError, httpx.ReadError) as error:
-                    why = f"{self._address} broke off its answer: {str(error) or type(error).__name__}"
-                    raise UnavailableError(why, status=0, code="broken_off") from None
+                    message = f"the response of {self._address} was cut off: {str(error) or type(error).__name__}"
+                    raise UnavailableError(message, status=0, code="broken_off") from None
 
     async def post(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        """The answer to the body, whose values that are None are left out. Sent twice by a proxy, it is done once."""
+        """POSTs the body without its None values and returns the response. Raises `ApiError`."""
+        # If a proxy repeats the request, the key makes the service execute it once.
         headers = {"idempotency-key": uuid.uuid4().hex}
-        # Within the values null stays: it may be that of a message's header.
+        # Only top-level None is an option that was not set. A nested null is data, such as a message header.
         given = {name: _json(value) for name, value in (body or {}).items() if value is not None}
         return self._parse(await self._send("POST", path, json=given, headers=headers))
 
     async def delete(self, path: str) -> None:
-        """Deletes what is at the path. Raises as `get`."""
+        """Deletes the object at the path. Raises `ApiError`."""
         await self._send("DELETE", path)
 
     async def put(self, path: str, body: Mapping[str, Any]) -> Any:
-        """The answer to a PUT. Raises as `get`."""
+        """PUTs the body and returns the response. Raises `ApiError`."""
         return self._parse(await self._send("PUT", path, json=dict(body)))
 
     async def patch(self, path: str, body: Mapping[str, Any]) -> Any:
-        """The answer to the body, whose values that are None are left out."""
+        """PATCHes the object with the body, without its None values, and returns the response. Raises `ApiError`."""
         given = {name: _json(value) for name, value in body.items() if value is not None}
         return self._parse(await self._send("PATCH", path, json=given))
 
     async def page(self, path: str, *, limit: int, **parameters: Any) -> Any:
-        """The first page of a list, its `items` made `limit` by as many more pages as that takes."""
+        """Returns a list as one page with up to `limit` items, fetched in as many requests as needed."""
         found = dict(await self.get(path, **{**parameters, "limit": min(limit, LARGEST_PAGE)}))
         while found.get("next") is not None and len(found["items"]) < limit:
             left = min(limit - len(found["items"]), LARGEST_PAGE)
@@ -222,8 +219,8 @@ class Client(ABC):
         return found
 
     def not_an_admin(self) -> ApiError:
-        """The error for an answer that is not the admin's."""
-        message = f"what answers at {self._address} is not an admin API of this version: check the address"
+        """Returns the error for a response that is not from the admin API."""
+        message = f"{self._address} is not an Outbox admin API, or has another version: check the address"
         return ApiError(message, status=200, code="no-api")
 
     def _parse(self, answer: "httpx.Response") -> Any:
@@ -236,32 +233,32 @@ class Client(ABC):
         return found
 
     async def _send(self, method: str, path: str, **request: Any) -> "httpx.Response":
-        http = await self._connected()
-        with self._translated():
+        http = await self._ensure_connected()
+        with self._translate_errors():
             answer = await http.request(method, path, **request)
-        self._require_ours(answer)
+        self._check_response(answer)
         return answer
 
-    async def _connected(self) -> "httpx.AsyncClient":
+    async def _ensure_connected(self) -> "httpx.AsyncClient":
         if self._http is None:
             self._http = await self._connect(self._closing)
         return self._http
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
-        """Raises `UnavailableError` for what goes wrong on the way."""
+    def _translate_errors(self) -> Iterator[None]:
+        """Turns network errors into `UnavailableError`."""
         import httpx
 
         try:
             yield
         except httpx.TimeoutException:
             seconds = self._timeout.total_seconds()
-            raise UnavailableError(f"{self._address} has not answered for {seconds:g} s", status=0, code="timeout") from None
+            raise UnavailableError(f"{self._address} did not respond within {seconds:g} s", status=0, code="timeout") from None
         except httpx.TransportError as error:
-            why = str(error) or type(error).__name__
-            raise UnavailableError(f"there is no service at {self._address}: {why}", status=0, code="unreachable") from None
+            reason = str(error) or type(error).__name__
+            raise UnavailableError(f"cannot reach {self._address}: {reason}", status=0, code="unreachable") from None
 
-    def _require_ours(self, answer: "httpx.Response") -> None:
+    def _check_response(self, answer: "httpx.Response") -> None:
         if not answer.is_success:
             raise self._refusal(answer)
         if answer.headers.get("content-type", "").startswith("text/html"):
@@ -275,19 +272,19 @@ class Client(ABC):
         status, code = answer.status_code, str(problem.get("code", ""))
         kind = UnavailableError if status in _UNAVAILABLE else ApiError
         if not code:
-            return kind(f"{self._address} answers {status}: {_advice(answer)}", status=status, code=code)
+            return kind(f"{self._address} responded with status {status}: {_hint(answer)}", status=status, code=code)
         parts = [f"{code}: {problem.get('detail', '')}"]
         if status == HTTPStatus.UNAUTHORIZED:
-            parts.append(f"set {TOKEN} to a token of the service, which `outbox token` makes")
+            parts.append(f"set {TOKEN} to a token that the service accepts; `outbox token` creates one")
         if code == "forbidden":
-            parts.append(f"set {TOKEN} to a token of that role")
-        if (request_id := problem.get("request_id")) and not self.is_in_process:  # there is a log to look it up in
+            parts.append(f"set {TOKEN} to a token with that role")
+        if (request_id := problem.get("request_id")) and not self.is_in_process:  # the service's log has it
             parts.append(f"request {request_id}")
         return kind(" ".join("; ".join(parts).split()), status=status, code=code)
 
 
 class _HttpClient(Client):
-    """A running service. Its certificate is checked, and no redirection is followed, so that the token stays with it."""
+    """Calls a running service. Checks certificates and follows no redirects, which could send the token to another host."""
 
     is_in_process = False
     poll_interval = timedelta(seconds=1)
@@ -298,18 +295,16 @@ class _HttpClient(Client):
             parts = urlsplit(url)
             port = parts.port
         except ValueError:
-            raise ConfigurationError("--url is not an address: write https://host/outbox") from None
+            raise ConfigurationError("--url is not a valid URL: write https://host/outbox") from None
         if parts.username is not None or parts.password is not None:
-            raise ConfigurationError(
-                f"--url has a name or a password in it, where others can read it: put a token into {TOKEN}"
-            )
+            raise ConfigurationError(f"--url must not contain a user or password: set {TOKEN}")
         if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
-            raise ConfigurationError("--url is the address of a service: write https://host/outbox")
+            raise ConfigurationError("--url must be the http or https address of a service: write https://host/outbox")
         if parts.query or parts.fragment:
-            raise ConfigurationError("--url ends with the admin's prefix, such as /outbox: leave out what follows it")
+            raise ConfigurationError("--url must end with the admin's prefix, such as /outbox: remove the query and fragment")
         self._token = (secret(TOKEN) or "").strip()
         if not (self._token.isascii() and self._token.isprintable()):
-            raise ConfigurationError(f"{TOKEN} is not a token: set it to what `outbox token` printed")
+            raise ConfigurationError(f"{TOKEN} is not a token: set it to a token that `outbox token` printed")
 
     async def _connect(self, closing: AsyncExitStack) -> "httpx.AsyncClient":
         _require("httpx")
@@ -322,7 +317,7 @@ class _HttpClient(Client):
         return await closing.enter_async_context(client)
 
     async def run_batch(self, number: int) -> int:
-        """Nothing: the service's maintenance runs operations."""
+        """Does nothing: the service's maintenance runs operations."""
         del number
         return 0
 
@@ -331,13 +326,13 @@ _PREFIX = "/outbox"
 
 
 class InProcessClient(Client):
-    """The routes themselves, without a server. `settings` are the options of `connection`; `admin` are arguments of `Admin`."""
+    """Calls the routes in this process. `settings` are the options of `connection`; `admin` are arguments of `Admin`."""
 
     is_in_process = True
     poll_interval = timedelta(milliseconds=200)
 
     def __init__(self, settings: Mapping[str, Any], **admin: Any) -> None:
-        super().__init__("the database", timedelta(minutes=15))  # for httpx: this transport waits as long as the routes do
+        super().__init__("the database", timedelta(minutes=15))  # long: the routes have their own timeouts
         self._settings = settings
         self._arguments = admin
         self._admin: Admin | None = None
@@ -364,19 +359,19 @@ class InProcessClient(Client):
                 actor = getpass.getuser()
         principal = Principal(f"cli:{actor}" if actor else "cli", Role.ADMIN)
         app = FastAPI(openapi_url=None)
-        # Below a prefix FastAPI makes the routes that are asked for, and otherwise all of them at once.
+        # With a prefix FastAPI builds each route on its first request instead of all of them at the start.
         app.include_router(admin_router(admin, authenticate=lambda: principal), prefix=_PREFIX)
 
         def has_traceback(record: logging.LogRecord) -> bool:
             return bool(record.exc_info)
 
-        # Of the routes' log only what has a traceback is shown: the rest is what the command prints itself.
+        # The command prints expected errors itself, so only log records with a traceback are new to the user.
         logger = logging.getLogger("outbox")
         logger.addFilter(has_traceback)
         closing.callback(logger.removeFilter, has_traceback)
         self._admin = await closing.enter_async_context(admin)
         async with admin.reading("connecting to the database"):
-            pass  # the API answers only that the database is away; this says why
+            pass  # fails with the reason; the API would only report that the database is unavailable
         transport = InProcessTransport(app)
         client = httpx.AsyncClient(
             transport=transport, base_url=f"http://in-process{_PREFIX}", timeout=self._timeout.total_seconds()
@@ -384,27 +379,27 @@ class InProcessClient(Client):
         return await closing.enter_async_context(client)
 
     async def run_batch(self, number: int) -> int:
-        """Runs a batch here, next to the maintenance processes that may run others of the same operation."""
+        """Runs one batch here. Maintenance processes may run other batches of the same operation at the same time."""
         return 0 if self._admin is None else await (await self._admin.dead_letters.runner()).run_once(number)
 
 
 def _client(settings: Mapping[str, Any], health: Mapping[str, Any]) -> Client:
-    """The client that the options ask for; `health` are thresholds. What was typed counts for more than the environment.
+    """Builds the client for the options; `health` are thresholds. Options on the command line override the environment.
 
-    Raises `ConfigurationError` for an address that cannot be one, and a usage error for two of them.
+    Raises `ConfigurationError` for an invalid address, and a usage error if both kinds of address are on the command line.
     """
     url, database_typed = settings["url"], _is_typed("database_url")
     if database_typed and _is_typed("url"):
-        raise click.UsageError("--url and --database-url exclude each other: give one of them")
+        raise click.UsageError("--url and --database-url cannot be combined: use one of them")
     if url and not database_typed:
         for param in click.get_current_context().command.params:
             name = param.name or ""
-            if (name in _OF_THE_DATABASE or name.startswith("health_")) and _is_typed(name):
-                raise click.UsageError(f"{param.opts[0]} is for a database: with --url the service decides that")
+            if (name in _DATABASE_OPTIONS or name.startswith("health_")) and _is_typed(name):
+                raise click.UsageError(f"{param.opts[0]} cannot be combined with --url: the service has its own setting")
         return _HttpClient(url, settings["timeout"])
     if not settings["database_url"]:
         raise ConfigurationError(
-            f"say which database: --database-url, or OUTBOX_DATABASE_URL; or which service: --url, or {URL}"
+            f"no database and no service configured: set OUTBOX_DATABASE_URL or {URL}, or give --database-url or --url"
         )
     if not health:
         return InProcessClient(settings)
@@ -415,17 +410,17 @@ def _client(settings: Mapping[str, Any], health: Mapping[str, Any]) -> Client:
 
 
 def _is_typed(name: str) -> bool:
-    """Whether the option of that name is on the command line."""
+    """Whether the option is on the command line, as opposed to the environment."""
     return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
 def _require(*modules: str) -> None:
     if any(find_spec(module) is None for module in modules):
-        raise MissingExtraError(purpose="asking the admin API", extra="cli")
+        raise MissingExtraError(purpose="This command", extra="cli")
 
 
 def _query(parameters: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The parameters as text; those of a list one by one."""
+    """Converts parameters to query pairs; a list becomes one pair for each value."""
     pairs = []
     for name, value in parameters.items():
         for each in value if isinstance(value, list) else [value]:
@@ -450,12 +445,12 @@ def _json(value: Any) -> Any:
     return value
 
 
-def _advice(answer: "httpx.Response") -> str:
-    """What to do about a refusal that is not the admin's own."""
+def _hint(answer: "httpx.Response") -> str:
+    """Explains an error response that is not from the admin API."""
     if answer.is_redirect:
-        return f"it redirects to {answer.headers.get('location', 'nowhere')}, and a token goes only where it was meant to"
+        return f"it redirects to {answer.headers.get('location', 'nowhere')}; redirects are not followed, to protect the token"
     if answer.status_code == HTTPStatus.UNAUTHORIZED:
-        return f"it requires a token: set {TOKEN}"
+        return f"a token is required: set {TOKEN}"
     if answer.status_code == HTTPStatus.NOT_FOUND:
-        return "there is no admin at this address, or an older one: with its prefix it is http://host/outbox"
-    return answer.reason_phrase or "nothing more"
+        return "no admin API at this path, or an older version: the address includes the prefix, as http://host/outbox"
+    return answer.reason_phrase or "no reason given"

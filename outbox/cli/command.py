@@ -1,4 +1,4 @@
-"""The group of commands, each loaded when it is called, and how their errors are printed."""
+"""The group of commands, each imported when it is called, and how errors are printed."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -15,91 +15,94 @@ from outbox.runtime.environment import check_environment
 _SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Run": {
         "relay": ("outbox.cli.processes:relay", "Moves committed events from the outbox to the broker."),
-        "worker": ("outbox.cli.processes:worker", "Runs the handlers that CONSUMERS names, as package.module:name."),
+        "worker": ("outbox.cli.processes:worker", "Runs message handlers; CONSUMERS is package.module:name."),
         "archiver": (
             "outbox.cli.processes:archiver",
             "Moves dead letters from RabbitMQ into the database, where they can be listed, searched and requeued.",
         ),
         "maintain": (
             "outbox.cli.processes:maintain",
-            "Prunes the tables, and runs the operations that operators asked for.",
+            "Deletes expired rows, and runs the bulk operations that operators start.",
         ),
     },
     "Set up and check": {
         "migrate": ("outbox.cli.migrate:migrate", "Creates the tables of Outbox, or upgrades them in place."),
         "doctor": (
             "outbox.cli.doctor:doctor",
-            "Checks the database and the broker against the settings and CONSUMERS (package.module:name).",
+            "Checks that the database and the broker match the settings and the consumers.",
         ),
         "access": (
             "outbox.cli.doctor:access",
-            "Lists the tokens of a service and the sessions that are open, revokes a token, or ends a session.",
+            "Lists the tokens and open sessions of a service, revokes a token, or ends a session.",
         ),
-        "token": ("outbox.cli.migrate:token", "Creates a token for the admin."),
-        "demo": ("outbox.cli.demo:demo", "Places orders at a running service and watches them to their end."),
+        "token": ("outbox.cli.migrate:token", "Creates an admin token."),
+        "demo": (
+            "outbox.cli.demo:demo",
+            "Places orders at a running service and follows each until it is confirmed or rejected.",
+        ),
     },
-    "Look": {
+    "Inspect": {
         "status": (
             "outbox.cli.doctor:status",
-            "Shows whether all is well, and if not, what is wrong, since when, and what to do: the verdict of the dashboard.",
+            "Shows the health of the installation: each problem, since when, and what to do.",
         ),
         "backlog": (
             "outbox.cli.backlog:backlog",
-            "Shows the backlog of the outbox and the broker: how much waits, since when, and for how much longer.",
+            "Shows the backlog of the outbox and the broker: size, age, and estimated time to drain.",
         ),
         "queues": (
             "outbox.cli.backlog:queues",
-            "Shows each queue: depth, age, rates, failures, handling times, consumers.",
+            "Shows depth, age, rates, failures, handling times and consumers of each queue.",
         ),
         "attempts": (
             "outbox.cli.backlog:attempts",
-            "Shows the latest, or the slowest, attempts of a queue's handler, with their messages.",
+            "Shows the latest or the slowest attempts to handle a queue's messages.",
         ),
         "find": (
             "outbox.cli.backlog:find",
-            "Finds messages, queues, dead letters and processes by an id, a number, a name, or words of an error.",
+            "Finds messages, queues, dead letters and components by id, name, or words of an error.",
         ),
         "messages": (
             "outbox.cli.messages:messages",
-            "Lists messages of the outbox, shows why one of them waits, and cancels, reschedules or edits them.",
+            "Lists messages of the outbox, shows why a message waits, and cancels, reschedules or edits it.",
         ),
         "deliveries": (
             "outbox.cli.messages:deliveries",
-            "Lists messages in a queue of the database, shows why one is not handled yet, and retries, moves or ends them.",
+            "Lists messages in a PostgreSQL queue, shows why a message waits, and retries, moves or dead-letters it.",
         ),
-        "alerts": ("outbox.cli.doctor:alerts", "Lists what was sent to webhooks about what is wrong."),
-        "export": ("outbox.cli.export:export", "Exports dead letters, messages, the audit or operations, as CSV or NDJSON."),
+        "alerts": ("outbox.cli.doctor:alerts", "Lists the alerts that were sent to webhooks."),
+        "export": ("outbox.cli.export:export", "Exports dead letters, messages, operations or the audit log as CSV or NDJSON."),
         "chain": ("outbox.cli.chain:chain", "Shows the chain of messages that a message belongs to, as a tree."),
         "components": (
             "outbox.cli.components:components",
-            "Lists relays, workers, archivers and maintenance with their status, activity and pauses.",
+            "Lists the running relays, workers, archivers and maintenance processes.",
         ),
         "stats": (
             "outbox.cli.components:stats",
-            "Shows throughput, failures and backlog over time, of all processes together.",
+            "Shows throughput, failures and backlog over time, summed over all processes.",
         ),
     },
     "Repair": {
         "dlq": ("outbox.cli.dlq:dlq", "Lists and repairs dead letters."),
-        "requeue": ("outbox.cli.dlq.repair:requeue", "Sends dead letters again."),
-        "operations": ("outbox.cli.dlq.operations:operations", "Lists operations, or shows one of them."),
+        "requeue": ("outbox.cli.dlq.repair:requeue", "Requeues dead letters."),
+        "operations": ("outbox.cli.dlq.operations:operations", "Lists bulk operations, or shows one."),
         "pause": (
             "outbox.cli.components:pause",
-            "Pauses a relay, a worker, or a queue; without arguments, lists what is paused.",
+            "Pauses relays, workers, or a queue; without arguments, lists all pauses.",
         ),
-        "resume": ("outbox.cli.components:resume", "Ends the pause of a relay, a worker, or a queue."),
+        "resume": ("outbox.cli.components:resume", "Resumes relays, workers, or a queue."),
     },
 }
-"""The module and the first sentence of each command, so that `outbox --help` imports none of them."""
-_COMMANDS = {name: place for section in _SECTIONS.values() for name, (place, _) in section.items()}
+"""Import path and first help sentence of each command, repeated here so that `outbox --help` imports no command."""
+_COMMANDS = {name: target for section in _SECTIONS.values() for name, (target, _) in section.items()}
 _CONNECTION = frozenset(
     {"broker_url", "database_url", "exchange_name", "listen_url", "management_url", "table_name", "timeout", "url"}
 )
-"""The options that say what a command works with, whichever command it is."""
+"""Options that every command lists under the heading "Connection"."""
 
 
 class CliError(click.ClickException):
-    """An error that the user can do something about: one line on standard error, no traceback, exit code 1."""
+    """An error that the user can fix: one line on standard error, no traceback, exit code 1."""
 
     def show(self, file: Any = None) -> None:
         """Writes the message to standard error."""
@@ -107,13 +110,13 @@ class CliError(click.ClickException):
 
 
 class Command(click.Command):
-    """A command that looks for misspelt settings first, and turns an `OutboxError` into a `CliError`."""
+    """A command that checks the environment for misspelt settings first, and turns an `OutboxError` into a `CliError`."""
 
     failure: type[CliError] = CliError
 
     def invoke(self, ctx: click.Context) -> Any:
         """Runs the command."""
-        # Bytes that are no text come from the shell as halves of surrogate pairs, which nothing else takes.
+        # Python decodes invalid UTF-8 arguments to lone surrogates, which PostgreSQL and HTTP libraries cannot encode.
         for name, value in ctx.params.items():
             for each in value if isinstance(value, tuple) else (value,):
                 if isinstance(each, str) and each != (text := each.encode(errors="replace").decode()):
@@ -125,7 +128,7 @@ class Command(click.Command):
             raise self.failure(str(error)) from error
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Writes the options, those that say what it works with under a heading of their own."""
+        """Writes the options; those of the connection get their own heading."""
         records = [
             (param.name in _CONNECTION, record) for param in self.get_params(ctx) if (record := param.get_help_record(ctx))
         ]
@@ -136,14 +139,14 @@ class Command(click.Command):
 
 
 class _Commands(click.Group):
-    """Knows its commands by name, and imports the one that is called."""
+    """A group that imports only the command that is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         del ctx
         return list(_COMMANDS)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Writes what each is for, by section."""
+        """Writes the first sentence of each command, by section."""
         del ctx
         width = max(map(len, _COMMANDS))
         for heading, commands in _SECTIONS.items():
@@ -162,4 +165,4 @@ class _Commands(click.Group):
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="outbox")
 def main() -> None:
-    """Reliable events: what is committed is delivered."""
+    """Transactional outbox for PostgreSQL and RabbitMQ: events commit with your data and are then delivered."""

@@ -1,4 +1,4 @@
-"""`outbox components`, `stats`, `pause` and `resume`: the running processes, what they did, and their pauses."""
+"""`outbox components`, `stats`, `pause` and `resume`: running processes, their statistics, and pauses."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -17,11 +17,11 @@ _HEADINGS = ("FROM", *(name.upper() for name in _COUNTS), "OLDEST", "OUTBOX P95"
 
 
 @click.command(cls=Command)
-@click.option("--ended", type=click.IntRange(0, 500), default=10, show_default=True, help="How many that ended are listed.")
+@click.option("--ended", type=click.IntRange(0, 500), default=10, show_default=True, help="Number of ended components to list.")
 @json_output
 @with_client
 async def components(client: Client, *, ended: int, as_json: bool) -> None:
-    """Lists relays, workers, archivers and maintenance with their status, activity and pauses."""
+    """Lists the running relays, workers, archivers and maintenance processes."""
     answer = await client.get("/components", ended=ended)
     if as_json:
         echo_json(answer)
@@ -30,7 +30,7 @@ async def components(client: Client, *, ended: int, as_json: bool) -> None:
         headings = ("NAME", "KIND", "STATUS", "SINCE", "HEARTBEAT", "VERSION", "ACTIVITY")
         rows = []
         for component in answer["items"]:
-            # A paused queue does not show in the state of a worker.
+            # A worker with a paused queue still reports itself as running, so pauses are shown in addition to the state.
             paused = [f"{each.get('scope')} {each.get('name') or '(all)'}" for each in component["applied_pauses"]]
             state = str(component["activity"].get("state", "")).replace("_", " ")
             activity = f"{state}; paused: {', '.join(paused)}" if paused else state
@@ -58,16 +58,18 @@ async def components(client: Client, *, ended: int, as_json: bool) -> None:
 
 
 @click.command(cls=Command)
-@click.option("--from", "from_", default="-1h", show_default=True, metavar="TIME", help="A time with its zone, or -15m, -7d.")
-@click.option("--to", default="now", show_default=True, metavar="TIME", help="The end, written the same way.")
-@click.option("--step", default="auto", show_default=True, metavar="LENGTH", help="60s, 5m, 1h, 1d, or auto.")
+@click.option(
+    "--from", "from_", default="-1h", show_default=True, metavar="TIME", help="Start: a time with its zone, or -15m, -7d."
+)
+@click.option("--to", default="now", show_default=True, metavar="TIME", help="End, in the same format.")
+@click.option("--step", default="auto", show_default=True, metavar="LENGTH", help="Interval: 60s, 5m, 1h, 1d, or auto.")
 @click.option("--group-by", type=click.Choice(["none", "queue", "routing_key"]), default="none", show_default=True)
 @json_output
 @with_client
 async def stats(client: Client, *, as_json: bool, from_: str, to: str, step: str, group_by: str) -> None:
-    """Shows throughput, failures and backlog over time, of all processes together.
+    """Shows throughput, failures and backlog over time, summed over all processes.
 
-    A cell is empty where no data was reported, because no relay or no worker ran. The newest line (…) may not be complete.
+    A cell is empty if no data was reported, because no relay or no worker ran. A line marked … is not complete yet.
     """
     answer = await client.get("/stats", **{"from": from_}, to=to, step=step, group_by=group_by)
     if as_json:
@@ -101,16 +103,17 @@ async def stats(client: Client, *, as_json: bool, from_: str, to: str, step: str
 @click.command(cls=Command)
 @click.argument("scope", type=click.Choice(_SCOPES), required=False)
 @click.argument("name", default="")
-@click.option("--reason", help="Why, for other operators.")
-@click.option("--until", type=FUTURE_TIME, help="When it ends by itself: a time with its zone, or a duration from now.")
+@click.option("--reason", help="Reason, shown to other operators.")
+@click.option("--until", type=FUTURE_TIME, help="When the pause ends: a time with its zone, or a duration from now.")
 @json_output
 @with_client
 async def pause(
     client: Client, scope: str | None, name: str, *, reason: str | None, until: datetime | None, as_json: bool
 ) -> None:
-    """Pauses a relay, a worker, or a queue; without arguments, lists what is paused.
+    """Pauses relays, workers, or a queue; without arguments, lists all pauses.
 
-    NAME is that of a relay or worker, all of them if it is left out, or that of a queue. What is in flight is finished.
+    NAME is the name of a relay, worker or queue; without it, all relays or all workers are paused. Messages in flight are
+    finished.
     """
     answer = await (
         client.get("/pauses")
@@ -131,16 +134,19 @@ async def pause(
 @click.command(cls=Command)
 @click.argument("scope", type=click.Choice(_SCOPES))
 @click.argument("name", default="")
-@click.option("--reason", help="Why, for the record.")
+@click.option("--reason", help="Reason, recorded in the audit log.")
 @json_output
 @with_client
 async def resume(client: Client, scope: str, name: str, *, reason: str | None, as_json: bool) -> None:
-    """Ends the pause of a relay, a worker, or a queue. Another pause that covers it as well stays."""
+    """Resumes relays, workers, or a queue.
+
+    Ends only the pause with exactly this scope and name. Other pauses that also cover the component or queue stay.
+    """
     answer = await client.post("/resume", {"scope": scope, "name": name, "reason": reason})
     if as_json:
         echo_json(answer)
     if not answer["resumed"]:
-        raise CliError(f"no pause of exactly {_target(scope, name)}: `outbox pause` lists what is paused")
+        raise CliError(f"no pause of exactly {_target(scope, name)}: `outbox pause` lists all pauses")
     if not as_json:
         echo(f"Resumed {_target(scope, name)}.")
         for other in answer["still_paused_by"]:
@@ -148,7 +154,7 @@ async def resume(client: Client, scope: str, name: str, *, reason: str | None, a
 
 
 def _pause_line(paused: Mapping[str, Any]) -> str:
-    """What is paused, since when, until when, by whom, where it is applied, and why."""
+    """Formats one pause: target, times, operator, components that applied it, reason."""
     parts = [_target(paused["scope"], one_line(paused["name"])), f"since {_utc(parse_time(paused['requested_at']))}"]
     parts += [f"until {_utc(parse_time(paused['expires_at']))}"] if paused["expires_at"] else []
     parts += [f"by {one_line(paused['requested_by'])}"] if paused["requested_by"] else []

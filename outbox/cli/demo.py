@@ -1,4 +1,4 @@
-"""`outbox demo`: continuous traffic for the orders of a running service, and what became of it."""
+"""`outbox demo`: places orders at a running service and reports how they ended."""
 
 import asyncio
 import math
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     import httpx
 
 ENDS = {"order.confirmed": "confirmed", "order.rejected": "rejected"}
-"""The last event of an order, and what it has come to."""
+"""Last event of an order, and the status it stands for."""
 WATCHERS = 4
 _CUSTOMERS = ("ada", "alan", "barbara", "edsger", "grace", "hedy", "katherine", "linus")
-_LOOK_AGAIN_SECONDS = 0.25
+_POLL_SECONDS = 0.25
 _REQUEST_SECONDS = 10.0
 
 
 class Mix(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions only
-    """Skus with their weights: `book=8,flaky=1,forbidden=1`."""
+    """SKUs with their weights: `book=8,flaky=1,forbidden=1`."""
 
     name = "mix"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, float]:
-        """The weight of each sku."""
+        """Returns the weight of each SKU."""
         if isinstance(value, dict):
             return value
         try:
@@ -49,7 +49,7 @@ class Mix(click.ParamType):  # type: ignore[type-arg]  # generic in newer versio
 
 @dataclass(slots=True)
 class Tally:
-    """What was placed, and what became of it."""
+    """Counts of placed, refused and ended orders."""
 
     placed: int = 0
     refused: int = 0
@@ -57,24 +57,24 @@ class Tally:
     ended: Counter[str] = field(default_factory=Counter)
     seconds: list[float] = field(default_factory=list)
     waiting: deque[tuple[str, float]] = field(default_factory=deque)
-    """Order ids, and when to look at them, soonest first."""
+    """Order ids with the time of their next poll, soonest first."""
 
     @property
     def open(self) -> int:
-        """Orders that have not come to an end."""
+        """Number of orders that have not ended."""
         return self.placed - self.ended.total()
 
 
 @click.command(cls=Command)
-@click.option("--url", default="http://127.0.0.1:8000", show_default=True, help="The running service.")
-@click.option("--rate", type=click.FloatRange(min=0.1, max=1000), default=5, show_default=True, help="Orders a second.")
+@click.option("--url", default="http://127.0.0.1:8000", show_default=True, help="Address of the running service.")
+@click.option("--rate", type=click.FloatRange(min=0.1, max=1000), default=5, show_default=True, help="Orders per second.")
 @click.option("--duration", type=SECONDS, default="30", show_default=True, help="How long to place orders.")
-@click.option("--mix", type=Mix(), default="book=8,flaky=1,forbidden=1", show_default=True, help="Skus with their weights.")
-@click.option("--wait", type=SECONDS, default="30", show_default=True, help="How long to wait for the last ones.")
+@click.option("--mix", type=Mix(), default="book=8,flaky=1,forbidden=1", show_default=True, help="SKUs with their weights.")
+@click.option("--wait", type=SECONDS, default="30", show_default=True, help="How long to wait for the last orders to end.")
 def demo(url: str, rate: float, duration: timedelta, mix: dict[str, float], wait: timedelta) -> None:
-    """Places orders at a running service and watches them to their end.
+    """Places orders at a running service and follows each until it is confirmed or rejected.
 
-    The sku flaky fails its payment once and recovers; forbidden is rejected for good, and becomes a dead letter.
+    The payment of the SKU flaky fails once and is retried. The SKU forbidden is rejected, and its event becomes a dead letter.
     """
     if find_spec("httpx") is None or find_spec("rich") is None:
         raise MissingExtraError(purpose="outbox demo", extra="demo")
@@ -89,18 +89,18 @@ def demo(url: str, rate: float, duration: timedelta, mix: dict[str, float], wait
     if tally.open:
         echo(f"still open {tally.open}")
     if tally.refused:
-        echo(f"refused    {tally.refused}, the last one: {tally.last_refusal}")
+        echo(f"refused    {tally.refused}, last error: {tally.last_refusal}")
     if tally.seconds:
         ordered = sorted(tally.seconds)
         p95 = ordered[min(len(ordered) - 1, int(len(ordered) * 0.95))]
-        echo(f"to the end half within {ordered[len(ordered) // 2]:.2f} s, 95 % within {p95:.2f} s")
+        echo(f"latency    p50 {ordered[len(ordered) // 2]:.2f} s, p95 {p95:.2f} s, from order to last event")
     if tally.open or tally.refused:
         raise click.exceptions.Exit(1)
 
 
 @dataclass(slots=True)
 class Traffic:
-    """Orders at a steady rate, watched until they have come to an end or the waiting is over."""
+    """Places orders at a steady rate and polls them until they have ended or the wait is over."""
 
     url: str
     rate: float
@@ -110,7 +110,7 @@ class Traffic:
     tally: Tally = field(default_factory=Tally)
 
     async def run(self) -> Tally:
-        """Places, watches, and returns the tally. Raises `ConfigurationError` if there is no service at the URL."""
+        """Runs the traffic and returns the tally. Raises `ConfigurationError` if no service responds at the URL."""
         import httpx
 
         limits = httpx.Limits(max_connections=64)
@@ -119,11 +119,13 @@ class Traffic:
                 answer = await client.get("/outbox/health/live")
             except (httpx.TransportError, httpx.InvalidURL) as error:
                 raise ConfigurationError(
-                    f"there is no service at {self.url} ({str(error) or type(error).__name__}): "
-                    "start it with `make run`, or name it with --url"
+                    f"cannot reach {self.url} ({str(error) or type(error).__name__}): "
+                    "start the service with `make run`, or give its address with --url"
                 ) from error
             if not answer.is_success:
-                raise ConfigurationError(f"{self.url} answers {answer.status_code}, and is not the service: name it with --url")
+                raise ConfigurationError(
+                    f"{self.url} is not the service (status {answer.status_code}): give its address with --url"
+                )
             with _Progress(self.rate * self.duration.total_seconds()) as progress:
                 async with asyncio.TaskGroup() as group:
                     placing = group.create_task(self._place_all(client, progress))
@@ -135,7 +137,7 @@ class Traffic:
         return self.tally
 
     async def _place_all(self, client: "httpx.AsyncClient", progress: "_Progress") -> None:
-        """By the clock, not by pauses: a slow answer delays no later order."""
+        # Orders are scheduled by the clock, so that slow responses do not lower the rate.
         begin, number = time.monotonic(), 0
         async with asyncio.TaskGroup() as group:
             while (due := number / self.rate) < self.duration.total_seconds():
@@ -159,43 +161,37 @@ class Traffic:
             self.tally.last_refusal = str(error) or type(error).__name__
         else:
             self.tally.placed += 1
-            self._look_later(answer.json()["id"])
+            self._poll_later(answer.json()["id"])
         progress.show(self.tally)
 
     async def _watch(self, client: "httpx.AsyncClient", placing: "asyncio.Task[None]", progress: "_Progress") -> None:
-        """Asks for one order after the other until all have ended.
-
-        Who finds an order open pauses, so that looking is no burden: the more orders are open, the longer each waits for
-        its turn. That makes no time longer, since times are the service's own.
-        """
+        """Polls one order after another until all have ended."""
+        # A watcher sleeps after each open order, which bounds the load of polling. Late polls do not distort the latencies,
+        # because those are computed from timestamps of the service.
         while self.tally.open or not placing.done():
             if not self.tally.waiting or self.tally.waiting[0][1] > time.monotonic():
-                await asyncio.sleep(_LOOK_AGAIN_SECONDS / 5)
+                await asyncio.sleep(_POLL_SECONDS / 5)
                 continue
             id_, _ = self.tally.waiting.popleft()
             end = await _end_of(client, id_)
             if end is None:
-                self._look_later(id_)
-                await asyncio.sleep(_LOOK_AGAIN_SECONDS)
+                self._poll_later(id_)
+                await asyncio.sleep(_POLL_SECONDS)
             else:
-                self.tally.ended[end.status] += 1
-                self.tally.seconds.append(end.seconds)
+                status, seconds = end
+                self.tally.ended[status] += 1
+                self.tally.seconds.append(seconds)
                 progress.show(self.tally)
 
-    def _look_later(self, id_: str) -> None:
-        self.tally.waiting.append((id_, time.monotonic() + _LOOK_AGAIN_SECONDS))
+    def _poll_later(self, id_: str) -> None:
+        self.tally.waiting.append((id_, time.monotonic() + _POLL_SECONDS))
 
 
-@dataclass(frozen=True, slots=True)
-class _End:
-    """What an order has come to, and how long after it was placed its last event was handled, by the service's clock."""
+async def _end_of(client: "httpx.AsyncClient", id_: str) -> tuple[str, float] | None:
+    """Returns the final status of an order, and the seconds from placing it to its last event, by the service's clock.
 
-    status: str
-    seconds: float
-
-
-async def _end_of(client: "httpx.AsyncClient", id_: str) -> _End | None:
-    """The order's end; None if it is still to come, or the service does not answer."""
+    None if the order is open or the service does not respond.
+    """
     import httpx
 
     try:
@@ -207,16 +203,13 @@ async def _end_of(client: "httpx.AsyncClient", id_: str) -> _End | None:
     for event in order["events"]:
         status = ENDS.get(event["event"])
         if status is not None:
-            return _End(status, (_time(event["at"]) - _time(order["placed_at"])).total_seconds())
+            placed, ended = (datetime.fromisoformat(text) for text in (order["placed_at"], event["at"]))
+            return status, (ended - placed).total_seconds()
     return None
 
 
-def _time(text: str) -> datetime:
-    return datetime.fromisoformat(text)
-
-
 class _Progress:
-    """A bar that counts the orders that were placed, and says how many have ended."""
+    """A progress bar of placed orders, with the number that have ended."""
 
     def __init__(self, expected: float) -> None:
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -237,6 +230,6 @@ class _Progress:
         self._progress.stop()
 
     def show(self, tally: Tally) -> None:
-        """Moves the bar."""
+        """Updates the bar."""
         ended = ", ".join(f"{tally.ended[status]} {status}" for status in ENDS.values())
         self._progress.update(self._task, completed=tally.placed + tally.refused, ended=ended)

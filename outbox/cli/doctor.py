@@ -1,4 +1,4 @@
-"""`outbox doctor`, `status` and `alerts`: what is wrong with an installation, what to do, and what was sent about it."""
+"""`outbox doctor`, `status`, `alerts` and `access`: problems of an installation, alerts about them, tokens and sessions."""
 
 import asyncio
 import sys
@@ -28,13 +28,13 @@ _CONNECTION = ("database_url", "table_name", "broker_url", "exchange_name", "man
 
 
 class _DoctorError(CliError):
-    """Why there is no report. Exit code 1 would mean warnings."""
+    """An error that prevents a report. Exits with 2, because 1 means warnings."""
 
     exit_code = EXIT_CODES[Severity.ERROR]
 
 
 class _Doctor(Command):
-    """The command, whose errors have an exit code of their own."""
+    """A command whose errors exit with 2."""
 
     failure = _DoctorError
 
@@ -48,9 +48,15 @@ class _Doctor(Command):
 @setting("lanes")
 @setting("prefetch_count")
 @options.health
-@click.option("--consumer-timeout", type=SECONDS, default="30m", show_default=True, help="The broker's own consumer_timeout.")
-@click.option("--audit", is_flag=True, help="Also verify that no entry of the admin's audit was changed or removed.")
-@click.option("--fix", is_flag=True, help="Print only the SQL that fixes what SQL can fix. Nothing is executed.")
+@click.option(
+    "--consumer-timeout",
+    type=SECONDS,
+    default="30m",
+    show_default=True,
+    help="The consumer_timeout that is configured at RabbitMQ.",
+)
+@click.option("--audit", is_flag=True, help="Also verify that no entry of the audit log was changed or removed.")
+@click.option("--fix", is_flag=True, help="Print only the SQL that fixes findings. Nothing is executed.")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 def doctor(
     consumers: str | None,
@@ -61,12 +67,12 @@ def doctor(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Checks the database and the broker against the settings and CONSUMERS (package.module:name). Changes nothing.
+    """Checks that the database and the broker match the settings and the consumers.
 
-    Exit code 0: no findings; 1: warnings; 2: errors.
+    CONSUMERS is package.module:name. Nothing is changed. Exit code 0: no findings; 1: warnings; 2: errors.
     """
     if database_url is None:
-        raise ConfigurationError("say which database: --database-url, or OUTBOX_DATABASE_URL")
+        raise ConfigurationError("no database configured: set OUTBOX_DATABASE_URL, or give --database-url")
     health = {name.removeprefix("health_"): given.pop(name) for name in list(given) if name.startswith("health_")}
     installation = Installation(
         database_url=database_url,
@@ -76,7 +82,7 @@ def doctor(
     )
     report = asyncio.run(_examine(installation, health))
     if fix:
-        echo("".join(f"{statement};\n" for statement in report.sql) or "-- Nothing to fix with SQL.")
+        echo("".join(f"{statement};\n" for statement in report.sql) or "-- SQL cannot fix any of the findings.")
     elif as_json:
         echo(report.as_json())
     else:
@@ -89,9 +95,9 @@ def doctor(
 @options.json_output
 @with_client
 async def status(client: Client, *, as_json: bool) -> int:
-    """Shows whether all is well, and if not, what is wrong, since when, and what to do: the verdict of the dashboard.
+    """Shows the health of the installation: each problem, since when, and what to do.
 
-    Exit code 0: all is well; 1: warnings; 2: errors, or no answer.
+    The dashboard shows the same findings. Exit code 0: no problems; 1: warnings; 2: errors, or no response.
     """
     try:
         verdict = await client.get("/health/verdict")
@@ -100,39 +106,39 @@ async def status(client: Client, *, as_json: bool) -> int:
     if as_json:
         echo_json(verdict)
     else:
-        _print(Report(tuple(_of_verdict(verdict))))
+        _print(Report(tuple(_verdict_findings(verdict))))
     return EXIT_CODES[Severity(verdict["status"])]
 
 
 async def _examine(installation: Installation, thresholds: Mapping[str, Any]) -> Report:
-    """The findings about the setup and, unless the database cannot be asked, those of `GET /health/verdict`."""
+    """Returns the findings about the setup and, if the database can be queried, those of `GET /health/verdict`."""
     report = await examine(installation)
     if any(finding.check == "database" and finding.severity is Severity.ERROR for finding in report.findings):
         return report
     settings = {name: getattr(installation, name) for name in _CONNECTION}
     try:
-        # The admin needs an extra that the other checks do without.
+        # Imported here, because only this part of the command needs the extra `cli`.
         from outbox.admin import HealthThresholds
 
         async with InProcessClient(settings, thresholds=HealthThresholds(**thresholds)) as client:
             verdict = await client.get("/health/verdict")
     except MissingExtraError:
-        needed = MissingExtraError(purpose="judging the health", extra="cli")
-        return Report((*report.findings, well("health", f"not judged: {needed}")))
+        needed = MissingExtraError(purpose="The health check", extra="cli")
+        return Report((*report.findings, well("health", f"not checked: {needed}")))
     except (OutboxError, ApiError) as failure:
-        unknown = warning("health", f"it could not be judged: {failure}", "fix the findings above first")
+        unknown = warning("health", f"could not be checked: {failure}", "fix the findings above first")
         return Report((*report.findings, unknown))
-    return Report((*report.findings, *_of_verdict(verdict)))
+    return Report((*report.findings, *_verdict_findings(verdict)))
 
 
-def _of_verdict(verdict: Mapping[str, Any]) -> Sequence[Finding]:
+def _verdict_findings(verdict: Mapping[str, Any]) -> Sequence[Finding]:
     found = []
     for each in verdict["findings"]:
         since = parse_time(each["started_at"])
         when = "" if since is None else f" (since {since.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC)"
         severity = Severity(each["severity"])
         found.append(Finding(check="health", severity=severity, summary=f"{each['summary']}{when}", advice=each["hint"]))
-    return found or [well("health", "messages are on their way in time, and nothing needs attention")]
+    return found or [well("health", "messages are sent and handled in time")]
 
 
 def _print(report: Report) -> None:
@@ -148,22 +154,28 @@ def _print(report: Report) -> None:
     plural_warnings, plural_errors = "s" * (warnings != 1), "s" * (errors != 1)
     echo(f"\n{counts[Severity.OK]} ok, {warnings} warning{plural_warnings}, {errors} error{plural_errors}.")
     if report.sql:
-        echo("`outbox doctor --fix` prints the SQL that fixes what SQL can fix.")
+        echo("`outbox doctor --fix` prints SQL that fixes some of the findings.")
 
 
 @click.command(cls=Command)
 @click.option("--open", "only_open", is_flag=True, help="Only alerts whose condition holds.")
-@click.option("--limit", type=click.IntRange(1, 200), default=20, show_default=True, help="How many, the newest.")
-@click.option("--test", "is_test", is_flag=True, help="Send a test message to every webhook of the service instead.")
+@click.option("--limit", type=click.IntRange(1, 200), default=20, show_default=True, help="Number of alerts, newest first.")
+@click.option("--test", "is_test", is_flag=True, help="Send a test message to every webhook of the service, and list nothing.")
 @json_output
 @with_client
 async def alerts(client: Client, *, only_open: bool, limit: int, is_test: bool, as_json: bool) -> int:
-    """Lists what was sent to webhooks about what is wrong.
+    """Lists the alerts that were sent to webhooks.
 
-    A test message is sent by the service of --url, which knows the webhooks. Exit code 1: one of them did not take it.
+    --test needs --url, because only the service knows the webhooks. Exit code 1: a webhook did not accept the test message.
     """
     if is_test:
-        return _echo_test(await client.post("/alerts/test"), as_json=as_json)
+        answer = await client.post("/alerts/test")
+        if as_json:
+            echo_json(answer)
+        else:
+            for each in answer["items"]:
+                echo(f"{each['target']}: {'delivered' if each['delivered'] else each['error']}")
+        return 0 if all(each["delivered"] for each in answer["items"]) else 1
     answer = await client.get("/alerts", status="open" if only_open else None, limit=limit)
     if as_json:
         echo_json(answer)
@@ -184,7 +196,7 @@ async def alerts(client: Client, *, only_open: bool, limit: int, is_test: bool, 
     else:
         echo("No alerts are open." if only_open else "No alerts were sent.")
     if answer["settings"] is None:
-        echo("\nThe process that answered has no webhooks for alerts: OUTBOX_ALERT_WEBHOOKS.")
+        echo("\nNo webhooks are configured in this process: set OUTBOX_ALERT_WEBHOOKS.")
     return 0
 
 
@@ -194,31 +206,22 @@ def _outcome(delivery: Mapping[str, Any]) -> str:
     return "waiting" if delivery["due_at"] is not None else f"not sent ({delivery['last_error']})"
 
 
-def _echo_test(answer: Mapping[str, Any], *, as_json: bool) -> int:
-    if as_json:
-        echo_json(answer)
-    else:
-        for each in answer["items"]:
-            echo(f"{each['target']}: {'delivered' if each['delivered'] else each['error']}")
-    return 0 if all(each["delivered"] for each in answer["items"]) else 1
-
-
 @click.command(cls=Command)
-@click.option("--end", "session", metavar="ID", help="End this session instead, in every process.")
-@click.option("--revoke", "token", metavar="ID", help="Revoke this token instead, for good, and end its sessions.")
+@click.option("--end", "session", metavar="ID", help="End this session, in every process.")
+@click.option("--revoke", "token", metavar="ID", help="Revoke this token permanently and end its sessions.")
 @json_output
 @with_client
 async def access(client: Client, *, session: str | None, token: str | None, as_json: bool) -> None:
-    """Lists the tokens of a service and the sessions that are open, revokes a token, or ends a session.
+    """Lists the tokens and open sessions of a service, revokes a token, or ends a session.
 
-    The tokens are those of the service of --url; it takes the role admin.
+    Needs --url and a token with the role admin.
     """
     if session is not None:
         await client.delete(f"/access/sessions/{quote(session, safe='')}")
-        echo(f"The session {session} has ended.")
+        echo(f"Session {session} ended.")
     if token is not None:
         await client.delete(f"/access/tokens/{quote(token, safe='')}")
-        echo(f"The token {token} is revoked, and its sessions have ended.")
+        echo(f"Token {token} revoked, and its sessions ended.")
     if session is not None or token is not None:
         return
     answer = await client.get("/access")
@@ -226,7 +229,7 @@ async def access(client: Client, *, session: str | None, token: str | None, as_j
         echo_json(answer)
         return
     tokens = [(each["id"], each["name"], each["role"], _validity(each)) for each in answer["tokens"]]
-    echo_table(("TOKEN", "OF", "ROLE", "VALID UNTIL"), tokens)
+    echo_table(("TOKEN", "NAME", "ROLE", "VALID UNTIL"), tokens)
     echo()
     if not answer["sessions"]:
         echo("No sessions are open.")
@@ -234,10 +237,10 @@ async def access(client: Client, *, session: str | None, token: str | None, as_j
     sessions = [
         (each["id"], each["name"], each["role"], age(each["created_at"]), each["expires_at"]) for each in answer["sessions"]
     ]
-    echo_table(("SESSION", "OF", "ROLE", "LOGGED IN", "EXPIRES"), sessions, right=frozenset({"LOGGED IN"}))
+    echo_table(("SESSION", "NAME", "ROLE", "LOGGED IN", "EXPIRES"), sessions, right=frozenset({"LOGGED IN"}))
 
 
 def _validity(token: Mapping[str, Any]) -> str:
     if token["revoked_at"] is not None:
         return f"revoked by {one_line(token['revoked_by'])} {age(token['revoked_at'])}"
-    return "expired" if token["expired"] else token["last_day"] or "until it is removed"
+    return "expired" if token["expired"] else token["last_day"] or "no expiry"

@@ -1,4 +1,4 @@
-"""`outbox export`: lists as files, CSV or NDJSON."""
+"""`outbox export`: writes lists to files as CSV or NDJSON."""
 
 import io
 import os
@@ -15,89 +15,89 @@ import click
 from outbox.cli import options
 from outbox.cli.client import Client, with_client
 from outbox.cli.command import CliError, Command
-from outbox.cli.dlq.letters import filtering, take_filter
-from outbox.cli.messages import in_state, of_messages
+from outbox.cli.dlq.letters import filter_options, take_filter
+from outbox.cli.messages import message_filters, state_filter
 from outbox.cli.options import PAST_TIME
 from outbox.cli.output import echo, echo_bytes
 
 Write = Callable[[bytes], object]
 
-_to_a_file = options.together(
+_output_options = options.combine(
     click.option(
         "--format",
         "format_",
         type=click.Choice(["csv", "ndjson"]),
         default="csv",
         show_default=True,
-        help="Rows below the names of the fields, or a JSON object on each line.",
+        help="CSV with a header row, or one JSON object per line.",
     ),
-    click.option(
-        "--limit", type=click.IntRange(1, 100_000), default=10_000, show_default=True, help="At most so many items, in rows."
-    ),
+    click.option("--limit", type=click.IntRange(1, 100_000), default=10_000, show_default=True, help="Maximum number of rows."),
     click.option(
         "--output",
         type=click.Path(dir_okay=False, path_type=Path),
         metavar="FILE",
-        help="Write to this file, which appears, or is replaced, when it is complete.  [default: standard output]",
+        help="Write to this file. It is created or replaced only when the export is complete.  [default: standard output]",
     ),
 )
 
 
 @click.group()
 def export() -> None:
-    """Exports dead letters, messages, the audit or operations, as CSV or NDJSON.
+    """Exports dead letters, messages, operations or the audit log as CSV or NDJSON.
 
-    The items are those of the list, in its order and masked as there. Exit code 1: the export is not complete.
+    Filters, order and masking are those of the list. Exit code 1: the export is incomplete.
     """
 
 
 @export.command("dlq", cls=Command)
-@filtering
-@click.option("--oldest", is_flag=True, help="Those that failed first come first, instead of last.")
-@_to_a_file
+@filter_options
+@click.option("--oldest", is_flag=True, help="Export the oldest failures first.")
+@_output_options
 @with_client
 async def export_dead_letters(client: Client, *, oldest: bool, **given: Any) -> None:
-    """Exports dead letters and parked messages: only open ones, unless --status says otherwise."""
+    """Exports dead letters and parked messages: only open ones, unless --status is given."""
     wanted = take_filter(given)
-    await _exported(client, "dlq", sort="oldest" if oldest else "newest", **wanted, **given)
+    await _export(client, "dlq", sort="oldest" if oldest else "newest", **wanted, **given)
 
 
 @export.command("messages", cls=Command)
-@in_state
-@of_messages
-@_to_a_file
+@state_filter
+@message_filters
+@_output_options
 @with_client
 async def export_messages(client: Client, **given: Any) -> None:
     """Exports messages of the outbox."""
-    await _exported(client, "messages", **given)
+    await _export(client, "messages", **given)
 
 
 @export.command("audit", cls=Command)
-@click.option("--actor", "by", help="Only what this principal did: the whole name.")
-@click.option("--action", help="Only this action, such as dlq.requeue.")
-@click.option("--outcome", type=click.Choice(["done", "failed", "denied"]), help="Only with this outcome.")
-@click.option("--target", help="Only what was done to this.")
-@click.option("--created-after", type=PAST_TIME, help="Only what was done then or later: 2030-01-31T12:00Z, or 2h.")
-@click.option("--created-before", type=PAST_TIME, help="Only what was done before then.")
-@_to_a_file
+@click.option("--actor", "by", help="Only entries of this principal; the full name.")
+@click.option("--action", help="Only entries with this action, such as dlq.requeue.")
+@click.option("--outcome", type=click.Choice(["done", "failed", "denied"]), help="Only entries with this outcome.")
+@click.option("--target", help="Only entries with this target.")
+@click.option(
+    "--created-after", type=PAST_TIME, help="Only created at or after this time: 2030-01-31T12:00Z, or 2h for two hours ago."
+)
+@click.option("--created-before", type=PAST_TIME, help="Only created before this time.")
+@_output_options
 @with_client
 async def export_audit(client: Client, *, by: str | None, **given: Any) -> None:
     """Exports the audit log, newest first."""
-    # As `actor` it would be who runs the command, as with --by of those that change something.
-    await _exported(client, "audit", actor=by, **given)
+    # The parameter `actor` means the user who runs a command, so this filter has another name here.
+    await _export(client, "audit", actor=by, **given)
 
 
 @export.command("operations", cls=Command)
-@click.option("--active", is_flag=True, help="Only those that have not ended.")
-@_to_a_file
+@click.option("--active", is_flag=True, help="Only operations that have not ended.")
+@_output_options
 @with_client
 async def export_operations(client: Client, *, active: bool, **given: Any) -> None:
     """Exports operations, newest first, each with its progress."""
-    await _exported(client, "operations", active=active or None, **given)
+    await _export(client, "operations", active=active or None, **given)
 
 
-async def _exported(client: Client, name: str, *, format_: str, limit: int, output: Path | None, **filters: Any) -> None:
-    """Writes the file, and says on standard error if there may be more than it has."""
+async def _export(client: Client, name: str, *, format_: str, limit: int, output: Path | None, **filters: Any) -> None:
+    """Writes the rows, and a notice to standard error if the limit was reached."""
     rows = _Rows(format_)
     with _standard_output() if output is None else _file(output) as write:
         async with client.stream(f"/export/{name}", format=format_, limit=limit, **filters) as chunks:
@@ -105,19 +105,19 @@ async def _exported(client: Client, name: str, *, format_: str, limit: int, outp
                 rows.count(chunk)
                 write(chunk)
     if rows.found >= limit:
-        echo(f"outbox: {limit:,} items are the limit, and there may be more: raise --limit, or narrow the filter", err=True)
+        echo(f"outbox: stopped at the limit of {limit:,} items: raise --limit or narrow the filter for the rest", err=True)
 
 
 class _Rows:
-    """Counts the rows of a file, of which some have line breaks within quotes."""
+    """Counts the rows of a file. In CSV, line breaks within quotes do not end a row."""
 
     def __init__(self, format_: str) -> None:
-        self.found = -1 if format_ == "csv" else 0  # the first one is that of the names
+        self.found = -1 if format_ == "csv" else 0  # the header is not a row
         self._has_quotes = format_ == "csv"
         self._is_quoted = False
 
     def count(self, chunk: bytes) -> None:
-        """Adds those that end in `chunk`."""
+        """Adds the rows that end in `chunk`."""
         for number, part in enumerate(chunk.split(b'"') if self._has_quotes else [chunk]):
             self._is_quoted ^= number > 0
             self.found += 0 if self._is_quoted else part.count(b"\n")
@@ -125,34 +125,35 @@ class _Rows:
 
 @contextmanager
 def _standard_output() -> Iterator[Write]:
-    """A pipe gets the bytes as they are, a terminal text."""
+    """Writes bytes unchanged to a pipe, and escaped text to a terminal."""
     if not sys.stdout.isatty():
         yield echo_bytes
         return
-    # Characters, and CRLF, may come in two parts.
+    # A chunk may end inside a UTF-8 character or between CR and LF.
     decoder = io.IncrementalNewlineDecoder(getincrementaldecoder("utf-8")("replace"), translate=True)
     yield lambda chunk: echo_bytes(decoder.decode(chunk).encode())
 
 
 @contextmanager
 def _file(path: Path) -> Iterator[Write]:
-    """A file that is complete, or not there: it is written under another name next to it. Links are followed."""
+    """Writes to a temporary file in the same folder and renames it when complete. Follows links."""
     path = path.resolve()
     if path.exists() and not path.is_file():
-        raise CliError(f"{path} is not a regular file: leave out --output, and redirect standard output")
+        raise CliError(f"{path} is not a regular file: redirect standard output instead of using --output")
     part = path.with_name(f".{path.name[:200]}.{secrets.token_hex(4)}.part")
-    with _refusals(path):
+    with _translate_os_errors(path):
         file = part.open("xb")
 
     def write(chunk: bytes) -> None:
-        with _refusals(path):
+        with _translate_os_errors(path):
             file.write(chunk)
 
     try:
         yield write
-        with _refusals(path):
+        with _translate_os_errors(path):
             file.flush()
-            os.fsync(file.fileno())  # the name must not outlive the content in a power failure
+            # Without fsync before the rename, a power failure could leave the final name with no content.
+            os.fsync(file.fileno())
             file.close()
             part.replace(path)
     finally:
@@ -162,7 +163,7 @@ def _file(path: Path) -> Iterator[Write]:
 
 
 @contextmanager
-def _refusals(path: Path) -> Iterator[None]:
+def _translate_os_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:

@@ -1,6 +1,6 @@
-"""Requests to an application in this process, whose answers are passed on while they are made.
+"""An httpx transport that calls an ASGI application in this process and streams its responses.
 
-httpx has a transport for that, which collects an answer first, and takes one that broke off for complete.
+httpx's own `ASGITransport` buffers each response, and takes a response that was cut off for complete.
 """
 
 import asyncio
@@ -14,25 +14,26 @@ Message = Mapping[str, Any]
 
 
 class InProcessTransport(httpx.AsyncBaseTransport):
-    """Runs the application once for each request, in a task that ends with the answer, or with its reader."""
+    """Runs the application in a task for each request. The task ends with the response, or when the response is closed."""
 
     def __init__(self, app: Callable[..., Awaitable[None]]) -> None:
         self._app = app
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """The answer, as soon as its headers are there."""
+        """Returns the response as soon as its headers are available."""
         content = [await request.aread()]
         messages = asyncio.Queue[Message | None]()
 
         async def receive() -> Message:
             if content:
                 return {"type": "http.request", "body": content.pop(), "more_body": False}
-            await asyncio.Event().wait()  # a reader that goes cancels the task
+            # Never returns: closing the response cancels the task instead of sending a disconnect message.
+            await asyncio.Event().wait()
             return {"type": "http.disconnect"}
 
         async def send(message: Message) -> None:
             messages.put_nowait(message)
-            await messages.join()  # the next part is made when this one was taken
+            await messages.join()  # backpressure: the application continues when the client has read this part
 
         scope = {
             "type": "http",
@@ -61,7 +62,7 @@ class InProcessTransport(httpx.AsyncBaseTransport):
 
 
 class _Body(httpx.AsyncByteStream):
-    """The body of one answer. None among the messages: the application has ended."""
+    """The body of a response. The message None means that the application has returned."""
 
     def __init__(self, running: asyncio.Future[None], messages: asyncio.Queue[Message | None]) -> None:
         self._running = running
@@ -88,4 +89,4 @@ class _Body(httpx.AsyncByteStream):
             self._running.cancel()
         await asyncio.wait([self._running])
         if not self._running.cancelled():
-            self._running.exception()  # it is not to be reported as never retrieved
+            self._running.exception()  # marks the exception as retrieved, so that asyncio does not log it

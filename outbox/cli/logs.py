@@ -1,4 +1,4 @@
-"""Log lines, for people or for machines: one line an event, without the passwords of any URL and what else is secret."""
+"""Log formats: text or JSON, one line per event, with passwords of URLs and other secrets removed."""
 
 import json
 import logging
@@ -18,7 +18,7 @@ _MASKING = Masking()
 
 
 class PlainFormatter(logging.Formatter):
-    """`12:03:04 INFO    outbox: what happened`, coloured from WARNING on if a terminal shows it."""
+    """`12:03:04 INFO    outbox: what happened`, coloured from WARNING on in a terminal."""
 
     def __init__(self, *, colours: bool) -> None:
         super().__init__("%(asctime)s %(levelname)-7s %(name)s: %(message)s", datefmt="%H:%M:%S")
@@ -33,7 +33,7 @@ class PlainFormatter(logging.Formatter):
 class JsonFormatter(logging.Formatter):
     """`{"time": …, "level": "INFO", "logger": "outbox", "message": "what happened", "event": "processed", …}`, on one line.
 
-    What a handler logs itself has the tracking ids of the message that it handles.
+    Records that a handler logs get the tracking ids of its message.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -54,7 +54,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def configure_logging(level: str, format_: str = "text") -> None:
-    """Our own loggers at `level`, on standard error, unless the process has set up logging already."""
+    """Sets the level of Outbox's loggers, and logs to standard error unless the process has configured logging."""
     for name in ("outbox", "app"):
         logging.getLogger(name).setLevel(level)
     root = logging.getLogger()
@@ -62,12 +62,12 @@ def configure_logging(level: str, format_: str = "text") -> None:
         handler = logging.StreamHandler(sys.stderr)
         handler.setFormatter(JsonFormatter() if format_ == "json" else PlainFormatter(colours=sys.stderr.isatty()))
         root.addHandler(handler)
-        # It reports each attempt to connect as an error; ours say once that a broker is away, and when it is back.
+        # aiormq logs every failed connection attempt as an error. Outbox itself logs once when a broker is lost or back.
         logging.getLogger("aiormq").setLevel(logging.DEBUG if level == "DEBUG" else logging.CRITICAL)
 
 
 def _masked(text: str, record: logging.LogRecord) -> str:
-    """Only problems quote what a message carries, and looking for it in every line would cost more than the line."""
+    # Only warnings and errors quote message content, and masking costs more than formatting the line.
     return redacted(text) if record.levelno < logging.WARNING else _MASKING.masked_text(text)
 
 

@@ -1,4 +1,4 @@
-"""`outbox messages` and `deliveries`: messages that wait in the outbox or in a queue, why each waits, and changes of them."""
+"""`outbox messages` and `deliveries`: shows messages in the outbox or in a queue, explains why they wait, and changes them."""
 
 import base64
 import json
@@ -51,10 +51,10 @@ _FILTER = (
 
 
 class _Listing(click.Group):
-    """A group whose list is shown without the name of a command, and one item by its id alone."""
+    """A group that runs `list` without a command name, and `show` for an id alone."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Puts `list` or `show` in front of what is neither a command nor a request for help."""
+        """Inserts `list` or `show` unless the first argument is a command or a help option."""
         first = args[0] if args else ""
         if first not in self.commands and first not in ctx.help_option_names:
             args = ["show" if first and not first.startswith("-") else "list", *args]
@@ -62,59 +62,59 @@ class _Listing(click.Group):
 
 
 _DUE_TIME = click.DateTime(["%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%dT%H:%M%z"])
-of_messages = options.together(
-    click.option("--routing-key", metavar="KEY", help="Only with this routing key; with * at the end, with this beginning."),
-    click.option("--ordering-key", metavar="KEY", help="Only with this ordering key, in their order."),
+message_filters = options.combine(
+    click.option("--routing-key", metavar="KEY", help="Only with this routing key; a trailing * matches a prefix."),
+    click.option("--ordering-key", metavar="KEY", help="Only with this ordering key, in sending order."),
     click.option("--message-id", metavar="ID", help="Only with this message id."),
-    click.option("--tracking-id", metavar="ID", help="Only of the chain that this id is in."),
-    click.option("--queue", "target_queue", help="Only those that are for this one queue."),
-    click.option("--created-after", type=PAST_TIME, help="Only those written then or later: 2030-01-31T12:00Z, or 2h."),
-    click.option("--created-before", type=PAST_TIME, help="Only those written before then."),
+    click.option("--tracking-id", metavar="ID", help="Only of the chain that contains this id."),
+    click.option("--queue", "target_queue", help="Only messages addressed to this queue alone."),
+    click.option("--created-after", type=PAST_TIME, help="Only created at or after this time: 2030-01-31T12:00Z, or 2h (ago)."),
+    click.option("--created-before", type=PAST_TIME, help="Only created before this time."),
 )
-"""One option for each filter of the API's list, but for the state."""
-_of_deliveries = options.together(
-    click.option("--state", type=click.Choice(_DELIVERY_STATES), help="Only those."),
+"""One option for each filter of the API's list except the state."""
+_delivery_filters = options.combine(
+    click.option("--state", type=click.Choice(_DELIVERY_STATES), help="Only in this state."),
     click.option("--routing-key", metavar="KEY", help="Only with this routing key."),
     click.option("--ordering-key", metavar="KEY", help="Only with this ordering key."),
-    click.option("--message-id", metavar="ID", help="Only of the message with this id."),
+    click.option("--message-id", metavar="ID", help="Only with this message id."),
 )
-in_state = click.option("--state", type=click.Choice(_STATES), help="Only those.")
-_limit = click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="How many lines.")
-_reveal = click.option("--reveal", is_flag=True, help="Show what is masked otherwise. It is written to the audit.")
-_change = options.together(
-    click.option("--max-items", type=click.IntRange(1, 10_000), help="At most so many, the first.  [default: 10,000]"),
-    click.option("--reason", help="Why, for the record."),
-    click.option("--by", "actor", help="With a database: who does it, for the record.  [default: you]"),
-    click.option("--dry-run", is_flag=True, help="Show how many would be changed, and do nothing."),
-    click.option("--yes", is_flag=True, help="Do not ask."),
+state_filter = click.option("--state", type=click.Choice(_STATES), help="Only in this state.")
+_limit = click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="Maximum number of lines.")
+_reveal = click.option("--reveal", is_flag=True, help="Show masked values. The audit log records it.")
+_change_options = options.combine(
+    click.option("--max-items", type=click.IntRange(1, 10_000), help="Maximum number of messages.  [default: 10,000]"),
+    click.option("--reason", help="Reason, recorded in the audit log."),
+    click.option("--by", "actor", help="With a database: your name in the audit log.  [default: your user name]"),
+    click.option("--dry-run", is_flag=True, help="Show how many messages would change, and change nothing."),
+    click.option("--yes", is_flag=True, help="Do not ask for confirmation."),
     json_output,
 )
 
 
 def _selecting_messages(function: F) -> F:
     ids = click.argument("ids", nargs=-1, metavar="[ID]...")
-    state = click.option("--state", type=click.Choice(_WAITING), help="Instead of ids: those in this state that fit the rest.")
-    return ids(state(of_messages(_change(function))))
+    state = click.option("--state", type=click.Choice(_WAITING), help="Instead of ids: messages in this state.")
+    return ids(state(message_filters(_change_options(function))))
 
 
 def _selecting_deliveries(function: F) -> F:
     ids = click.argument("ids", nargs=-1, metavar="[ID]...")
-    queue = click.option("--queue", help="Instead of ids: those in this queue that fit the rest.")
-    return ids(queue(_of_deliveries(_change(function))))
+    queue = click.option("--queue", help="Instead of ids: messages in this queue that match the other filters.")
+    return ids(queue(_delivery_filters(_change_options(function))))
 
 
 @click.group(cls=_Listing)
 def messages() -> None:
-    """Lists messages of the outbox, shows why one of them waits, and cancels, reschedules or edits them.
+    """Lists messages of the outbox, shows why a message waits, and cancels, reschedules or edits it.
 
-    ID is the number of its row, as the list shows it: `outbox messages 17`. Sent messages are listed until they are cleaned up;
-    `outbox chain` shows what became of them. Changes skip what a relay is sending.
+    ID is the id that the list shows: `outbox messages 17`. Sent messages are listed until they are deleted; `outbox chain`
+    shows how they were handled. Changes skip messages that a relay is sending.
     """
 
 
 @messages.command("list", cls=Command)
-@in_state
-@of_messages
+@state_filter
+@message_filters
 @_limit
 @json_output
 @with_client
@@ -124,7 +124,22 @@ async def list_messages(client: Client, *, as_json: bool, limit: int, **given: A
     if as_json:
         echo_json(answer)
     elif answer["items"]:
-        _echo_messages(answer)
+        rows = [
+            (
+                message["id"],
+                message["state"],
+                age(message["created_at"]),
+                _local(message["due_at"]) if message["state"] in _DUE else "",
+                str(message["attempt_count"]),
+                one_line(message["routing_key"]),
+                one_line(message["last_error"]["message"] if message["last_error"] else message["preview"]),
+            )
+            for message in answer["items"]
+        ]
+        headings = ("ID", "STATE", "CREATED", "DUE", "REFUSED", "ROUTING KEY", "ERROR OR BODY")
+        echo_table(headings, rows, right=frozenset({"ID", "CREATED", "REFUSED"}))
+        more = ", more available: raise --limit" if answer["next"] else ""
+        echo(f"\n{counted(len(rows), 'message')}{more}.")
     else:
         echo(f"No messages{' match the filter' if any(given.values()) else ''}.")
 
@@ -135,7 +150,7 @@ async def list_messages(client: Client, *, as_json: bool, limit: int, **given: A
 @json_output
 @with_client
 async def show_message(client: Client, id_: str, *, as_json: bool, reveal: bool) -> None:
-    """Shows one message of the outbox, why it waits, and what happens next."""
+    """Shows a message of the outbox, why it waits, and what happens next."""
     answer = await client.get(f"/messages/{quote(id_, safe='')}", reveal=reveal or None)
     echo_json(answer) if as_json else _echo_message(answer, reveal=reveal)
 
@@ -144,45 +159,45 @@ async def show_message(client: Client, id_: str, *, as_json: bool, reveal: bool)
 @_selecting_messages
 @with_client
 async def cancel_messages(client: Client, **given: Any) -> int:
-    """Takes messages out of the outbox before they are sent.
+    """Removes messages from the outbox before they are sent.
 
-    They become discarded dead letters: `outbox dlq restore` opens them again.
+    They become discarded dead letters, which `outbox dlq restore` reopens.
     """
-    return await _changed(client, "/messages/cancel", "cancel", {}, given)
+    return await _change_messages(client, "/messages/cancel", "cancel", {}, given)
 
 
 @messages.command("send-now", cls=Command)
-@click.option("--priority", type=click.IntRange(0, 9), help="Ahead of all with a lower one.")
+@click.option("--priority", type=click.IntRange(0, 9), help="New priority; higher is sent first.")
 @_selecting_messages
 @with_client
 async def send_messages_now(client: Client, **given: Any) -> int:
-    """Makes messages due now, whatever they wait for."""
-    return await _changed(client, "/messages/send-now", "send now", {"priority": given.pop("priority")}, given)
+    """Makes scheduled, held, stalled or retrying messages due now."""
+    return await _change_messages(client, "/messages/send-now", "send now", {"priority": given.pop("priority")}, given)
 
 
 @messages.command("reschedule", cls=Command)
-@click.option("--due", type=_DUE_TIME, help="When: 2030-01-31T12:00+00:00.")
-@click.option("--priority", type=click.IntRange(0, 9), help="Ahead of all with a lower one.")
+@click.option("--due", type=_DUE_TIME, help="New due time: 2030-01-31T12:00+00:00.")
+@click.option("--priority", type=click.IntRange(0, 9), help="New priority; higher is sent first.")
 @_selecting_messages
 @with_client
 async def reschedule_messages(client: Client, **given: Any) -> int:
-    """Makes messages due at another time, or gives them another priority."""
+    """Changes the due time or the priority of messages."""
     due: datetime | None = given.pop("due")
     change = {"due_at": due, "priority": given.pop("priority")}
     if due is None and change["priority"] is None:
         raise click.UsageError("give --due, --priority, or both")
-    return await _changed(client, "/messages/reschedule", "reschedule", change, given)
+    return await _change_messages(client, "/messages/reschedule", "reschedule", change, given)
 
 
 @messages.command("edit", cls=Command)
 @click.argument("id_", metavar="ID")
-@click.option("--routing-key", metavar="KEY", help="The new one.")
-@click.option("--body", type=click.File("rb"), help="The content of this file is the new body; - reads it.")
-@click.option("--headers", type=click.File("r"), help="This file's JSON object are the new headers.")
-@click.option("--version", type=click.IntRange(min=1), help="What it was read at.  [default: as it is now]")
-@click.option("--force", is_flag=True, help="Also a body that a consumer's schema refuses.")
-@click.option("--reason", help="Why, for the record.")
-@click.option("--by", "actor", help="With a database: who does it, for the record.  [default: you]")
+@click.option("--routing-key", metavar="KEY", help="New routing key.")
+@click.option("--body", type=click.File("rb"), help="File with the new body; - reads standard input.")
+@click.option("--headers", type=click.File("r"), help="File with the new headers, a JSON object.")
+@click.option("--version", type=click.IntRange(min=1), help="Version that you edited.  [default: the current one]")
+@click.option("--force", is_flag=True, help="Accept a body that violates a consumer's schema.")
+@click.option("--reason", help="Reason, recorded in the audit log.")
+@click.option("--by", "actor", help="With a database: your name in the audit log.  [default: your user name]")
 @json_output
 @with_client
 async def edit_message(
@@ -210,19 +225,19 @@ async def edit_message(
 
 @messages.command("publish", cls=Command)
 @click.argument("routing_key", metavar="ROUTING_KEY")
-@click.option("--body", type=click.File("rb"), required=True, help="The content of this file; - reads it.")
-@click.option("--headers", type=click.File("r"), help="This file's JSON object.")
-@click.option("--ordering-key", metavar="KEY", help="Sent after those of the same key.")
-@click.option("--due", type=_DUE_TIME, help="When: 2030-01-31T12:00+00:00.  [default: now]")
-@click.option("--force", is_flag=True, help="Also a body that a consumer's schema refuses.")
-@click.option("--reason", help="Why, for the record.")
-@click.option("--by", "actor", help="With a database: who does it, for the record.  [default: you]")
+@click.option("--body", type=click.File("rb"), required=True, help="File with the body; - reads standard input.")
+@click.option("--headers", type=click.File("r"), help="File with the headers, a JSON object.")
+@click.option("--ordering-key", metavar="KEY", help="Ordering key: sent after earlier messages with the same key.")
+@click.option("--due", type=_DUE_TIME, help="Due time: 2030-01-31T12:00+00:00.  [default: now]")
+@click.option("--force", is_flag=True, help="Accept a body that violates a consumer's schema.")
+@click.option("--reason", help="Reason, recorded in the audit log.")
+@click.option("--by", "actor", help="With a database: your name in the audit log.  [default: your user name]")
 @json_output
 @with_client
 async def publish_message(
     client: Client, *, body: IO[bytes], headers: IO[str] | None, due: datetime | None, as_json: bool, **given: Any
 ) -> None:
-    """Publishes a message, such as an event to try a consumer with."""
+    """Publishes a message, for example to test a consumer."""
     content = body.read()
     try:
         parts: dict[str, Any] = {"body": json.loads(content)}
@@ -231,31 +246,48 @@ async def publish_message(
     if headers is not None:
         parts["headers"] = read_headers(headers)
     answer = await client.post("/messages", {**given, **parts, "due_at": due, "force": given["force"] or None})
-    echo_json(answer) if as_json else echo(f"Published {answer['message_id']}. `outbox chain` shows what becomes of it.")
+    echo_json(answer) if as_json else echo(
+        f"Published {answer['message_id']}. `outbox chain {answer['message_id']}` shows its progress."
+    )
 
 
 @click.group(cls=_Listing)
 def deliveries() -> None:
-    """Lists messages in a queue of the database, shows why one is not handled yet, and retries, moves or ends them.
+    """Lists messages in a PostgreSQL queue, shows why a message waits, and retries, moves or dead-letters it.
 
-    ID is the number of its row, as the list shows it: `outbox deliveries 17`. RabbitMQ shows no message without delivering it.
-    Changes skip what a worker has.
+    ID is the id that the list shows: `outbox deliveries 17`. Messages in RabbitMQ cannot be listed, because RabbitMQ shows a
+    message only by delivering it. Changes skip messages that a worker is handling.
     """
 
 
 @deliveries.command("list", cls=Command)
-@click.option("--queue", required=True, help="The queue.")
-@_of_deliveries
+@click.option("--queue", required=True, help="Name of the queue.")
+@_delivery_filters
 @_limit
 @json_output
 @with_client
 async def list_deliveries(client: Client, *, as_json: bool, limit: int, **given: Any) -> None:
-    """Lists messages in a queue, those first that are due first."""
+    """Lists messages in a queue, in the order in which they are due."""
     answer = await client.page("/deliveries", limit=limit, **given)
     if as_json:
         echo_json(answer)
     elif answer["items"]:
-        _echo_deliveries(answer)
+        rows = [
+            (
+                each["id"],
+                each["state"].replace("_", " "),
+                age(each["created_at"]),
+                _local(each["due_at"]),
+                str(each["attempt"]),
+                one_line(each["routing_key"]),
+                one_line(each["last_error"]["message"] if each["last_error"] else each["preview"]),
+            )
+            for each in answer["items"]
+        ]
+        headings = ("ID", "STATE", "CREATED", "DUE", "ATTEMPT", "ROUTING KEY", "ERROR OR BODY")
+        echo_table(headings, rows, right=frozenset({"ID", "CREATED", "ATTEMPT"}))
+        more = ", more available: raise --limit" if answer["next"] else ""
+        echo(f"\n{counted(len(rows), 'message')}{more}.")
     else:
         echo("No messages match.")
 
@@ -266,7 +298,7 @@ async def list_deliveries(client: Client, *, as_json: bool, limit: int, **given:
 @json_output
 @with_client
 async def show_delivery(client: Client, id_: str, *, as_json: bool, reveal: bool) -> None:
-    """Shows one message in a queue, why it is not handled yet, and what happens next."""
+    """Shows a message in a queue, why it waits, and what happens next."""
     answer = await client.get(f"/deliveries/{quote(id_, safe='')}", reveal=reveal or None)
     echo_json(answer) if as_json else _echo_delivery(answer, reveal=reveal)
 
@@ -275,33 +307,33 @@ async def show_delivery(client: Client, id_: str, *, as_json: bool, reveal: bool
 @_selecting_deliveries
 @with_client
 async def retry_deliveries(client: Client, **given: Any) -> int:
-    """Makes messages due now that wait for their next attempt."""
-    return await _changed(client, "/deliveries/retry", "retry", {}, given)
+    """Makes messages due now that wait for a retry."""
+    return await _change_messages(client, "/deliveries/retry", "retry", {}, given)
 
 
 @deliveries.command("move", cls=Command)
-@click.option("--to", type=click.Choice(["front", "back"]), required=True, help="Before all that are due, or after them.")
+@click.option("--to", type=click.Choice(["front", "back"]), required=True, help="Before or after all messages that are due.")
 @_selecting_deliveries
 @with_client
 async def move_deliveries(client: Client, **given: Any) -> int:
     """Moves messages to the front or the back of their queue."""
-    return await _changed(client, "/deliveries/move", "move", {"to": given.pop("to")}, given)
+    return await _change_messages(client, "/deliveries/move", "move", {"to": given.pop("to")}, given)
 
 
 @deliveries.command("dead-letter", cls=Command)
 @_selecting_deliveries
 @with_client
 async def dead_letter_deliveries(client: Client, **given: Any) -> int:
-    """Ends messages in a queue as dead letters, without another attempt."""
-    return await _changed(client, "/deliveries/dead-letter", "dead-letter", {}, given)
+    """Dead-letters messages in a queue without another attempt."""
+    return await _change_messages(client, "/deliveries/dead-letter", "dead-letter", {}, given)
 
 
-async def _changed(client: Client, path: str, verb: str, change: Mapping[str, Any], given: dict[str, Any]) -> int:
-    """Asks what a person should be asked, makes the change, and prints what came of it; the exit code."""
+async def _change_messages(client: Client, path: str, verb: str, change: Mapping[str, Any], given: dict[str, Any]) -> int:
+    """Asks for confirmation where needed, makes the change, and prints the outcome. Returns the exit code."""
     ids, as_json, reason = given["ids"], given["as_json"], given["reason"]
     wanted = {name: given[name] for name in _FILTER if given.get(name) is not None}
     if bool(ids) == bool(wanted):
-        raise click.UsageError("name messages by their ids, or by a filter")
+        raise click.UsageError("select messages by ids or by a filter")
     request = {"selector": {"ids": list(ids)} if ids else {"filter": wanted}, "max_items": given["max_items"], **change}
     if given["dry_run"] or not ids:
         plan = await client.post(path, {**request, "dry_run": True})
@@ -334,25 +366,6 @@ def _local(time: str | None) -> str:
     return "" if found is None else f"{found.astimezone():%Y-%m-%d %H:%M:%S}"
 
 
-def _echo_messages(answer: Mapping[str, Any]) -> None:
-    rows = [
-        (
-            message["id"],
-            message["state"],
-            age(message["created_at"]),
-            _local(message["due_at"]) if message["state"] in _DUE else "",
-            str(message["attempt_count"]),
-            one_line(message["routing_key"]),
-            one_line(message["last_error"]["message"] if message["last_error"] else message["preview"]),
-        )
-        for message in answer["items"]
-    ]
-    headings = ("ID", "STATE", "WRITTEN", "DUE", "REFUSED", "ROUTING KEY", "ERROR OR BODY")
-    echo_table(headings, rows, right=frozenset({"ID", "WRITTEN", "REFUSED"}))
-    more = ", and there are more: --limit shows them" if answer["next"] else ""
-    echo(f"\n{counted(len(rows), 'message')}{more}.")
-
-
 def _echo_message(message: Mapping[str, Any], *, reveal: bool) -> None:
     echo(styled(f"Message {message['id']}", bold=True), f", {message['state']}")
     echo(f"  {one_line(message['reason'])}")
@@ -360,11 +373,11 @@ def _echo_message(message: Mapping[str, Any], *, reveal: bool) -> None:
         [
             ("hint", message["hint"] or ""),
             ("routing key", one_line(message["routing_key"])),
-            ("for the queue", one_line(message["target_queue"] or "")),
-            ("message id", message["message_id"] or "not yet"),
+            ("target queue", one_line(message["target_queue"] or "")),
+            ("message id", message["message_id"] or "none yet"),
             ("chain", " → ".join(message["tracking_ids"]) if len(message["tracking_ids"]) > 1 else ""),
             ("ordering key", one_line(message["ordering_key"] or "")),
-            ("written", time_and_age(message["created_at"])),
+            ("created", time_and_age(message["created_at"])),
             (f"{'stalled' if message['state'] == 'stalled' else 'unroutable'} since", time_and_age(message["held_at"])),
             ("sent", time_and_age(message["sent_at"])),
             ("parked", time_and_age(message["failed_at"])),
@@ -382,27 +395,8 @@ def _echo_payload(found: Mapping[str, Any], *, reveal: bool) -> None:
     if found["headers"]:
         echo_heading("Headers")
         echo_facts([(one_line(name), one_line(str(value))) for name, value in found["headers"].items()])
-    echo_heading("Body" if reveal else "Body, masked (--reveal shows it all)")
-    echo(indented(found["body"] or found["body_base64"] or f"<{found['size']:,} bytes that are not text>"))
-
-
-def _echo_deliveries(answer: Mapping[str, Any]) -> None:
-    rows = [
-        (
-            each["id"],
-            each["state"].replace("_", " "),
-            age(each["created_at"]),
-            _local(each["due_at"]),
-            str(each["attempt"]),
-            one_line(each["routing_key"]),
-            one_line(each["last_error"]["message"] if each["last_error"] else each["preview"]),
-        )
-        for each in answer["items"]
-    ]
-    headings = ("ID", "STATE", "WRITTEN", "DUE", "ATTEMPT", "ROUTING KEY", "ERROR OR BODY")
-    echo_table(headings, rows, right=frozenset({"ID", "WRITTEN", "ATTEMPT"}))
-    more = ", and there are more: --limit shows them" if answer["next"] else ""
-    echo(f"\n{counted(len(rows), 'message')}{more}.")
+    echo_heading("Body" if reveal else "Body, masked (--reveal shows all values)")
+    echo(indented(found["body"] or found["body_base64"] or f"<{found['size']:,} bytes, not text>"))
 
 
 def _echo_delivery(found: Mapping[str, Any], *, reveal: bool) -> None:
@@ -416,7 +410,7 @@ def _echo_delivery(found: Mapping[str, Any], *, reveal: bool) -> None:
             ("routing key", one_line(found["routing_key"])),
             ("message id", found["message_id"]),
             ("ordering key", one_line(found["ordering_key"] or "")),
-            ("written", time_and_age(found["created_at"])),
+            ("created", time_and_age(found["created_at"])),
             ("due", time_and_age(found["due_at"])),
             ("attempt", str(found["attempt"])),
             ("worker", "" if holder is None else f"{holder['name']} ({holder['host']}, process {holder['process_id']})"),

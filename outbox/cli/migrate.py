@@ -1,4 +1,4 @@
-"""`outbox migrate` and `outbox token`: the tables of Outbox, and tokens for the admin."""
+"""`outbox migrate` and `outbox token`: create the tables of Outbox, and tokens for the admin."""
 
 import asyncio
 import json
@@ -12,43 +12,43 @@ from outbox.cli.command import Command
 from outbox.cli.options import RETENTION
 from outbox.cli.output import echo
 from outbox.errors import ConfigurationError, MissingExtraError
-from outbox.schema import migrate as bring_up_to_date
+from outbox.schema import migrate as migrate_database
 from outbox.schema import schema_sql
 
 
 @click.command(cls=Command)
 @options.database
-@click.option("--sql", is_flag=True, help="Print the SQL that does it, and change nothing.")
+@click.option("--sql", is_flag=True, help="Print the SQL and change nothing.")
 def migrate(database_url: str | None, table_name: str, *, sql: bool) -> None:
     """Creates the tables of Outbox, or upgrades them in place.
 
-    Safe to repeat, and safe while several processes do it at once.
+    Safe to repeat, and safe to run from several processes at the same time.
     """
     if sql:
         echo(schema_sql(table_name))
         return
     if database_url is None:
-        raise ConfigurationError("say which database: --database-url, or OUTBOX_DATABASE_URL")
-    asyncio.run(bring_up_to_date(database_url, table_name))
+        raise ConfigurationError("no database configured: set OUTBOX_DATABASE_URL, or give --database-url")
+    asyncio.run(migrate_database(database_url, table_name))
     echo(f"The table {table_name} and the other tables of Outbox are up to date.")
 
 
 @click.command(cls=Command)
-@click.option("--name", required=True, help="The name that the audit shows: up to 100 letters, digits and .@+-_")
+@click.option("--name", required=True, help="Name of the token in the audit log: up to 100 letters, digits and .@+-_")
 @click.option(
     "--role",
     type=click.Choice(["viewer", "operator", "admin"]),
     default="viewer",
     show_default=True,
-    help="Permissions: view; also repair, pause and reveal what is masked; also delete for good.",
+    help="viewer reads; operator also repairs, pauses, and reveals masked values; admin also deletes for good.",
 )
-@click.option("--valid", type=RETENTION, help="How long it can be used, in whole days: 90d.  [default: until it is removed]")
+@click.option("--valid", type=RETENTION, help="Validity in whole days, such as 90d.  [default: no expiry]")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
 def token(name: str, role: str, *, valid: timedelta | None, as_json: bool) -> None:
-    """Creates a token for the admin.
+    """Creates an admin token.
 
-    Give the token to its user; it is stored nowhere, and a lost one is replaced by a new one. Add the entry, which holds no
-    secret, to OUTBOX_ADMIN_TOKENS of every process that serves the admin; entries are separated by commas.
+    Give the token to its user. It is not stored anywhere: if it is lost, create a new one. Add the entry, which contains no
+    secret, to OUTBOX_ADMIN_TOKENS of every process that serves the admin. Separate entries with commas.
     """
     if find_spec("fastapi") is None:
         raise MissingExtraError(purpose="outbox token", extra="fastapi")
@@ -62,5 +62,5 @@ def token(name: str, role: str, *, valid: timedelta | None, as_json: bool) -> No
         )
         return
     until = "" if last_day is None else f", valid until {last_day}"
-    echo(f"The token of {name}{until}, shown only once:\n\n    {text}\n")
-    echo(f"Add this entry to the service, separated by commas from others:\n\n    OUTBOX_ADMIN_TOKENS={entry}")
+    echo(f"Token of {name}{until}, shown only once:\n\n    {text}\n")
+    echo(f"Add this entry to the service. Separate several entries with commas:\n\n    OUTBOX_ADMIN_TOKENS={entry}")

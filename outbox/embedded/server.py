@@ -1,4 +1,4 @@
-"""The embedded PostgreSQL server: make its data folder once, start it, stop it, clean up after a crash."""
+"""The embedded PostgreSQL server: creates its data folder, starts and stops it, and cleans up after a crash."""
 
 import contextlib
 import fcntl
@@ -30,13 +30,13 @@ from outbox.embedded.binaries import (
     reachable_binaries,
 )
 
-# Below the range from which Linux (32768) and macOS (49152) take the ports of outgoing connections: while a server is
-# restarted, no client can be given its port by accident.
+# Below the ephemeral ports of Linux (from 32768) and macOS (from 49152), so that no outgoing connection takes the port while a
+# server restarts.
 _CANDIDATES = range(20_000, 32_000)
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 that is free now. Nothing reserves it: a program that binds it must be ready to retry."""
+    """Returns a port of 127.0.0.1 that is free now. It is not reserved, so the caller must handle a failed bind."""
     for port in random.sample(_CANDIDATES, 200):
         if is_free(port):
             return port
@@ -44,7 +44,7 @@ def free_port() -> int:
 
 
 def is_free(port: int) -> bool:
-    """Whether a server could bind the port of 127.0.0.1 now."""
+    """Whether a server could bind the port on 127.0.0.1 now."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -55,17 +55,17 @@ def is_free(port: int) -> bool:
 
 
 class FolderLock:
-    """A lock that the operating system releases when its holder dies, however it dies."""
+    """A file lock that the operating system releases when its owner dies for any reason."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._descriptor: int | None = None
 
     def acquire(self) -> None:
-        """Take the lock; holding it already is fine.
+        """Acquire the lock. Does nothing if it is already acquired.
 
         Raises:
-            DataFolderInUseError: another process, which is named, holds it.
+            DataFolderInUseError: another process, named in the message, holds it.
         """
         if self._descriptor is not None:
             return
@@ -76,14 +76,14 @@ class FolderLock:
             holder = os.read(descriptor, 32).decode().strip() or "unknown"
             os.close(descriptor)
             raise DataFolderInUseError(
-                f"process {holder} already runs a PostgreSQL in {self._path.parent}: stop it, or choose another folder"
+                f"process {holder} already runs PostgreSQL in {self._path.parent}: stop it, or choose another folder"
             ) from None
         os.truncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
         self._descriptor = descriptor
 
     def release(self) -> None:
-        """Let the next one in; not holding it is fine."""
+        """Release the lock. Does nothing if it is not acquired."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -92,11 +92,11 @@ class FolderLock:
 _POLL_SECONDS = 0.01
 
 
-def end_leftovers(cluster: Path, *, fast_seconds: float = 10.0) -> bool:
-    """End every PostgreSQL process that works in the cluster's folder; whether there was one.
+def stop_orphans(cluster: Path, *, fast_seconds: float = 10.0) -> bool:
+    """Stop every PostgreSQL process in the cluster's folder; return whether there was one.
 
-    The server is asked for a fast shutdown first; after `fast_seconds` what is left is killed, which loses nothing that
-    was committed: the next start replays the log.
+    Requests a fast shutdown first. After `fast_seconds` the remaining processes are killed. No committed data is lost, because
+    the next start replays the log.
     """
     if not server_processes(cluster):
         return False
@@ -110,22 +110,22 @@ def end_leftovers(cluster: Path, *, fast_seconds: float = 10.0) -> bool:
 
 
 def kill_all(cluster: Path) -> None:
-    """Kill every PostgreSQL process that works in the cluster's folder; they are gone when this returns."""
+    """Kill every PostgreSQL process in the cluster's folder, and wait until they are gone."""
     _signal(server_processes(cluster), signal.SIGKILL)
     wait_until(lambda: not server_processes(cluster), 10.0)
 
 
 def server_processes(cluster: Path) -> set[int]:
-    """The ids of the PostgreSQL processes that work in the cluster's folder."""
+    """Return the ids of the PostgreSQL processes in the cluster's folder."""
     found: set[int] = set()
     if sys.platform == "linux":
         folder = str(cluster.resolve())
         for entry in os.listdir("/proc"):  # noqa: PTH208  no Path per process
-            with contextlib.suppress(OSError):  # it has ended meanwhile, or is another user's
+            with contextlib.suppress(OSError):  # the process ended meanwhile, or belongs to another user
                 if entry.isdecimal() and os.readlink(f"/proc/{entry}/cwd") == folder:  # noqa: PTH115  no Path per process
                     found |= {int(entry)} if Path(f"/proc/{entry}/comm").read_text().strip() == "postgres" else set()
         return found
-    # Elsewhere there is no folder to look at: the server is known by its own record, its children by their parent.
+    # Without /proc, find the server by its lock file, and its children by their parent.
     postmaster = recorded_pid(cluster)
     command = ["/bin/ps", "-A", "-o", "pid=,ppid=,comm="]
     listing = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603  a fixed command
@@ -137,7 +137,7 @@ def server_processes(cluster: Path) -> set[int]:
 
 
 def recorded_pid(cluster: Path) -> int:
-    """The server's process id according to its own lock file; 0 where there is none."""
+    """Return the server's process id from its lock file; 0 without one."""
     try:
         return int((cluster / "postmaster.pid").read_text().split("\n", 1)[0])
     except (OSError, ValueError):
@@ -145,7 +145,7 @@ def recorded_pid(cluster: Path) -> int:
 
 
 def wait_until(condition: Callable[[], bool], seconds: float) -> bool:
-    """Poll until the condition holds; whether it did in time."""
+    """Poll until the condition holds; return whether it did in time."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
@@ -164,18 +164,18 @@ _SUPERVISOR = Path(__file__).with_name("supervisor.py")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
-    """One step of stopping a server: a signal, and how many seconds it has before the next step."""
+class StopStep:
+    """A step of stopping a server: a signal, and the seconds to wait before the next step."""
 
     signal: signal.Signals
     seconds: float
 
 
-class Supervised:
-    """A running server. Closing it, or the death of this process by whatever means, ends the server.
+class SupervisedProcess:
+    """A running server process. It stops when it is closed, and when this process dies for any reason.
 
-    The server and its supervisor form a session of their own: a Ctrl-C at the terminal reaches this process only, which
-    then stops its servers in the order it wants. `scratch` is a folder of the server's that is deleted when it has ended.
+    The server and its supervisor have their own session: a Ctrl-C in the terminal reaches only this process, which then stops
+    its servers in its own order. The folder `scratch` is deleted when the server has stopped.
     """
 
     def __init__(
@@ -186,22 +186,22 @@ class Supervised:
         folder: Path,
         environment: Mapping[str, str],
         log: Path,
-        ending: Sequence[Ending],
+        stop_steps: Sequence[StopStep],
         scratch: Path | None = None,
     ) -> None:
-        order = {
+        instructions = {
             "command": [str(part) for part in command],
             "folder": str(folder),
             "environment": dict(environment),
-            "ending": [(step.signal, step.seconds) for step in ending],
+            "stop_steps": [(step.signal, step.seconds) for step in stop_steps],
             "identity": account.popen_arguments(),
             "owner": os.getpid(),
             "scratch": str(scratch) if scratch else "",
         }
-        self._patience = sum(step.seconds for step in ending) + 5
+        self._stop_timeout = sum(step.seconds for step in stop_steps) + 5
         with log.open("ab") as stderr:
-            self._supervisor = subprocess.Popen(  # noqa: S603 — our own script, and the command we were given
-                [sys.executable, "-I", "-S", str(_SUPERVISOR), json.dumps(order)],
+            self._supervisor = subprocess.Popen(  # noqa: S603 — a script of this package, and the caller's command
+                [sys.executable, "-I", "-S", str(_SUPERVISOR), json.dumps(instructions)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
@@ -209,11 +209,11 @@ class Supervised:
                 bufsize=0,
             )
         self._control = cast("IO[bytes]", self._supervisor.stdin)
-        with cast("IO[bytes]", self._supervisor.stdout) as answer:
-            line = answer.readline().decode(errors="replace").strip()
+        with cast("IO[bytes]", self._supervisor.stdout) as output:
+            line = output.readline().decode(errors="replace").strip()
         if not line.isdecimal():
             self.stop()
-            raise EmbeddedPostgresError(f"{command[0]} could not be started: {line.removeprefix('error: ') or 'no answer'}")
+            raise EmbeddedPostgresError(f"{command[0]} could not be started: {line.removeprefix('error: ') or 'no output'}")
         self.pid = int(line)
 
     @property
@@ -222,19 +222,19 @@ class Supervised:
         return self._supervisor.poll() is None
 
     def signal(self, number: signal.Signals) -> None:
-        """Send the server a signal; nothing happens if it has exited or was stopped."""
+        """Send a signal to the server. Does nothing if it has exited."""
         with contextlib.suppress(BrokenPipeError, ValueError):
             self._control.write(bytes([number]))
 
     def kill(self) -> None:
-        """Kill the server with SIGKILL; it is gone when this returns."""
+        """Kill the server with SIGKILL, and wait until it is gone."""
         self.signal(signal.SIGKILL)
         self.stop()
 
     def stop(self) -> None:
-        """End the server, step by step; it is gone when this returns. Calling it again does nothing."""
+        """Stop the server step by step, and wait until it is gone. Calling it again does nothing."""
         self._control.close()
-        self._supervisor.wait(self._patience)
+        self._supervisor.wait(self._stop_timeout)
 
 
 _USER = "outbox"
@@ -243,18 +243,17 @@ _START_SECONDS = 60.0
 _PORT_ATTEMPTS = 5
 _LOG_LIMIT_BYTES = 5_000_000
 _RUNTIME_PREFIX = "outbox-pg-"
-# A socket's address has at most 107 bytes on Linux and 103 on macOS, and its name `/.s.PGSQL.12345` needs 16 of them.
+# A socket path has at most 107 bytes on Linux and 103 on macOS, 16 of them for the file name `/.s.PGSQL.12345`.
 _SOCKET_FOLDER_LIMIT_BYTES = 85
 _ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}
 
-# Linux resolves this to the working folder without walking the folders above it, some of which may be closed to the
-# user that the server runs as.
+# Linux resolves this to the working folder without traversing its parents, which may be closed to the server's user.
 _WORKING_FOLDER = "/proc/self/cwd"
 
-_ENDING = (
-    Ending(signal=signal.SIGINT, seconds=10.0),  # fast: sessions are ended, everything is written
-    Ending(signal=signal.SIGQUIT, seconds=5.0),  # immediate: the next start replays the log
-    Ending(signal=signal.SIGKILL, seconds=5.0),
+_STOP_STEPS = (
+    StopStep(signal=signal.SIGINT, seconds=10.0),  # fast: ends sessions and writes a checkpoint
+    StopStep(signal=signal.SIGQUIT, seconds=5.0),  # immediate: the next start replays the log
+    StopStep(signal=signal.SIGKILL, seconds=5.0),
 )
 
 _SETTINGS: Mapping[str, str] = {
@@ -266,37 +265,36 @@ _SETTINGS: Mapping[str, str] = {
     "log_line_prefix": "%m [%p] ",
 }
 _NOT_DURABLE: Mapping[str, str] = {
-    # A crash of the server still loses nothing that was committed, since the operating system has it; a crash of the
-    # machine may.
+    # A crash of the server loses no committed data, because the operating system has it. A crash of the machine may.
     "fsync": "off",
     "full_page_writes": "off",
     "autovacuum_naptime": "5s",
-    # Shared memory in files among the data, so that a killed server whose folder is then deleted leaves none behind.
+    # Shared memory as files in the data folder: deleting the folder of a killed server leaves none behind.
     "dynamic_shared_memory_type": "mmap",
 }
 
 
 class EmbeddedPostgres:
-    """A PostgreSQL server of our own, with its data in `data_dir`.
+    """A private PostgreSQL server with its data in `data_dir`.
 
-    It listens on 127.0.0.1 and on a socket in a private folder, and asks for a password on both. It ends with this
-    process, also when that is killed; what a crash leaves behind is cleaned up by the next start. Root runs it as an
-    unprivileged user. Methods block; call them in a thread from asynchronous code. One owner at a time.
+    It listens on 127.0.0.1 and on a socket in a private folder, and requires a password on both. It stops with this process,
+    even if this process is killed; the next start cleans up after a crash. Root runs it as an unprivileged user. Methods block;
+    call them in a thread from asynchronous code. One process at a time can use a data folder.
 
     Args:
-        data_dir: where the data, the password and the log are kept; made if missing. Nothing outside it is changed.
-        port: the port to listen on; by default a free one is chosen once and kept while it stays free.
+        data_dir: folder for the data, the password and the log; created if missing. Nothing outside it is changed.
+        port: the port to listen on; by default a free port is chosen once and kept while it stays free.
         durable: False trades safety against a crash of the machine for speed, for tests.
     """
 
     def __init__(self, data_dir: Path, *, port: int | None = None, durable: bool = True) -> None:
         self.data_dir = data_dir.absolute()
-        self._wanted_port = port
+        self._requested_port = port
         self._durable = durable
         self._cluster = self.data_dir / "cluster"
         self._lock = FolderLock(self.data_dir / "lock")
         self._port: int | None = None
-        self._process: Supervised | None = None
+        self._process: SupervisedProcess | None = None
         self._runtime: Path | None = None
 
     def __repr__(self) -> str:
@@ -309,10 +307,10 @@ class EmbeddedPostgres:
 
     @property
     def url(self) -> str:
-        """The `postgresql://` address, password included, of a database of our own; the same after each restart.
+        """The `postgresql://` address of the database, with the password; the same after each restart.
 
         Raises:
-            EmbeddedPostgresError: it was never started, so that it has no port yet.
+            EmbeddedPostgresError: the server was never started, so it has no port.
         """
         if self._port is None:
             raise EmbeddedPostgresError("the embedded PostgreSQL has no address before its first start: call start()")
@@ -325,31 +323,31 @@ class EmbeddedPostgres:
         return self.data_dir / "server.log"
 
     def start(self) -> str:
-        """Start the server, with its data folder made if it is new, and return its address once it takes connections.
+        """Start the server, creating its data folder if missing, and return its address when it accepts connections.
 
-        A server left over by an owner that died is stopped first. Starting a running server only returns its address.
+        Stops a server that a dead owner left behind. For a running server, only returns its address.
 
         Raises:
-            DataFolderInUseError: another living process runs a server on this folder.
-            EmbeddedPostgresError: it cannot run here, or did not come up; the message says what to do.
+            DataFolderInUseError: another running process uses the folder.
+            EmbeddedPostgresError: the server cannot run here, or did not start; the message says what to do.
         """
         if self.running:
             return self.url
         programs = installed_binaries()
-        # Others may pass through but not look: the server's own user must reach its cluster.
+        # For root, other users may traverse but not list the folder: the server's user must reach its cluster.
         mode = 0o711 if os.geteuid() == 0 else 0o700
         try:
             self.data_dir.mkdir(mode=mode, parents=True, exist_ok=True)
         except OSError as error:
-            raise EmbeddedPostgresError(f"cannot make the data folder {self.data_dir}: {error.strerror}") from error
+            raise EmbeddedPostgresError(f"cannot create the data folder {self.data_dir}: {error.strerror}") from error
         if not os.access(self.data_dir, os.W_OK | os.X_OK):
             raise EmbeddedPostgresError(
                 f"cannot write to the data folder {self.data_dir}: it belongs to another user; choose another folder"
             )
         self._lock.acquire()
         try:
-            end_leftovers(self._cluster)
-            # No process works in the folder any more: if one has that id by now, it is not the server.
+            stop_orphans(self._cluster)
+            # If another program has the recorded process id by now, the server would refuse to start.
             (self._cluster / "postmaster.pid").unlink(missing_ok=True)
             account = account_for(self._cluster)
             runtime = self._make_runtime_folder(account)
@@ -362,7 +360,7 @@ class EmbeddedPostgres:
         return self.url
 
     def stop(self) -> None:
-        """Stop the server: fast, then immediately, then by force. It is gone when this returns; stopping twice is fine."""
+        """Stop the server: fast, then immediate, then by SIGKILL, and wait until it is gone. May be called twice."""
         if self._process is not None:
             self._process.stop()
             self._process = None
@@ -372,12 +370,12 @@ class EmbeddedPostgres:
         self._lock.release()
 
     def restart(self) -> str:
-        """Stop and start again, at the same address."""
+        """Stop and start the server at the same address."""
         self.stop()
         return self.start()
 
     def kill(self) -> None:
-        """Kill every process of the server with SIGKILL, as a power cut would; `start()` recovers what was committed."""
+        """Kill every process of the server with SIGKILL, like a power failure. `start()` recovers committed data."""
         if self._process is not None:
             self._process.kill()
             kill_all(self._cluster)
@@ -395,8 +393,8 @@ class EmbeddedPostgres:
         self.stop()
 
     def _make_runtime_folder(self, account: Account) -> Path:
-        """A private folder that the account reaches by a short path: among the data, else among the temporary files."""
-        with contextlib.suppress(FileNotFoundError):  # that of an owner which died
+        """Create a private folder with a path short enough for a socket, in the data folder or else in the temporary folder."""
+        with contextlib.suppress(FileNotFoundError):  # left behind by a process that died
             recorded = Path((self.data_dir / "runtime").read_text())
             if recorded.name.startswith(_RUNTIME_PREFIX):
                 shutil.rmtree(recorded, ignore_errors=True)
@@ -414,17 +412,18 @@ class EmbeddedPostgres:
         return self._runtime
 
     def _ensure_cluster(self, programs: Binaries, account: Account, runtime: Path) -> None:
-        """Makes the cluster under another name and renames it at the end: a half-made one is never taken for a whole one."""
+        """Create the cluster unless it exists."""
         if self._cluster.exists():
-            made_by = (self._cluster / "PG_VERSION").read_text().strip()
-            if made_by != MAJOR_VERSION:
+            version = (self._cluster / "PG_VERSION").read_text().strip()
+            if version != MAJOR_VERSION:
                 raise EmbeddedPostgresError(
-                    f"the data in {self.data_dir} was made by PostgreSQL {made_by} and this is {MAJOR_VERSION}: "
-                    "choose another folder, or move the data with pg_dump"
+                    f"the data in {self.data_dir} was created by PostgreSQL {version}, and this is PostgreSQL {MAJOR_VERSION}: "
+                    "choose another folder, or migrate the data with pg_dump"
                 )
             if account.switched and self._cluster.stat().st_uid != account.uid:
                 account.own(self._cluster)
             return
+        # Created under another name and renamed at the end, so that an interrupted initdb is never used as a cluster.
         unfinished = self.data_dir / "cluster.unfinished"
         shutil.rmtree(unfinished, ignore_errors=True)
         unfinished.mkdir(mode=0o700)
@@ -439,7 +438,7 @@ class EmbeddedPostgres:
         locale = ("--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8")
         access = (f"--username={_USER}", "--auth=scram-sha-256", f"--pwfile={password_file}")
         command: list[str | Path] = [programs.initdb, "-D", location, *locale, *access, "--no-instructions"]
-        # SCRAM's 4,096 iterations make a weak password dear to guess; this one has 192 random bits, and tests connect often.
+        # SCRAM's 4,096 iterations protect weak passwords. This one has 192 random bits, and tests connect often.
         command += [] if self._durable else ["--no-sync", "-c", "scram_iterations=1"]
         self._run(command, account, unfinished)
         command = [programs.postgres, "--single", "-D", location, "postgres"]
@@ -448,7 +447,7 @@ class EmbeddedPostgres:
         unfinished.rename(self._cluster)
 
     def _location(self, folder: Path, account: Account) -> Path:
-        """How the account calls a folder that is its working folder."""
+        """Return a path by which the account reaches its working folder."""
         return folder if account.reaches(folder) else Path(_WORKING_FOLDER)
 
     def _run(self, command: Sequence[str | Path], account: Account, folder: Path, *, statement: str = "") -> None:
@@ -465,11 +464,11 @@ class EmbeddedPostgres:
         )
         if finished.returncode != 0 or "ERROR:" in finished.stderr:
             raise EmbeddedPostgresError(
-                f"could not make a PostgreSQL data folder in {self.data_dir}: {finished.stderr.strip()[-800:]}"
+                f"could not create a PostgreSQL data folder in {self.data_dir}: {finished.stderr.strip()[-800:]}"
             )
 
     def _launch(self, programs: Binaries, account: Account, runtime: Path) -> None:
-        """Starts the server, and returns when it is ready; on another port if another program took its own meanwhile."""
+        """Start the server and wait until it is ready. Retries with another port if the port was taken meanwhile."""
         settings = {**_SETTINGS, **({} if self._durable else _NOT_DURABLE), "unix_socket_directories": str(runtime)}
         for _ in range(_PORT_ATTEMPTS):
             self._port = self._choose_port()
@@ -477,7 +476,7 @@ class EmbeddedPostgres:
             if self.log.exists() and self.log.stat().st_size > _LOG_LIMIT_BYTES:
                 self.log.replace(self.log.with_suffix(".log.old"))
             logged_before = self.log.stat().st_size if self.log.exists() else 0
-            self._process = Supervised(
+            self._process = SupervisedProcess(
                 [
                     programs.postgres,
                     *("-D", self._location(self._cluster, account)),
@@ -487,7 +486,7 @@ class EmbeddedPostgres:
                 folder=self._cluster,
                 environment=_ENVIRONMENT,
                 log=self.log,
-                ending=_ENDING,
+                stop_steps=_STOP_STEPS,
                 scratch=runtime,
             )
             if wait_until(lambda: self._is_ready() or not self.running, _START_SECONDS) and self.running:
@@ -497,18 +496,16 @@ class EmbeddedPostgres:
             self._process = None
             with self.log.open("rb") as log:
                 log.seek(logged_before)
-                complaint = log.read().decode(errors="replace")
-            if "Address already in use" not in complaint or self._wanted_port is not None:
-                raise EmbeddedPostgresError(
-                    f"PostgreSQL did not start; its log {self.log} ends with: {complaint[-800:].strip()}"
-                )
+                output = log.read().decode(errors="replace")
+            if "Address already in use" not in output or self._requested_port is not None:
+                raise EmbeddedPostgresError(f"PostgreSQL did not start; its log {self.log} ends with: {output[-800:].strip()}")
         raise EmbeddedPostgresError(f"PostgreSQL found no free port in {_PORT_ATTEMPTS} attempts; see {self.log}")
 
     def _choose_port(self) -> int:
-        if self._wanted_port is not None:
-            if not is_free(self._wanted_port):
-                raise EmbeddedPostgresError(f"port {self._wanted_port} of 127.0.0.1 is in use: free it, or name another")
-            return self._wanted_port
+        if self._requested_port is not None:
+            if not is_free(self._requested_port):
+                raise EmbeddedPostgresError(f"port {self._requested_port} of 127.0.0.1 is in use: free it, or choose another")
+            return self._requested_port
         kept = self._port
         if kept is None:
             with contextlib.suppress(OSError, ValueError):
@@ -516,7 +513,7 @@ class EmbeddedPostgres:
         return kept if kept and is_free(kept) else free_port()
 
     def _is_ready(self) -> bool:
-        """Whether the server says so in its lock file, whose eighth line is its state."""
+        """Whether the eighth line of the lock file, the state of the server, is `ready`."""
         try:
             lines = (self._cluster / "postmaster.pid").read_text().splitlines()
         except OSError:

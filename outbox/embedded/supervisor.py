@@ -1,11 +1,11 @@
-"""A small program that runs one server and makes sure that it ends with its owner.
+"""A program that runs one server and stops it when its owner ends.
 
-Started by `server.py` as a script, so that it needs nothing but the standard library. Its standard input is a pipe
-that the owner holds: each byte is the number of a signal for the server, and the end of the pipe means that the owner
-wants the server stopped, or is dead. It prints the server's process id in one line, or `error: …`.
+`server.py` starts it as a script that uses only the standard library. Its standard input is a pipe from the owner: each byte is
+the number of a signal for the server, and the end of the pipe means that the owner wants the server stopped, or is dead. It
+prints the server's process id, or `error: …`.
 
-Why a process: a thread of the owner would die with it, and a parent-death signal alone follows the *thread* that started
-the server and does not exist on macOS.
+It is a separate process because a thread would die with the owner. A parent-death signal alone would not do: it follows the
+*thread* that started the server, and macOS has none.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ _PR_SET_PDEATHSIG = 1
 
 def main() -> int:
     """Run the server described by the JSON argument until it exits or the owner is gone."""
-    order = json.loads(sys.argv[1])
+    instructions = json.loads(sys.argv[1])
     # A file descriptor that becomes readable when one of these signals arrives.
     wake_up, writable = os.pipe()
     os.set_blocking(wake_up, False)
@@ -35,28 +35,28 @@ def main() -> int:
         signal.signal(number, lambda *_: None)
     try:
         server = subprocess.Popen(  # noqa: S603 — the owner's command
-            order["command"],
-            cwd=order["folder"],
-            env=order["environment"],
+            instructions["command"],
+            cwd=instructions["folder"],
+            env=instructions["environment"],
             stdin=subprocess.DEVNULL,
             stdout=sys.stderr,
             stderr=sys.stderr,
-            preexec_fn=_die_with_parent(signal.Signals(order["ending"][0][0])),  # noqa: PLW1509 — there are no threads here
-            **order["identity"],
+            preexec_fn=_die_with_parent(signal.Signals(instructions["stop_steps"][0][0])),  # noqa: PLW1509 — no threads
+            **instructions["identity"],
         )
     except (OSError, subprocess.SubprocessError) as error:
         print(f"error: {error}", flush=True)  # noqa: T201  the answer to the owner
         return 1
     print(server.pid, flush=True)  # noqa: T201  the answer to the owner
-    _obey(server, wake_up, owner=order["owner"])
-    _end(server, wake_up, order["ending"])
-    if order["scratch"]:
-        shutil.rmtree(order["scratch"], ignore_errors=True)
+    _forward_signals(server, wake_up, owner=instructions["owner"])
+    _stop(server, wake_up, instructions["stop_steps"])
+    if instructions["scratch"]:
+        shutil.rmtree(instructions["scratch"], ignore_errors=True)
     return 0
 
 
 def _die_with_parent(number: signal.Signals) -> Callable[[], None] | None:
-    """Have Linux signal the server if this supervisor is killed; elsewhere the next start cleans up."""
+    """Make Linux signal the server if this supervisor is killed. On other systems the next start cleans up."""
     if sys.platform != "linux":
         return None
     try:
@@ -68,10 +68,10 @@ def _die_with_parent(number: signal.Signals) -> Callable[[], None] | None:
     return lambda: prctl(_PR_SET_PDEATHSIG, int(number))
 
 
-def _obey(server: subprocess.Popen, wake_up: int, owner: int) -> None:  # type: ignore[type-arg]
-    """Pass the owner's signals on until the server has exited or the owner has let go."""
+def _forward_signals(server: subprocess.Popen, wake_up: int, owner: int) -> None:  # type: ignore[type-arg]
+    """Forward the owner's signals until the server has exited or the owner has closed the pipe or died."""
     control = sys.stdin.fileno()
-    # A child that the owner forked may hold the pipe open after the owner's death, hence the look at the parent too.
+    # A child that the owner forked may keep the pipe open after the owner's death, so the parent is checked too.
     while server.poll() is None and os.getppid() == owner:
         readable, _, _ = select.select([control, wake_up], [], [], _OWNER_CHECK_SECONDS)
         if wake_up in readable and {signal.SIGTERM, signal.SIGINT}.intersection(os.read(wake_up, 512)):
@@ -84,8 +84,8 @@ def _obey(server: subprocess.Popen, wake_up: int, owner: int) -> None:  # type: 
                 server.send_signal(number)
 
 
-def _end(server: subprocess.Popen, wake_up: int, steps: list) -> None:  # type: ignore[type-arg]
-    """Send each step's signal and give the server that step's seconds, until it is gone."""
+def _stop(server: subprocess.Popen, wake_up: int, steps: list) -> None:  # type: ignore[type-arg]
+    """Send the signal of each step and wait its seconds, until the server has exited."""
     for number, seconds in steps:
         server.send_signal(signal.SIGCONT)
         server.send_signal(number)

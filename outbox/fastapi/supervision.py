@@ -13,7 +13,7 @@ from outbox.core.outcome import Failure
 from outbox.core.urls import redacted
 from outbox.errors import HandlersAbandonedError, OutboxError
 from outbox.runtime.health import HealthChecks
-from outbox.runtime.shutdown import running_server, server_told_to_exit, server_told_twice
+from outbox.runtime.shutdown import running_server, wait_for_exit, wait_for_forced_exit
 
 logger = logging.getLogger("outbox")
 
@@ -148,10 +148,10 @@ class Supervision:
         server = running_server()
         if server is None:
             return
-        await server_told_to_exit(server)
+        await wait_for_exit(server)
         self.stop()
         # While uvicorn waits for the lifespan to end, it does not react to a second Ctrl-C, so this does.
-        await server_told_twice(server)
+        await wait_for_forced_exit(server)
         await _cancel(set(tasks))
 
     def start(self, group: asyncio.TaskGroup) -> list[asyncio.Task[None]]:

@@ -1,4 +1,4 @@
-"""Turns what a user gives as the broker, a URL, a connection or an object, into an adapter."""
+"""Builds adapters from the broker argument: a URL, a connection, or an adapter object."""
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, suppress
@@ -44,9 +44,9 @@ def require_one_broker(
     rmq_connection_url: str | None,
     broker: "str | Transport | None",
 ) -> "BrokerSource":
-    """The one broker that was given, to open a transport to with `open_transport`.
+    """Returns the broker argument that is set, as a source for `open_transport`.
 
-    Raises `ConfigurationError` unless it is exactly one and of a known kind, and `MissingExtraError` without its library.
+    Raises `ConfigurationError` unless exactly one is set, of a supported kind, and `MissingExtraError` without its library.
     """
     exactly_one(rmq_connection=rmq_connection, rmq_connection_url=rmq_connection_url, broker=broker)
     if rmq_connection_url is not None:
@@ -58,8 +58,8 @@ def require_one_broker(
 
         if not isinstance(rmq_connection, AbstractConnection):
             raise ConfigurationError(
-                f"rmq_connection takes a connection of aio-pika, such as aio_pika.connect_robust() gives, "
-                f"not {type(rmq_connection).__name__}; an object of another kind goes into broker"
+                f"rmq_connection must be an aio-pika connection, such as aio_pika.connect_robust() returns, "
+                f"not {type(rmq_connection).__name__}; pass other objects as broker"
             )
         return rmq_connection
     if isinstance(broker, str):
@@ -68,7 +68,7 @@ def require_one_broker(
         return broker
     if broker is None or not all(callable(getattr(broker, method, None)) for method in ("open", "send", "close")):
         raise ConfigurationError(
-            "broker takes an amqp:// URL, a postgresql:// URL, or an object that implements outbox.ports.Transport, "
+            "broker must be an amqp:// URL, a postgresql:// URL, or an object that implements outbox.ports.Transport, "
             f"not {type(broker).__name__}"
         )
     return broker
@@ -80,12 +80,10 @@ def require_one_consumable_broker(
     rmq_connection_url: str | None,
     broker: "str | Broker | None",
 ) -> "ConsumableSource":
-    """Requires one broker that a worker can consume from."""
+    """Like `require_one_broker`, for a broker that a worker can consume from."""
     source = require_one_broker(rmq_connection=rmq_connection, rmq_connection_url=rmq_connection_url, broker=broker)
     if source is broker and not isinstance(broker, str) and not callable(getattr(broker, "subscribe", None)):
-        raise ConfigurationError(
-            f"{type(broker).__name__} cannot be consumed from: a worker's broker implements outbox.ports.Broker"
-        )
+        raise ConfigurationError(f"{type(broker).__name__} cannot be consumed from: it does not implement outbox.ports.Broker")
     return source  # type: ignore[return-value]  # as just checked
 
 
@@ -95,38 +93,38 @@ def require_one_dead_letter_source(
     rmq_connection_url: str | None,
     broker: "str | DeadLetterQueues | None",
 ) -> "DeadLetterSource":
-    """Requires one broker that keeps dead letters in queues, for an archiver."""
+    """Like `require_one_broker`, for a broker that keeps dead letters in queues, which an archiver needs."""
     exactly_one(rmq_connection=rmq_connection, rmq_connection_url=rmq_connection_url, broker=broker)
     if broker is None or isinstance(broker, str):
         source = require_one_broker(rmq_connection=rmq_connection, rmq_connection_url=rmq_connection_url, broker=broker)
         if isinstance(source, str) and server_kind(source, argument="broker") is not ServerKind.AMQP:
             raise ConfigurationError(
-                "an archiver takes dead letters out of RabbitMQ; with the Postgres transport they are in the database already"
+                "an archiver needs RabbitMQ; with the Postgres transport dead letters are in the database already"
             )
         return source  # type: ignore[return-value]  # a URL or a connection
     if not callable(getattr(broker, "collect", None)):
         raise ConfigurationError(
-            "broker takes an amqp:// URL, or an object that implements outbox.ports.DeadLetterQueues, "
+            "broker must be an amqp:// URL, or an object that implements outbox.ports.DeadLetterQueues, "
             f"not {type(broker).__name__}"
         )
     return broker
 
 
 def open_dead_letter_queues(source: "DeadLetterSource") -> "DeadLetterQueues":
-    """An adapter to take dead letters through. Closing it closes what it opened; what was given stays open."""
+    """Returns an adapter for dead-letter queues. `close` closes a connection that the adapter opened, not one passed in."""
     if hasattr(source, "collect"):
-        return _LentDeadLetterQueues(cast("DeadLetterQueues", source))
+        return _BorrowedDeadLetterQueues(cast("DeadLetterQueues", source))
     from outbox.transports.rabbitmq.dead_letters import RabbitDeadLetterQueues
 
     return RabbitDeadLetterQueues(source) if isinstance(source, str) else RabbitDeadLetterQueues(connection=source)
 
 
 def open_transport(source: "BrokerSource", *, exchange_name: str, table: "TableName", observer: "Observer") -> "Transport":
-    """An adapter to send through. Closing it closes what it opened; an object or a connection that was given stays open."""
+    """Returns a transport to send with. `close` closes a connection that it opened, not a connection or object passed in."""
     if isinstance(source, str):
         return _from_url(source, exchange_name=exchange_name, table=table, observer=observer)
     if hasattr(source, "send"):
-        return _LentTransport(cast("Transport", source))
+        return _BorrowedTransport(cast("Transport", source))
     return _over_connection(source, exchange_name=exchange_name, observer=observer)
 
 
@@ -139,13 +137,13 @@ def open_broker(
     masking: "Masking | None" = None,
     byte_limits: ByteLimits = ByteLimits(),  # noqa: B008  a frozen value
 ) -> "Broker":
-    """Opens a broker to send to and to consume from. `masking` is for the dead letters that it records itself."""
+    """Returns a broker to send to and consume from. `masking` applies to dead letters that the broker itself records."""
     if isinstance(source, str):
         return _from_url(
             source, exchange_name=exchange_name, table=table, observer=observer, masking=masking, byte_limits=byte_limits
         )
     if hasattr(source, "subscribe"):
-        return _LentBroker(cast("Broker", source))
+        return _BorrowedBroker(cast("Broker", source))
     return _over_connection(source, exchange_name=exchange_name, observer=observer)
 
 
@@ -186,7 +184,7 @@ def _require_aio_pika() -> None:
 
 
 def destination_of(source: "BrokerSource", *, exchange_name: str) -> str:
-    """Where messages go that are sent through `source`, in words that hold no secret, alike for those that go to one place."""
+    """Describes the destination of messages, without secrets. Sources with the same destination get the same text."""
     url = source if isinstance(source, str) else getattr(source, "url", None)  # a connection of aio-pika has one
     if url is None or hasattr(source, "send"):
         where = f"{type(source).__module__}.{type(source).__qualname__}"
@@ -201,14 +199,14 @@ def own_database(*, exchange_name: str) -> str:
 
 
 def keeps_dead_letters(source: "ConsumableSource") -> bool:
-    """Whether dead letters stay at the broker until an archiver takes them from there."""
+    """Whether dead letters stay at the broker until an archiver moves them."""
     if isinstance(source, str):
         return server_kind(source, argument="broker") is ServerKind.AMQP
     return not hasattr(source, "subscribe")
 
 
-class _LentTransport:
-    """A borrowed transport: every call reaches it but `close`, which its owner does."""
+class _BorrowedTransport:
+    """A transport that the caller owns: forwards every call except `close`."""
 
     def __init__(self, transport: "Transport") -> None:
         self._transport = transport
@@ -220,11 +218,11 @@ class _LentTransport:
         return await self._transport.send(messages, timeout=timeout)
 
     async def close(self) -> None:
-        """Leaves it open: it was given open, and others may use it."""
+        """Does nothing: the caller closes the transport."""
 
 
-class _LentBroker(_LentTransport):
-    """A borrowed broker."""
+class _BorrowedBroker(_BorrowedTransport):
+    """A broker that the caller owns."""
 
     def __init__(self, broker: "Broker") -> None:
         super().__init__(broker)
@@ -245,8 +243,8 @@ class _LentBroker(_LentTransport):
         return await self._broker.queue_depth(queue) if isinstance(self._broker, MeasuresQueues) else None
 
 
-class CountingArchived(_LentBroker):
-    """A broker whose dead letters are counted wherever they are: with it, or open in the archive."""
+class CountingArchived(_BorrowedBroker):
+    """A broker that counts dead letters in its own queues and open ones in the archive."""
 
     def __init__(self, broker: "Broker", archive: "Archive") -> None:
         super().__init__(broker)
@@ -254,14 +252,14 @@ class CountingArchived(_LentBroker):
 
     async def count_dead_letters(self, queue: str) -> int:
         count = await super().count_dead_letters(queue)
-        # Many a database that a worker uses has no dead letters in it.
+        # The worker's database may have no table of dead letters, so the count works without it.
         with suppress(DatabaseUnavailableError):
             count += await self._archive.count_open(queue)
         return count
 
 
-class _LentDeadLetterQueues:
-    """Borrowed queues of dead letters."""
+class _BorrowedDeadLetterQueues:
+    """Dead-letter queues that the caller owns."""
 
     def __init__(self, queues: "DeadLetterQueues") -> None:
         self._queues = queues
@@ -275,4 +273,4 @@ class _LentDeadLetterQueues:
         return await self._queues.count(queue)
 
     async def close(self) -> None:
-        """Leaves them open."""
+        """Does nothing: the caller closes them."""

@@ -1,4 +1,4 @@
-"""Finds consumers by name: `package.module:consumers`, as commands and settings give them."""
+"""Imports consumers by name, such as `package.module:consumers`."""
 
 import importlib
 import sys
@@ -13,24 +13,28 @@ if TYPE_CHECKING:
 
 
 def load_consumers(target: str) -> "tuple[Consumer, ...]":
-    """The consumers that `target` names.
+    """Imports the consumers that `target` names.
 
-    `package.module:name` names a consumer, or a list or tuple of them; `package.module` all consumers of the module.
-    Raises `ConfigurationError` if there are none, with what was found instead.
+    `package.module:name` names a consumer, or a list or tuple of consumers; `package.module` all consumers of the module.
+    Raises `ConfigurationError`, which says what was found instead, if there are none.
     """
     module_name, _, name = target.partition(":")
-    # Consumers are looked for where the command is given, as `python -m` does it.
+    # Like `python -m`, import from the current folder first.
     here = str(Path.cwd())
     if here not in sys.path and "" not in sys.path:
         sys.path.insert(0, here)
     if not module_name or not all(part.isidentifier() for part in module_name.split(".")):
-        raise ConfigurationError(f"{target!r} names no module: write package.module:consumers")
+        raise ConfigurationError(f"{target!r} is not a module name: write package.module:consumers")
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
-        # A module that the consumers import themselves may be missing, too; then that is the one to name.
-        advice = "; is the folder right?" if error.name and f"{module_name}.".startswith(f"{error.name}.") else ""
-        raise ConfigurationError(f"{target}: there is no module {error.name}{advice}") from error
+        # The missing module may be one that the consumers import, so the error names that module.
+        hint = (
+            "; run the command in the folder that contains it"
+            if error.name and f"{module_name}.".startswith(f"{error.name}.")
+            else ""
+        )
+        raise ConfigurationError(f"{target}: no module named {error.name}{hint}") from error
     found: object = module
     for part in name.split(".") if name else ():
         if not hasattr(found, part):
@@ -39,14 +43,14 @@ def load_consumers(target: str) -> "tuple[Consumer, ...]":
     if isinstance(found, ModuleType):  # all of its consumers, each once
         found = list({id(value): value for value in vars(found).values() if _is_consumer(value)}.values())
     consumers = tuple(found) if isinstance(found, list | tuple | set | frozenset) else (found,)
-    strangers = [repr(item) for item in consumers if not _is_consumer(item)]
-    if strangers:
+    invalid = [repr(item) for item in consumers if not _is_consumer(item)]
+    if invalid:
         raise ConfigurationError(
-            f"{target} names {', '.join(strangers[:3])}, which is not a consumer: "
-            "name a list of functions that are decorated with @consume"
+            f"{target} contains {', '.join(invalid[:3])}, which is not a consumer: "
+            "list functions that are decorated with @consume"
         )
     if not consumers:
-        raise ConfigurationError(f"{target} names no consumers: decorate functions with @consume")
+        raise ConfigurationError(f"{target} contains no consumers: decorate functions with @consume")
     return consumers
 
 

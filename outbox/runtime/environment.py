@@ -1,6 +1,6 @@
-"""The environment: its settings and secrets, and what to say about variables that only look like settings.
+"""Reads settings and secrets from the environment, and reports variables that look like misspelt settings.
 
-The table of settings loads when a function needs it, so that `outbox --help` does not wait for it.
+Functions import the settings table when they run, because importing it would slow down `outbox --help`.
 """
 
 import logging
@@ -21,20 +21,17 @@ logger = logging.getLogger("outbox")
 _FILE = "_FILE"
 _SIMILAR = 0.8
 _TESTS = "OUTBOX_TEST_"
-# What Kubernetes and container links inject for a service that is called `outbox` or `outbox-…`.
+# Kubernetes and container links inject these variables for a service called `outbox` or `outbox-…`.
 _INJECTED = re.compile(r".*_(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT_\d+_(TCP|UDP|SCTP)(_.*)?)")
 _INJECTED_ADDRESS = re.compile(r"(tcp|udp|sctp)://")
 
 
 def check_environment(environment: Mapping[str, str] | None = None) -> None:
-    """Raises `ConfigurationError` for a variable that is almost a setting; warns of another that begins with `OUTBOX_`.
-
-    Orchestrators inject variables of their own, so what resembles nothing cannot be refused.
-    """
+    """Raises `ConfigurationError` for a variable whose name resembles a setting; warns of other unknown `OUTBOX_` variables."""
     from outbox.runtime.settings import PREFIX, VARIABLES
 
     known = VARIABLES | _files()
-    strangers = sorted(
+    unknown = sorted(
         name
         for name, value in (os.environ if environment is None else environment).items()
         if (upper := name.upper()).startswith(PREFIX)
@@ -43,17 +40,18 @@ def check_environment(environment: Mapping[str, str] | None = None) -> None:
         and not _INJECTED.fullmatch(upper)
         and not _INJECTED_ADDRESS.match(value)
     )
-    misspelt = {name: near for name in strangers if (near := _near_miss(name.upper()))}
+    misspelt = {name: near for name in unknown if (near := _near_miss(name.upper()))}
     if misspelt:
         raise ConfigurationError("; ".join(f"{name} is not a setting, did you mean {near}?" for name, near in misspelt.items()))
-    for name in strangers:
-        logger.warning("%s is set, but is not a setting: it has no effect", name)
+    # Only a warning: orchestrators inject variables that begin with the name of a service.
+    for name in unknown:
+        logger.warning("%s is not a setting and has no effect", name)
 
 
 def secret(name: str, environment: Mapping[str, str] | None = None) -> str | None:
-    """The value of the variable `name`, or the content of the file that `<name>_FILE` names; None for neither.
+    """Returns the value of the variable `name`, or the content of the file that `<name>_FILE` names; None without either.
 
-    A line break at the end of the file does not count. Raises `ConfigurationError` for both, and for a file that is empty or
+    Line breaks at the end of the file are removed. Raises `ConfigurationError` if both are set, and if the file is empty or
     cannot be read.
     """
     variables = os.environ if environment is None else environment
@@ -73,9 +71,9 @@ def secret(name: str, environment: Mapping[str, str] | None = None) -> str | Non
 
 
 def read_environment(settings: Iterable["Setting"]) -> dict[str, str]:
-    """The texts of those settings that the environment contains, by name; an empty variable counts as unset.
+    """Returns the text of each setting that the environment contains, by name. An empty variable counts as unset.
 
-    Names count in any case. Raises `ConfigurationError` as `secret` does.
+    Variable names are case-insensitive. Raises `ConfigurationError` like `secret`.
     """
     variables = {name.upper(): value for name, value in os.environ.items()}
     found = {each.name: secret(each.variable, variables) if each.secret else variables.get(each.variable) for each in settings}
@@ -83,7 +81,7 @@ def read_environment(settings: Iterable["Setting"]) -> dict[str, str]:
 
 
 def _near_miss(name: str) -> str | None:
-    """The setting that was meant: one with another letter or two, or one of whose words some are missing."""
+    """Returns the setting that a name resembles: similar letters, or the only one that extends the name by whole words."""
     from outbox.runtime.settings import OF_SERVICE, PREFIX
 
     short = name.removeprefix(PREFIX)

@@ -1,4 +1,4 @@
-"""What a process keeps for as long as it lives, its garbage collector need not look at again and again."""
+"""Exempts startup objects from garbage collection."""
 
 import asyncio
 import gc
@@ -10,21 +10,22 @@ from datetime import timedelta
 _log = logging.getLogger("outbox")
 
 STARTED_AFTER = timedelta(seconds=5)
-"""By then modules are imported and connections are open."""
+"""Time after which modules are imported and connections are open."""
 
 
 @contextmanager
 def freeze_gc(after: timedelta = STARTED_AFTER) -> Iterator[None]:
-    """`after` that time in the block, whatever there is by then is exempt from garbage collection, for good.
+    """Freezes all objects that exist `after` that time in the block: garbage collection skips them permanently.
 
-    For a process that does nothing else. Imports leave some hundred thousand objects, and each full collection walks over
-    them: a quarter of a worker's processor time. Must be entered where the event loop runs.
+    For processes that run nothing but Outbox. Must be entered in the running event loop.
     """
+    # Imports leave some hundred thousand objects. Each full collection would visit them all, which takes a quarter of a
+    # worker's processor time.
 
     def exempt() -> None:
         gc.collect()
         gc.freeze()
-        _log.debug("%d objects are exempt from garbage collection from now on", gc.get_freeze_count())
+        _log.debug("%d objects are exempt from garbage collection", gc.get_freeze_count())
 
     exempting = asyncio.get_running_loop().call_later(after.total_seconds(), exempt)
     try:

@@ -1,6 +1,6 @@
-"""Whether this process can do its work now: named checks, run together, with a limit on the time they take.
+"""Readiness of a process: named checks that run concurrently, with a time limit.
 
-`HealthChecks` runs them; `checking` adds those of what a process of Outbox needs: the database, the schema, the broker.
+`HealthChecks` runs the checks; `checking` adds those of the database, the schema and the broker.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from outbox.core.urls import redacted
 logger = logging.getLogger("outbox")
 
 Check = Callable[[], Awaitable[None]]
-"""Returns when all is well; raises when it is not, with a message for the log."""
+"""Returns if the part is available; otherwise raises an exception, whose message is logged."""
 
 OK = "ok"
 UNAVAILABLE = "unavailable"
@@ -24,13 +24,13 @@ UNAVAILABLE = "unavailable"
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What the checks found: `ok` or `unavailable` for each part, and nothing that strangers should not read."""
+    """Result of the checks: `ok` or `unavailable` for each part, without details, because the endpoint is public."""
 
     parts: Mapping[str, str]
 
     @property
     def ready(self) -> bool:
-        """Whether every part is well."""
+        """Whether every part is available."""
         return all(state == OK for state in self.parts.values())
 
     def as_json(self) -> dict[str, object]:
@@ -39,12 +39,12 @@ class Health:
 
 
 class HealthChecks:
-    """The checks of one process. Reports are shared: however often it is asked, the parts are looked at once a second.
+    """The checks of one process. Callers share reports, so that checks run at most once per `kept_for`.
 
     Args:
-        checks: by the name of the part that each looks at.
-        timeout: what takes longer counts as not well.
-        kept_for: how old a report may be.
+        checks: the check of each part, by the part's name.
+        timeout: a check that takes longer counts as failed.
+        kept_for: maximum age of a report.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class HealthChecks:
 
     @contextmanager
     def including(self, checks: Mapping[str, Check]) -> Iterator[None]:
-        """Within the block these are checked too."""
+        """Adds checks for the duration of the block."""
         self._checks.update(checks)
         self._last = None
         try:
@@ -75,19 +75,19 @@ class HealthChecks:
             self._last = None
 
     async def report(self) -> Health:
-        """How the parts are, at most `kept_for` old; returns within `timeout`."""
+        """Returns a report that is at most `kept_for` old, within `timeout`."""
         if self._last is not None and time.monotonic() < self._expires:
             return self._last
         if self._running is None or self._running.done():
-            self._running = asyncio.create_task(self._look())
-        # One caller going away must not end the look that others wait for.
+            self._running = asyncio.create_task(self._run_checks())
+        # Cancelling one caller must not cancel the checks that other callers wait for.
         return await asyncio.shield(self._running)
 
-    async def _look(self) -> Health:
+    async def _run_checks(self) -> Health:
         names = list(self._checks)
-        problems = await asyncio.gather(*(self._problem(self._checks[name]) for name in names))
+        problems = await asyncio.gather(*(self._run_check(self._checks[name]) for name in names))
         found = dict(zip(names, problems, strict=True))
-        # The reasons go to the log, once; the public answer only names the part.
+        # The endpoint is public, so it only names the part. The reason is logged, once per change.
         for name, problem in found.items():
             before = self._problems.pop(name, None)
             if problem is not None:
@@ -100,13 +100,13 @@ class HealthChecks:
         self._expires = time.monotonic() + self._kept_for.total_seconds()
         return self._last
 
-    async def _problem(self, check: Check) -> str | None:
+    async def _run_check(self, check: Check) -> str | None:
         try:
             async with asyncio.timeout(self._timeout.total_seconds()):
                 await check()
         except TimeoutError:
-            return f"no answer within {self._timeout.total_seconds():g} s"
-        except Exception as error:  # noqa: BLE001 — whatever a check raises is its answer
+            return f"no response within {self._timeout.total_seconds():g} s"
+        except Exception as error:  # noqa: BLE001 — any exception means that the part is unavailable
             return redacted(str(error)) or type(error).__name__
         return None
 
@@ -120,7 +120,7 @@ async def checking(
     exchange_name: str = "outbox",
     table_name: str = "outbox_table",
 ) -> AsyncIterator[None]:
-    """Within the block `health` looks at what is named here, over one connection of its own to each server."""
+    """Adds checks of the given servers to `health` for the duration of the block, over separate connections."""
     from outbox.postgres.pool import open_pool
     from outbox.postgres.queries import TableName
     from outbox.postgres.schema import check_outbox_table
@@ -131,24 +131,24 @@ async def checking(
     checks: dict[str, Check] = {}
     async with AsyncExitStack() as stack:
         if database_url is not None:
-            # Two connections, so that a check that took too long does not stand in the way of the next.
+            # Two connections, so that a check that timed out does not block the next one.
             pool = await open_pool(database_url, size=2, application_name="outbox health")
             stack.callback(pool.terminate)
 
-            async def answers() -> None:
+            async def responds() -> None:
                 async with pool.acquire() as connection:
                     await connection.execute("select 1")
 
-            async def has_tables() -> None:
+            async def has_schema() -> None:
                 async with pool.acquire() as connection:
                     await check_outbox_table(connection, table)
 
-            checks |= {"database": answers, "schema": has_tables}
+            checks |= {"database": responds, "schema": has_schema}
         if broker_url is not None:
             silent = build_observer(enable_metrics=False)
             transport = open_broker(broker_url, exchange_name=exchange_name, table=table, observer=silent)
             stack.push_async_callback(transport.close)
-            # `open` is the check: it returns at once while the connection stands, and connects again when it does not.
+            # `open` serves as the check: it returns immediately while connected, and reconnects otherwise.
             checks["broker"] = transport.open
         with health.including(checks):
             yield

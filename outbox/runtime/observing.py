@@ -1,4 +1,4 @@
-"""What observes the engine's events: the log, the metrics and the database, where they are wanted and possible."""
+"""Builds the observers of engine events: log, metrics, and reports to the database."""
 
 import logging
 import os
@@ -28,21 +28,21 @@ if TYPE_CHECKING:
     from outbox.reporting import Reporter
 
 LONGEST_NAME = 250
-"""Characters of a component's name."""
+"""Maximum characters of a component's name."""
 LONGEST_VERSION = 100
-"""Characters of a service's version."""
+"""Maximum characters of a service's version."""
 HEARTBEAT_INTERVAL = 5.0
-"""Seconds between two signs of life."""
+"""Seconds between two heartbeats."""
 _BORROWING = timedelta(seconds=2)
-"""Longest wait for a free connection of a given pool."""
+"""Maximum wait for a connection from a pool that was passed in."""
 
 _log = logging.getLogger("outbox")
 
 
 def build_observer(*, enable_metrics: bool, masking: Masking | None = None) -> Observer:
-    """Log lines always; metrics where they are wanted and prometheus-client is installed, on its global registry.
+    """Returns an observer that logs and, with `enable_metrics` and prometheus-client, counts in its global registry.
 
-    What they see of failures is masked by `masking`, or the usual one.
+    `masking`, by default the built-in rules, is applied to failures before they are logged or counted.
     """
     metrics = _metrics() if enable_metrics else None
     members = (LoggingObserver(),) if metrics is None else (LoggingObserver(), metrics)
@@ -51,9 +51,9 @@ def build_observer(*, enable_metrics: bool, masking: Masking | None = None) -> O
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reports:
-    """What a relay, worker or archiver reports about itself to the database, and where: over a URL, or a pool, or not at all.
+    """Reports of a component to the database: their content, and the URL or pool to write them with, if any.
 
-    Where there is a database, `clock` follows its clock while reports are open, whether anything is reported or not.
+    With a database, `clock` follows the database's clock while reports are open, even if `reporting` is off.
     """
 
     kind: Literal["relay", "worker", "archiver", "maintenance"]
@@ -69,14 +69,14 @@ class Reports:
 
     def __post_init__(self) -> None:
         if self.name is not None and not (isinstance(self.name, str) and 0 < len(self.name) <= LONGEST_NAME):
-            raise ConfigurationError(f"name is text of 1 to {LONGEST_NAME} characters, not {self.name!r}")
+            raise ConfigurationError(f"name must be text of 1 to {LONGEST_NAME} characters, not {self.name!r}")
         if self.name is not None and not self.name.isprintable():
-            raise ConfigurationError(f"name is printable text, not {self.name!r}")
+            raise ConfigurationError(f"name must be printable text, not {self.name!r}")
         if (version := self.service_version) is not None and not (
             isinstance(version, str) and 0 < len(version) <= LONGEST_VERSION and version.isprintable()
         ):
             raise ConfigurationError(
-                f"service_version is printable text of 1 to {LONGEST_VERSION} characters, not {self.service_version!r}"
+                f"service_version must be printable text of 1 to {LONGEST_VERSION} characters, not {self.service_version!r}"
             )
         interval("heartbeat_interval", self.heartbeat_interval)
 
@@ -89,9 +89,9 @@ class Reports:
         consumers: Sequence[Mapping[str, Any]] = (),
         index_keys: Mapping[str, IndexKeys] | None = None,
     ) -> AsyncIterator["Reporter | None"]:
-        """Within the block a reporter is at work; None where it is not wanted, or has no database.
+        """Runs a reporter during the block; yields None if reporting is off or there is no database.
 
-        `index_keys`: by queue, what the history finds messages by.
+        `index_keys`: index keys of the history, by queue.
         """
         if self.url is None and self.pool is None:
             yield None
@@ -102,12 +102,12 @@ class Reports:
         if self.url is not None:
             connect = connect_to(self.url, application_name=f"outbox {self.kind} reports")
         else:
-            connect = borrow_from(self.pool, connect_timeout=_BORROWING)  # type: ignore[arg-type]  # one of them is there
+            connect = borrow_from(self.pool, connect_timeout=_BORROWING)  # type: ignore[arg-type]  # set, because the URL is not
         if not self.reporting:
             async with synchronizing(connect, self.clock):
                 yield None
             return
-        # A chain shows a message as waiting in its queue where the history of its worker would say otherwise, and does not.
+        # Consumers report whether they write history: without it, a chain cannot distinguish waiting and handled messages.
         described = [{**consumer, "history": self.history} for consumer in consumers]
         component = Component(
             kind=ComponentKind(self.kind),
@@ -126,12 +126,12 @@ class Reports:
 
 
 def component_name(name: str | None) -> str:
-    """The name by which a component is known; without one of its own, its host and process."""
+    """Returns the component's name; by default host and process id."""
     return f"{platform.node()}:{os.getpid()}"[:LONGEST_NAME] if name is None else name
 
 
 def observed_by(observer: Observer, reporter: "Reporter | None") -> Observer:
-    """Both of them as one observer."""
+    """Adds a reporter to an observer."""
     if reporter is None:
         return observer
     if isinstance(observer, MaskingObserver):
@@ -142,7 +142,8 @@ def observed_by(observer: Observer, reporter: "Reporter | None") -> Observer:
 
 @cache
 def _metrics() -> Observer | None:
-    """One for the whole process, since a registry takes each metric once: every relay and worker shares it."""
+    """Returns the process-wide metrics observer; None without prometheus-client."""
+    # Cached, because a registry accepts each metric only once: every relay and worker of the process shares the observer.
     if find_spec("prometheus_client") is None:
         _log.info('metrics are off: prometheus-client is not installed (pip install "fastapi-outbox[metrics]")')
         return None

@@ -1,7 +1,7 @@
-"""The one table of settings: each field of `Settings` is a variable `OUTBOX_<FIELD>`, with its type, default, unit and readers.
+"""The settings table: each field of `Settings` is a variable `OUTBOX_<FIELD>`, with its type, default, unit and readers.
 
-The service, the options of the commands, docs/settings.md (`python -m scripts.settings`) and the check of the environment are
-made from this table. To add a setting, add a field here and use it.
+The service, the command options, docs/settings.md (`python -m scripts.settings`) and the check of the environment read this
+table. To add a setting, add a field here and use it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -52,7 +52,7 @@ class Reader(StrEnum):
 
 
 class Runs(StrEnum):
-    """What one process of the service can run."""
+    """A component that a process of the service can run."""
 
     API = "api"
     RELAY = "relay"
@@ -64,7 +64,7 @@ class Runs(StrEnum):
 SERVICE, RELAY, WORKER, ARCHIVER = Reader.SERVICE, Reader.RELAY, Reader.WORKER, Reader.ARCHIVER
 MAINTAIN, DOCTOR, OPERATOR = Reader.MAINTAIN, Reader.DOCTOR, Reader.OPERATOR
 COMPONENTS = (RELAY, WORKER, ARCHIVER, MAINTAIN)
-"""The commands that run until they are asked to end."""
+"""The long-running commands."""
 
 
 def row(
@@ -78,17 +78,17 @@ def row(
     secret: bool = False,
     **constraints: Any,
 ) -> Any:
-    """A row of the table, as a field.
+    """Declares a row of the table as a field.
 
     Args:
-        default: as the field's value; None where the variable may stay unset.
+        default: the default value; None if the variable may stay unset.
         help: one or two sentences, for docs/settings.md and `--help`.
         section: the heading under which docs/settings.md lists it.
         readers: the processes that read it.
         unit: what a number counts.
-        unset: with the default None, what applies.
+        unset: what applies instead of a default of None.
         secret: whether `OUTBOX_<FIELD>_FILE` may name a file that contains it.
-        constraints: bounds, as `pydantic.Field` takes them.
+        constraints: bounds, passed to `pydantic.Field`.
     """
     facts: Any = {"section": section, "readers": list(readers), "unit": unit, "unset": unset, "secret": secret}
     return Field(default=default, description=help, json_schema_extra=facts, **constraints)
@@ -130,7 +130,7 @@ def _seconds(value: object) -> object:
 
 
 def _retention(value: object) -> object:
-    """Days (`30d`), hours (`12h`), or what seconds can be."""
+    """Days (`30d`), hours (`12h`), or a value of `_seconds`."""
     try:
         return as_retention(value) if isinstance(value, str) else value
     except DurationError:
@@ -169,7 +169,7 @@ RetentionOrNever = Annotated[timedelta | Literal["NEVER"], BeforeValidator(_rete
 
 
 class Settings(BaseModel):
-    """The table. Its order is that of the options in `--help`."""
+    """The table. `--help` lists options in this order."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
@@ -189,7 +189,7 @@ class Settings(BaseModel):
         le=500,
     )
     data_dir: Path | None = _database(
-        None, "The folder in which the embedded server keeps its data.", readers=(SERVICE,), unset="`.data/postgres`"
+        None, "The data folder of the embedded server.", readers=(SERVICE,), unset="`.data/postgres`"
     )
     migrate: bool = _database(
         False,
@@ -201,23 +201,23 @@ class Settings(BaseModel):
     broker_url: SecretStr | None = _broker(
         None,
         "Where events are sent: `amqp://user:password@host:5672/vhost` for RabbitMQ, or a `postgresql://` URL.",
-        unset="the outbox's own database delivers them, without a broker",
+        unset="the database delivers events, without a broker",
         secret=True,
     )
     exchange_name: str = _broker("outbox", "The exchange to which events are published.", min_length=1, max_length=200)
     management_url: SecretStr | None = _broker(
         None,
-        "RabbitMQ's HTTP API, as `http://user:password@host:15672`: source of queue depths, policies and bindings, "
+        "RabbitMQ's HTTP API, as `http://user:password@host:15672`: the source of queue depths, policies and bindings, "
         "which AMQP does not report.",
         readers=(SERVICE, DOCTOR, OPERATOR),
-        unset="these are not shown",
+        unset="queue depths, policies and bindings are not shown",
         secret=True,
     )
 
     listen_url: SecretStr | None = _database(
         None,
-        "A direct address of the same database for LISTEN. Needed where `OUTBOX_DATABASE_URL` goes through a pooler "
-        "that does not deliver notifications.",
+        "A direct address of the same database for LISTEN. Required if `OUTBOX_DATABASE_URL` connects through a pooler "
+        "that does not forward notifications.",
         readers=(SERVICE, RELAY, DOCTOR),
         unset="`OUTBOX_DATABASE_URL`",
         secret=True,
@@ -227,23 +227,28 @@ class Settings(BaseModel):
         None,
         "Messages that a relay claims in one batch.",
         unit="messages",
-        unset="50, and up to 500 with a backlog",
+        unset="50, up to 500 during a backlog",
         ge=1,
         le=LARGEST_BATCH_SIZE,
     )
     lanes: int = _relay(
-        2, "Batches that a relay has in flight.", readers=(SERVICE, RELAY, DOCTOR), unit="batches", ge=1, le=MOST_LANES
+        2,
+        "Batches that a relay has in flight at the same time.",
+        readers=(SERVICE, RELAY, DOCTOR),
+        unit="batches",
+        ge=1,
+        le=MOST_LANES,
     )
     publish_timeout: PositiveSeconds = _relay(timedelta(seconds=10), "Maximum wait for the broker's confirms of one batch.")
     max_attempts: int = _relay(
         20,
-        "Attempts to send a message that the broker refuses. After the last one the message is parked.",
+        "Maximum attempts to send a message that the broker refuses. After the last attempt the message is parked.",
         unit="attempts",
         ge=1,
         le=LARGEST_NUMBER,
     )
     on_unroutable: Literal["hold", "drop"] = _relay(
-        "hold", "What to do with an event for which no queue is bound: hold it until one is, or drop it."
+        "hold", "What to do with an event for which no queue is bound: `hold` it until one is bound, or `drop` it."
     )
     ordering_policy: Annotated[str, AfterValidator(_ordering_policy)] = _relay(
         "block",
@@ -254,23 +259,21 @@ class Settings(BaseModel):
         "IMMEDIATELY", "When sent messages are deleted: `IMMEDIATELY`, `NEVER`, or after a time."
     )
     expiration: PositiveSeconds | None = _relay(
-        None, "How long a message is valid that was published without an expiration.", unset="forever"
+        None, "Expiration of messages that are published without one.", unset="messages do not expire"
     )
-    notification_timeout: PositiveSeconds = _relay(
-        timedelta(seconds=60), "Maximum sleep of an idle relay that is woken by LISTEN."
-    )
-    poll_interval: PositiveSeconds = _relay(timedelta(seconds=1), "Sleep of an idle relay where LISTEN is not available.")
+    notification_timeout: PositiveSeconds = _relay(timedelta(seconds=60), "Maximum sleep of an idle relay that uses LISTEN.")
+    poll_interval: PositiveSeconds = _relay(timedelta(seconds=1), "Sleep of an idle relay if LISTEN is not available.")
 
     consumers: str | None = _worker(
         None,
-        "The consumers that the worker runs: `package.module:name` of a consumer or a list of them.",
+        "The consumers that the worker runs: `package.module:name` of a consumer or of a list of consumers.",
         readers=(SERVICE, WORKER, DOCTOR),
-        unset="those of the example, where it runs; otherwise the service runs no worker",
+        unset="the example's consumers if the example runs; otherwise the service runs no worker",
         pattern=r"^[\w.]+(:[\w.]+)?$",
     )
     prefetch_count: int = _worker(
         10,
-        "Messages that each consumer has in flight.",
+        "Maximum number of messages that each consumer has in flight.",
         readers=(SERVICE, WORKER, DOCTOR),
         unit="messages",
         ge=1,
@@ -278,11 +281,11 @@ class Settings(BaseModel):
     )
     retry_delays: Annotated[tuple[Delay, ...], BeforeValidator(_split_delays)] = _worker(
         tuple(timedelta(seconds=seconds) for seconds in (1, 10, 60, 300)),
-        "Delays before each retry of a handler that failed; `none` for no retries.",
+        "Delay before each retry of a failed handler; `none` disables retries.",
     )
 
     archive_queues: Names = _dead_letters(
-        (), "Queues whose dead letters are archived, in addition to those that workers report."
+        (), "Queues whose dead letters are archived, in addition to the queues that workers report."
     )
     archive_discover_every: PositiveSeconds = _dead_letters(
         timedelta(seconds=10), "Interval at which the archiver looks for new queues."
@@ -290,14 +293,14 @@ class Settings(BaseModel):
 
     max_batch_bytes: int = _memory(
         MAX_BATCH_BYTES,
-        "Maximum size of the messages that a lane of the relay, a consumer on PostgreSQL, or the archiver has in memory "
-        "at the same time. A single message may be larger.",
+        "Maximum total size of the messages that a lane of the relay, a consumer on PostgreSQL, or the archiver has in "
+        "memory at the same time. A single message may be larger.",
         readers=(SERVICE, RELAY, WORKER, ARCHIVER),
     )
     max_body_bytes: int = _memory(
         MAX_BODY_BYTES,
-        "Maximum size of a message that relay and worker fetch from the database. The relay parks a larger one; "
-        "on PostgreSQL the worker dead-letters it.",
+        "Maximum size of a message that relay and worker fetch from the database. The relay parks larger messages; "
+        "on PostgreSQL the worker dead-letters them.",
         readers=(SERVICE, RELAY, WORKER),
     )
 
@@ -314,34 +317,34 @@ class Settings(BaseModel):
 
     name: str | None = _reports(
         None,
-        "Name under which operators see the components of this process.",
+        "Name of this process's components in the admin, the CLI and the dashboard.",
         unset="`host:pid`",
         min_length=1,
         max_length=250,
     )
-    reporting: bool = _reports(True, "Write heartbeats and statistics to the database, and obey pauses requested there.")
+    reporting: bool = _reports(True, "Write heartbeats and statistics to the database, and apply pauses.")
     history: bool = _reports(True, "Record what happens to each message in `outbox_history`.", readers=(SERVICE, RELAY, WORKER))
     index_keys: Annotated[Names, AfterValidator(_paths)] = _reports(
         (),
-        "JSON paths in message bodies, such as `$.order_id`, whose values the history keeps and finds messages by.",
+        "JSON paths in message bodies, such as `$.order_id`, whose values the history stores. You can find messages by them.",
         readers=(SERVICE, RELAY, WORKER),
     )
     heartbeat_interval: PositiveSeconds = _reports(timedelta(seconds=5), "Interval between heartbeats.")
 
     health_late_after: PositiveSeconds = _health(
-        timedelta(seconds=60), "Age from which a message that waits for a relay or a worker is a warning."
+        timedelta(seconds=60), "Age at which a message that waits for a relay or a worker raises a warning."
     )
     health_overdue_after: PositiveSeconds = _health(
-        timedelta(minutes=5), "Age from which a waiting, held or stalled message is an error."
+        timedelta(minutes=5), "Age at which a waiting, held or stalled message raises an error."
     )
     health_queue_depth: int = _health(
-        10_000, "Queue depth above which there is a warning.", unit="messages", ge=1, le=LARGEST_NUMBER
+        10_000, "Queue depth above which a warning is raised.", unit="messages", ge=1, le=LARGEST_NUMBER
     )
     health_lost_for: PositiveSeconds = _health(
-        timedelta(minutes=15), "How long a lost component that no other has replaced is reported."
+        timedelta(minutes=15), "How long a lost component that was not replaced is reported."
     )
     health_dead_letter_window: PositiveSeconds = _health(
-        timedelta(hours=1), "How long an open dead letter is an error. After that it is a warning."
+        timedelta(hours=1), "How long an open dead letter counts as an error. After that it counts as a warning."
     )
 
     inbox_retention: Retention = _maintenance(
@@ -352,22 +355,22 @@ class Settings(BaseModel):
     history_retention: Retention = _maintenance(timedelta(days=14), "How long the history of messages is kept.")
     dead_letter_retention: RetentionOrNever = _maintenance(
         timedelta(days=90),
-        "How long requeued and discarded dead letters are kept; `NEVER` deletes none. Open ones are always kept.",
+        "How long requeued and discarded dead letters are kept; `NEVER` keeps them forever. Open ones are always kept.",
     )
     audit_retention: RetentionOrNever = _maintenance(
-        timedelta(days=365), "How long the admin's audit log and alerts are kept; `NEVER` deletes nothing."
+        timedelta(days=365), "How long the admin's audit log and alerts are kept; `NEVER` keeps them forever."
     )
 
     run: Annotated[frozenset[Runs], BeforeValidator(_split)] = _process(
         frozenset(Runs), "The components that this process of the service runs.", readers=(SERVICE,)
     )
     grace_period: PositiveSeconds = _process(
-        timedelta(seconds=30), "How long running handlers may take to finish when the process stops."
+        timedelta(seconds=30), "Maximum time for running handlers to finish when the process stops."
     )
     service_version: str | None = _process(
         None,
-        "The release of your service, such as a tag or a commit. Components, failures and dead letters show it.",
-        unset="nothing is shown",
+        "The release of your service, such as a tag or a commit, shown with components, failures and dead letters.",
+        unset="no version is shown",
         min_length=1,
         max_length=100,
     )
@@ -381,10 +384,10 @@ class Settings(BaseModel):
         le=65_535,
     )
     log_level: Annotated[Literal["DEBUG", "INFO", "WARNING", "ERROR"], BeforeValidator(_upper)] = _process(
-        "INFO", "The lowest level that is logged."
+        "INFO", "Minimum level of log records."
     )
     log_format: Literal["text", "json"] = _process(
-        "text", "The format of the log: `text` for people, or `json`, one object per line with ids in fields of their own."
+        "text", "The format of the log: `text`, or `json` with one object per line and ids in separate fields."
     )
 
     http_host: str = _http("127.0.0.1", "The address on which `python -m app` listens.")
@@ -398,61 +401,61 @@ class Settings(BaseModel):
 
     admin_tokens: Names = _admin(
         (),
-        "Who may use the admin: entries `name:role:hash`, or `name:role:hash:last-day`, as `outbox token` prints them.",
+        "Tokens for the admin: entries `name:role:hash` or `name:role:hash:last-day`, as `outbox token` prints them.",
         unset="no access, except in development",
         secret=True,
     )
     oidc_issuer: str | None = _admin(
-        None, "The OpenID Connect provider that people log in at, as `https://login.example`.", unset="login with tokens only"
+        None, "The OpenID Connect provider for login, as `https://login.example`.", unset="login with tokens only"
     )
     oidc_client_id: str | None = _admin(
-        None, "What the provider knows the admin as.", unset="required with `OUTBOX_OIDC_ISSUER`"
+        None, "The client id of the admin at the provider.", unset="required with `OUTBOX_OIDC_ISSUER`"
     )
     oidc_client_secret: SecretStr | None = _admin(
-        None, "The secret of that client.", unset="a public client, with PKCE only", secret=True
+        None, "The client secret of the admin at the provider.", unset="a public client, with PKCE only", secret=True
     )
     oidc_roles: Names = _admin(
         (),
-        "Which role a value of the claim gives: entries `value=role`, as `sre=admin,support=operator,*=viewer`; `*` is anyone "
-        "with an account. Required with `OUTBOX_OIDC_ISSUER`.",
+        "Maps values of the claim to roles: entries `value=role`, as `sre=admin,support=operator,*=viewer`; `*` matches every "
+        "account. Required with `OUTBOX_OIDC_ISSUER`.",
     )
-    oidc_roles_claim: str = _admin("groups", "The claim whose values give roles, a text or a list.")
-    oidc_name_claim: str = _admin("email", "The claim that the audit calls people by.")
-    oidc_scopes: str = _admin("openid email profile", "The scopes that the provider is asked for.")
+    oidc_roles_claim: str = _admin("groups", "The claim that is mapped to roles, a string or a list.")
+    oidc_name_claim: str = _admin("email", "The claim that names users in the audit log.")
+    oidc_scopes: str = _admin("openid email profile", "The scopes to request from the provider.")
     oidc_redirect_url: str | None = _admin(
         None,
-        "Where the provider sends browsers back to: `https://host/outbox/session/oidc/callback`.",
-        unset="the address at which the browser asked",
+        "The redirect URL for the provider: `https://host/outbox/session/oidc/callback`.",
+        unset="derived from the address of the browser's request",
     )
     environment: str | None = _admin(
         None,
-        "The name of the installation, which the dashboard shows on every page, alone or with a colour: `production:red`, "
+        "The name of the installation on every page of the dashboard, optionally with a colour: `production:red`, "
         "`staging:amber`. Colours are `red`, `amber`, `green`, `blue` and `grey`.",
         unset="no name",
     )
     log_url: str | None = _admin(
         None,
-        "Where your logs of a message are, as `https://logs.example/?q={message_id}`; also `{root_id}`, `{queue}`, "
-        "`{routing_key}` and `{trace_id}`, which is that of the message's header `traceparent`.",
+        "Link template to your logs of a message, as `https://logs.example/?q={message_id}`. Placeholders are `{message_id}`, "
+        "`{root_id}`, `{queue}`, `{routing_key}`, and `{trace_id}` from the header `traceparent`.",
         unset="no links",
     )
     trace_url: str | None = _admin(
-        None, "Where the trace of a message is, as `https://traces.example/trace/{trace_id}`.", unset="no links"
+        None, "Link template to the trace of a message, as `https://traces.example/trace/{trace_id}`.", unset="no links"
     )
-    admin_read_only: bool = _admin(False, "Refuse all changes through the admin, for every role.")
+    admin_read_only: bool = _admin(False, "Reject all changes through the admin, for every role.")
     admin_session_lifetime: Retention = _admin(timedelta(hours=12), "How long a browser session of the admin is valid.")
     admin_body_limit: int = _admin(
         4_194_304, "Maximum size of a request body that the admin reads.", unit="bytes", ge=1_024, le=1_073_741_824
     )
     admin_streams: int = _admin(
-        50, "Clients that may follow the admin's event stream at the same time, per process.", unit="clients", ge=1, le=100_000
+        50, "Maximum number of clients of the admin's event stream per process.", unit="clients", ge=1, le=100_000
     )
     admin_streams_per_principal: int = _admin(
-        10, "Event streams that one principal may have open.", unit="streams", ge=1, le=100_000
+        10, "Maximum number of open event streams per principal.", unit="streams", ge=1, le=100_000
     )
     admin_reads_per_principal: int = _admin(
         4,
-        "Read requests to the admin that are answered at the same time for one principal. Others wait.",
+        "Maximum number of concurrent read requests to the admin per principal. Further requests wait.",
         unit="requests",
         ge=1,
         le=1_000,
@@ -462,44 +465,47 @@ class Settings(BaseModel):
     )
     alert_webhooks: Names = _alerts(
         (),
-        "Where alerts are sent: addresses `https://host/path`, or `slack+https://host/path` for Slack and what is compatible.",
+        "Webhooks for alerts: `https://host/path`, or `slack+https://host/path` for Slack and compatible services.",
         unset="no alerts",
         secret=True,
     )
     alert_secret: SecretStr | None = _alerts(
         None,
-        "Signs alerts to webhooks (not to Slack): `whsec_` and at least 16 bytes in base64.",
+        "The key that signs alerts to webhooks other than Slack: `whsec_` and at least 16 bytes in base64.",
         unset="only `slack+https://` webhooks can be used",
         secret=True,
     )
     alert_on: Names | None = _alerts(
         None,
-        "What alerts are about: codes of findings, and `group_new`, `group_reopened`, `operation_ended`.",
+        "Which alerts are sent: codes of findings, `group_new`, `group_reopened` and `operation_ended`.",
         unset="those listed in docs/alerts.md",
     )
     alert_after: PositiveSeconds = _alerts(
-        timedelta(minutes=1), "How long a condition holds before it is sent, and how long it is over before that is sent."
+        timedelta(minutes=1),
+        "How long a condition must hold before an alert is sent, and how long it must be over before the alert is resolved.",
     )
     alert_dead_letters_above: int = _alerts(
-        0, "Open dead letters up to which there is no alert about them.", unit="dead letters", ge=0, le=LARGEST_NUMBER
+        0, "Number of open dead letters above which an alert is sent.", unit="dead letters", ge=0, le=LARGEST_NUMBER
     )
     alert_quiet: str | None = _alerts(
         None, "Hours in which only errors are sent, as `22:00-07:00 Europe/Berlin`.", unset="none"
     )
-    alert_every: PositiveSeconds = _alerts(timedelta(seconds=15), "How often conditions are looked at, and messages sent.")
-    alert_timeout: PositiveSeconds = _alerts(timedelta(seconds=10), "Maximum wait for the answer of a webhook.")
+    alert_every: PositiveSeconds = _alerts(
+        timedelta(seconds=15), "Interval at which conditions are checked and alerts are sent."
+    )
+    alert_timeout: PositiveSeconds = _alerts(timedelta(seconds=10), "Maximum wait for the response of a webhook.")
     dashboard_url: str | None = _alerts(
         None, "The dashboard's address, such as `https://host/outbox/ui`, for links in alerts.", unset="no links"
     )
     example: bool | None = _admin(
         None,
-        "Run the worked example: its open route `/orders`, its tables and its consumers.",
-        unset="only where `OUTBOX_DATABASE_URL` is unset too",
+        "Run the example: its public route `/orders`, its tables and its consumers.",
+        unset="only if `OUTBOX_DATABASE_URL` is unset too",
     )
     development: bool | None = _admin(
         None,
-        "Create an admin token at the start and print it on the terminal.",
-        unset="only with `python -m app`, where `OUTBOX_ADMIN_TOKENS` is unset",
+        "Create an admin token at startup and print it to the terminal.",
+        unset="only with `python -m app` and without `OUTBOX_ADMIN_TOKENS`",
     )
 
     @field_validator("run")
@@ -525,18 +531,20 @@ class Settings(BaseModel):
 
 
 class ClientSettings(BaseModel):
-    """What only commands read that call a running service."""
+    """Settings of commands that call a running service."""
 
     url: str | None = _client(
-        None, "A running service, as `https://host/outbox`, instead of the database.", unset="commands use the database"
+        None,
+        "The service that commands call, as `https://host/outbox`, instead of the database.",
+        unset="commands use the database",
     )
     token: SecretStr | None = _client(
-        None, "The token for that service, as `outbox token` printed it.", unset="requests carry no token", secret=True
+        None, "The token for that service, created by `outbox token`.", unset="requests are sent without a token", secret=True
     )
 
 
 class Kind(StrEnum):
-    """What a setting's value looks like."""
+    """The kind of a setting's value."""
 
     SWITCH = "switch"
     NUMBER = "number"
@@ -561,23 +569,23 @@ class Setting:
 
     @classmethod
     def of(cls, name: str, field: FieldInfo) -> "Setting":
-        """The row that `row` made into a field."""
+        """Reads the row from a field that `row` declared."""
         facts: Any = field.json_schema_extra
         return cls(name=name, field=field, **{**facts, "readers": frozenset(map(Reader, facts["readers"]))})
 
     @property
     def variable(self) -> str:
-        """The environment variable."""
+        """The name of the environment variable."""
         return f"{PREFIX}{self.name.upper()}"
 
     @property
     def help(self) -> str:
-        """What it means, in Markdown."""
+        """The description, in Markdown."""
         return self.field.description or ""
 
     @property
     def kind(self) -> Kind:
-        """What the value looks like."""
+        """The kind of the value."""
         parts = [*_parts(self.field.annotation), *self.field.metadata]
         if BeforeValidator(_retention) in parts or BeforeValidator(_retention_or_never) in parts:
             return Kind.RETENTION
@@ -586,19 +594,19 @@ class Setting:
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The words that are values."""
+        """The allowed words of a choice."""
         return tuple(part for part in _parts(self.field.annotation) if isinstance(part, str))
 
     @property
     def bounds(self) -> tuple[int | None, int | None]:
-        """The least and the greatest number."""
+        """The minimum and the maximum of a number."""
         facts = self.field.metadata
         least, most = ([getattr(each, bound) for each in facts if hasattr(each, bound)] for bound in ("ge", "le"))
         return (*least, None)[0], (*most, None)[0]
 
     @property
     def default(self) -> str | None:
-        """The default as the variable would state it; None where there is none."""
+        """The default as text of the variable; None without a default."""
         match self.field.default:
             case None | ():
                 return None
@@ -614,7 +622,7 @@ class Setting:
                 return str(value)
 
     def parse(self, text: str) -> Any:
-        """The value that `text` names. Raises `ValueError` with the reason."""
+        """Parses the text of a variable. Raises `ValueError` with the reason."""
         try:
             return TypeAdapter(self.field.rebuild_annotation()).validate_python(text)
         except ValidationError as error:
@@ -622,14 +630,14 @@ class Setting:
 
 
 def _parts(annotation: Any) -> Iterator[Any]:
-    """What an annotation is composed of, down to types, validators and literals."""
+    """Yields the types, validators and literals of an annotation, recursively."""
     yield get_origin(annotation) or annotation
     for part in get_args(annotation):
         yield from _parts(part)
 
 
 def _time_as_text(time: timedelta, kind: Kind) -> str:
-    """The form that people write: `30d` and `12h` where something is kept, `1m30s` below an hour, or seconds."""
+    """Formats a duration as a variable has it: `30d` and `12h` for retentions, `1m30s` below an hour, otherwise seconds."""
     seconds = round(time.total_seconds())
     if kind is Kind.RETENTION and seconds % 3_600 == 0:
         return f"{seconds // 3_600}h" if seconds % 86_400 else f"{seconds // 86_400}d"
@@ -640,7 +648,7 @@ def _time_as_text(time: timedelta, kind: Kind) -> str:
 
 
 OF_SERVICE = {name: Setting.of(name, field) for name, field in Settings.model_fields.items()}
-"""What the processes of an installation read, by name: they share an environment, so each accepts the others' variables."""
+"""Settings of all processes, by name. Processes may share an environment, so each accepts the variables of the others."""
 OF_CLIENT = {name: Setting.of(name, field) for name, field in ClientSettings.model_fields.items()}
 SETTINGS: Mapping[str, Setting] = OF_SERVICE | OF_CLIENT
 """The whole table, by name."""
@@ -648,10 +656,10 @@ VARIABLES = frozenset(each.variable for each in SETTINGS.values())
 
 
 def arguments_of(component: type, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments that settings are to a relay, a worker, or another class: the values of those that it has a parameter for.
+    """Maps settings to the parameters of a relay, a worker, or another class, and returns the arguments that are set.
 
-    A parameter has the name of its setting, without the `admin_` or `archive_` that says in the table whose it is; `metrics` is
-    `enable_metrics`. What is not set is left to the class. Durations are in seconds, and to keep something forever is None.
+    A parameter has the name of its setting without the prefix `admin_` or `archive_`; `metrics` is `enable_metrics`. Durations
+    are in seconds, and NEVER becomes None.
     """
     parameters, found = signature(component).parameters, dict[str, Any]()
     for name, setting in OF_SERVICE.items():

@@ -141,9 +141,9 @@ def test_messages_are_listed_and_one_says_why_it_is_where_it_is(run: Run, on: An
     listed = run("messages", "--state", "pending", "--limit", "2")
     assert listed.exit_code == 0
     heading, *rows = listed.output.splitlines()
-    assert heading.split()[:4] == ["ID", "STATE", "WRITTEN", "DUE"]
+    assert heading.split()[:4] == ["ID", "STATE", "CREATED", "DUE"]
     assert [row.split()[:2] for row in rows[:2]] == [["1", "pending"], ["2", "pending"]]
-    assert rows[-1] == "2 messages, and there are more: --limit shows them."
+    assert rows[-1] == "2 messages, more available: raise --limit."
     assert run("messages", "--routing-key", "nothing").output == "No messages match the filter.\n"
 
     shown = run("messages", "4")
@@ -294,9 +294,9 @@ def test_ids_are_requeued_at_once_and_each_is_answered(run: Run, on: Any) -> Non
 def test_a_filter_becomes_an_operation_that_is_followed_to_its_end(run: Run, on: Any) -> None:
     on(lambda pool: bury(pool, 3))
     unconfirmed = run("requeue", "--group", "f1")
-    assert (unconfirmed.exit_code, "look at it with --dry-run, and add --yes" in unconfirmed.output) == (2, True)
+    assert (unconfirmed.exit_code, "review it with --dry-run, then add --yes" in unconfirmed.output) == (2, True)
     answer = run("requeue", "--group", "f1", "--yes", "--reason", "fixed", "--canary", "3", "--canary-wait", "0.1")
-    said = "Operation 1 is finished: 3 requeued.\nOf 3 sent again, 3 are waiting.\n"
+    said = "Operation 1 is finished: 3 requeued.\nOf 3 requeued messages, 3 are waiting.\n"
     assert (answer.exit_code, answer.stdout) == (0, said)
     assert "Operation 1: requeue of 3 dead letters." in answer.stderr
     found = json.loads(run("operations", "1", "--outcome", "requeued", "--json").stdout)
@@ -354,7 +354,7 @@ def test_operations_are_held_and_ended(run: Run, on: Any) -> None:
     assert (again.exit_code, "operation 1 is cancelled and cannot be cancelled" in again.output) == (1, True)
     nowhere = run("dlq", "cancel", "7")
     assert (nowhere.exit_code, "there is no operation 7" in nowhere.output) == (1, True)
-    assert run("operations", "7").output == "outbox: there is no operation 7\n"
+    assert run("operations", "7").output == "outbox: no operation 7\n"
 
 
 def test_an_edit_is_for_the_version_that_was_read(run: Run, on: Any, tmp_path: Path) -> None:
@@ -381,7 +381,7 @@ def test_what_is_purged_is_gone(run: Run, on: Any) -> None:
 def test_purging_takes_a_reason(run: Run, on: Any) -> None:
     on(bury)
     answer = run("dlq", "purge", "1", "--force", "--yes")
-    assert (answer.exit_code, answer.output) == (1, "outbox: purging takes a reason: give one with --reason\n")
+    assert (answer.exit_code, answer.output) == (1, "outbox: purge requires a reason: give --reason\n")
     assert on(statuses) == ["open"]
 
 
@@ -432,7 +432,7 @@ def test_a_role_that_is_missing_is_named(service: str, on: Any) -> None:
     answer = outbox("requeue", "1", "--url", service, OUTBOX_TOKEN="viewer")
     assert answer.exit_code == 1
     assert answer.output.startswith("outbox: forbidden: this takes the role operator")
-    assert "set OUTBOX_TOKEN to a token of that role" in answer.output
+    assert "set OUTBOX_TOKEN to a token with that role" in answer.output
     assert on(statuses) == ["open"]
 
 
@@ -444,7 +444,7 @@ def test_ctrl_c_leaves_an_operation_running_there_and_says_how_to_follow_it(serv
         process.says("Operation 1: requeue of 100 dead letters.")
         process.send(signal.SIGINT)
         assert process.wait() == 1
-    assert "Operation 1 is left running" in process.output
+    assert "Operation 1 is still running" in process.output
     assert "`outbox dlq resume 1`" in process.output
     assert "Traceback" not in process.output
     eventually_sync(lambda: "requeued" in on(statuses))
@@ -457,7 +457,7 @@ def test_without_a_token_it_says_which_variable_is_missing(service: str) -> None
     answer = outbox("backlog", "--url", service)
     assert answer.exit_code == 1
     assert answer.output.startswith("outbox: unauthenticated: ")
-    assert "set OUTBOX_TOKEN to a token of the service" in answer.output
+    assert "set OUTBOX_TOKEN to a token that the service accepts" in answer.output
     assert "; request " in answer.output
     assert len(answer.output.splitlines()) == 1
 
@@ -465,30 +465,30 @@ def test_without_a_token_it_says_which_variable_is_missing(service: str) -> None
 def test_a_service_that_is_not_there_is_a_sentence_within_the_limit() -> None:
     answer = outbox("backlog", "--url", "http://127.0.0.1:1/outbox", "--timeout", "2")
     assert (answer.exit_code, len(answer.output.splitlines())) == (1, 1)
-    assert answer.output.startswith("outbox: there is no service at http://127.0.0.1:1/outbox: ")
+    assert answer.output.startswith("outbox: cannot reach http://127.0.0.1:1/outbox: ")
 
 
 def test_a_service_that_does_not_answer_is_a_sentence_within_the_limit(silent: str) -> None:
     answer = outbox("dlq", "list", "--url", f"{silent}/outbox", "--timeout", "200ms")
-    assert (answer.exit_code, answer.output) == (1, f"outbox: {silent}/outbox has not answered for 0.2 s\n")
+    assert (answer.exit_code, answer.output) == (1, f"outbox: {silent}/outbox did not respond within 0.2 s\n")
 
 
 def test_another_server_than_ours_is_a_sentence(service: str) -> None:
     answer = outbox("backlog", "--url", service.removesuffix("/outbox"), OUTBOX_TOKEN="viewer")
     assert answer.exit_code == 1
-    assert "there is no admin at this address, or an older one" in answer.output
+    assert "no admin API at this path, or an older version" in answer.output
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
-        (["--url", "https://ada:hunter2@host/outbox"], 1, "--url has a name or a password in it"),
+        (["--url", "https://ada:hunter2@host/outbox"], 1, "--url must not contain a user or password"),
         (["--url", "ftp://host/outbox"], 1, "write https://host/outbox"),
         (["--url", "https://host/outbox?token=hunter2"], 1, "leave out what follows it"),
         (["--url", "https://host:port/outbox"], 1, "write https://host/outbox"),
-        (["--url", "https://host/outbox", "--database-url", "postgresql://host/x"], 2, "exclude each other"),
-        (["--url", "https://host/outbox", "--table-name", "x"], 2, "--table-name is for a database"),
-        ([], 1, "say which database: --database-url, or OUTBOX_DATABASE_URL; or which service: --url, or OUTBOX_URL"),
+        (["--url", "https://host/outbox", "--database-url", "postgresql://host/x"], 2, "cannot be combined"),
+        (["--url", "https://host/outbox", "--table-name", "x"], 2, "--table-name cannot be combined with --url"),
+        ([], 1, "set OUTBOX_DATABASE_URL or OUTBOX_URL, or give --database-url or --url"),
     ],
 )
 @pytest.mark.parametrize("command", [["backlog"], ["dlq", "list"], ["chain", "1"]])
@@ -509,4 +509,4 @@ def test_what_is_typed_counts_for_more_than_the_environment(url: str) -> None:
     answer = outbox("dlq", "list", "--database-url", url, OUTBOX_URL="http://127.0.0.1:1/outbox")
     assert answer.output == "No open dead letters.\n"
     elsewhere = outbox("dlq", "list", "--url", "http://127.0.0.1:1/outbox", OUTBOX_DATABASE_URL=url)
-    assert "there is no service at" in elsewhere.output
+    assert "cannot reach" in elsewhere.output

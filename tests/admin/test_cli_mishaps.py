@@ -69,7 +69,7 @@ def stranger() -> Iterator[str]:
 def test_what_answers_and_is_no_admin_is_a_sentence(stranger: str, path: str, arguments: str) -> None:
     answer = outbox(*arguments.split(), "--url", stranger + path)
     assert (answer.exit_code, len(answer.output.splitlines())) == (1, 1), answer.exception
-    assert f"what answers at {stranger}{path} is not an admin API" in answer.output
+    assert f"{stranger}{path} is not an Outbox admin API" in answer.output
 
 
 @PLACES
@@ -99,7 +99,7 @@ def test_a_number_that_no_operation_can_have_is_refused(place: list[str], comman
 def test_ctrl_c_ends_the_question_at_once_and_nothing_is_done(url: str, on: On) -> None:  # noqa: F811
     on(lambda pool: bury(pool, 3))
     with _terminal(["requeue", "--all"], {"OUTBOX_DATABASE_URL": url}) as (until, write):
-        assert until(b"anything else to leave them")
+        assert until(b"anything else to cancel")
         write(b"\x03")
         if not until(b"Aborted!"):  # it came in the moment between the question and its reading: people press again
             write(b"\x03")

@@ -134,7 +134,7 @@ async def test_the_command_prints_what_was_found(database: str) -> None:
 
     assert "outbox dlq show 800" in await run("declined card")
     assert json.loads(await run("dead-1", "--json"))["items"][0]["kind"] == "chain"
-    assert "Nothing was found." in await run("no such thing")
+    assert "Nothing found." in await run("no such thing")
 
 
 async def test_an_index_key_finds_the_chain_of_its_message(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:

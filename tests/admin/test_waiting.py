@@ -575,4 +575,4 @@ async def test_commands_change_waiting_messages(database: str, connection: async
     assert "1 message changed." in await run("deliveries", "retry", "--queue", "mail", "--state", "retrying", "--yes")
     assert "1 message changed." in await run("deliveries", "move", "--to", "front", retrying)
     assert "1 message changed." in await run("deliveries", "dead-letter", retrying)
-    assert "name messages by their ids, or by a filter" in await run("deliveries", "retry", code=2)
+    assert "select messages by ids or by a filter" in await run("deliveries", "retry", code=2)

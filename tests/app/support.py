@@ -1,4 +1,4 @@
-"""The service in processes of its own, and orders placed at it."""
+"""Runs the service in separate processes, and places orders."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,32 +12,32 @@ from tests.support.processes import OurProcess, free_port, running
 
 
 class Service:
-    """A running service: its process, and a client of it."""
+    """A running service: its process, and a client."""
 
     def __init__(self, process: OurProcess, url: str) -> None:
         self.process = process
         self.url = url
 
     def get(self, path: str, **arguments: Any) -> httpx.Response:
-        """Asks it."""
+        """Sends a GET request."""
         return httpx.get(self.url + path, timeout=60, **arguments)
 
     def place(self, sku: str = "book", customer: str = "ada@example.com") -> str:
-        """Places an order; its id."""
+        """Places an order and returns its id."""
         answer = httpx.post(f"{self.url}/orders", json={"customer": customer, "sku": sku, "quantity": 1}, timeout=60)
         assert answer.status_code == 201, answer.text
         assert answer.json() == {"id": answer.json()["id"], "status": "placed"}
         return str(answer.json()["id"])
 
     def order(self, id_: str) -> dict[str, Any]:
-        """The order as it is now."""
+        """Returns the current order."""
         answer = self.get(f"/orders/{id_}")
         assert answer.status_code == 200
         order: dict[str, Any] = answer.json()
         return order
 
     def ends_as(self, id_: str, status: str, timeout: float = 90.0) -> dict[str, Any]:
-        """Waits until the order has that status."""
+        """Waits until the order has the status."""
         eventually_sync(lambda: self.order(id_)["status"] == status, timeout=timeout, message=f"{id_} is not {status}")
         return self.order(id_)
 
@@ -54,7 +54,7 @@ class Service:
 
 @contextmanager
 def service(folder: Path, settings: Mapping[str, str], *, name: str = "service") -> Iterator[Service]:
-    """`uvicorn app:main` with its example, ready."""
+    """Runs `uvicorn app:main` with the example, and yields when it is ready."""
     port = free_port()
     command = ["-m", "uvicorn", "app:main", "--port", str(port), "--timeout-graceful-shutdown", "10"]
     with running(command, folder, {"OUTBOX_EXAMPLE": "true", **settings}, name=name) as process:

@@ -1,4 +1,4 @@
-"""The admin as the service serves it: one token in development for all workers, and none where the API does not run."""
+"""The admin in the service: one development token for all worker processes, and no admin without the API."""
 
 import re
 from pathlib import Path
@@ -28,7 +28,7 @@ def _settings(database_url: str, **more: str) -> dict[str, str]:
     return {"OUTBOX_DATABASE_URL": database_url, "OUTBOX_MIGRATE": "true", "OUTBOX_RUN": "api", **more}
 
 
-def test_all_workers_take_the_token_of_development_which_is_shown_once(database_url: str, tmp_path: Path) -> None:
+def test_all_worker_processes_accept_the_development_token_which_is_printed_once(database_url: str, tmp_path: Path) -> None:
     port = free_port()
     command = ["-m", "uvicorn", "app:main", "--port", str(port), "--workers", "2"]
     with running(command, tmp_path, _settings(database_url, OUTBOX_DEVELOPMENT="true")) as process:
@@ -44,9 +44,7 @@ def test_all_workers_take_the_token_of_development_which_is_shown_once(database_
         assert started.get("/outbox/session").status_code == 401
 
 
-def test_a_session_that_begins_at_one_process_is_good_at_another_until_it_ends_at_either(
-    database_url: str, tmp_path: Path
-) -> None:
+def test_a_session_is_valid_in_every_process_until_one_of_them_ends_it(database_url: str, tmp_path: Path) -> None:
     token, entry = new_token("alice", Role.OPERATOR)
     settings = _settings(database_url, OUTBOX_ADMIN_TOKENS=str(entry))
     with service(tmp_path, settings) as here, service(tmp_path, settings) as there:
@@ -69,12 +67,12 @@ def test_requests_of_the_admin_are_counted_by_their_templates(database_url: str,
         assert "messages/4711" not in metrics
 
 
-def test_where_the_api_does_not_run_there_is_no_admin(database_url: str, tmp_path: Path) -> None:
+def test_a_process_without_the_api_has_no_admin(database_url: str, tmp_path: Path) -> None:
     with service(tmp_path, _settings(database_url, OUTBOX_RUN="maintain")) as started:
         answer = started.get("/outbox/backlog")
-        assert (answer.status_code, answer.json()) == (404, {"detail": "this process does not serve the API: OUTBOX_RUN"})
+        assert (answer.status_code, answer.json()) == (404, {"detail": "this process does not serve the API, see OUTBOX_RUN"})
 
 
-def test_development_beside_configured_tokens_is_refused() -> None:
+def test_development_mode_with_configured_tokens_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="OUTBOX_DEVELOPMENT makes a token"):
         read_settings(development=True, admin_tokens=(f"alice:admin:{'0' * 64}",))

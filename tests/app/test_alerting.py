@@ -1,4 +1,4 @@
-"""The service sends alerts that its settings ask for, and refuses settings that make no sense."""
+"""The service sends the configured alerts, and refuses invalid settings."""
 
 import json
 from collections.abc import AsyncIterator
@@ -19,9 +19,7 @@ async def receiver() -> AsyncIterator[Receiver]:
         yield webhook
 
 
-async def test_the_service_sends_what_is_wrong_and_a_test_message(
-    database_url: str, tmp_path: Path, receiver: Receiver
-) -> None:
+async def test_the_service_sends_alerts_and_a_test_message(database_url: str, tmp_path: Path, receiver: Receiver) -> None:
     settings = {
         "OUTBOX_DATABASE_URL": database_url,
         "OUTBOX_MIGRATE": "true",
@@ -58,9 +56,7 @@ async def test_the_service_sends_what_is_wrong_and_a_test_message(
         ("OUTBOX_DASHBOARD_URL", "shop.example"),
     ],
 )
-def test_settings_of_alerts_are_refused_when_the_service_reads_them(
-    monkeypatch: pytest.MonkeyPatch, name: str, value: str
-) -> None:
+def test_invalid_alert_settings_are_refused_at_startup(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     monkeypatch.setenv("OUTBOX_ALERT_WEBHOOKS", "https://hooks.example/secret-path")
     monkeypatch.setenv("OUTBOX_ALERT_SECRET", SECRET)
     monkeypatch.setenv(name, value)
@@ -71,7 +67,7 @@ def test_settings_of_alerts_are_refused_when_the_service_reads_them(
     assert "hunter2" not in str(raised.value)
 
 
-def test_settings_of_alerts_without_a_webhook_are_a_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_alert_settings_without_a_webhook_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OUTBOX_ALERT_SECRET", SECRET)
     with pytest.raises(ConfigurationError, match="OUTBOX_ALERT_WEBHOOKS"):
         read_settings()

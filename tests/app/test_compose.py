@@ -1,4 +1,4 @@
-"""docker-compose.yml names servers, commands and settings that exist, and is closed to strangers."""
+"""docker-compose.yml uses existing commands and settings, and publishes nothing to other machines."""
 
 import re
 import tomllib
@@ -21,13 +21,13 @@ OURS = ("migrate", *PROCESSES)
 VARIABLE = re.compile(r"\$\{(?P<name>\w+):?(?P<sign>[-?])")
 
 
-def test_it_brings_the_servers_and_every_process() -> None:
+def test_it_starts_the_servers_and_every_process() -> None:
     assert sorted(SERVICES) == sorted(("postgres", "rabbitmq", "token", *OURS))
     assert SERVICES["rabbitmq"]["image"].startswith("rabbitmq:4-management")
 
 
 @pytest.mark.parametrize("name", ["postgres", "rabbitmq"])
-def test_servers_have_health_checks_of_their_own(name: str) -> None:
+def test_servers_have_their_own_health_checks(name: str) -> None:
     assert SERVICES[name]["healthcheck"]["test"][0] == "CMD"
 
 
@@ -41,7 +41,7 @@ def test_processes_are_checked_on_the_port_that_they_serve(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", OURS)
-def test_settings_are_ours(name: str) -> None:
+def test_all_variables_are_settings(name: str) -> None:
     ours = {key for key in SERVICES[name]["environment"] if key.startswith("OUTBOX_")}
     assert ours <= VARIABLES
 
@@ -51,14 +51,14 @@ def test_processes_wait_for_the_tables(name: str) -> None:
     assert SERVICES[name]["depends_on"]["migrate"]["condition"] == "service_completed_successfully"
 
 
-def test_nothing_listens_for_other_machines_unless_asked_to() -> None:
+def test_ports_are_published_on_loopback_by_default() -> None:
     published = [port for service in SERVICES.values() for port in service.get("ports", ())]
     assert len(published) == 2
     for port in published:
         assert resolved(port).startswith("127.0.0.1:"), port
 
 
-def test_the_admin_takes_the_tokens_of_the_environment_and_metrics_are_never_open() -> None:
+def test_the_admin_uses_the_tokens_of_the_environment_and_metrics_require_a_token() -> None:
     environment = SERVICES["api"]["environment"]
     assert resolved(environment["OUTBOX_ADMIN_TOKENS"]) == ""
     assert resolved(environment["OUTBOX_ADMIN_TOKENS"], OUTBOX_ADMIN_TOKENS="ada:viewer:00") == "ada:viewer:00"
@@ -66,12 +66,12 @@ def test_the_admin_takes_the_tokens_of_the_environment_and_metrics_are_never_ope
     assert resolved(environment["OUTBOX_METRICS_TOKEN"], OUTBOX_METRICS_TOKEN="secret") == "secret"
 
 
-def test_the_depths_of_queues_can_be_asked_for() -> None:
+def test_the_management_api_is_configured_for_queue_depths() -> None:
     for name in PROCESSES:
         assert resolved(SERVICES[name]["environment"]["OUTBOX_MANAGEMENT_URL"]) == "http://outbox:outbox@rabbitmq:15672"
 
 
-def test_the_example_of_an_environment_names_every_variable_and_changes_nothing() -> None:
+def test_the_example_environment_lists_every_variable_with_its_default() -> None:
     example = dict(line.split("=", 1) for line in ENV_EXAMPLE.read_text().splitlines() if line and line[0] != "#")
     text = Path("docker-compose.yml").read_text()
     assert set(example) == {match["name"] for match in VARIABLE.finditer(text)}
@@ -80,7 +80,7 @@ def test_the_example_of_an_environment_names_every_variable_and_changes_nothing(
     assert ".env" in Path(".gitignore").read_text().split()
 
 
-def test_a_token_is_made_with_one_command() -> None:
+def test_a_token_is_created_with_one_command() -> None:
     service = SERVICES["token"]
     assert service["profiles"] == ["token"]
     assert "depends_on" not in service
@@ -99,18 +99,18 @@ def test_commands_exist() -> None:
     assert SERVICES["migrate"]["command"] == ["python", "-m", "app", "migrate"]
 
 
-def test_processes_have_more_time_to_end_than_their_grace_period() -> None:
+def test_the_stop_timeout_is_longer_than_the_grace_period() -> None:
     for name in OURS:
         assert int(SERVICES[name]["stop_grace_period"].removesuffix("s")) > 30
 
 
-def test_the_image_runs_as_nobody_in_particular() -> None:
+def test_the_image_runs_as_an_unprivileged_user() -> None:
     lines = Path("Dockerfile").read_text().splitlines()
     assert "USER 10001" in lines
     assert lines.index("USER 10001") < next(i for i, line in enumerate(lines) if line.startswith("CMD"))
 
 
-def test_what_the_image_is_made_of_is_there_and_not_kept_from_it() -> None:
+def test_the_files_that_the_image_copies_exist_and_are_not_ignored() -> None:
     lines = [line.split() for line in Path("Dockerfile").read_text().splitlines() if line.startswith("COPY ")]
     copied = {source for _, *sources, _ in lines for source in sources if not any("--from=" in each for each in sources)}
     kept = set(Path(".dockerignore").read_text().split())
@@ -120,7 +120,7 @@ def test_what_the_image_is_made_of_is_there_and_not_kept_from_it() -> None:
     assert {"frontend/node_modules", "outbox/admin/ui/static"} <= kept, "what was built here is built anew"
 
 
-def test_nothing_that_the_image_is_made_of_is_fetched_without_a_hash() -> None:
+def test_the_image_downloads_packages_only_with_hashes() -> None:
     text = Path("Dockerfile").read_text().replace("\\\n", " ")
     commands = [command.split() for line in text.splitlines() if line.startswith("RUN ") for command in line[4:].split("&&")]
     fetching = [command for command in commands if command[0].endswith("pip")]
@@ -133,7 +133,7 @@ def test_nothing_that_the_image_is_made_of_is_fetched_without_a_hash() -> None:
     assert ["python", "scripts/dashboard.py"] in commands_of_others, "it checks the hashes of requirements/node.lock itself"
 
 
-def test_the_wheel_is_built_with_what_the_tests_build_it_with() -> None:
+def test_the_image_builds_the_wheel_with_the_build_requirements_of_the_tests() -> None:
     build, tested = (pins(Path("requirements", name).read_text()) for name in ("build.lock", "dev.lock"))
     assert build.items() <= tested.items()
     backend = tomllib.loads(Path("pyproject.toml").read_text())["build-system"]["requires"]
@@ -141,6 +141,6 @@ def test_the_wheel_is_built_with_what_the_tests_build_it_with() -> None:
 
 
 def pins(lock: str) -> dict[str, tuple[str, ...]]:
-    """Each pinned package with its hashes."""
+    """Returns each pinned package with its hashes."""
     blocks = re.findall(r"^(\S+==\S+)(.*(?:\n +.*)*)", lock, re.MULTILINE)
     return {pin: tuple(re.findall(r"sha256:[0-9a-f]+", hashes)) for pin, hashes in blocks}

@@ -1,4 +1,4 @@
-"""Everything in one process with nothing set, as `make run` starts it: comes up, says where, ends, survives a kill."""
+"""`python -m app` without settings, like `make run`: start, links, shutdown, and recovery after a kill."""
 
 import os
 import signal
@@ -24,7 +24,7 @@ from tests.support.processes import OurProcess, free_port, running
 pytestmark = [pytest.mark.slow]
 
 EVERYTHING = ["-m", "app"]
-UP = "Ctrl-C ends everything."
+UP = "Press Ctrl-C to stop."
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -54,14 +54,14 @@ def everything(folder: Path, settings: dict[str, str], *, name: str = "app") -> 
 
 
 def _says_that_queues_are_bound(process: OurProcess, settings: dict[str, str]) -> None:
-    """What is sent before a queue is bound goes to the others only."""
+    """Waits for all bindings: a queue misses events that are sent before it is bound."""
     if "worker" in settings.get("OUTBOX_RUN", "worker") and "OUTBOX_LOG_LEVEL" not in settings:
         for consumer in consumers:
             process.says(f"consumes queue {consumer.queue}, bound")
 
 
 def postgres_processes(data_dir: Path) -> list[str]:
-    """Command lines of processes that work in the data folder or were started for it."""
+    """Returns the command lines of processes of the data folder."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
@@ -75,7 +75,7 @@ def postgres_processes(data_dir: Path) -> list[str]:
     return found
 
 
-def test_it_comes_up_from_nothing_and_an_order_is_confirmed(tmp_path: Path, settings: dict[str, str], data_dir: Path) -> None:
+def test_it_starts_without_settings_and_confirms_an_order(tmp_path: Path, settings: dict[str, str], data_dir: Path) -> None:
     with everything(tmp_path, settings) as service:
         service.ends_as(service.place(), "confirmed")
         output = service.process.output
@@ -98,7 +98,7 @@ def test_the_first_link_is_the_dashboards_and_logs_in(tmp_path: Path, settings: 
         assert service.process.output.count(token) == 2, "it is in the link and in what can be typed, and in no log"
 
 
-def test_where_people_have_tokens_the_link_is_without_one(tmp_path: Path, settings: dict[str, str]) -> None:
+def test_the_link_contains_no_token_if_tokens_are_configured(tmp_path: Path, settings: dict[str, str]) -> None:
     _, entry = new_token("alice", Role.OPERATOR)
     with everything(tmp_path, settings | {"OUTBOX_ADMIN_TOKENS": str(entry)}) as service:
         assert f"  Dashboard {service.url}/outbox/ui/\n" in service.process.output
@@ -106,14 +106,14 @@ def test_where_people_have_tokens_the_link_is_without_one(tmp_path: Path, settin
         assert "OUTBOX_TOKEN" not in service.process.output
 
 
-def test_what_it_prints_fits_into_80_columns(tmp_path: Path) -> None:
+def test_its_output_fits_into_80_columns(tmp_path: Path) -> None:
     settings = {"OUTBOX_LOG_LEVEL": "WARNING", "OUTBOX_DATA_DIR": str(tmp_path / "d")}
     with everything(tmp_path, settings) as service:
         lines = [line.replace(str(tmp_path / "d"), ".data/postgres") for line in service.process.output.splitlines()]
         assert [line for line in lines if len(line) > 80 and "#token=" not in line] == []
 
 
-def test_it_suggests_no_order_where_none_can_be_placed(tmp_path: Path, settings: dict[str, str]) -> None:
+def test_it_suggests_no_order_if_the_api_does_not_run(tmp_path: Path, settings: dict[str, str]) -> None:
     with everything(tmp_path, settings | {"OUTBOX_RUN": "relay,worker"}) as service:
         assert service.get("/orders/6b1d0000-0000-0000-0000-000000000000").status_code == 404
         assert "curl" not in service.process.output
@@ -122,9 +122,7 @@ def test_it_suggests_no_order_where_none_can_be_placed(tmp_path: Path, settings:
         assert "demo" not in service.process.output
 
 
-def test_the_command_that_it_suggests_can_be_typed_where_it_was_started(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_suggested_command_works_in_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "executable", str(tmp_path / ".venv/bin/python"))
     assert suggested_command() == ".venv/bin/outbox"
@@ -133,18 +131,18 @@ def test_the_command_that_it_suggests_can_be_typed_where_it_was_started(
 
 
 @pytest.mark.parametrize("times", [1, 2])
-def test_ctrl_c_ends_everything(times: int, tmp_path: Path, settings: dict[str, str], data_dir: Path) -> None:
+def test_ctrl_c_stops_everything(times: int, tmp_path: Path, settings: dict[str, str], data_dir: Path) -> None:
     with everything(tmp_path, settings) as service:
         assert postgres_processes(data_dir)
         for _ in range(times):
             service.process.send(signal.SIGINT)
         assert service.process.wait(60) == 0
-        assert "Everything has ended." in service.process.output
+        assert "Stopped." in service.process.output
         assert "Traceback" not in service.process.output
     eventually_sync(lambda: not postgres_processes(data_dir))
 
 
-def test_sigterm_ends_everything(tmp_path: Path, settings: dict[str, str], data_dir: Path) -> None:
+def test_sigterm_stops_everything(tmp_path: Path, settings: dict[str, str], data_dir: Path) -> None:
     with everything(tmp_path, settings) as service:
         service.process.send(signal.SIGTERM)
         service.process.wait(60)
@@ -152,7 +150,7 @@ def test_sigterm_ends_everything(tmp_path: Path, settings: dict[str, str], data_
     eventually_sync(lambda: not postgres_processes(data_dir))
 
 
-def test_ctrl_c_while_it_comes_up_ends_everything(tmp_path: Path, settings: dict[str, str], data_dir: Path) -> None:
+def test_ctrl_c_during_startup_stops_everything(tmp_path: Path, settings: dict[str, str], data_dir: Path) -> None:
     with running(EVERYTHING, tmp_path, settings) as process:
         process.says("embedded PostgreSQL")
         process.send(signal.SIGINT)
@@ -161,7 +159,7 @@ def test_ctrl_c_while_it_comes_up_ends_everything(tmp_path: Path, settings: dict
     eventually_sync(lambda: not postgres_processes(data_dir))
 
 
-def test_a_kill_leaves_nothing_that_the_next_start_does_not_clean_up_and_data_survives(
+def test_after_a_kill_the_next_start_cleans_up_and_data_survives(
     tmp_path: Path, settings: dict[str, str], data_dir: Path
 ) -> None:
     with everything(tmp_path, settings) as service:
@@ -177,23 +175,23 @@ def test_a_kill_leaves_nothing_that_the_next_start_does_not_clean_up_and_data_su
     eventually_sync(lambda: not postgres_processes(data_dir))
 
 
-def test_a_second_one_on_the_same_data_is_told_so_in_a_sentence(tmp_path: Path, settings: dict[str, str]) -> None:
+def test_a_second_instance_on_the_same_data_folder_fails_with_a_sentence(tmp_path: Path, settings: dict[str, str]) -> None:
     with everything(tmp_path, settings) as service:
         with running(EVERYTHING, tmp_path, settings, name="second") as second:
             assert second.wait() == 1
             assert "Traceback" not in second.output
-            assert "is taken, so it is" in second.output
-            assert "choose another folder: OUTBOX_DATA_DIR" in second.output
+            assert "is taken" in second.output
+            assert "choose another folder with OUTBOX_DATA_DIR" in second.output
             assert sum("outbox: " in line for line in second.output.splitlines()) == 1
         service.ends_as(service.place(), "confirmed")
 
 
-def test_a_taken_port_is_avoided_or_if_it_was_asked_for_named(tmp_path: Path, settings: dict[str, str]) -> None:
+def test_a_taken_port_is_avoided_or_reported_if_it_was_configured(tmp_path: Path, settings: dict[str, str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         asked = settings | {"OUTBOX_HTTP_PORT": str(taken.getsockname()[1])}
         with running(EVERYTHING, tmp_path, asked) as process:
             assert process.wait() == 1
-            assert "choose another OUTBOX_HTTP_PORT" in process.output
+            assert "set OUTBOX_HTTP_PORT to another port" in process.output
             assert "Traceback" not in process.output
 
 
@@ -224,14 +222,14 @@ def test_uvicorn_app_main_does_the_same(tmp_path: Path, settings: dict[str, str]
         ({"OUTBOX_DATABSE_URL": "postgresql://db/x"}, "OUTBOX_DATABSE_URL is not a setting, did you mean OUTBOX_DATABASE_URL?"),
         ({"OUTBOX_LANES": "many"}, "OUTBOX_LANES: "),
         ({"OUTBOX_DATABASE_URL": "postgresql://db/x", "OUTBOX_DATA_DIR": "/x"}, "unset one of them"),
-        ({"OUTBOX_DATABASE_URL": "postgresql://db/x", "OUTBOX_CONSUMERS": "no.such:thing"}, "there is no module no"),
+        ({"OUTBOX_DATABASE_URL": "postgresql://db/x", "OUTBOX_CONSUMERS": "no.such:thing"}, "no module named no"),
         (
             {"OUTBOX_DATABASE_URL": "postgresql://ada:hunter2@127.0.0.1:1/x", "OUTBOX_MIGRATE": "true"},
             "connecting to the database",
         ),
     ],
 )
-def test_what_cannot_start_says_why_in_a_sentence(settings: dict[str, str], sentence: str, tmp_path: Path) -> None:
+def test_a_failed_start_is_one_sentence(settings: dict[str, str], sentence: str, tmp_path: Path) -> None:
     with _uvicorn(tmp_path, settings, free_port()) as process:
         assert process.wait() != 0
         assert sentence in process.output

@@ -1,4 +1,4 @@
-"""The API as people and programs read it."""
+"""The API documentation page and the OpenAPI document."""
 
 import re
 from collections.abc import AsyncIterator
@@ -10,24 +10,24 @@ from app.service import create_service
 from app.settings import Settings
 
 ADMIN = "outbox_"
-"""What the operations of the admin are called; its own tests say more about them."""
+"""Tags of the admin's operations, which have their own tests."""
 
 
 @pytest.fixture
 async def client() -> AsyncIterator[httpx.AsyncClient]:
-    """Of the service, which is not started."""
+    """A client of the service, which is not started."""
     async with httpx.AsyncClient(transport=httpx.ASGITransport(create_service()), base_url="http://service") as client:
         yield client
 
 
-async def test_the_docs_say_what_there_is_even_where_their_viewer_cannot_be_loaded(client: httpx.AsyncClient) -> None:
+async def test_the_docs_list_the_endpoints_without_javascript(client: httpx.AsyncClient) -> None:
     page = (await client.get("/docs")).text
     inside = page.partition('<div id="swagger-ui">')[2].partition("</div>")[0]
     assert "<code>POST /orders</code>" in inside
     assert "Writes the order and publishes `order.placed`, in one transaction" in inside
 
 
-async def test_everything_that_the_docs_load_comes_from_the_service(client: httpx.AsyncClient) -> None:
+async def test_the_docs_load_only_files_of_the_service(client: httpx.AsyncClient) -> None:
     page = await client.get("/docs")
     loaded = re.findall(r'<(?:script|link)[^>]* (?:src|href)="([^"]+)"', page.text)
     assert len(loaded) >= 5

@@ -1,4 +1,4 @@
-"""Whatever runs for long exempts what its start left behind from garbage collection."""
+"""Long-running processes exempt startup objects from garbage collection."""
 
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,7 +10,7 @@ COMMANDS = (["relay"], ["worker", "app.orders.consumers:consumers"], ["archiver"
 EXEMPT = "objects are exempt from garbage collection"
 
 
-def test_each_command_and_the_service_do_so(tmp_path: Path, database_url: str, broker_url: str) -> None:
+def test_each_command_and_the_service_freeze_startup_objects(tmp_path: Path, database_url: str, broker_url: str) -> None:
     settings = {"OUTBOX_DATABASE_URL": database_url, "OUTBOX_BROKER_URL": broker_url, "OUTBOX_LOG_LEVEL": "debug"}
     with ExitStack() as stack:
         processes = [stack.enter_context(service(tmp_path, settings | {"OUTBOX_MIGRATE": "true"})).process]

@@ -1,4 +1,4 @@
-"""The worked example, from HTTP to its last event, over a real server and both transports."""
+"""The example, from the HTTP request to the last event, over both transports."""
 
 import asyncio
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ def settings(transport: str, database_url: str, request: pytest.FixtureRequest) 
 
 @pytest.fixture
 def running_service(settings: dict[str, str], tmp_path: Path) -> Iterator[Service]:
-    """With every queue bound: what is sent before that goes to those that are."""
+    """A running service with all queues bound: a queue misses events that are sent before it is bound."""
     with service(tmp_path, settings) as running:
         for consumer in consumers:
             running.process.says(f"consumes queue {consumer.queue}, bound")
@@ -105,12 +105,12 @@ def api(postgres_server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
             yield running
 
 
-def test_an_order_that_makes_no_sense_is_refused(api: Service) -> None:
+def test_an_invalid_order_is_refused(api: Service) -> None:
     for order in ({}, {"customer": "ada", "sku": "book", "quantity": 0}, {"customer": "a\0b", "sku": "x", "quantity": 1}):
         assert httpx.post(f"{api.url}/orders", json=order).status_code == 422
 
 
-def test_an_order_that_is_not_there_is_404(api: Service) -> None:
+def test_an_unknown_order_is_404(api: Service) -> None:
     assert api.get("/orders/00000000-0000-4000-8000-000000000000").status_code == 404
 
 
@@ -118,13 +118,13 @@ def test_an_api_without_relay_needs_no_broker_to_be_ready(api: Service) -> None:
     assert api.get("/outbox/health/ready").json()["parts"] == {"database": "ok", "schema": "ok", "server": "ok"}
 
 
-def test_metrics_can_be_closed_with_a_token(api: Service) -> None:
+def test_metrics_can_require_a_token(api: Service) -> None:
     assert api.get("/metrics").status_code == 401
     assert api.get("/metrics", headers={"authorization": "Bearer wrong"}).status_code == 401
     assert "http_requests_total" in api.get("/metrics", headers={"authorization": "Bearer s3cret"}).text
 
 
-def test_the_front_door_leads_to_the_documentation(api: Service) -> None:
+def test_the_root_redirects_to_the_documentation(api: Service) -> None:
     assert "Outbox" in httpx.get(api.url, follow_redirects=True).text
 
 
@@ -136,7 +136,7 @@ def test_a_process_that_does_not_serve_the_api_says_so(database_url: str, tmp_pa
         assert "OUTBOX_RUN" in answer.text
 
 
-def test_without_the_example_nobody_places_orders_and_none_of_its_tables_is_made(
+def test_without_the_example_orders_are_404_and_its_tables_are_not_created(
     settings: dict[str, str], database_url: str, tmp_path: Path
 ) -> None:
     with service(tmp_path, {**settings, "OUTBOX_EXAMPLE": ""}) as running:
@@ -156,7 +156,7 @@ async def _example_tables(database_url: str) -> list[str]:
     return [row["relname"] for row in rows]
 
 
-def test_an_event_that_nothing_takes_is_unroutable_also_beside_the_example(running_service: Service, database_url: str) -> None:
+def test_an_event_without_a_queue_is_unroutable_while_the_example_runs(running_service: Service, database_url: str) -> None:
     async def publish() -> None:
         connection = await asyncpg.connect(database_url)
         try:

@@ -1,9 +1,9 @@
-"""What a process runs follows from `OUTBOX_RUN` and from where its broker is."""
+"""`OUTBOX_RUN` and the kind of broker determine the components of a process."""
 
 import pytest
 from pydantic import SecretStr
 
-from app.parts import names, wanted_parts
+from app.parts import component_factories, component_names
 from app.settings import read_settings
 from app.startup import Installation
 from outbox import Archiver, Worker
@@ -17,34 +17,36 @@ def installation(broker_url: str | None, run: str = "api,archiver") -> Installat
     return Installation(settings=settings, database=SecretStr(DATABASE))
 
 
-def test_an_archiver_runs_where_dead_letters_stay_at_the_broker() -> None:
+def test_an_archiver_runs_with_rabbitmq() -> None:
     here = installation("amqp://h/")
-    assert isinstance(wanted_parts(here)["archiver"](), Archiver)
-    assert names(here.settings) == "API, archiver"
+    assert isinstance(component_factories(here)["archiver"](), Archiver)
+    assert component_names(here.settings) == "API, archiver"
 
 
 @pytest.mark.parametrize("broker_url", [None, "postgresql://h/d"])
-def test_without_rabbitmq_there_is_nothing_to_archive(broker_url: str | None) -> None:
+def test_no_archiver_runs_without_rabbitmq(broker_url: str | None) -> None:
     here = installation(broker_url)
-    assert wanted_parts(here)["archiver"]() is None
-    assert names(here.settings) == "API"
+    assert component_factories(here)["archiver"]() is None
+    assert component_names(here.settings) == "API"
 
 
-def test_no_archiver_runs_that_nobody_asked_for() -> None:
-    assert "archiver" not in wanted_parts(installation("amqp://h/", run="api,relay"))
+def test_no_archiver_runs_unless_configured() -> None:
+    assert "archiver" not in component_factories(installation("amqp://h/", run="api,relay"))
 
 
-async def test_a_worker_runs_where_it_has_consumers() -> None:
+async def test_a_worker_runs_only_with_consumers() -> None:
     settings = read_settings(database_url=DATABASE)
     here = Installation(settings=settings, database=SecretStr(DATABASE))
-    assert wanted_parts(here)["worker"]() is None
-    assert "worker" not in names(settings)
+    assert component_factories(here)["worker"]() is None
+    assert "worker" not in component_names(settings)
     for more in ({"example": True}, {"consumers": "app.orders.consumers:consumers"}):
         settings = read_settings(database_url=DATABASE, **more)
-        assert isinstance(wanted_parts(Installation(settings=settings, database=SecretStr(DATABASE)))["worker"](), Worker)
-        assert "worker" in names(settings)
+        assert isinstance(
+            component_factories(Installation(settings=settings, database=SecretStr(DATABASE)))["worker"](), Worker
+        )
+        assert "worker" in component_names(settings)
 
 
-def test_a_worker_that_is_asked_for_by_name_and_has_nothing_to_run_is_a_mistake() -> None:
-    with pytest.raises(ConfigurationError, match="OUTBOX_CONSUMERS, or OUTBOX_EXAMPLE"):
+def test_a_configured_worker_without_consumers_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="OUTBOX_CONSUMERS or OUTBOX_EXAMPLE"):
         read_settings(database_url=DATABASE, run="relay,worker")

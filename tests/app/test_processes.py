@@ -1,4 +1,4 @@
-"""The processes of docker-compose.yml, run by hand: the same commands and settings, with the test's servers."""
+"""The processes of docker-compose.yml, with the same commands and settings but the test's servers."""
 
 import subprocess
 import sys
@@ -37,7 +37,7 @@ def _settings(name: str, database_url: str, broker_url: str, port: int) -> dict[
 
 
 def _is_healthy(port: int) -> bool:
-    """What the container's health check says."""
+    """Runs the container's health check."""
     check = subprocess.run([sys.executable, "docker/healthy.py"], env={"HEALTH_PORT": str(port)}, capture_output=True)
     return check.returncode == 0
 
@@ -61,7 +61,7 @@ def installation(database_url: str, broker_url: str, tmp_path: Path) -> Iterator
         yield Service(started["api"], f"http://127.0.0.1:{ports['api']}")
 
 
-def test_api_relay_and_worker_as_processes_of_their_own_confirm_an_order(installation: Service) -> None:
+def test_api_relay_and_worker_in_separate_processes_confirm_an_order(installation: Service) -> None:
     installation.ends_as(installation.place(), "confirmed")
     assert "confirmed" not in installation.process.output, "the events are handled elsewhere"
 

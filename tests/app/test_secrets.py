@@ -1,4 +1,4 @@
-"""Passwords reach no log line, whatever goes wrong."""
+"""Passwords appear in no log line."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.slow]
 SECRET = "hunter2-and-more"
 
 
-def test_no_password_is_logged_though_nothing_can_be_reached(tmp_path: Path) -> None:
+def test_no_password_is_logged_if_no_server_is_reachable(tmp_path: Path) -> None:
     settings = {
         "OUTBOX_DATABASE_URL": f"postgresql+asyncpg://ada:{SECRET}@127.0.0.1:1/orders?application_name=x",
         "OUTBOX_LISTEN_URL": f"postgresql://ada:{SECRET}@127.0.0.1:2/orders",
@@ -37,7 +37,7 @@ def test_no_password_is_logged_though_nothing_can_be_reached(tmp_path: Path) -> 
         assert SECRET not in answer.text
 
 
-def test_no_password_is_logged_by_a_service_that_works(database_url: str, broker_url: str, tmp_path: Path) -> None:
+def test_no_password_is_logged_by_a_working_service(database_url: str, broker_url: str, tmp_path: Path) -> None:
     from urllib.parse import urlsplit
 
     settings = {

@@ -1,4 +1,4 @@
-"""Settings: complete, documented, and wrong ones stop the start with a sentence."""
+"""Settings are complete and documented, and invalid ones prevent the start with a sentence."""
 
 import logging
 import re
@@ -45,13 +45,13 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
 # --- the table ----------------------------------------------------------------------------------------------------------
 
 
-def test_the_page_is_made_from_the_table() -> None:
+def test_the_page_is_generated_from_the_table() -> None:
     text = PAGE.read_text(encoding="utf-8")
     assert page(text) == text, "run `python -m scripts.settings --write`"
 
 
 @pytest.mark.parametrize("setting", SETTINGS.values(), ids=lambda setting: setting.name)
-def test_a_row_says_all_that_a_reader_needs(setting: Setting) -> None:
+def test_each_row_is_complete(setting: Setting) -> None:
     assert setting.help.endswith((".", ")."))
     assert setting.readers
     assert setting.secret or "SecretStr" not in str(setting.field.annotation)
@@ -83,7 +83,7 @@ def test_a_command_has_options_for_the_settings_that_it_reads(reader: Reader) ->
 OF_THE_CALLER = {
     "database_url", "broker_url", "mask_keys", "mask_paths", "monitoring_host", "monitoring_port", "log_level", "log_format"
 }  # fmt: skip
-"""What a process is not given as it stands: its servers, its masking, and what the command around it uses."""
+"""Settings that are not passed on as arguments: servers, masking, and those of the command itself."""
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_a_process_is_given_the_settings_that_its_command_reads(reader: Reader, 
     assert set(arguments) == {named.get(name, name) for name in read} | others
 
 
-def test_settings_are_arguments_in_the_form_that_a_process_takes() -> None:
+def test_settings_are_converted_to_arguments() -> None:
     settings = read_settings(
         database_url="postgresql://h/d",
         listen_url="postgresql://u:secret@h/d",
@@ -156,7 +156,7 @@ def test_times_are_seconds_or_durations(monkeypatch: pytest.MonkeyPatch) -> None
     assert settings.retry_delays == (timedelta(milliseconds=500), timedelta(seconds=2), timedelta(minutes=1))
 
 
-def test_no_retries_are_called_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_retry_delay_none_means_no_retries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OUTBOX_RETRY_DELAYS", "none")
     assert read_settings().retry_delays == ()
 
@@ -172,16 +172,16 @@ def test_no_retries_are_called_none(monkeypatch: pytest.MonkeyPatch) -> None:
         ("OUTBOX_POOL_SIZE", "OUTBOX_DATABASE_POOL_SIZE"),
     ],
 )
-def test_a_misspelt_setting_stops_the_start(given: str, meant: str) -> None:
+def test_a_misspelt_setting_prevents_the_start(given: str, meant: str) -> None:
     with pytest.raises(ConfigurationError, match=f"^{given} is not a setting, did you mean {meant}\\?$"):
         check_environment({given: "1"})
 
 
 @pytest.mark.parametrize("name", ["OUTBOX_HOME", "OUTBOX_RUN_ID", "OUTBOX_IMAGE"])
-def test_another_unknown_variable_is_warned_of(name: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_other_unknown_variables_are_logged_as_a_warning(name: str, caplog: pytest.LogCaptureFixture) -> None:
     check_environment({name: "1"})
     assert [(record.levelno, record.getMessage()) for record in caplog.records] == [
-        (logging.WARNING, f"{name} is set, but is not a setting: it has no effect")
+        (logging.WARNING, f"{name} is not a setting and has no effect")
     ]
 
 
@@ -196,9 +196,7 @@ def test_another_unknown_variable_is_warned_of(name: str, caplog: pytest.LogCapt
         ("OUTBOX_HTTP_SERVICE_HOST", "10.0.0.7"),
     ],
 )
-def test_what_orchestrators_inject_for_a_service_called_outbox_is_no_news(
-    name: str, value: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_variables_injected_by_orchestrators_are_ignored(name: str, value: str, caplog: pytest.LogCaptureFixture) -> None:
     check_environment({name: value})
     assert not caplog.records
 
@@ -219,9 +217,7 @@ def test_what_orchestrators_inject_for_a_service_called_outbox_is_no_news(
         ({"CONSUMERS": "not a module"}, "OUTBOX_CONSUMERS: "),
     ],
 )
-def test_a_value_that_makes_no_sense_is_named(
-    variables: dict[str, str], sentence: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_invalid_value_is_named(variables: dict[str, str], sentence: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in variables.items():
         monkeypatch.setenv(PREFIX + name, value)
     with pytest.raises(ConfigurationError, match=sentence) as caught:
@@ -234,16 +230,16 @@ def test_a_value_that_makes_no_sense_is_named(
     [
         (
             {"DATA_DIR": "/data", "DATABASE_URL": "postgresql://ada:hunter2@db/x"},
-            "OUTBOX_DATA_DIR is for the embedded server, which OUTBOX_DATABASE_URL replaces",
+            "OUTBOX_DATA_DIR is for the embedded server, and OUTBOX_DATABASE_URL for another one",
         ),
         ({"LISTEN_URL": "postgresql://ada:hunter2@db/x"}, "OUTBOX_DATABASE_URL, which is not set"),
-        ({"METRICS": "false", "METRICS_TOKEN": "hunter2"}, "OUTBOX_METRICS_TOKEN guards metrics that OUTBOX_METRICS turns off"),
+        ({"METRICS": "false", "METRICS_TOKEN": "hunter2"}, "OUTBOX_METRICS_TOKEN is set, but OUTBOX_METRICS turns metrics off"),
         ({"OIDC_ISSUER": "https://login.example"}, "OUTBOX_OIDC_…: "),
         ({"OIDC_ISSUER": "https://login.example", "OIDC_ROLES": "admin", "OIDC_CLIENT_ID": "outbox"}, "value=role"),
-        ({"OIDC_CLIENT_SECRET": "hunter2"}, "OUTBOX_OIDC_CLIENT_ID, .* are for a login provider: set OUTBOX_OIDC_ISSUER"),
+        ({"OIDC_CLIENT_SECRET": "hunter2"}, "OUTBOX_OIDC_CLIENT_ID, .* require OUTBOX_OIDC_ISSUER"),
     ],
 )
-def test_settings_that_contradict_each_other_stop_the_start(
+def test_conflicting_settings_prevent_the_start(
     variables: dict[str, str], sentence: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in variables.items():
@@ -273,7 +269,7 @@ def test_a_login_provider_is_read_from_settings(monkeypatch: pytest.MonkeyPatch)
 # --- secrets in files ---------------------------------------------------------------------------------------------------
 
 
-def test_every_secret_of_the_service_may_stand_in_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_every_secret_may_be_read_from_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     tokens = "ada:viewer:" + "0" * 64
     contents = {
         "OUTBOX_DATABASE_URL": "postgresql://ada:geheim@db/shop",
@@ -307,7 +303,7 @@ def test_every_secret_of_the_service_may_stand_in_a_file(monkeypatch: pytest.Mon
         (None, b"\xff", "cannot be read: it is not text"),
     ],
 )
-def test_a_file_that_is_no_secret_stops_the_start(
+def test_an_unusable_secret_file_prevents_the_start(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, value: str | None, content: str | bytes | None, sentence: str
 ) -> None:
     file = tmp_path / "secret"
@@ -322,7 +318,7 @@ def test_a_file_that_is_no_secret_stops_the_start(
     assert (answer.exit_code, sentence in answer.output) == (1, True)
 
 
-def test_a_variable_that_almost_names_a_file_stops_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_misspelt_file_variable_prevents_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OUTBOX_DATABSE_URL_FILE", "/run/secrets/url")
     with pytest.raises(ConfigurationError, match="did you mean OUTBOX_DATABASE_URL_FILE"):
         check_environment()
@@ -340,7 +336,7 @@ def test_commands_read_secrets_from_files_too(monkeypatch: pytest.MonkeyPatch, t
     assert "OUTBOX_TOKEN is not a token" in answer.output
 
 
-def test_what_is_typed_counts_for_more_than_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_line_overrides_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OUTBOX_DATABASE_URL_FILE", "/nowhere")
     answer = CliRunner().invoke(main, ["relay", "--database-url", "mysql://db/x"])
     assert "postgresql://" in answer.output

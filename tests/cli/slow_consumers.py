@@ -1,4 +1,4 @@
-"""Consumers for tests that end a process under load: each message takes a while, and leaves two marks."""
+"""Consumers for tests that stop a process under load: each handler takes a while and leaves two marks."""
 
 import asyncio
 from typing import Any
@@ -12,14 +12,14 @@ HANDLER_SECONDS = 1.5
 
 @consume("work.#", queue="tests.work")
 async def work(number: int, connection: asyncpg.Connection) -> None:
-    """Notes the beginning outside of its transaction, the end inside of it."""
+    """Records its start outside its transaction, and its end inside."""
     await note(connection, "begun", number)
     await asyncio.sleep(HANDLER_SECONDS)
     await connection.execute("insert into marks values ('ended', $1)", number)
 
 
 async def note(connection: asyncpg.Connection, what: str, number: int) -> None:
-    """A mark that stays, whatever becomes of the handler's transaction."""
+    """Records a mark that stays if the handler's transaction rolls back."""
     inner: Any = connection
     server, params = inner._addr, inner._params
     outside = await asyncpg.connect(

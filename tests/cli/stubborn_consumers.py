@@ -1,4 +1,4 @@
-"""Consumers for tests that end a process although their handlers do not end."""
+"""Consumers with handlers that hang, for tests that stop a process."""
 
 import asyncio
 import threading
@@ -19,19 +19,19 @@ async def swallow(number: int) -> None:
 
 @consume("work.#", queue="tests.work")
 def hang(number: int) -> None:
-    """Hangs in a thread of the worker's."""
+    """Hangs in a thread of the worker."""
     print(f"begun {number}", flush=True)
     threading.Event().wait()
 
 
 @consume("work.#", queue="tests.work")
 async def hang_elsewhere(number: int) -> None:
-    """Hangs in a thread for which Python waits before it ends."""
+    """Hangs in a thread that Python joins before it exits."""
     print(f"begun {number}", flush=True)
     await asyncio.to_thread(threading.Event().wait)
 
 
 @consume("work.#", queue="tests.work")
 async def obey(number: int) -> None:
-    """Ends."""
+    """Returns."""
     print(f"handled {number}", flush=True)

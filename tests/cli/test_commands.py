@@ -1,4 +1,4 @@
-"""The commands: what they say when they cannot go on, and that they do what they say."""
+"""The commands: help, errors, and effects."""
 
 import asyncio
 import logging
@@ -32,12 +32,12 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-def test_it_names_its_version() -> None:
+def test_version_prints_the_version() -> None:
     assert CliRunner().invoke(main, ["--version"]).output.strip() == f"outbox, version {outbox.__version__}"
 
 
 @pytest.mark.parametrize("command", main.list_commands(click.Context(main)))
-def test_each_command_explains_itself(command: str) -> None:
+def test_each_command_has_help_and_its_first_sentence_is_listed(command: str) -> None:
     answer = CliRunner().invoke(main, [command, "--help"])
     assert answer.exit_code == 0
     assert "Usage:" in answer.output
@@ -48,14 +48,14 @@ def test_each_command_explains_itself(command: str) -> None:
 
 
 GROUPS = ("dlq", "messages", "deliveries", "export")
-"""Whose commands have options, and not they."""
+"""Groups that have no options; their commands do."""
 
 
 @pytest.mark.parametrize(
     "command",
     [*main.list_commands(click.Context(main)), "dlq show", "dlq requeue", "messages edit", "deliveries list", "export dlq"],
 )
-def test_what_a_command_works_with_stands_under_one_heading(command: str) -> None:
+def test_connection_options_have_their_own_heading(command: str) -> None:
     text = CliRunner().invoke(main, [*command.split(), "--help"]).output
     options, _, connection = text.partition("\nConnection:\n")
     for option in (
@@ -72,7 +72,7 @@ def test_what_a_command_works_with_stands_under_one_heading(command: str) -> Non
 
 
 @pytest.mark.parametrize("argument", ["--help", "--version"])
-def test_the_list_of_commands_loads_none_of_them(argument: str) -> None:
+def test_listing_commands_imports_none_of_them(argument: str) -> None:
     program = f"import sys; sys.argv = ['outbox', {argument!r}]; from outbox.cli import main; main(standalone_mode=False); "
     told = subprocess.run(
         [sys.executable, "-c", program + "print(*sys.modules, file=sys.stderr)"], capture_output=True, text=True, check=True
@@ -86,31 +86,31 @@ def test_the_list_of_commands_loads_none_of_them(argument: str) -> None:
     }  # fmt: skip
 
 
-def test_the_commands_are_listed_by_what_they_are_for() -> None:
+def test_commands_are_listed_by_section() -> None:
     text = CliRunner().invoke(main, ["--help"]).output
     headings = re.findall(r"^(\w[\w ]+):$", text, re.MULTILINE)
-    assert headings == ["Options", "Run", "Set up and check", "Look", "Repair"]
+    assert headings == ["Options", "Run", "Set up and check", "Inspect", "Repair"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["relay"], "say which database: --database-url, or OUTBOX_DATABASE_URL"),
-        (["migrate"], "say which database: --database-url, or OUTBOX_DATABASE_URL"),
+        (["relay"], "no database configured: set OUTBOX_DATABASE_URL, or give --database-url"),
+        (["migrate"], "no database configured: set OUTBOX_DATABASE_URL, or give --database-url"),
         (["relay", "--database-url", "mysql://ada:hunter2@db/x"], "postgresql://"),
         (["relay", "--database-url", "postgresql://db/x", "--broker-url", "kafka://broker"], "'kafka'"),
-        (["worker", "tests.cli.slow_consumers:consumers"], "say where messages come from"),
-        (["worker", "tests.cli.nowhere:consumers", "--broker-url", "amqp://b"], "there is no module tests.cli.nowhere"),
+        (["worker", "tests.cli.slow_consumers:consumers"], "no broker configured"),
+        (["worker", "tests.cli.nowhere:consumers", "--broker-url", "amqp://b"], "no module named tests.cli.nowhere"),
         (["worker", "tests.cli.slow_consumers:absent", "--broker-url", "amqp://b"], "has no absent"),
-        (["worker", "tests.cli.slow_consumers:nothing", "--broker-url", "amqp://b"], "names no consumers"),
+        (["worker", "tests.cli.slow_consumers:nothing", "--broker-url", "amqp://b"], "contains no consumers"),
         (["worker", "tests.cli.slow_consumers:wrong", "--broker-url", "amqp://b"], "'not a consumer', which is not"),
         (["worker", "not a module", "--broker-url", "amqp://b"], "write package.module:consumers"),
         (["worker", "tests.cli.slow_consumers", "--broker-url", "amqp://b"], "db_engine_url"),
-        (["demo", "--url", "http://127.0.0.1:1"], "there is no service at http://127.0.0.1:1"),
+        (["demo", "--url", "http://127.0.0.1:1"], "cannot reach http://127.0.0.1:1"),
         (["relay", "--database-url", "postgresql://db/x", "--table-name", "x; drop"], "cannot be a table name"),
     ],
 )
-def test_a_mistake_is_one_sentence_and_not_a_traceback(arguments: list[str], sentence: str) -> None:
+def test_a_user_error_is_one_sentence_without_a_traceback(arguments: list[str], sentence: str) -> None:
     answer = CliRunner().invoke(main, arguments)
     assert answer.exit_code == 1
     assert sentence in answer.output
@@ -136,7 +136,7 @@ def test_a_misspelt_variable_stops_a_command(monkeypatch: pytest.MonkeyPatch) ->
         ("--on-unroutable", "burn"),
     ],
 )
-def test_a_wrong_option_is_named(option: str, value: str) -> None:
+def test_an_invalid_option_is_named(option: str, value: str) -> None:
     answer = CliRunner().invoke(main, ["relay", "--database-url", "postgresql://db/x", option, value])
     assert answer.exit_code == 2
     assert option in answer.output
@@ -145,13 +145,13 @@ def test_a_wrong_option_is_named(option: str, value: str) -> None:
 @pytest.mark.parametrize(
     ("option", "value"), [("--duration", "-3"), ("--mix", "book=nan"), ("--mix", "book=inf"), ("--mix", "")]
 )
-def test_a_wrong_option_of_the_demo_is_named(option: str, value: str) -> None:
+def test_an_invalid_option_of_the_demo_is_named(option: str, value: str) -> None:
     answer = CliRunner().invoke(main, ["demo", option, value])
     assert answer.exit_code == 2
     assert option in answer.output
 
 
-def test_a_wrong_retry_delay_is_named() -> None:
+def test_an_invalid_retry_delay_is_named() -> None:
     answer = CliRunner().invoke(
         main, ["worker", "tests.cli.slow_consumers", "--broker-url", "amqp://b", "--retry-delays", "1s,1h"]
     )
@@ -173,14 +173,14 @@ async def _tables(url: str) -> list[str]:
         await connection.close()
 
 
-def test_migrate_makes_the_tables_and_may_be_repeated(database_url: str) -> None:
+def test_migrate_creates_the_tables_and_may_be_repeated(database_url: str) -> None:
     for _ in range(2):
         answer = CliRunner().invoke(main, ["migrate"], env={"OUTBOX_DATABASE_URL": database_url})
         assert answer.exit_code == 0, answer.output
     assert {"public.outbox_table", "public.outbox_delivery"} <= set(asyncio.run(_tables(database_url)))
 
 
-def test_migrate_makes_another_table_in_another_schema(database_url: str) -> None:
+def test_migrate_creates_another_table_in_another_schema(database_url: str) -> None:
     async def make_schema() -> None:
         connection = await asyncpg.connect(database_url)
         await connection.execute("create schema events")
@@ -192,7 +192,7 @@ def test_migrate_makes_another_table_in_another_schema(database_url: str) -> Non
     assert {"events.outgoing", "events.outbox_delivery"} <= set(asyncio.run(_tables(database_url)))
 
 
-def test_the_printed_sql_makes_what_migrate_makes(database_url: str) -> None:
+def test_the_printed_sql_creates_the_same_schema_as_migrate(database_url: str) -> None:
     printed = CliRunner().invoke(main, ["migrate", "--sql"])
     assert printed.exit_code == 0
 
@@ -209,7 +209,7 @@ def test_the_printed_sql_makes_what_migrate_makes(database_url: str) -> None:
     assert {"public.outbox_table", "public.outbox_delivery"} <= set(asyncio.run(_tables(database_url)))
 
 
-def test_a_database_that_is_away_is_one_sentence() -> None:
+def test_an_unreachable_database_is_one_sentence() -> None:
     answer = CliRunner().invoke(main, ["migrate", "--database-url", "postgresql://ada:hunter2@127.0.0.1:1/x"])
     assert answer.exit_code == 1
     assert answer.output.startswith("outbox: ")
@@ -227,9 +227,7 @@ def _get(url: str) -> httpx.Response | None:
 
 
 @pytest.mark.parametrize("command", [["relay"], ["worker", "tests.cli.slow_consumers:consumers"]])
-def test_processes_serve_metrics_and_health_on_a_port_of_their_own(
-    command: list[str], database_url: str, tmp_path: Path
-) -> None:
+def test_each_process_serves_metrics_and_health_on_its_own_port(command: list[str], database_url: str, tmp_path: Path) -> None:
     asyncio.run(ensure_outbox_schema_async(database_url))
     port = free_port()
     settings = {"OUTBOX_DATABASE_URL": database_url, "OUTBOX_MONITORING_PORT": str(port)}
@@ -257,11 +255,11 @@ def test_a_monitoring_port_that_is_taken_is_named(database_url: str, tmp_path: P
         settings = {"OUTBOX_DATABASE_URL": database_url, "OUTBOX_MONITORING_PORT": str(taken.getsockname()[1])}
         with running([*CLI, "relay"], tmp_path, settings) as process:
             assert process.wait() == 1
-            assert "choose another OUTBOX_MONITORING_PORT, or 0 for none" in process.output
+            assert "set OUTBOX_MONITORING_PORT to another port" in process.output
             assert "Traceback" not in process.output
 
 
-def test_a_relay_without_its_table_ends_with_the_advice_to_migrate(database_url: str, tmp_path: Path) -> None:
+def test_a_relay_without_its_table_exits_with_the_hint_to_migrate(database_url: str, tmp_path: Path) -> None:
     settings = {"OUTBOX_DATABASE_URL": database_url, "OUTBOX_MONITORING_PORT": "0"}
     with running([*CLI, "relay"], tmp_path, settings) as process:
         assert process.wait() == 1
@@ -269,7 +267,7 @@ def test_a_relay_without_its_table_ends_with_the_advice_to_migrate(database_url:
         assert "Traceback" not in process.output
 
 
-def test_a_broker_that_is_away_is_one_line_and_not_another_for_each_attempt(database_url: str, tmp_path: Path) -> None:
+def test_an_unreachable_broker_is_logged_once_and_not_for_each_attempt(database_url: str, tmp_path: Path) -> None:
     asyncio.run(ensure_outbox_schema_async(database_url))
     away = {"OUTBOX_BROKER_URL": "amqp://ada:hunter2@127.0.0.1:1/", "OUTBOX_MONITORING_PORT": "0"}
     with running([*CLI, "relay"], tmp_path, {"OUTBOX_DATABASE_URL": database_url, **away}) as process:
@@ -277,14 +275,14 @@ def test_a_broker_that_is_away_is_one_line_and_not_another_for_each_attempt(data
         assert "aiormq" not in process.output
 
 
-async def test_the_usual_monitoring_port_is_left_to_others_if_it_is_taken(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_free_port_is_used_if_the_usual_monitoring_port_is_taken(caplog: pytest.LogCaptureFixture) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = Address("127.0.0.1", port=None, usual_port=taken.getsockname()[1])
         with caplog.at_level(logging.INFO, "outbox"), monitored(address, HealthChecks(), metrics=False):
             link = caplog.messages[-1].split()[-1]
             answer = await asyncio.to_thread(httpx.get, link)
     assert answer.json() == {"status": "ready", "parts": {}}
-    assert "is taken: health and metrics are on port" in caplog.text
+    assert "is taken, serving health and metrics on port" in caplog.text
 
 
 def _has_ipv6() -> bool:

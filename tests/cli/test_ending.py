@@ -1,4 +1,4 @@
-"""Ended under load, by real signals: running handlers finish, the rest returns to the queue, all in the grace period."""
+"""Shutdown under load by real signals: running handlers finish within the grace period, other messages return to the queue."""
 
 import asyncio
 import signal
@@ -46,7 +46,7 @@ async def _publish(url: str, count: int = MESSAGES) -> None:
 
 
 async def _marks(url: str) -> tuple[list[int], list[int]]:
-    """The numbers that were begun, and those that were ended, each as often as it was."""
+    """Returns the numbers of started and of ended runs, with repetitions."""
     connection = await asyncpg.connect(url)
     try:
         rows = await connection.fetch("select what, number from marks order by number")
@@ -64,7 +64,7 @@ async def _unsent(url: str) -> int:
         await connection.close()
 
 
-async def test_sigterm_lets_a_worker_finish_what_runs_and_give_back_the_rest(
+async def test_on_sigterm_a_worker_finishes_running_handlers_and_returns_other_messages(
     settings: dict[str, str], database_url: str, tmp_path: Path
 ) -> None:
     await _publish(database_url)
@@ -91,7 +91,7 @@ async def _all_ended(url: str) -> bool:
 
 
 @pytest.mark.parametrize("handler", ["swallow", "hang", "hang_elsewhere"])
-async def test_a_worker_ends_although_a_handler_does_not_and_the_message_is_delivered_again(
+async def test_a_worker_exits_although_a_handler_hangs_and_the_message_is_redelivered(
     settings: dict[str, str], database_url: str, tmp_path: Path, handler: str
 ) -> None:
     stubborn, obedient = f"{STUBBORN}:{handler}", f"{STUBBORN}:obey"
@@ -108,10 +108,10 @@ async def test_a_worker_ends_although_a_handler_does_not_and_the_message_is_deli
             await asyncio.to_thread(another.says, "handled 0", timeout=60)
 
 
-async def test_sigterm_lets_a_relay_settle_what_is_in_flight(
+async def test_on_sigterm_a_relay_settles_messages_in_flight(
     settings: dict[str, str], database_url: str, tmp_path: Path
 ) -> None:
-    """Whatever the relay has sent when it is told to end is settled: each message arrives once."""
+    """Messages that the relay has sent before the signal are settled, so each message arrives once."""
     count = 30_000
     with running([*CLI, "worker", CONSUMERS, "--log-level", "DEBUG"], tmp_path, settings, name="worker") as worker:
         await asyncio.to_thread(worker.says, "tests.work")
@@ -148,7 +148,7 @@ async def _in_queue(settings: dict[str, str], url: str, count: int) -> None:
         assert queue.declaration_result.message_count == count
 
 
-def test_sigterm_to_uvicorn_lets_running_handlers_finish(settings: dict[str, str], database_url: str, tmp_path: Path) -> None:
+def test_on_sigterm_to_uvicorn_running_handlers_finish(settings: dict[str, str], database_url: str, tmp_path: Path) -> None:
     port = free_port()
     ours = {key: value for key, value in settings.items() if key != "OUTBOX_MONITORING_PORT"}
     ours |= {"OUTBOX_MIGRATE": "true", "OUTBOX_CONSUMERS": CONSUMERS}
@@ -167,9 +167,7 @@ def test_sigterm_to_uvicorn_lets_running_handlers_finish(settings: dict[str, str
     assert len(begun) < MESSAGES
 
 
-def test_sigterm_to_uvicorn_ends_it_although_a_handler_does_not_end(
-    settings: dict[str, str], database_url: str, tmp_path: Path
-) -> None:
+def test_on_sigterm_uvicorn_exits_although_a_handler_hangs(settings: dict[str, str], database_url: str, tmp_path: Path) -> None:
     port = free_port()
     ours = {key: value for key, value in settings.items() if key != "OUTBOX_MONITORING_PORT"}
     ours |= {"OUTBOX_MIGRATE": "true", "OUTBOX_CONSUMERS": f"{STUBBORN}:swallow", "OUTBOX_GRACE_PERIOD": "1"}

@@ -1,4 +1,4 @@
-"""`outbox export`: the same file over HTTP and from a database, complete or not there."""
+"""`outbox export`: the same file over HTTP and from a database, complete or absent."""
 
 import asyncio
 import csv
@@ -34,14 +34,14 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def url(database_url: str) -> str:
-    """A database with every table."""
+    """A database with all tables."""
     ensure_outbox_schema_sync(database_url)
     return database_url
 
 
 @pytest.fixture
 def on(url: str) -> Callable[[Callable[[Pool], Awaitable[Any]]], Any]:
-    """Does something on the test's database."""
+    """Runs a function on the test's database."""
 
     async def work(use: Callable[[Pool], Awaitable[Any]]) -> Any:
         pool = await open_pool(url, size=2, application_name="tests")
@@ -55,7 +55,7 @@ def on(url: str) -> Callable[[Callable[[Pool], Awaitable[Any]]], Any]:
 
 @pytest.fixture(params=["directly", "over HTTP"])
 def run(request: pytest.FixtureRequest, url: str) -> Iterator[Run]:
-    """Runs a command on the database, or on a service that stands before it."""
+    """Runs a command on the database, or on a service that uses it."""
     with ExitStack() as stack:
         if request.param == "directly":
             environment = {"OUTBOX_DATABASE_URL": url}
@@ -104,19 +104,19 @@ def test_every_list_has_its_filters(run: Run, on: Any) -> None:
     assert rows_of(run("operations", "--active").stdout) == []
 
 
-def test_a_file_that_may_be_cut_is_said_to_be(run: Run, on: Any) -> None:
+def test_an_export_that_reaches_its_limit_says_so(run: Run, on: Any) -> None:
     on(lambda pool: bury(pool, 3, routing_key='two\r\n"lines"'))
     for format_ in ("csv", "ndjson"):
         for limit in (2, 3):
             cut = run("dlq", "--limit", str(limit), "--format", format_)
             assert cut.exit_code == 0
             assert cut.stderr == (
-                f"outbox: {limit} items are the limit, and there may be more: raise --limit, or narrow the filter\n"
+                f"outbox: stopped at the limit of {limit} items: raise --limit or narrow the filter for the rest\n"
             )
         assert run("dlq", "--limit", "4", "--format", format_).stderr == ""
 
 
-def test_a_file_is_written_at_once(run: Run, on: Any, tmp_path: Path) -> None:
+def test_a_file_appears_only_when_it_is_complete(run: Run, on: Any, tmp_path: Path) -> None:
     on(lambda pool: bury(pool, 3))
     file = tmp_path / "letters.csv"
     file.write_text("old")
@@ -127,7 +127,7 @@ def test_a_file_is_written_at_once(run: Run, on: Any, tmp_path: Path) -> None:
     assert file.read_bytes() == run("dlq").stdout_bytes
 
 
-def test_an_export_that_breaks_off_leaves_no_file(run: Run, on: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_export_leaves_no_file(run: Run, on: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def failing(context: Any, wanted: Any) -> Any:
         if wanted.cursor is not None:
             raise asyncpg.PostgresConnectionError("gone")
@@ -140,14 +140,14 @@ def test_an_export_that_breaks_off_leaves_no_file(run: Run, on: Any, tmp_path: P
     for output in (["--output", str(file)], []):
         answer = run("dlq", *output)
         assert answer.exit_code == 1
-        assert "broke off its answer" in answer.stderr
+        assert "was cut off" in answer.stderr
         assert "Traceback" not in answer.output
         assert len(answer.stderr.splitlines()) == 1
     assert file.read_text() == "old"
     assert list(tmp_path.iterdir()) == [file]
 
 
-def test_what_cannot_be_written_or_is_refused_is_a_sentence(run: Run, tmp_path: Path) -> None:
+def test_a_failed_export_is_one_sentence(run: Run, tmp_path: Path) -> None:
     nowhere = run("dlq", "--output", str(tmp_path / "nowhere" / "letters.csv"))
     assert nowhere.exit_code == 1
     assert nowhere.output == f"outbox: cannot write {tmp_path / 'nowhere' / 'letters.csv'}: No such file or directory\n"
@@ -176,7 +176,7 @@ def test_links_are_followed(run: Run, tmp_path: Path) -> None:
     assert file.read_text().startswith("id,source,")
 
 
-def test_a_viewer_exports_no_audit(url: str, tmp_path: Path) -> None:
+def test_a_viewer_cannot_export_the_audit_log(url: str, tmp_path: Path) -> None:
     with served(db_engine_url=url) as address:
         environment = {"OUTBOX_URL": address, "OUTBOX_TOKEN": "viewer"}
         refused = CliRunner().invoke(main, ["export", "audit", "--output", str(tmp_path / "audit.csv")], env=environment)

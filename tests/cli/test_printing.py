@@ -1,4 +1,4 @@
-"""What a service answers never moves the cursor, renames the window or hides text of the terminal that a command runs in."""
+"""Responses of a service cannot move the cursor, rename the window or hide text in the terminal of a command."""
 
 import ast
 import json
@@ -18,14 +18,14 @@ from outbox.cli.output import echo, echo_json, printable, styled
 
 HOSTILE = "a\x1b]0;owned\x07b\x1b[2Jc\x9b8md\u202ee\rf\x7fg"
 OURS = re.compile(r"\x1b\[\d+(;\d+)*m")
-"""The looks that commands give to text. The hostile text has none of them."""
+"""Styles that commands add to text. The hostile text contains none of them."""
 FIXED = {"hlc": "1", "id": "1", "counts": {"requeued": 1}, "by": "queue"}
-"""What commands read into values of their own, which free text cannot be."""
+"""Fields that commands parse, so they cannot be free text."""
 DOCUMENT = json.loads((Path(__file__).parents[1] / "admin" / "openapi.json").read_text())
 
 
 def example(schema: dict[str, Any]) -> Any:
-    """A value that the schema allows, every free text in it hostile."""
+    """Returns a value that conforms to the schema, with hostile text in every free text."""
     if "$ref" in schema:
         return example(DOCUMENT["components"]["schemas"][schema["$ref"].rpartition("/")[2]])
     if choices := schema.get("anyOf", schema.get("oneOf")):
@@ -52,7 +52,7 @@ def _object(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def documented(path: str, method: str) -> Any:
-    """What the operation answers, made of its schema; paths have values where the document has names."""
+    """Returns a response that conforms to the operation's schema. Paths have values where the document has parameters."""
     for template, operations in DOCUMENT["paths"].items():
         if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", template), path) and method in operations:
             return example(operations[method]["responses"]["200"]["content"]["application/json"]["schema"])
@@ -60,7 +60,7 @@ def documented(path: str, method: str) -> Any:
 
 
 class _Hostile(BaseHTTPRequestHandler):
-    """Answers as the admin does, and refuses where the path begins with how."""
+    """Responds like the admin, or with the error that the path begins with."""
 
     def do_GET(self) -> None:
         kind, _, path = self.path.partition("?")[0].removeprefix("/").partition("/")
@@ -84,12 +84,12 @@ class _Hostile(BaseHTTPRequestHandler):
         self.wfile.write(content.encode())
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  the name is the base class's
-        """Says nothing."""
+        """Logs nothing."""
 
 
 @pytest.fixture(scope="module")
 def hostile() -> Iterator[str]:
-    """The address of a service whose every text is hostile."""
+    """The address of a service that returns only hostile text."""
     with ThreadingHTTPServer(("127.0.0.1", 0), _Hostile) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
@@ -99,17 +99,17 @@ def hostile() -> Iterator[str]:
 
 
 def outbox_(*arguments: str) -> Result:
-    """Runs `outbox …` as in a terminal."""
+    """Runs `outbox …` like in a terminal."""
     return CliRunner().invoke(main, list(arguments), color=True)
 
 
 def obeyed(text: str) -> list[str]:
-    """The signs in what was printed that a terminal would obey."""
+    """Returns the control characters in the output."""
     return [sign for sign in OURS.sub("", text) if not sign.isprintable() and sign != "\n"]
 
 
 @pytest.mark.parametrize("kind", ["problem", "elsewhere"])
-def test_a_refusal_is_printed_without_what_a_terminal_would_obey(hostile: str, kind: str) -> None:
+def test_control_characters_in_errors_are_escaped(hostile: str, kind: str) -> None:
     answer = outbox_("backlog", "--url", f"{hostile}/{kind}")
     assert answer.exit_code == 1
     assert obeyed(answer.output) == []
@@ -124,14 +124,14 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_what_a_command_shows_is_printed_without_what_a_terminal_would_obey(hostile: str, command: str) -> None:
+def test_control_characters_in_output_are_escaped(hostile: str, command: str) -> None:
     answer = outbox_(*command.split(), "--url", f"{hostile}/fine")
     assert obeyed(answer.output) == []
     assert "owned" in answer.output, (answer.output, answer.exception)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_json_says_the_same_in_its_own_escapes(hostile: str, command: str) -> None:
+def test_control_characters_in_json_are_escaped_as_json(hostile: str, command: str) -> None:
     answer = outbox_(*command.split(), "--json", "--url", f"{hostile}/fine")
     assert obeyed(answer.output) == []
     assert HOSTILE in str(_strings(json.loads(answer.stdout))), (answer.output, answer.exception)
@@ -157,7 +157,7 @@ def _strings(value: Any) -> str:
         ("\ud800", r"\ud800"),
     ],
 )
-def test_control_characters_are_shown_and_text_is_left_alone(
+def test_control_characters_are_escaped_and_other_text_is_unchanged(
     given: str, shown: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert printable(given) == shown
@@ -170,7 +170,7 @@ def test_control_characters_are_shown_and_text_is_left_alone(
     assert json.loads(lines[2 * len(shown) + 4 :]) == given
 
 
-def test_commands_print_nothing_past_that() -> None:
+def test_commands_print_only_through_the_escaping_functions() -> None:
     folder = Path(outbox.cli.__file__).parent
     for file in sorted(folder.rglob("*.py")):
         if file.name == "output.py":

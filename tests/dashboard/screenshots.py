@@ -110,7 +110,7 @@ def _service(folder: Path, database_url: str, entry: str, webhook: str) -> Itera
         "OUTBOX_ALERT_QUIET": "22:00-07:00 Europe/Berlin",
     }
     with running(["-m", "app"], folder, settings) as process:
-        process.says("Ctrl-C ends everything", timeout=120)
+        process.says("Press Ctrl-C to stop", timeout=120)
         yield f"http://127.0.0.1:{port}"
 
 

@@ -170,7 +170,7 @@ def test_a_missing_dead_letter_is_an_error_in_one_sentence(dlq: Dlq) -> None:
     for id_ in ("17", "outbox-17", "nonsense"):
         answer = dlq("show", id_)
         assert answer.exit_code == 1
-        assert answer.output == f"outbox: there is no dead letter {id_}: it was purged, or sent, or never existed\n"
+        assert answer.output == f"outbox: no dead letter {id_}: it was purged or sent, or never existed\n"
 
 
 def test_groups_are_counted(dlq: Dlq, on: Any) -> None:
@@ -190,17 +190,17 @@ def test_a_group_is_shown_and_marked(dlq: Dlq, on: Any) -> None:
     on(lambda pool: bury(pool, 3, service_version="1.4"))
     assert "  dead letters  3, 3 open" in dlq("group", "f1").output.splitlines()
     assert [line.split()[:2] for line in lines(dlq("group", "f1"))[-1:]] == [["1.4", "3"]]
-    assert lines(dlq("mark", "f1", "fixed", "--in", "1.5")) == ["f1 is marked as fixed."]
+    assert lines(dlq("mark", "f1", "fixed", "--in", "1.5")) == ["f1 marked as fixed."]
     assert "fixed: marked as fixed in 1.5 by" in dlq("group", "f1").output
     assert lines(dlq("groups", "--group-status", "open")) == ["No open dead letters."]
     assert lines(dlq("groups", "--group-status", "fixed"))[1].split()[:2] == ["f1", "fixed"]
-    assert lines(dlq("mark", "f1", "muted", "--above", "2")) == ["f1 is marked as muted."]
+    assert lines(dlq("mark", "f1", "muted", "--above", "2")) == ["f1 marked as muted."]
     assert "reopened: marked as muted up to 2 open by" in dlq("group", "f1").output
-    assert lines(dlq("mark", "f1", "open")) == ["f1 has no mark any more."]
+    assert lines(dlq("mark", "f1", "open")) == ["Mark of f1 removed."]
     refused, missing = dlq("mark", "f1", "muted"), dlq("group", "f9")
     assert (refused.exit_code, missing.exit_code) == (1, 1)
     assert "muted_above is for the status muted, which needs it" in refused.output
-    assert "there is no group f9" in missing.output
+    assert "no group f9" in missing.output
 
 
 def test_ids_are_changed_at_once_with_an_outcome_for_each(dlq: Dlq, on: Any) -> None:
@@ -260,7 +260,7 @@ def test_an_action_by_filter_needs_a_confirmation(dlq: Dlq, on: Any) -> None:
     for arguments in (["requeue", "--group", "f1"], ["discard", "--all"], ["purge", "1", "--force", "--reason", "old"]):
         answer = dlq(*arguments)
         assert answer.exit_code == 2
-        assert "look at it with --dry-run, and add --yes" in answer.output
+        assert "review it with --dry-run, then add --yes" in answer.output
     assert on(statuses) == ["open", "open"]
 
 
@@ -268,7 +268,7 @@ def test_an_action_by_filter_needs_a_confirmation(dlq: Dlq, on: Any) -> None:
 def test_in_a_terminal_the_count_has_to_be_typed(url: str, on: Any, typed: str, code: int, status: str) -> None:
     on(lambda pool: bury(pool, 2))
     output, exit_code = in_terminal(url, ["requeue", "--group", "f1"], typed)
-    assert "Type 2 to requeue them, anything else to leave them:" in output
+    assert "Type 2 to requeue them, anything else to cancel:" in output
     assert exit_code == code
     assert on(statuses) == [status, status]
 
@@ -276,14 +276,14 @@ def test_in_a_terminal_the_count_has_to_be_typed(url: str, on: Any, typed: str, 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["requeue"], "say which: ids such as 17 or outbox-17, a filter such as --group or --queue, or --all"),
-        (["requeue", "1", "--queue", "x"], "name dead letters by their ids or by a filter, not by both"),
-        (["discard", "--all", "--queue", "x"], "--all means every one"),
+        (["requeue"], "nothing selected: give ids such as 17 or outbox-17, a filter such as --group, or --all"),
+        (["requeue", "1", "--queue", "x"], "select dead letters by ids or by a filter, not both"),
+        (["discard", "--all", "--queue", "x"], "--all cannot be combined"),
         (["requeue", "1", "--to-queue", "x", "--original-routing"], "give one of them"),
-        (["requeue", "1", "--body", __file__], "say with --version which version was edited"),
-        (["requeue", "1", "2", "--body", __file__, "--version", "1"], "are for one dead letter"),
+        (["requeue", "1", "--body", __file__], "--body and --headers require --version"),
+        (["requeue", "1", "2", "--body", __file__, "--version", "1"], "require exactly one id"),
         (["requeue", "1", "--headers", __file__, "--version", "1"], "--headers is not JSON"),
-        (["requeue", "1", "--version", "1"], "--version goes with --body or --headers"),
+        (["requeue", "1", "--version", "1"], "--version requires --body or --headers"),
         (["list", "--failed-after", "yesterday"], "'yesterday' is not a time: write 2030-01-31"),
         (["requeue", "1", "--rate", "0"], "--rate"),
         (["list", "--limit", "0"], "--limit"),
@@ -314,7 +314,7 @@ def test_operations_are_shown_paused_and_cancelled(dlq: Dlq, on: Any) -> None:
     assert dlq("pause", "1").output == "Operation 1 is paused: 3 pending.\n"
     row = dlq("operations", "--active").output.splitlines()[1].split()
     assert (row[:3], row[-8:]) == (["1", "requeue", "paused"], ["3", "3", "0", "0", "0", "0", "cli:ada", "fixed"])
-    assert dlq("resume", "1").stdout == "Operation 1 is finished: 3 requeued.\nOf 3 sent again, 3 are waiting.\n"
+    assert dlq("resume", "1").stdout == "Operation 1 is finished: 3 requeued.\nOf 3 requeued messages, 3 are waiting.\n"
     assert dlq("cancel", "1").output == "outbox: conflict: operation 1 is finished and cannot be cancelled\n"
     assert dlq("cancel", "7").output == "outbox: not_found: there is no operation 7\n"
     shown = dlq("operations", "1").output
@@ -322,7 +322,7 @@ def test_operations_are_shown_paused_and_cancelled(dlq: Dlq, on: Any) -> None:
     assert "letters  group_id f1, status open" in shown or "letters  status open, group_id f1" in shown
     on(lambda pool: tell(pool, "processed", "m1"))
     on(lambda pool: tell(pool, "retried", "m2", error="token=abc was refused"))
-    assert lines(dlq("operations", "1"))[1] == "Of 3 sent again, 1 is handled, 1 is waiting, 1 is being retried."
+    assert lines(dlq("operations", "1"))[1] == "Of 3 requeued messages, 1 is handled, 1 is waiting, 1 is being retried."
     assert dlq("operations").output.splitlines()[1].split()[-8:-2] == ["3", "0", "3", "1", "1", "0"]
     assert [line.split(maxsplit=3) for line in lines(dlq("operations", "1", "--outcome", "requeued"))[-3:]] == [
         ["1", "requeued", "handled"],
@@ -340,7 +340,7 @@ def test_a_stopped_operation_is_a_failure(dlq: Dlq, on: Any) -> None:
     assert refused.exit_code == 1
     assert refused.stdout.splitlines() == [
         "Operation 2 is finished: 1 refused.",
-        "`outbox dlq operations 2` shows the reason of each.",
+        "`outbox dlq operations 2` shows the reasons.",
     ]
     assert "4   refused  -       the queue gone does not exist" in dlq("operations", "2").output
 
@@ -353,7 +353,7 @@ def test_ctrl_c_leaves_an_operation_running_and_another_command_continues_it(url
         eventually_sync(lambda: on(outbox))
         process.send(signal.SIGINT)
         assert process.wait() == 1
-    assert "Operation 1 is left running" in process.output
+    assert "Operation 1 is still running" in process.output
     assert "Traceback" not in process.output
     sent = len(on(outbox))
     assert 0 < sent < 100
@@ -370,7 +370,7 @@ def test_missing_tables_and_a_database_that_is_away_are_errors_in_one_sentence(
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
     run = CliRunner().invoke
-    assert "say which database: --database-url" in run(main, ["dlq", "list"]).output
+    assert "no database and no service configured" in run(main, ["dlq", "list"]).output
     empty = run(main, ["dlq", "requeue", "1", "--database-url", database_url])
     assert (empty.exit_code, "run `outbox migrate`" in empty.output) == (1, True)
     away = run(main, ["dlq", "requeue", "1", "--database-url", "postgresql://ada:hunter2@127.0.0.1:1/x"])

@@ -1,1 +1,1 @@
-"""Real servers for the tests: private ones on free ports, which tests may stop, freeze and kill."""
+"""Private servers on free ports for the tests, which may stop, freeze and kill them."""

@@ -1,4 +1,4 @@
-"""Debian's packages, for the programs that tests need and this machine lacks."""
+"""Installs Debian packages that tests need."""
 
 import os
 import shutil
@@ -8,12 +8,12 @@ import pytest
 
 
 def can_install() -> bool:
-    """Whether this machine has apt-get and lets us use it."""
+    """Whether this machine has apt-get and the user may use it."""
     return os.geteuid() == 0 and shutil.which("apt-get") is not None
 
 
 def install(package: str, advice: str) -> None:
-    """Installs it; where that fails the session ends with what apt-get said, and the advice."""
+    """Installs a package. On failure the session ends with the output of apt-get and the advice."""
     for arguments in (("update",), ("install", "-y", "--no-install-recommends", package)):
         _apt_get(arguments, advice)
 

@@ -1,4 +1,4 @@
-"""Chromium, which the browser tests drive: found on this machine, or installed on it."""
+"""Locates Chromium for the browser tests, or installs it."""
 
 import os
 import shutil
@@ -23,7 +23,7 @@ _QUIET = ("--disable-background-networking", "--disable-component-update", "--di
 
 
 def ensure_chromium() -> None:
-    """Chromium can be started when this returns; otherwise the session ends with one sentence of advice."""
+    """Makes sure that Chromium is installed; otherwise the session ends with advice."""
     with one_process_at_a_time("chromium-installation"):
         if _found() is None:
             _install()
@@ -35,7 +35,7 @@ def chromium_program() -> Path:
 
 
 def chromium_arguments() -> list[str]:
-    """What it is started with: it asks for nothing by itself, and its sandbox is left out for root, whom it refuses."""
+    """Arguments without background requests. For root the sandbox is off, because Chromium refuses to start with it."""
     return [*_QUIET, *(["--no-sandbox"] if os.geteuid() == 0 else [])]
 
 

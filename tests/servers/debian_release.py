@@ -1,4 +1,4 @@
-"""Programs of another Debian release, in a folder of their own: versions that this machine does not have."""
+"""Runs programs of another Debian release in a chroot, for versions that this machine does not have."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ from tests.servers import apt
 
 _FOLDERS = Path("/var/cache/outbox-tests")
 _SHARED = ("/dev", "/proc", "/sys")
-"""What programs inside share with this machine, besides the folder for temporary files. `/dev` includes `/dev/shm`."""
+"""Folders that the chroot shares with this machine, in addition to the temporary folder. `/dev` includes `/dev/shm`."""
 _ENTER = """
 root=$1 folder=$2; shift 2
 for path in {paths}; do mkdir -p "$root$path"; mount --rbind "$path" "$root$path"; done
@@ -22,37 +22,37 @@ exec chroot "$root" sh -c 'cd "$0" && exec "$@"' "$folder" "$@"
 
 
 class DebianRelease:
-    """One release, such as `trixie`, made with debootstrap from the mirror that this machine's apt uses. For root only."""
+    """A release such as `trixie`, created by debootstrap from the mirror of this machine's apt. Requires root."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._folder = _FOLDERS / name
 
     def has(self, program: str) -> bool:
-        """Whether the release is there with a program, named by its absolute path."""
+        """Whether the release is installed and contains the program at the absolute path."""
         return (self._folder / program.lstrip("/")).exists()
 
     def install(self, package: str) -> None:
-        """Make the release if it is missing, and install the package in it; otherwise the session ends with the reason."""
+        """Create the release if it is missing and install the package in it. On failure the session ends with the reason."""
         if not apt.can_install():
-            pytest.exit(f"Debian {self._name} for tests can be made by root on Debian only", returncode=1)
+            pytest.exit(f"Debian {self._name} for tests requires root on Debian", returncode=1)
         if not self._folder.exists():
             self._make()
-        # Debian starts a broker when its package is installed; we only want the programs.
+        # Debian would start the broker when its package is installed, but tests only need the programs.
         policy = self._folder / "usr/sbin/policy-rc.d"
         policy.write_text("#!/bin/sh\nexit 101\n")
         policy.chmod(0o755)
-        # Not every release comes with it, and Erlang's nodes look each other up by name.
+        # Not every release has this file, and Erlang nodes resolve each other by name.
         (self._folder / "etc/hosts").write_text("127.0.0.1 localhost\n")
         for arguments in (("update",), ("install", "-y", "--no-install-recommends", package)):
-            # Signed lists of a mirror that stands still are good enough for tests, however old.
+            # Accepts outdated package lists, because the mirror of an old release is no longer updated.
             _run("chroot", self._folder, "apt-get", "-q", "-o", "Acquire::Check-Valid-Until=false", *arguments)
 
     def command(self, command: Sequence[str], *, folder: Path) -> list[str]:
-        """What runs a command of the release, in a folder of this machine that lies under the one for temporary files.
+        """Return the command line that runs a command of the release in a folder below the temporary folder.
 
-        Every step becomes the next one, so signals reach the program. It runs as root: to change the user would undo that
-        the kernel ends it with its supervisor. The mounts are in a namespace that ends with it, too.
+        Each step replaces its process by the next one, so signals reach the program. It runs as root, because changing the user
+        would reset the parent-death signal. The mounts are in a namespace that ends with the program.
         """
         script = _ENTER.format(paths=" ".join(dict.fromkeys((*_SHARED, tempfile.gettempdir()))))
         entering = ["unshare", "--mount", "--propagation", "private", "sh", "-ec", script, "sh"]
@@ -61,7 +61,7 @@ class DebianRelease:
     def _make(self) -> None:
         print(f"\nMaking Debian {self._name} in {self._folder} with debootstrap …", flush=True)
         if shutil.which("debootstrap") is None:
-            apt.install("debootstrap", "It makes other releases of Debian.")
+            apt.install("debootstrap", "It is required to create other releases of Debian.")
         unfinished = self._folder.with_suffix(".unfinished")
         shutil.rmtree(unfinished, ignore_errors=True)
         unfinished.parent.mkdir(parents=True, exist_ok=True)
@@ -70,7 +70,7 @@ class DebianRelease:
 
 
 def _mirror() -> str:
-    """Where this machine's apt gets Debian's own packages from."""
+    """Return the Debian mirror of this machine's apt."""
     targets = _run("apt-get", "indextargets", "--format", "$(LABEL) $(REPO_URI)", "Created-By: Packages").splitlines()
     for target in targets:
         label, _, address = target.partition(" ")

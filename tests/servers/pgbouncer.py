@@ -1,4 +1,4 @@
-"""PgBouncer, which shares a few sessions of the server between many clients: found on this machine, or installed on it."""
+"""Runs PgBouncer, which shares a few database sessions between many clients; installs it if missing."""
 
 import os
 import shutil
@@ -12,12 +12,12 @@ import psycopg2
 import pytest
 
 from outbox.embedded.binaries import account_for
-from outbox.embedded.server import Ending, Supervised, free_port, wait_until
+from outbox.embedded.server import StopStep, SupervisedProcess, free_port, wait_until
 from tests.servers import apt
 from tests.servers.session_folder import one_process_at_a_time
 
 SESSIONS = 8
-"""How many of the server's sessions all clients share."""
+"""Number of server sessions that all clients share."""
 _START_SECONDS = 20.0
 _ADVICE = "PgBouncer is not on this machine and cannot be installed here: install it (Debian: apt-get install pgbouncer)"
 _SYSTEM_FOLDERS = ("/usr/sbin", "/usr/local/sbin", "/opt/homebrew/bin")
@@ -35,7 +35,7 @@ default_pool_size = {sessions}
 
 
 def ensure_pgbouncer() -> None:
-    """PgBouncer can be started when this returns; otherwise the session ends with one sentence of advice."""
+    """Makes sure that PgBouncer is installed; otherwise the session ends with advice."""
     with one_process_at_a_time("pgbouncer-installation"):
         if _found() is None:
             if not apt.can_install():
@@ -46,7 +46,7 @@ def ensure_pgbouncer() -> None:
 
 @contextmanager
 def pooled(url: str, folder: Path) -> Iterator[str]:
-    """The address of the same database through a PgBouncer in transaction mode, which ends with the block."""
+    """Yields the address of the database through a PgBouncer in transaction mode, which stops with the block."""
     program = _found() or pytest.fail(_ADVICE, pytrace=False)
     server, own_port = urlsplit(url), free_port()
     folder.mkdir()
@@ -63,13 +63,13 @@ def pooled(url: str, folder: Path) -> Iterator[str]:
     )
     account = account_for(folder)
     account.own(folder)
-    process = Supervised(
+    process = SupervisedProcess(
         [program, config],
         account=account,
         folder=folder,
         environment={"PATH": os.defpath},
         log=log,
-        ending=[Ending(signal=signal.SIGKILL, seconds=5)],
+        stop_steps=[StopStep(signal=signal.SIGKILL, seconds=5)],
     )
     address = urlunsplit(server._replace(netloc=f"{server.username}@127.0.0.1:{own_port}"))
     try:

@@ -1,4 +1,4 @@
-"""The tests' PostgreSQL: fresh databases on a server that is started once, or that the environment names."""
+"""PostgreSQL for tests: fresh databases on a server that is started once, or on one that the environment names."""
 
 import itertools
 import os
@@ -21,7 +21,7 @@ _numbers = itertools.count(1)
 
 
 class PostgresServer(Protocol):
-    """What tests may do to a server."""
+    """The operations of a server in tests."""
 
     @property
     def url(self) -> str:
@@ -37,7 +37,7 @@ class PostgresServer(Protocol):
 
 
 class NamedPostgres:
-    """A server that the environment names: used, and never stopped."""
+    """A server that the environment names. Tests never stop it."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -46,7 +46,7 @@ class NamedPostgres:
         return self.url
 
     def stop(self) -> None:
-        pytest.skip("the server named by OUTBOX_TEST_DATABASE_URL is not ours to stop; use the fixture own_postgres")
+        pytest.skip("the server named by OUTBOX_TEST_DATABASE_URL must not be stopped; use the fixture own_postgres")
 
     kill = stop
 
@@ -56,7 +56,7 @@ class NamedPostgres:
 
 
 class OwnPostgres:
-    """A private server with a fresh database in it, which one test may stop, kill and restart as it likes."""
+    """A private server with a fresh database, which its test may stop, kill and restart."""
 
     def __init__(self, server: EmbeddedPostgres, database: str) -> None:
         self.server = server
@@ -87,12 +87,12 @@ class OwnPostgres:
 
 
 def private_postgres(folder: Path) -> EmbeddedPostgres:
-    """A server that is quick rather than safe against power cuts."""
+    """A server that is fast but does not survive a power failure."""
     return EmbeddedPostgres(folder, durable=False)
 
 
 def standby_of(primary: EmbeddedPostgres, folder: Path) -> EmbeddedPostgres:
-    """A hot standby that follows a running server, with the same passwords; it is made here, and not started."""
+    """Create, but do not start, a hot standby of a running server with the same password."""
     folder.mkdir(mode=0o711)
     shutil.copy(primary.data_dir / "password", folder / "password")
     command = [str(installed_binaries().bin / "pg_basebackup"), "-d", primary.url, "-D", str(folder / "cluster")]
@@ -114,12 +114,12 @@ def session_postgres(folder: Path) -> Iterator[PostgresServer]:
 
 @contextmanager
 def fresh_database(server_url: str, *, tables: bool = False) -> Iterator[str]:
-    """The name of a database, dropped afterwards with whatever is still connected to it: empty, or with every table of Outbox.
+    """Yield the name of a new database, empty or with all tables of Outbox. It is dropped afterwards, with its connections.
 
-    Tables are copied from one database that has them, a fifth of what making them takes.
+    Tables are copied from a template database, which takes a fifth of the time of creating them.
     """
     name = f"test_{os.getpid()}_{next(_numbers)}"
-    template = "template0"  # which never has other sessions
+    template = "template0"  # never has other sessions, which would block the copy
     if tables:
         if server_url not in _templates:
             made = f"test_{os.getpid()}_template_{len(_templates)}"
@@ -127,7 +127,7 @@ def fresh_database(server_url: str, *, tables: bool = False) -> Iterator[str]:
             ensure_outbox_schema_sync(with_database(server_url, made))
             _templates[server_url] = made
         template = _templates[server_url]
-    # Copying files beats the write-ahead log by three where nothing is synced.
+    # Copying files is three times as fast as the write-ahead log if nothing is synced.
     _execute(server_url, f"create database {name} template {template} strategy file_copy")
     try:
         yield name
@@ -136,16 +136,16 @@ def fresh_database(server_url: str, *, tables: bool = False) -> Iterator[str]:
 
 
 def drop_templates() -> None:
-    """Leaves nothing on servers that stay."""
+    """Drop the template databases, for servers that outlive the session."""
     for server, name in _templates.items():
         _execute(server, f"drop database {name}")
     _templates.clear()
 
 
 _templates: dict[str, str] = {}
-"""By server: its database with every table."""
+"""Template database by server URL."""
 _connections: dict[str, psycopg2.extensions.connection] = {}
-"""By server: a connection that stays, as each test makes and drops a database."""
+"""Persistent connection by server URL, because each test creates and drops a database."""
 
 
 def with_database(url: str, database: str) -> str:
@@ -163,7 +163,7 @@ def _execute(url: str, statement: str) -> None:
                 cursor.execute(statement)
         except (psycopg2.OperationalError, psycopg2.InterfaceError):
             _connections.pop(url).close()
-            if is_again:  # a server of a test's own was restarted meanwhile; nothing was done with the first one
+            if is_again:  # the first failure may be from a restarted server; then nothing was executed
                 raise
         else:
             return

@@ -1,4 +1,4 @@
-"""A TCP proxy between a client and a server, for faults that neither side can be asked to produce."""
+"""A TCP proxy between a client and a server that simulates network faults."""
 
 import asyncio
 import contextlib
@@ -27,8 +27,7 @@ class Towards(Enum):
 class Proxy:
     """Forwards connections to the server that `target` names; `url` is the target's with the proxy's address.
 
-    It runs in a thread of its own, so that a test may block, and so that its controls can be called from anywhere: each
-    has taken effect when it returns.
+    It runs in its own thread, so tests may block and call its methods from any thread. Methods return when they took effect.
     """
 
     def __init__(self, target: str) -> None:
@@ -46,7 +45,7 @@ class Proxy:
         self.forwarded: dict[Towards, int] = dict.fromkeys(Towards, 0)
         """How many bytes went in each direction."""
         self.parts: dict[Towards, int] = dict.fromkeys(Towards, 0)
-        """How many parts they came in: a client that waits for each answer sends one for every round trip."""
+        """How many parts they came in: a client that waits for each response sends one part per round trip."""
         self._open: dict[Towards, asyncio.Event] = {}
         self._paused: list[asyncio.Event] = []
         self._links: set[_Link] = set()
@@ -57,7 +56,7 @@ class Proxy:
 
     @property
     def connections(self) -> int:
-        """How many connections are open now."""
+        """Number of open connections."""
         return len(self._links)
 
     def pause(self, *directions: Towards) -> None:
@@ -74,15 +73,15 @@ class Proxy:
         self._call(self._renew_gates())
 
     def delay(self, seconds: float) -> None:
-        """Forward what comes from now on so much later, in each direction, as a distant server does."""
+        """Delay each direction by so many seconds, like a distant server."""
         self._delay = seconds
 
     def swallow(self, *directions: Towards) -> None:
-        """Read and forget bytes, by default the server's: requests are carried out and their answers never come."""
+        """Discard bytes, by default the server's: requests are executed, but their responses never arrive."""
         self._swallowing.update(directions or (Towards.CLIENT,))
 
     def limit(self, bytes_per_second: float, *directions: Towards) -> None:
-        """Forward no more than that, by default of the server's bytes, over all connections together."""
+        """Limit the rate, by default of the server's bytes, over all connections together."""
         for direction in directions or (Towards.CLIENT,):
             self._rates[direction] = bytes_per_second
 

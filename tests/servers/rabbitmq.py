@@ -1,4 +1,4 @@
-"""The tests' RabbitMQ: a private node that shares nothing with the machine's own, or one that the environment names."""
+"""RabbitMQ for tests: a private node, separate from the machine's own, or a broker that the environment names."""
 
 import itertools
 import os
@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from outbox.embedded.binaries import Account, account_named
-from outbox.embedded.server import Ending, Supervised, free_port, is_free, wait_until
+from outbox.embedded.server import StopStep, SupervisedProcess, free_port, is_free, wait_until
 from tests.servers.rabbitmq_installation import (
     is_installed,
     is_of_another_release,
@@ -23,7 +23,7 @@ from tests.servers.rabbitmq_installation import (
 from tests.support.rabbit_admin import RabbitAdmin
 
 MAX_MESSAGE_SIZE = 4 * 1024 * 1024
-"""The private broker's limit for a body, in bytes: small, so that tests can exceed it."""
+"""The private broker's limit of a message body in bytes; small, so that tests can exceed it."""
 
 _USER = _PASSWORD = "outbox"
 _START_SECONDS = 60.0
@@ -53,7 +53,7 @@ _ADVANCED_CONFIG = "[{rabbit, [{quorum_tick_interval, 500}]}].\n"
 
 
 class RabbitServer(Protocol):
-    """What tests may do to a broker."""
+    """The operations of a broker in tests."""
 
     @property
     def url(self) -> str:
@@ -87,8 +87,8 @@ class PrivateRabbitMQ:
         self._distribution_port = free_port()
         self._mapper_port: int = free_port() if first is None else first._mapper_port
         self._account = _account()
-        self._mapper: Supervised | None = None
-        self._node: Supervised | None = None
+        self._mapper: SupervisedProcess | None = None
+        self._node: SupervisedProcess | None = None
         self.url = f"amqp://{_USER}:{_PASSWORD}@127.0.0.1:{self._port}/%2F"
         self.admin_url = f"http://{_USER}:{_PASSWORD}@127.0.0.1:{self._management_port}"
 
@@ -109,7 +109,7 @@ class PrivateRabbitMQ:
         return self._node is not None and self._node.alive
 
     def start(self) -> None:
-        """Start the node on what it kept; ready, management included, when this returns (about 4 s)."""
+        """Start the node with its stored data, and wait until it and the management API are ready (about 4 s)."""
         if self.running:
             return
         if not self._folder.exists():
@@ -121,7 +121,7 @@ class PrivateRabbitMQ:
             pytest.fail(f"RabbitMQ did not start: {self._log_tail()}", pytrace=False)
 
     def stop(self) -> None:
-        """Orderly shutdown: clients are told, everything is written (about 0.1 s).
+        """Shut down: clients are notified, all data is written (about 0.1 s).
 
         When all that is done, Erlang lingers for six seconds more; that is cut short.
         """
@@ -143,18 +143,18 @@ class PrivateRabbitMQ:
             self._end_at_once()
 
     def freeze(self) -> None:
-        """SIGSTOP: connections stay open and nothing answers (at once)."""
+        """SIGSTOP: connections stay open, but nothing responds (immediate)."""
         if self._node is not None:
             self._node.signal(signal.SIGSTOP)
             wait_until(self._is_frozen, 5.0)
 
     def thaw(self) -> None:
-        """Undo `freeze()`; the broker goes on where it was. Nothing happens if it was not frozen."""
+        """Undo `freeze()`: the broker continues. Does nothing if it was not frozen."""
         if self._node is not None:
             self._node.signal(signal.SIGCONT)
 
     def close(self) -> None:
-        """End everything that was started, without ceremony: the data goes too."""
+        """Kill all processes and delete the data."""
         self._end_at_once()
         if self._mapper is not None:
             self._mapper.stop()
@@ -162,7 +162,7 @@ class PrivateRabbitMQ:
 
     @property
     def node_name(self) -> str:
-        """What Erlang calls it."""
+        """The node's Erlang name."""
         return f"outbox{self._port}@localhost"
 
     def _start_port_mapper(self) -> None:
@@ -171,7 +171,7 @@ class PrivateRabbitMQ:
                 [*port_mapper_command(self._folder), "-port", str(self._mapper_port), "-address", "127.0.0.1"]
             )
 
-    def _start_node(self) -> Supervised:
+    def _start_node(self) -> SupervisedProcess:
         return self._launch(server_command(self._folder))
 
     def _is_frozen(self) -> bool:
@@ -209,15 +209,15 @@ class PrivateRabbitMQ:
         cookie.chmod(0o400)
         self._account.own(self._folder)
 
-    def _launch(self, command: list[str]) -> Supervised:
-        return Supervised(
+    def _launch(self, command: list[str]) -> SupervisedProcess:
+        return SupervisedProcess(
             command,
             account=self._account,
             folder=self._folder,
             environment=self._environment(),
             log=self._folder / "output.log",
-            # Nobody will read the data again: `stop()` is for tests that go on.
-            ending=[Ending(signal=signal.SIGKILL, seconds=5)],
+            # The data is not needed any more, so the node is killed; `stop()` is for tests that continue.
+            stop_steps=[StopStep(signal=signal.SIGKILL, seconds=5)],
         )
 
     def _environment(self) -> dict[str, str]:
@@ -240,7 +240,7 @@ class PrivateRabbitMQ:
             "RABBITMQ_CONFIG_FILE": f"{folder}/rabbitmq.conf",
             "RABBITMQ_ADVANCED_CONFIG_FILE": f"{folder}/advanced.config",
             "RABBITMQ_CONF_ENV_FILE": "/dev/null",
-            # The start script then becomes the node instead of waiting for it, so that our signals reach the node.
+            # Makes the start script exec the node instead of waiting for it, so that signals reach the node.
             "RABBITMQ_ALLOW_INPUT": "true",
             "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-noinput -start_epmd false +S 2:2",
         }
@@ -258,7 +258,7 @@ class PrivateRabbitMQ:
 
 
 class NamedRabbitMQ:
-    """A broker that the environment names: used, and never stopped."""
+    """A broker that the environment names. Tests never stop it."""
 
     def __init__(self, url: str, admin_url: str) -> None:
         self.url = url
@@ -270,7 +270,7 @@ class NamedRabbitMQ:
         return RabbitAdmin(self.admin_url, self.url)
 
     def start(self) -> None:
-        """It runs already."""
+        """Does nothing: it is running."""
 
     def stop(self) -> None:
         pytest.skip("the broker named by OUTBOX_TEST_BROKER_URL is not ours to stop; use the fixture own_rabbitmq")
@@ -278,11 +278,11 @@ class NamedRabbitMQ:
     kill = freeze = thaw = stop
 
     def close(self) -> None:
-        """It is not ours to end."""
+        """Does nothing: it keeps running."""
 
 
 class OwnRabbitMQ:
-    """A private broker with a fresh virtual host in it, which one test may stop, freeze and kill as it likes."""
+    """A private broker with a fresh virtual host, which its test may stop, freeze and kill."""
 
     def __init__(self, server: PrivateRabbitMQ, vhost: str) -> None:
         self.server = server
@@ -297,7 +297,7 @@ class OwnRabbitMQ:
 
 
 def session_rabbitmq(folder: Path) -> PrivateRabbitMQ | NamedRabbitMQ:
-    """The broker named by OUTBOX_TEST_BROKER_URL, else a private one, not yet started."""
+    """Return the broker named by OUTBOX_TEST_BROKER_URL, or else a private one, not yet started."""
     named = os.environ.get("OUTBOX_TEST_BROKER_URL")
     if not named:
         return private_rabbitmq(folder)
@@ -310,7 +310,7 @@ def session_rabbitmq(folder: Path) -> PrivateRabbitMQ | NamedRabbitMQ:
 
 
 def private_rabbitmq(folder: Path) -> PrivateRabbitMQ:
-    """A private broker, not yet started: the machine's own program, else Docker's."""
+    """Return a private broker, not yet started, from the installed programs or else from Docker."""
     from tests.servers.rabbitmq_docker import DockerRabbitMQ
 
     return PrivateRabbitMQ(folder) if is_installed() else DockerRabbitMQ(folder)
@@ -318,7 +318,7 @@ def private_rabbitmq(folder: Path) -> PrivateRabbitMQ:
 
 @contextmanager
 def fresh_vhost(server: PrivateRabbitMQ | NamedRabbitMQ) -> Iterator[str]:
-    """The name of an empty virtual host; deleted afterwards if the broker still answers."""
+    """Yield the name of an empty virtual host, deleted afterwards if the broker still responds."""
     name = f"test-{os.getpid()}-{next(_numbers)}"
     user = urlsplit(server.url).username
     with httpx.Client(base_url=server.admin_url, timeout=30) as client:

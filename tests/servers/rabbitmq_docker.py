@@ -1,4 +1,4 @@
-"""The same private broker in a container, for machines that have Docker and no RabbitMQ of their own."""
+"""A private broker in a container, for machines with Docker but without RabbitMQ."""
 
 import os
 import signal
@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from outbox.embedded.binaries import Account
-from outbox.embedded.server import Ending, Supervised
+from outbox.embedded.server import StopStep, SupervisedProcess
 from tests.servers.rabbitmq import PrivateRabbitMQ
 from tests.servers.rabbitmq_installation import DOCKER_IMAGE
 
@@ -29,7 +29,7 @@ class DockerRabbitMQ(PrivateRabbitMQ):
         self._name = f"{_LABEL}-{self._port}"
 
     def stop(self) -> None:
-        """Orderly shutdown: clients are told, everything is written."""
+        """Shut down: clients are notified, all data is written."""
         if self._node is not None:
             _docker("stop", "--time", "15", self._name, check=False)
             self._end_client()
@@ -37,12 +37,12 @@ class DockerRabbitMQ(PrivateRabbitMQ):
     def kill(self) -> None:
         """SIGKILL: confirmed persistent messages survive."""
         if self._node is not None:
-            # Nobody can see from outside whether a new queue's name is written yet; it takes at most a second.
+            # The name of a new queue is written within a second, which is not visible from outside the container.
             time.sleep(1.2)
             self._end_at_once()
 
     def freeze(self) -> None:
-        """Stop every process of the container: connections stay open and nothing answers."""
+        """Stop every process of the container: connections stay open, but nothing responds."""
         _docker("pause", self._name)
 
     def thaw(self) -> None:
@@ -66,17 +66,17 @@ class DockerRabbitMQ(PrivateRabbitMQ):
 
     def _make_folder(self) -> None:
         super()._make_folder()
-        # What sessions that were killed left behind; a volume in use is refused, and so left alone.
+        # Remove volumes that killed sessions left behind. Docker refuses to remove a volume in use.
         _docker("volume", "prune", "--force", "--all", "--filter", f"label={_LABEL}", check=False)
         _docker("volume", "create", "--label", _LABEL, self._name)
 
     def _start_port_mapper(self) -> None:
-        """The container has its own."""
+        """Does nothing: the container has its own."""
 
-    def _start_node(self) -> Supervised:
+    def _start_node(self) -> SupervisedProcess:
         published = [f"--publish=127.0.0.1:{port}:{port}" for port in (self._port, self._management_port)]
         settings = f"{self._folder}/rabbitmq.conf:/etc/rabbitmq/conf.d/90-tests.conf:ro"
-        return Supervised(
+        return SupervisedProcess(
             [
                 *("docker", "run", "--rm", f"--name={self._name}", f"--hostname={self._name}", f"--label={_LABEL}"),
                 *published,
@@ -86,7 +86,7 @@ class DockerRabbitMQ(PrivateRabbitMQ):
             folder=self._folder,
             environment=os.environ,
             log=self._folder / "output.log",
-            ending=[Ending(signal=signal.SIGTERM, seconds=20), Ending(signal=signal.SIGKILL, seconds=5)],
+            stop_steps=[StopStep(signal=signal.SIGTERM, seconds=20), StopStep(signal=signal.SIGKILL, seconds=5)],
         )
 
 

@@ -1,4 +1,4 @@
-"""The RabbitMQ programs: found on this machine, or installed on it."""
+"""Locates the RabbitMQ programs, or installs them."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ from tests.servers import apt
 from tests.servers.debian_release import DebianRelease
 from tests.servers.session_folder import one_process_at_a_time
 
-# Debian's wrapper on the PATH changes user and folder by itself; what it wraps does not.
+# Debian's wrapper on the PATH changes the user and the folder. These are the wrapped programs.
 _DEBIAN_SERVER = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
 _SEARCH_PATH = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/opt/homebrew/sbin:/usr/local/sbin"
 _SERVICE_POLICY = Path("/usr/sbin/policy-rc.d")
@@ -23,14 +23,14 @@ _ADVICE = (
 )
 
 _RELEASE = os.environ.get("OUTBOX_TEST_RABBITMQ")
-"""The Debian release whose RabbitMQ is used instead of this machine's, such as `trixie`."""
+"""The Debian release whose RabbitMQ replaces that of this machine, such as `trixie`."""
 
 DOCKER_IMAGE = "rabbitmq:4-management"
-"""What stands in where there is no RabbitMQ and no apt-get, but Docker."""
+"""The image for machines with Docker but without RabbitMQ and apt-get."""
 
 
 def ensure_rabbitmq() -> None:
-    """RabbitMQ can be started when this returns; otherwise the session ends with one sentence of advice."""
+    """Makes sure that RabbitMQ is available; otherwise the session ends with advice."""
     if os.environ.get("OUTBOX_TEST_BROKER_URL") or is_installed():
         return
     with one_process_at_a_time("rabbitmq-installation"):
@@ -59,26 +59,26 @@ def is_installed() -> bool:
 
 
 def is_of_another_release() -> bool:
-    """Whether its programs are those of another Debian release, which run as root."""
+    """Whether the programs are those of another Debian release, which run as root."""
     return bool(_RELEASE)
 
 
 def server_command(folder: Path) -> list[str]:
-    """What becomes the server, working in `folder`."""
+    """Return the command of the server with the working folder `folder`."""
     if _RELEASE:
         return DebianRelease(_RELEASE).command([str(_DEBIAN_SERVER)], folder=folder)
     return [str(_find_server() or _give_up())]
 
 
 def control_command(folder: Path) -> list[str]:
-    """What rabbitmqctl's arguments follow."""
+    """Return the command of rabbitmqctl without arguments."""
     if _RELEASE:
         return DebianRelease(_RELEASE).command([str(_DEBIAN_SERVER.with_name("rabbitmqctl"))], folder=folder)
     return [str((_find_server() or _give_up()).with_name("rabbitmqctl"))]
 
 
 def port_mapper_command(folder: Path) -> list[str]:
-    """What Erlang's port mapper's arguments follow."""
+    """Return the command of Erlang's port mapper without arguments."""
     if _RELEASE:
         return DebianRelease(_RELEASE).command(["epmd"], folder=folder)
     return [shutil.which("epmd", path=_SEARCH_PATH) or str(_give_up())]
@@ -92,7 +92,7 @@ def _find_server() -> Path | None:
 
 
 def _docker_has(image: str) -> bool:
-    """Whether a Docker answers and has the image, or gets it."""
+    """Whether Docker runs and has the image or can pull it."""
     if shutil.which("docker") is None or subprocess.run(["docker", "version"], capture_output=True).returncode != 0:
         return False
     print(f"\nRabbitMQ is not on this machine: using Docker's image {image} …", flush=True)
@@ -105,7 +105,7 @@ def _give_up() -> Path:
 
 @contextmanager
 def _no_service_is_started() -> Iterator[None]:
-    """Debian starts a broker for the whole machine when the package is installed; we only want the programs."""
+    """Keeps Debian from starting a system-wide broker when the package is installed."""
     if _SERVICE_POLICY.exists():
         yield
         return

@@ -1,4 +1,4 @@
-"""The folder of one test session's servers; what killed sessions left behind is removed by the next one."""
+"""The folder of a test session's servers. Each session removes what killed sessions left behind."""
 
 import fcntl
 import os
@@ -15,7 +15,7 @@ from outbox.embedded.server import FolderLock, wait_until
 _PREFIX = "outbox-tests-"
 _MEMORY = Path("/dev/shm")
 _ENOUGH_MEMORY = 4 * 1024**3
-"""Bytes that have to be free there: servers of several sessions side by side have about one of them each."""
+"""Required free space in bytes, enough for the servers of several concurrent sessions."""
 
 
 @contextmanager
@@ -25,7 +25,7 @@ def session_folder(*, in_memory: bool = False) -> Iterator[Path]:
     Not pytest's own temporary folder: that one is closed to other users, and its path is long. `in_memory`, where there is
     room: the files of a fresh database are there ten times as fast as on a disk.
     """
-    with one_process_at_a_time("session-folders"):  # between its making and its locking a folder looks abandoned
+    with one_process_at_a_time("session-folders"):  # a folder that is created but not yet locked looks abandoned
         _remove_abandoned()
         folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=_MEMORY if in_memory and _has_room(_MEMORY) else None))
         folder.chmod(0o711)
@@ -40,7 +40,7 @@ def session_folder(*, in_memory: bool = False) -> Iterator[Path]:
 
 @contextmanager
 def one_process_at_a_time(what: str) -> Iterator[None]:
-    """Tests run in several processes; the block runs in one of them at a time."""
+    """Lets one test process at a time run the block."""
     with (Path(tempfile.gettempdir()) / f"outbox-{what}-{os.geteuid()}.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
@@ -65,14 +65,14 @@ def _remove_abandoned() -> None:
 
 
 def _killprocesses_in(folder: Path) -> None:
-    """Kill what works in the folder; their supervisors do this unless they were killed too."""
+    """Kill processes in the folder. Their supervisors do this unless they were killed too."""
     for pid in processes_in(folder):
         os.kill(pid, signal.SIGKILL)
     wait_until(lambda: not processes_in(folder), 10.0)
 
 
 def processes_in(folder: Path) -> list[int]:
-    """The ids of the processes whose working folder is the folder or lies in it."""
+    """Return the ids of processes whose working folder is the folder or below it."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:

@@ -1,4 +1,4 @@
-"""What tests of every part share: waiting for something to become true, and looking into the broker."""
+"""Helpers shared by all tests."""
 
 from tests.support.eventually import eventually, eventually_sync
 from tests.support.rabbit_admin import RabbitAdmin

@@ -1,4 +1,4 @@
-"""docker-compose.yml as Compose reads it."""
+"""Interpolates variables in docker-compose.yml like Compose."""
 
 import re
 
@@ -6,7 +6,7 @@ _VARIABLE = re.compile(r"\$\{(\w+):-([^${}]*)\}")
 
 
 def resolved(text: str, **variables: str) -> str:
-    """The text with its variables put in; those that are empty or not set have their defaults."""
+    """Replaces variables in the text. Empty and unset variables get their defaults."""
     while _VARIABLE.search(text):
         text = _VARIABLE.sub(lambda match: variables.get(match[1]) or match[2], text)
     return text

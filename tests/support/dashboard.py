@@ -1,4 +1,4 @@
-"""The dashboard, built from the sources of this working copy, for tests of what serves, packs or shows it."""
+"""Builds the dashboard from this working copy, for tests that serve, package or open it."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def build_dashboard() -> None:
-    """Builds it where that is necessary; several processes may ask for it at once."""
+    """Builds the dashboard if its sources changed. Several processes may call it at the same time."""
     command = [sys.executable, str(ROOT / "scripts" / "dashboard.py")]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=900)
     if ended.returncode != 0:

@@ -1,4 +1,4 @@
-"""Documents that anybody may publish, for property tests."""
+"""JSON documents for property tests."""
 
 from hypothesis import strategies as st
 

@@ -1,4 +1,4 @@
-"""Waiting until something is true, with a failure that says what it was instead."""
+"""Waits for a condition, and fails with the last value if it does not become true."""
 
 import asyncio
 import inspect
@@ -21,10 +21,10 @@ async def eventually(predicate: Callable[[], T], *, timeout: float = ..., messag
 async def eventually(
     predicate: Callable[[], Any], *, timeout: float = 30.0, message: str = "", interval: float = _INTERVAL_SECONDS
 ) -> Any:
-    """Call the predicate, sync or async, until it answers something truthy, and return that answer.
+    """Call the predicate, sync or async, until it returns something truthy, and return it.
 
-    An AssertionError inside the predicate counts as "not yet". After `timeout` seconds the test fails with the last
-    answer, or with the last assertion.
+    An AssertionError in the predicate counts as "not yet". After `timeout` seconds the test fails with the last value or
+    assertion.
     """
     attempt = _Attempt(predicate, timeout, message)
     while True:
@@ -42,7 +42,7 @@ async def eventually(
 def eventually_sync(
     predicate: Callable[[], T], *, timeout: float = 30.0, message: str = "", interval: float = _INTERVAL_SECONDS
 ) -> T:
-    """The same without an event loop."""
+    """Like `eventually`, without an event loop."""
     attempt = _Attempt(predicate, timeout, message)
     while True:
         try:
@@ -69,7 +69,7 @@ class _Attempt:
             return
         what = self._message or _source(self._predicate)
         failed = isinstance(self.last, AssertionError)
-        seen = f"last failure: {self.last}" if failed else f"last answer: {self.last!r}"
+        seen = f"last failure: {self.last}" if failed else f"last value: {self.last!r}"
         raise AssertionError(f"not within {self._timeout:g} s: {what}\n{seen}")
 
 

@@ -1,4 +1,4 @@
-"""An OpenID Connect provider, to be served on a port."""
+"""A fake OpenID Connect provider."""
 
 import time
 from typing import Any
@@ -13,7 +13,7 @@ CLIENT = "outbox-admin"
 
 
 class FakeProvider:
-    """What a provider does, apart from asking people for their password. Everything can be made wrong."""
+    """Implements a provider without a login page. Tests change its attributes to simulate faults."""
 
     def __init__(self) -> None:
         self.key = RSAKey.generate_key(2048, {"kid": "one"})
@@ -31,7 +31,7 @@ class FakeProvider:
         self.app.get("/authorize")(self.authorize)
 
     async def configuration(self) -> dict[str, str]:
-        """Where everything is."""
+        """The discovery document."""
         self.requests.append("configuration")
         return {
             "issuer": self.issuer,
@@ -41,12 +41,12 @@ class FakeProvider:
         }
 
     async def keys(self) -> dict[str, Any]:
-        """Its public keys."""
+        """The public keys."""
         self.requests.append("keys")
         return {"keys": [self.published.as_dict(private=False)]}
 
     async def exchange(self, request: Request) -> JSONResponse:
-        """The id token for a code."""
+        """Exchanges a code for an id token."""
         form = {name: values[0] for name, values in parse_qs((await request.body()).decode()).items()}
         self.token = {**form, "authorization": request.headers.get("authorization")}
         now = int(time.time())
@@ -63,7 +63,7 @@ class FakeProvider:
         return JSONResponse({"id_token": token, "access_token": "x", "token_type": "Bearer"}, status_code=self.status)
 
     async def authorize(self, request: Request) -> RedirectResponse:
-        """Somebody who is logged in there already."""
+        """Redirects back with a code, as for a user who is already logged in."""
         self.asked = dict(request.query_params)
         where = f"{self.asked['redirect_uri']}?{urlencode({'code': 'c', 'state': self.asked['state']})}"
         return RedirectResponse(where, status_code=302)

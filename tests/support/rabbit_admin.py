@@ -1,4 +1,4 @@
-"""The broker's management API, as far as tests need it."""
+"""A client for the parts of RabbitMQ's management API that tests need."""
 
 import base64
 from typing import Any
@@ -13,7 +13,7 @@ Json = dict[str, Any]
 class RabbitAdmin:
     """The management API, bound to one virtual host; `url` is that host's `amqp://` address.
 
-    A connection per call: it may be used from any event loop, before and after the broker was restarted.
+    Each call opens a connection, so it works in any event loop and after a restart of the broker.
     """
 
     def __init__(self, management_url: str, url: str) -> None:
@@ -29,7 +29,7 @@ class RabbitAdmin:
     # Virtual hosts, users, permissions, policies
 
     async def create_vhost(self, name: str) -> None:
-        """Make a virtual host that this admin's user may use."""
+        """Create a virtual host with permissions for this admin's user."""
         await self._put(f"vhosts/{_part(name)}")
         await self.permit(urlsplit(self._url).username or "guest", vhost=name)
 
@@ -38,7 +38,7 @@ class RabbitAdmin:
         await self._delete(f"vhosts/{_part(name)}")
 
     async def create_user(self, name: str, password: str, *, tags: str = "") -> str:
-        """Make or change a user, and return this virtual host's address for it. It has no permissions yet."""
+        """Create or change a user without permissions, and return the address of this virtual host for it."""
         await self._put(f"users/{_part(name)}", {"password": password, "tags": tags})
         address = urlsplit(self._url)
         netloc = f"{_part(name)}:{_part(password)}@{address.hostname}:{address.port}"
@@ -58,7 +58,7 @@ class RabbitAdmin:
         )
 
     async def set_policy(self, name: str, pattern: str, definition: Json, *, apply_to: str = "all") -> None:
-        """Set a policy for what matches the pattern."""
+        """Set a policy for names that match the pattern."""
         await self._put(
             f"policies/{self._host}/{_part(name)}",
             {"pattern": pattern, "definition": definition, "apply-to": apply_to},
@@ -75,7 +75,7 @@ class RabbitAdmin:
         return {queue["name"]: queue for queue in await self._get(f"queues/{self._host}")}
 
     async def queue(self, name: str) -> Json | None:
-        """One queue, or None if there is none of that name."""
+        """Return a queue, or None if it does not exist."""
         return await self._get(f"queues/{self._host}/{_part(name)}", missing=None)  # type: ignore[no-any-return]
 
     async def exchanges(self) -> dict[str, Json]:
@@ -88,13 +88,13 @@ class RabbitAdmin:
         return [binding for binding in await self._get(path) if binding["source"]]
 
     async def declare_queue(self, name: str, *, arguments: Json | None = None, quorum: bool = True) -> None:
-        """Declare a durable queue, of quorum type unless told otherwise."""
+        """Declare a durable queue, by default a quorum queue."""
         kind = {"x-queue-type": "quorum"} if quorum else {}
         body = {"durable": True, "auto_delete": False, "arguments": kind | (arguments or {})}
         await self._put(f"queues/{self._host}/{_part(name)}", body)
 
     async def delete_queue(self, name: str) -> None:
-        """Delete a queue with what is in it."""
+        """Delete a queue and its messages."""
         await self._delete(f"queues/{self._host}/{_part(name)}")
 
     async def purge(self, name: str) -> None:
@@ -115,15 +115,15 @@ class RabbitAdmin:
         await self._post(f"bindings/{self._host}/e/{_part(exchange)}/q/{_part(queue)}", {"routing_key": routing_key})
 
     async def unbind(self, exchange: str, queue: str, routing_key: str) -> None:
-        """Take a binding away."""
+        """Delete a binding."""
         await self._delete(f"bindings/{self._host}/e/{_part(exchange)}/q/{_part(queue)}/{_part(routing_key)}")
 
     # Messages
 
     async def depth(self, queue: str) -> int:
-        """How many messages are ready in a queue now: the queue is asked, not the statistics.
+        """Return the number of ready messages, from the queue itself instead of the delayed statistics.
 
-        Exact but for the moments after a restart, in which a queue still replays its log.
+        Not exact immediately after a restart, while the queue replays its log.
         """
         connection = await aio_pika.connect(self._url)
         async with connection, connection.channel() as channel:
@@ -133,7 +133,7 @@ class RabbitAdmin:
     async def publish(
         self, exchange: str, routing_key: str, body: bytes, *, properties: Json | None = None, headers: Json | None = None
     ) -> bool:
-        """Publish one persistent message; whether it was routed to a queue. `""` is the default exchange."""
+        """Publish a persistent message; return whether it was routed to a queue. `""` is the default exchange."""
         answer = await self._post(
             f"exchanges/{self._host}/{_part(exchange or 'amq.default')}/publish",
             {
@@ -159,11 +159,11 @@ class RabbitAdmin:
     # Connections
 
     async def connections(self) -> list[Json]:
-        """The open client connections of this virtual host; statistics lag about a second behind."""
+        """The open client connections of this virtual host; statistics lag by about a second."""
         return await self._get(f"vhosts/{self._host}/connections")  # type: ignore[no-any-return]
 
     async def close_connections(self, *, reason: str = "closed by a test") -> int:
-        """Close every client connection of this virtual host, as an operator would; how many there were."""
+        """Close every client connection of this virtual host; return how many there were."""
         open_now = await self.connections()
         for connection in open_now:
             await self._request(

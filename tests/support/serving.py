@@ -1,4 +1,4 @@
-"""An application served by a real uvicorn, in a thread of the test's own process."""
+"""Serves an application with uvicorn in a thread of the test process."""
 
 import threading
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from tests.support.processes import free_port
 
 @contextmanager
 def in_a_thread(app: Any, **config: Any) -> Iterator[str]:
-    """Where it listens, once it has started; ended with the block."""
+    """Yields the address of the running application, and stops it at the end of the block."""
     port = free_port()
     server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="error", ws="none", **config))
     thread = threading.Thread(target=server.run, daemon=True)

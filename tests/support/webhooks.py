@@ -1,4 +1,4 @@
-"""A webhook that tests look into."""
+"""A webhook that records its requests."""
 
 import asyncio
 import base64
@@ -15,7 +15,7 @@ SECRET = f"whsec_{base64.b64encode(KEY).decode()}"
 
 @dataclass
 class Receiver:
-    """A webhook that keeps what it was sent, and answers as it is made to."""
+    """A webhook that records requests and returns a configurable status."""
 
     url: str = ""
     status: int = 204
@@ -28,7 +28,7 @@ class Receiver:
         return [json.loads(body) for _, body in self.requests]
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One request of each connection."""
+        """Handles one request per connection."""
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
         headers = dict(line.lower().split(": ", 1) for line in head.splitlines()[1:] if ": " in line)
         body = await reader.readexactly(int(headers.get("content-length", "0")))
@@ -42,7 +42,7 @@ class Receiver:
 
 @asynccontextmanager
 async def receiving() -> AsyncIterator[Receiver]:
-    """One that listens."""
+    """Runs a webhook during the block."""
     receiver = Receiver()
     async with await asyncio.start_server(receiver.answer, "127.0.0.1", 0) as server:
         receiver.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/hooks/T0/secret-path"

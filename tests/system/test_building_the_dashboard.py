@@ -120,8 +120,8 @@ def test_where_packages_cannot_be_fetched_it_says_so_and_what_can_be_done(projec
     status, output = project.make()
     assert status == 1
     assert output.splitlines()[-1] == (
-        "dashboard: its packages could not be fetched, because npm's registry cannot be reached (EAI_AGAIN): "
-        "try again with a network, or name another one with `npm config set registry ADDRESS`"
+        "dashboard: packages could not be downloaded, because the npm registry is unreachable (EAI_AGAIN): "
+        "check the network, or set another registry with `npm config set registry ADDRESS`"
     )
     assert "Traceback" not in output
     assert "syscall" not in output
@@ -132,7 +132,7 @@ def test_the_service_starts_without_it_or_with_an_older_one(project: Project) ->
     status, output = project.make("--if-possible")
     assert status == 0
     assert "EINTEGRITY" in output
-    assert output.endswith("dashboard: going on without it: the API and the command line do not need it\n")
+    assert output.endswith("dashboard: continuing without it; the API and the command line do not need it\n")
 
     project.has_programs()
     assert project.make()[0] == 0
@@ -141,7 +141,7 @@ def test_the_service_starts_without_it_or_with_an_older_one(project: Project) ->
     status, output = project.make("--if-possible")
     assert status == 0
     assert "main.tsx: an error" in output
-    assert output.endswith("dashboard: going on with the one that was built before\n")
+    assert output.endswith("dashboard: continuing with the previous build\n")
     assert project.page.read_text() == "page\n"
     assert project.make()[0] == 1
 
@@ -161,6 +161,6 @@ def test_a_node_that_is_too_old_is_not_used(project: Project, version: str) -> N
     project.write("requirements/node.lock", "outbox-has-no-such-package==1 --hash=sha256:" + "0" * 64)
     status, output = project.make()
     assert (status, project.calls) == (1, [])
-    assert "[1/3] Node, from a wheel that is pinned in requirements/node.lock" in output
-    assert "Node 20.19, 22.13, 24 or newer, with npm, is not on this machine, and its wheel could not be installed" in output
+    assert "[1/3] Node from the wheel in requirements/node.lock" in output
+    assert "Node 20.19, 22.13, 24 or newer, with npm, was not found, and its wheel could not be installed" in output
     assert "Traceback" not in output

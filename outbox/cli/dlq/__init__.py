@@ -1,4 +1,4 @@
-"""`outbox dlq`: dead letters, listed and repaired from a terminal or a script."""
+"""`outbox dlq`: lists and repairs dead letters."""
 
 import click
 
@@ -11,10 +11,9 @@ from outbox.cli.dlq.repair import discard, purge, requeue, restore
 def dlq() -> None:
     """Lists and repairs dead letters.
 
-    An id is that of a dead letter, such as 17, or of a message that the relay parked, such as outbox-17.
+    An ID is that of a dead letter, such as 17, or of a message that the relay parked, such as outbox-17.
 
-    Exit code 0: everything that was asked for was done. 1: some of it was not, and the output says why. 2: the command was not
-    understood.
+    Exit code 0: everything was done. 1: something was not done, and the output says why. 2: invalid arguments.
     """
 
 

@@ -1,4 +1,4 @@
-"""`outbox dlq list`, `show`, `groups`, `group`, `mark` and `policy`, and the options that select dead letters."""
+"""`outbox dlq list`, `show`, `groups`, `group`, `mark` and `policy`, and the filter options for dead letters."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -34,26 +34,24 @@ from outbox.dead_letters.policies import MOST_PER_HOUR
 from outbox.dead_letters.reader import GroupStatus
 
 _BODY_LIMIT = 4_000
-"""Characters of a body that are printed; `--body` prints the whole."""
-_HIDDEN = "<hidden: too large, or of a kind that cannot be masked>"
+"""Maximum number of characters of a body that `show` prints; `--body` prints all."""
+_HIDDEN = "<hidden: too large or binary, so it cannot be masked>"
 
-filtering = options.together(
+filter_options = options.combine(
     click.option("--queue", help="Only of this queue."),
     click.option("--routing-key", help="Only with this routing key."),
-    click.option("--exception", "exception_type", metavar="TYPE", help="Only of this exception, such as ValueError."),
-    click.option("--group", "group_id", metavar="ID", help="Only of this group of errors, as `outbox dlq groups` names it."),
-    click.option("--source", type=click.Choice([each.value for each in Source]), help="Only dead-lettered by this one."),
-    click.option("--status", type=click.Choice([each.value for each in DeadLetterStatus]), help="Only of this status."),
-    click.option("--tracking-id", metavar="ID", help="Only of the chain that this id is in."),
+    click.option("--exception", "exception_type", metavar="TYPE", help="Only with this exception type, such as ValueError."),
+    click.option("--group", "group_id", metavar="ID", help="Only of this group; `outbox dlq groups` lists the ids."),
+    click.option("--source", type=click.Choice([each.value for each in Source]), help="Only dead-lettered by this component."),
+    click.option("--status", type=click.Choice([each.value for each in DeadLetterStatus]), help="Only with this status."),
+    click.option("--tracking-id", metavar="ID", help="Only of the chain that contains this id."),
     click.option("--message-id", metavar="ID", help="Only with this message id."),
-    click.option(
-        "--failed-after", type=PAST_TIME, help="Only that failed then or later: 2030-01-31T12:00Z, or 2h for two hours ago."
-    ),
-    click.option("--failed-before", type=PAST_TIME, help="Only that failed before then."),
-    click.option("--min-failures", type=click.IntRange(min=1), help="Only that failed at least so often."),
-    click.option("--search", "q", metavar="WORDS", help='Only with these words in error or body; "…" for phrases, or, -not.'),
+    click.option("--failed-after", type=PAST_TIME, help="Only failed at or after this time: 2030-01-31T12:00Z, or 2h (ago)."),
+    click.option("--failed-before", type=PAST_TIME, help="Only failed before this time."),
+    click.option("--min-failures", type=click.IntRange(min=1), help="Only with at least this many failures."),
+    click.option("--search", "q", metavar="WORDS", help='Only with these words in error or body; "phrases", or, -not.'),
 )
-"""One option for each filter of the API, of the same name there as its parameter here."""
+"""One option for each filter of the API. Each parameter has the name of the API's filter."""
 _FILTERS = (
     "queue", "routing_key", "exception_type", "group_id", "source", "status", "tracking_id", "message_id", "failed_after",
     "failed_before", "min_failures", "q",
@@ -61,21 +59,21 @@ _FILTERS = (
 
 
 def take_filter(given: dict[str, Any]) -> Mapping[str, Any]:
-    """Takes the options of `filtering` out of `given`; the filter that they make, as the API has it."""
+    """Removes the options of `filter_options` from `given` and returns them as a filter of the API."""
     values = {name: given.pop(name) for name in _FILTERS}
     return {name: value for name, value in values.items() if value is not None}
 
 
 @click.command(name="list", cls=Command)
-@filtering
-@click.option("--limit", type=click.IntRange(1, 1_000), default=50, show_default=True, help="How many lines.")
-@click.option("--oldest", is_flag=True, help="Those that failed first come first, instead of last.")
+@filter_options
+@click.option("--limit", type=click.IntRange(1, 1_000), default=50, show_default=True, help="Maximum number of dead letters.")
+@click.option("--oldest", is_flag=True, help="List the oldest failures first.")
 @json_output
 @with_client
 async def list_(client: Client, *, limit: int, oldest: bool, as_json: bool, **given: Any) -> None:
     """Lists dead letters and parked messages.
 
-    Those that failed last come first; only open ones, unless --status says otherwise. FAILURES counts the attempts that failed.
+    The latest failures come first. Only open ones are listed, unless --status is given. FAILURES counts failed attempts.
     """
     wanted = take_filter(given)
     page = await client.page("/dlq", limit=limit, sort="oldest" if oldest else "newest", total=True, **wanted)
@@ -102,7 +100,7 @@ async def list_(client: Client, *, limit: int, oldest: bool, as_json: bool, **gi
     echo_table(headings, rows, right=frozenset({"FAILURES", "FAILED"}))
     total, shown = page["total"], len(page["items"])
     noun = "dead letter" if total["value"] == 1 else "dead letters"
-    echo(f"\n{count(total).capitalize()} {noun}{f', {shown:,} shown: --limit shows more' if page['next'] else ''}.")
+    echo(f"\n{count(total).capitalize()} {noun}{f', {shown:,} shown: raise --limit to see more' if page['next'] else ''}.")
 
 
 @click.command(cls=Command)
@@ -112,16 +110,16 @@ async def list_(client: Client, *, limit: int, oldest: bool, as_json: bool, **gi
     type=click.Choice(["fingerprint", "queue", "routing_key"]),
     default="fingerprint",
     show_default=True,
-    help="What they have in common.",
+    help="What to group by.",
 )
 @click.option(
     "--group-status",
     type=click.Choice([each.value for each in GroupStatus]),
     multiple=True,
-    help="Only groups that are open, marked as fixed or muted, or reopened. May be given more than once.",
+    help="Only groups with this status. May be repeated.",
 )
-@filtering
-@click.option("--limit", type=click.IntRange(1, 200), default=50, show_default=True, help="How many groups.")
+@filter_options
+@click.option("--limit", type=click.IntRange(1, 200), default=50, show_default=True, help="Maximum number of groups.")
 @json_output
 @with_client
 async def groups(
@@ -129,9 +127,9 @@ async def groups(
 ) -> None:
     """Counts dead letters with similar failures.
 
-    The largest group comes first; only open ones count, unless --status says otherwise.
+    The largest group comes first. Only open dead letters count, unless --status is given.
 
-    REQUEUED is when one of a group was requeued last, SINCE how many failed for good after that.
+    REQUEUED is the time of the last requeue in the group, SINCE the number of dead letters that failed after it.
     """
     wanted = take_filter(given)
     statuses = list(group_status) or None
@@ -168,11 +166,11 @@ async def groups(
 async def group(client: Client, id_: str, *, as_json: bool) -> None:
     """Shows a group of dead letters with similar failures.
 
-    GROUP is an id, as `outbox dlq groups` prints it.
+    GROUP is an id that `outbox dlq groups` lists.
     """
     found = await client.find(f"/dlq/groups/{quote(id_, safe='')}")
     if found is None:
-        raise CliError(f"there is no group {id_}, or none of its dead letters is left")
+        raise CliError(f"no group {id_}, or all of its dead letters were deleted")
     if as_json:
         echo_json(found)
         return
@@ -205,7 +203,7 @@ def _policy_of(group: Mapping[str, Any]) -> str:
     policy = group["requeue_policy"]
     if policy is None:
         return ""
-    said = f"up to {policy['per_hour']:,} an hour, set by {policy['set_by']} {age(policy['set_at'])}"
+    said = f"up to {policy['per_hour']:,} per hour, set by {policy['set_by']} {age(policy['set_at'])}"
     if policy["stopped_at"] is not None:
         return f"stopped {age(policy['stopped_at'])}: {policy['stopped_because']}; was {said}"
     return said if policy["operation_id"] is None else f"{said}; operation {policy['operation_id']} {age(policy['started_at'])}"
@@ -226,53 +224,48 @@ def _status_of(group: Mapping[str, Any]) -> str:
 @click.command(cls=Command)
 @click.argument("id_", metavar="GROUP")
 @click.argument("status", type=click.Choice(["fixed", "muted", "open"]))
-@click.option("--in", "fixed_in", metavar="VERSION", help="With fixed: the release of your service that the fix is part of.")
-@click.option(
-    "--above", "muted_above", type=click.IntRange(min=1), help="With muted: reopen it when more than so many are open."
-)
+@click.option("--in", "fixed_in", metavar="VERSION", help="With fixed: the release of your service that contains the fix.")
+@click.option("--above", "muted_above", type=click.IntRange(min=1), help="With muted: reopen above this number of open ones.")
 @with_client
 async def mark(client: Client, id_: str, status: str, *, fixed_in: str | None, muted_above: int | None) -> None:
-    """Marks a group of dead letters as fixed or muted, or as open again.
+    """Marks a group of dead letters as fixed or muted, or removes the mark.
 
-    A group that fails again after it was fixed is reopened, as is one with more open dead letters than it was muted for.
+    A fixed group is reopened by a new failure, and a muted group by more open dead letters than --above.
     """
     wanted: dict[str, Any] = {"id": id_, "status": status, "fixed_in": fixed_in, "muted_above": muted_above}
     await client.put("/dlq/groups/status", {name: value for name, value in wanted.items() if value is not None})
-    echo(f"{id_} is marked as {status}." if status != "open" else f"{id_} has no mark any more.")
+    echo(f"{id_} marked as {status}." if status != "open" else f"Mark of {id_} removed.")
 
 
 @click.command(cls=Command)
 @click.argument("id_", metavar="GROUP")
-@click.option("--per-hour", type=click.IntRange(1, MOST_PER_HOUR), help="Once an hour, requeue at most so many.")
-@click.option("--off", is_flag=True, help="Requeue none by themselves any more.")
+@click.option("--per-hour", type=click.IntRange(1, MOST_PER_HOUR), help="Maximum number to requeue per hour.")
+@click.option("--off", is_flag=True, help="Remove the policy.")
 @with_client
 async def policy(client: Client, id_: str, *, per_hour: int | None, off: bool) -> None:
-    """Lets the open dead letters of a group be requeued by themselves, within a limit, until one fails again.
+    """Requeues the open dead letters of a group automatically, up to a limit per hour, until one fails again.
 
-    Maintenance does it once an hour, the oldest first. One goes ahead, and the others follow when it was handled. When a
-    message fails again, or its operation is cancelled, the policy stops; setting it again lets it go on.
+    Maintenance requeues once an hour, oldest first. It sends one message first, and the rest after that one was handled. If a
+    message fails again, or the operation is cancelled, the policy stops. Set it again to restart it.
     """
     if off == (per_hour is not None):
-        raise click.UsageError("say how many an hour: --per-hour 100, or --off")
+        raise click.UsageError("give a limit, such as --per-hour 100, or --off")
     await client.put("/dlq/groups/policy", {"id": id_, "per_hour": per_hour})
-    echo(f"{id_} has no requeue policy any more." if off else f"Of {id_} up to {per_hour:,} an hour are requeued.")
+    echo(f"Requeue policy of {id_} removed." if off else f"Up to {per_hour:,} dead letters of {id_} are requeued per hour.")
 
 
 @click.command(cls=Command)
 @click.argument("id_", metavar="ID")
-@click.option("--reveal", is_flag=True, help="Show what is masked otherwise. It is written to the audit.")
-@click.option("--body", "only_body", is_flag=True, help="Print the body as it is and nothing else, to be edited and requeued.")
+@click.option("--reveal", is_flag=True, help="Show masked values. The audit log records it.")
+@click.option("--body", "only_body", is_flag=True, help="Print only the unmasked body, for editing and requeueing.")
 @json_output
 @with_client
 async def show(client: Client, id_: str, *, reveal: bool, only_body: bool, as_json: bool) -> None:
-    """Shows everything about one dead letter.
-
-    What it carries, with secrets masked, and every failure on record.
-    """
+    """Shows a dead letter: its message, with secrets masked, and every recorded failure."""
     path = f"/dlq/{quote(id_, safe='')}"
     found: Any = await (client.download(f"{path}/body", reveal=True) if only_body else client.find(path, reveal=reveal or None))
     if found is None:
-        raise CliError(f"there is no dead letter {id_}: it was purged, or sent, or never existed")
+        raise CliError(f"no dead letter {id_}: it was purged or sent, or never existed")
     if only_body:
         echo_bytes(found)
     elif as_json:
@@ -299,15 +292,15 @@ def _echo_letter(letter: Mapping[str, Any]) -> None:
     if letter["headers"]:
         echo_heading("Headers")
         echo(indented(_pretty(letter["headers"])))
-    echo_heading("Body" if letter["revealed"] else "Body, masked (--reveal shows it all)")
+    echo_heading("Body" if letter["revealed"] else "Body, masked (--reveal shows all values)")
     echo(indented(_body(letter["id"], letter["body"])))
 
 
 def _facts(letter: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
     first, last = time_and_age(letter["first_failed_at"]), time_and_age(letter["failed_at"])
     editions, tracking_ids = letter["editions"], letter["tracking_ids"]
-    deaths, requeues = letter["dead_letter_count"], letter["requeue_count"]
-    history = f"dead-lettered {times(deaths)}, requeued {times(max(requeues, deaths - 1))}"
+    dead_lettered, requeues = letter["dead_letter_count"], letter["requeue_count"]
+    history = f"dead-lettered {times(dead_lettered)}, requeued {times(max(requeues, dead_lettered - 1))}"
     by = f" by {letter['resolved_by']}" if letter["resolved_by"] else ""
     why = f": {letter['resolution_reason']}" if letter["resolution_reason"] else ""
     return [
@@ -322,10 +315,10 @@ def _facts(letter: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
         ("failed", last),
         ("reason", f"{letter['reason']}, in attempt {letter['attempt']}"),
         ("worker", letter["worker"]),
-        ("history", history if deaths != 1 or requeues else ""),
+        ("history", history if dead_lettered != 1 or requeues else ""),
         ("group", letter["group_id"]),
         ("version", f"{letter['version']}" + (f", {len(editions)} replaced by edits" if editions else "")),
-        # An open one that was resolved has been requeued, and has failed again.
+        # An open dead letter with a time of resolution was requeued and failed again.
         (
             "requeued" if letter["status"] == "open" else letter["status"],
             f"{time_and_age(letter['resolved_at'])}{by}{why}" if letter["resolved_at"] else "",
@@ -338,17 +331,17 @@ def _error(error: Mapping[str, Any]) -> str:
 
 
 def _body(id_: str, body: Mapping[str, Any]) -> str:
-    whole = f"`outbox dlq show {id_} --body` prints"
+    command = f"`outbox dlq show {id_} --body` prints"
     text = body["content"]
     if text is None:
         return _HIDDEN
     if body["encoding"] == "base64":
-        return f"<{body['size']:,} bytes that are not text: {whole} them>"
+        return f"<{body['size']:,} bytes, not text: {command} them>"
     with suppress(ValueError, RecursionError):
         text = _pretty(json.loads(text))
     if len(text) <= _BODY_LIMIT:
         return text or "<empty>"
-    return f"{text[:_BODY_LIMIT]}\n… and {len(text) - _BODY_LIMIT:,} more characters: {whole} the whole"
+    return f"{text[:_BODY_LIMIT]}\n… and {len(text) - _BODY_LIMIT:,} more characters: {command} all"
 
 
 def _pretty(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""`outbox dlq operations`, `pause`, `resume` and `cancel`, and how a command follows an operation to its end."""
+"""`outbox dlq operations`, `pause`, `resume` and `cancel`, and the progress display of an operation."""
 
 import asyncio
 import sys
@@ -27,17 +27,17 @@ OUTCOMES = (
     "not_found",
     "failed_again",
 )
-"""What a dead letter's part in a change can end with, in the API's words, and in the order in which they are counted."""
+"""Outcomes of a dead letter in a change, in the order of the summary."""
 _DONE = frozenset({"requeued", "discarded", "restored", "purged"})
 _FAILED = frozenset({"refused", "not_found", "failed_again"})
 _NOT_DONE = frozenset({"stopped", "cancelled", "paused"})
-"""States of an operation that did not do all that it was asked to."""
+"""States of an operation that did not finish its work."""
 _WORDS = {"failed_again": "failed again", "not_found": "not found"}
-_STATES = {"stopped": "has stopped itself", "cancelled": "was cancelled"}
+_STATES = {"stopped": "stopped", "cancelled": "was cancelled"}
 _PLAIN_EVERY = timedelta(seconds=10)
 _MOST_ITEMS = 20
 _BAR = 24
-"""Characters of the bar."""
+"""Width of the progress bar in characters."""
 
 _NUMBERS = click.IntRange(1, 2**63 - 1)
 _number = click.argument("number", type=_NUMBERS, metavar="NUMBER")
@@ -45,17 +45,17 @@ _number = click.argument("number", type=_NUMBERS, metavar="NUMBER")
 
 @click.command(cls=Command)
 @click.argument("number", type=_NUMBERS, metavar="[NUMBER]", required=False)
-@click.option("--active", is_flag=True, help="Only those that have not ended.")
-@click.option("--outcome", type=click.Choice(OUTCOMES), help="With NUMBER: only the letters with this outcome.")
-@click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="How many lines.")
+@click.option("--active", is_flag=True, help="Only operations that have not ended.")
+@click.option("--outcome", type=click.Choice(OUTCOMES), help="With NUMBER: only dead letters with this outcome.")
+@click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="Maximum number of lines.")
 @json_output
 @with_client
 async def operations(
     client: Client, number: int | None, *, active: bool, outcome: str | None, limit: int, as_json: bool
 ) -> None:
-    """Lists operations, or shows one of them.
+    """Lists bulk operations, or shows one.
 
-    The newest come first. Of one it shows the outcome of its letters, except for those that were simply done.
+    The newest come first. With NUMBER, lists each dead letter that was not done, with the reason.
     """
     if number is not None:
         await _show(client, number, outcome, limit, as_json=as_json)
@@ -76,21 +76,20 @@ async def operations(
 async def pause(client: Client, number: int, *, as_json: bool) -> None:
     """Pauses an operation.
 
-    No further batch of it begins, wherever it is run, until it is resumed.
+    No process starts another batch of it until it is resumed.
     """
     _echo_changed(await client.post(f"/operations/{number}/pause"), as_json=as_json)
 
 
 @click.command(cls=Command)
 @_number
-@click.option("--detach", is_flag=True, help="Leave it to maintenance instead of running it here.")
+@click.option("--detach", is_flag=True, help="Let maintenance run it instead of this process.")
 @json_output
 @with_client
 async def resume(client: Client, number: int, *, detach: bool, as_json: bool) -> int:
-    """Resumes an operation.
+    """Resumes an operation that was paused, or whose process ended.
 
-    One that was paused, or whose process has ended. On a database it is run here, batch by batch, next to any other process
-    that runs it.
+    With a database, this process runs batches of it. Other processes may run batches at the same time.
     """
     operation = await client.find(f"/operations/{number}")
     if operation is None or operation["state"] != "running":
@@ -105,9 +104,9 @@ async def resume(client: Client, number: int, *, detach: bool, as_json: bool) ->
 @json_output
 @with_client
 async def cancel(client: Client, number: int, *, as_json: bool) -> None:
-    """Ends an operation.
+    """Cancels an operation.
 
-    What is done stays done, and the rest is as it was.
+    Completed changes stay, and the other dead letters are unchanged.
     """
     _echo_changed(await client.post(f"/operations/{number}/cancel"), as_json=as_json)
 
@@ -118,7 +117,7 @@ async def cancel(client: Client, number: int, *, as_json: bool) -> None:
 async def _show(client: Client, number: int, outcome: str | None, limit: int, *, as_json: bool) -> None:
     operation = await client.find(f"/operations/{number}")
     if operation is None:
-        raise CliError(f"there is no operation {number}")
+        raise CliError(f"no operation {number}")
     page = await client.page(f"/operations/{number}/items", limit=limit, outcome=outcome)
     # Failures come first in the list, so that the limit does not cut them off.
     wanted = [item for item in page["items"] if outcome or item["outcome"] not in (*_DONE, "pending")]
@@ -141,7 +140,7 @@ async def _show(client: Client, number: int, outcome: str | None, limit: int, *,
             ("created", time_and_age(operation["created_at"])),
             ("by", operation["requested_by"] or ""),
             ("reason", operation["reason"] or ""),
-            ("letters", letters),
+            ("dead letters", letters),
             ("options", ", ".join(given)),
             ("ended", time_and_age(operation["finished_at"])),
         ]
@@ -156,7 +155,7 @@ def _echo_lines(found: Sequence[Mapping[str, Any]]) -> None:
     rows = []
     for operation in found:
         counts, results = operation["counts"], operation["results"]
-        # Of a requeue those count as done, too, that have failed again since: they have another outcome by then.
+        # A requeued message that failed again has another outcome by now, so requeues count messages sent, not outcomes.
         done = (results and results["sent"]) or sum(number for outcome, number in counts.items() if outcome in _DONE)
         rows.append(
             (
@@ -167,7 +166,7 @@ def _echo_lines(found: Sequence[Mapping[str, Any]]) -> None:
                 f"{operation['item_count']:,}",
                 f"{counts.get('pending', 0):,}",
                 f"{done:,}",
-                # Other actions than requeueing send nothing, so nothing comes of it.
+                # Only a requeue sends messages, so other actions have no results.
                 *(f"{results[name]:,}" if results else "-" for name in ("handled", "retrying", "failed_again")),
                 operation["requested_by"] or "-",
                 operation["stop_reason"] or operation["reason"] or "",
@@ -186,7 +185,7 @@ def _echo_changed(operation: Mapping[str, Any], *, as_json: bool) -> None:
 
 
 def _echo_operation(operation: Mapping[str, Any]) -> None:
-    """Prints how far an operation is, or how it ended."""
+    """Prints the state and the results of an operation."""
     number = operation["id"]
     because = f", because {operation['stop_reason']}" if operation["stop_reason"] else ""
     state = _STATES.get(operation["state"], f"is {operation['state']}")
@@ -196,19 +195,19 @@ def _echo_operation(operation: Mapping[str, Any]) -> None:
             "handled": "handled",
             "waiting": "waiting",
             "retrying": "being retried",
-            "failed_again": "dead-lettered or parked once more",
+            "failed_again": "dead-lettered or parked again",
             "unknown": "unknown",
         }
         parts = [
             f"{results[name]:,} {'is' if results[name] == 1 else 'are'} {word}" for name, word in words.items() if results[name]
         ]
-        echo(f"Of {results['sent']:,} sent again, {', '.join(parts)}.")
+        echo(f"Of {results['sent']:,} requeued messages, {', '.join(parts)}.")
     if operation["state"] == "running":
-        echo(f"Maintenance goes on with it, or `outbox dlq resume {number}`.")
+        echo(f"Maintenance continues it. `outbox dlq resume {number}` runs it here.")
 
 
 def _sentence(counts: Mapping[str, int]) -> str:
-    """`28 requeued, 2 not found`."""
+    """Formats counts: `28 requeued, 2 not found`."""
     parts = [f"{counts[outcome]:,} {_word(outcome)}" for outcome in OUTCOMES if counts.get(outcome)]
     return ", ".join(parts) or "nothing to do"
 
@@ -217,13 +216,13 @@ def _word(outcome: str) -> str:
     return _WORDS.get(outcome, outcome.replace("_", " "))
 
 
-# --- to the end ----------------------------------------------------------------------------------------------------------
+# --- progress and outcome ------------------------------------------------------------------------------------------------
 
 
 async def follow(client: Client, operation: Mapping[str, Any], *, quiet: bool) -> Mapping[str, Any]:
-    """Shows the progress of `operation` until it ends or is paused; without a service, runs its batches in this process.
+    """Shows the progress of `operation` until it ends or is paused; with a database, runs batches of it in this process.
 
-    What is unavailable meanwhile is waited for. Cancelled, as by Ctrl-C, it leaves the operation running.
+    Retries while the service, database or broker is unavailable. Cancellation, as by Ctrl-C, leaves the operation running.
     """
     progress = Progress(quiet=quiet)
     progress.begin(operation)
@@ -246,7 +245,7 @@ async def follow(client: Client, operation: Mapping[str, Any], *, quiet: bool) -
 
 
 def conclude(answer: Mapping[str, Any], *, as_json: bool) -> int:
-    """Prints the outcome of a change, done at once or as an operation; the exit code."""
+    """Prints the outcome of an immediate change or an operation. Returns the exit code."""
     is_operation = "state" in answer
     failed = any(answer["counts"].get(outcome) for outcome in _FAILED)
     if as_json:
@@ -254,10 +253,10 @@ def conclude(answer: Mapping[str, Any], *, as_json: bool) -> int:
     elif is_operation:
         _echo_operation(answer)
         if failed or answer["counts"].get("skipped"):
-            echo(f"`outbox dlq operations {answer['id']}` shows the reason of each.")
+            echo(f"`outbox dlq operations {answer['id']}` shows the reasons.")
     else:
         items = answer["items"]
-        if len(items) > _MOST_ITEMS:  # each of a few; of many those that were not done
+        if len(items) > _MOST_ITEMS:  # of a long list, only the items that were not done
             items = [item for item in items if item["outcome"] not in _DONE]
         if items:
             echo_table(("ID", "OUTCOME", "REASON"), [(item["id"], _word(item["outcome"]), item["reason"]) for item in items])
@@ -267,7 +266,7 @@ def conclude(answer: Mapping[str, Any], *, as_json: bool) -> int:
 
 
 class Progress:
-    """A bar that is written over in a terminal; elsewhere a line now and then. On standard error, out of the way of scripts."""
+    """Prints progress to standard error: a bar in a terminal, otherwise a line every ten seconds."""
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
@@ -276,15 +275,15 @@ class Progress:
         self._printed: set[str] = set()
 
     def begin(self, operation: Mapping[str, Any]) -> None:
-        """Prints which operation it is, and how to stop it."""
+        """Prints the operation and how to stop it."""
         number, total = operation["id"], counted(operation["item_count"], "dead letter")
         self._line(
             f"Operation {number}: {operation['action']} of {total}. "
-            f"`outbox dlq pause {number}` pauses it, Ctrl-C leaves it to maintenance."
+            f"`outbox dlq pause {number}` pauses it; Ctrl-C leaves it to maintenance."
         )
 
     def show(self, operation: Mapping[str, Any]) -> None:
-        """Prints how far it is."""
+        """Prints the progress."""
         share, speed = operation["progress"], operation["items_per_second"]
         text = f"{share:4.0%}  {operation['settled_count']:,} of {operation['item_count']:,}"
         if speed and operation["canary_started_at"] is None:
@@ -302,20 +301,20 @@ class Progress:
             self._line(text)
 
     def waiting_for(self, error: Exception) -> None:
-        """Prints, once, why it does not go on."""
+        """Prints the error that the operation waits for; each error once."""
         if str(error) not in self._printed:
             self._printed.add(str(error))
             self.end()
             self._line(f"waiting: {error}")
 
     def leave(self, operation: Mapping[str, Any]) -> None:
-        """Prints that it is not over."""
+        """Prints that the operation continues without this process."""
         self.end()
         number = operation["id"]
-        self._line(f"Operation {number} is left running: maintenance goes on with it, or `outbox dlq resume {number}`.")
+        self._line(f"Operation {number} is still running. Maintenance continues it; `outbox dlq resume {number}` runs it here.")
 
     def end(self) -> None:
-        """Leaves the line."""
+        """Clears the bar."""
         if self._terminal and not self._quiet:
             overwrite("")
 
