@@ -11,7 +11,7 @@ from pydantic import Field
 
 from outbox.admin.access import Viewer, area, record, require_reveal
 from outbox.admin.admin import Admin
-from outbox.admin.brokers import BrokerKind, BrokerView, declared
+from outbox.admin.brokers import BrokerKind, BrokerView, declared_consumers
 from outbox.admin.dlq.models import FailureResponse
 from outbox.admin.messages import headers_of, in_words, payload_of, searching
 from outbox.admin.models import (
@@ -378,7 +378,9 @@ async def show_delivery(
 async def _waiting(admin: Admin, row: Mapping[str, Any], ahead: int | None, earlier: Mapping[str, Any] | None) -> Waiting:
     listed, observed = (await admin.shared(QueuesView).now()).value
     queue = next((each for each in listed.items if each.name == row["queue"]), None)
-    is_ordered = any(each.ordered and each.living for each in declared(observed.components) if each.queue == row["queue"])
+    is_ordered = any(
+        each.ordered and each.is_alive for each in declared_consumers(observed.components) if each.queue == row["queue"]
+    )
     lease = Lease.of(row["lease_token"]) if row["state"] == "in_flight" else None
     consumers = () if queue is None or lease is None else queue.consumers
     return Waiting(

@@ -15,7 +15,7 @@ from outbox.admin.admin import Admin
 from outbox.admin.backlog import Counted, QueueDepth, drained_in, queue_depths
 from outbox.admin.brokers import BrokerKind
 from outbox.admin.cache import SingleFlightCache, Snapshot
-from outbox.admin.components import PauseResponse, pauses_now
+from outbox.admin.components import PauseResponse, pause_responses
 from outbox.admin.models import MOST_COUNTED, Error, Model, Moment, Total, counted
 from outbox.admin.problems import Code, Problem, documented
 from outbox.admin.stats import QUANTILES, quantile
@@ -304,7 +304,7 @@ def _summary(
         handled_counts=[step.handled for step in steps],
         failed_counts=[step.failed for step in steps],
         consumers=consumers,
-        pauses=pauses_now(covering, observed.components),
+        pauses=pause_responses(covering, observed.components),
         dead_letter_count=None if dead is None else counted(dead),
         findings=[VerdictFinding.of(each) for each in findings],
     )

@@ -10,7 +10,7 @@ from pydantic import Field
 from outbox.admin.access import Viewer, area
 from outbox.admin.admin import Admin
 from outbox.admin.backlog import BacklogView
-from outbox.admin.brokers import BrokerKind, BrokerView, DeclaredConsumer, declared
+from outbox.admin.brokers import BrokerKind, BrokerView, DeclaredConsumer, declared_consumers
 from outbox.admin.cache import SingleFlightCache, Snapshot
 from outbox.admin.models import Error, Model, Moment
 from outbox.admin.store import HeldKey, QueueCounts, Subscribed, held_keys, subscriptions
@@ -58,13 +58,13 @@ class Seen:
 async def look(admin: Admin, broker: BrokerKind, rabbitmq: "Overview | None", depths: Sequence[QueueCounts]) -> Seen:
     """Looks at the database, and at RabbitMQ if that is the broker; `depths` are those of queues in the database."""
     async with admin.reading("looking at the topology") as connection:
-        consumers = declared(await recent_components(connection, schema=admin.table.schema))
+        consumers = declared_consumers(await recent_components(connection, schema=admin.table.schema))
         held = await held_keys(connection, admin.table)
         relays = await known_relays(connection, admin.table)
         subscribed = await subscriptions(connection, admin.table) if broker is BrokerKind.POSTGRESQL else []
     seen = Seen(broker=broker, exchange=admin.exchange_name, consumers=consumers, held=held, relays=relays)
     if broker is BrokerKind.POSTGRESQL:
-        living = [consumer.queue for consumer in consumers if consumer.living]
+        living = [consumer.queue for consumer in consumers if consumer.is_alive]
         counts = {each.queue: (each.queued.value, each.retrying.value) for each in depths}
         queues = {}
         for name in sorted({binding.queue for binding in subscribed} | counts.keys()):
@@ -274,7 +274,7 @@ def drawn(seen: Seen) -> tuple[list[TopologyNode], list[TopologyEdge]]:
         )
     nodes += [
         TopologyNode(id=f"worker:{name}", kind="worker", name=name, exists=True)
-        for name in {consumer.worker for consumer in seen.consumers if consumer.living}
+        for name in {consumer.worker for consumer in seen.consumers if consumer.is_alive}
     ]
     by_id = {node.id: node for node in nodes}
     for id_ in (end for edge in edges for end in (edge.source, edge.target)):
@@ -292,7 +292,7 @@ def _edges(seen: Seen) -> Iterator[TopologyEdge]:
         source, target = f"exchange:{seen.exchange}", f"queue:{one.queue}"
         yield TopologyEdge(source=source, target=target, kind="binding", binding_key=one.binding_key, declared_by="worker")
     for one in seen.consumers:
-        if one.living:
+        if one.is_alive:
             source, target = f"queue:{one.queue}", f"worker:{one.worker}"
             yield TopologyEdge(source=source, target=target, kind="consumer", declared_by="worker")
     if seen.broker is not BrokerKind.RABBITMQ:

@@ -216,9 +216,9 @@ def test_the_time_to_drain_is_known_only_where_more_goes_than_comes() -> None:
 def test_the_rate_of_what_comes_is_that_of_the_last_minutes() -> None:
     intake = Intake()
     for at, inserted in ((0.0, 0), (100.0, 1_000), (200.0, 1_500), (450.0, 1_500)):
-        intake.saw(at, inserted)
+        intake.add(at, inserted)
     assert intake.per_second == pytest.approx(500 / 350)
-    intake.saw(460.0, 3)
+    intake.add(460.0, 3)
     assert intake.per_second is None
 
 

@@ -14,7 +14,7 @@ from pydantic import Field
 from outbox.admin.access import Viewer, area
 from outbox.admin.admin import Admin
 from outbox.admin.backlog import Backlog, BacklogView
-from outbox.admin.brokers import BrokerKind, DeclaredConsumer, declared
+from outbox.admin.brokers import BrokerKind, DeclaredConsumer, declared_consumers
 from outbox.admin.cache import SingleFlightCache, Snapshot
 from outbox.admin.dlq.routes import Letters, UnarchivedView
 from outbox.admin.models import MOST_COUNTED, Model, Moment
@@ -146,7 +146,7 @@ class VerdictView:
         if backlog.broker is BrokerKind.POSTGRESQL:
             figures = backlog.figures.deliveries
             return [ObservedQueue(name=each.queue, queued=each.queued, oldest_seconds=each.oldest_seconds) for each in figures]
-        consumers = declared(components)
+        consumers = declared_consumers(components)
         named = {consumer.queue for consumer in consumers} | {each.queue for each in seen.bindings or ()}
         depths = backlog.queues.queues if backlog.queues else ()
         found = [ObservedQueue(name=each.name, queued=Count(each.ready or 0)) for each in depths if each.name in named]
