@@ -94,7 +94,7 @@ def require_authentication(find: Callable[..., Any], authenticate: Callable[...,
         if request.method not in SAFE_METHODS or operation == STREAM:
             yield
             return
-        async with admin.shared(Reads).turn(principal.name):
+        async with admin.shared(Reads).slot(principal.name):
             yield
 
     return authorize

@@ -48,7 +48,6 @@ class SingleFlightCache(Generic[T]):
         self._last: Snapshot[T] | None = None
         self._error: Exception | None = None
         self._stale_at = float("-inf")
-        self._changes = self._seen_changes = 0
         self._running: asyncio.Task[None] | None = None
 
     @property
@@ -62,15 +61,11 @@ class SingleFlightCache(Generic[T]):
         Without a usable value, raises the error of the refresh, or `TimeoutError` if none is ready within `patience`.
         """
         called_at = monotonic()
-        if called_at >= self._stale_at or self._seen_changes < self._changes:
-            changes = self._changes
+        if called_at >= self._stale_at:
             with suppress(TimeoutError):
                 async with asyncio.timeout(None if patience is None else patience.total_seconds()):
                     # `wait` does not cancel the task when this caller is cancelled; awaiting the task would, for all callers.
                     await asyncio.wait([self._start_refresh()])
-                    # A refresh that began before the last change may have missed it.
-                    if self._seen_changes < changes:
-                        await asyncio.wait([self._start_refresh()])
         # A recent error tells the caller that the value is old, so the value may exceed `usable_for`.
         error_is_new = self._error is not None and monotonic() - self._ended <= self._usable_for
         if self._last is not None and (self._fetched >= called_at or self.has_usable or error_is_new):
@@ -81,10 +76,6 @@ class SingleFlightCache(Generic[T]):
     def has_usable(self) -> bool:
         """Whether a value can be returned without waiting."""
         return self._last is not None and monotonic() - self._fetched <= self._usable_for
-
-    def forget(self) -> None:
-        """Makes the next `get` fetch a new value, because something in it has changed."""
-        self._changes += 1
 
     async def close(self) -> None:
         """Cancels a running refresh."""
@@ -99,7 +90,7 @@ class SingleFlightCache(Generic[T]):
         return self._running
 
     async def _run(self) -> None:
-        as_of, changes = datetime.now(UTC), self._changes
+        as_of = datetime.now(UTC)
         try:
             async with asyncio.timeout(self._timeout):
                 value = await self._refresh()
@@ -110,7 +101,7 @@ class SingleFlightCache(Generic[T]):
         finally:
             self._ended = monotonic()
             # After a failure too, so that clients do not all retry against a server in trouble.
-            self._stale_at, self._seen_changes = self._ended + self._max_age, changes
+            self._stale_at = self._ended + self._max_age
 
 
 MAX_AGE = timedelta(seconds=5)

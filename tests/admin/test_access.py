@@ -41,7 +41,7 @@ async def test_a_token_is_good_until_the_end_of_its_last_day(database: str, monk
         assert (await client.get("/session", headers=bearer(OLGA))).status_code == 200
         refused = await client.get("/session", headers=bearer(OLD))
         assert (refused.status_code, refused.json()["code"]) == (401, "unauthenticated")
-        assert refused.json()["detail"] == f"the token of otto expired after {TODAY - timedelta(days=1)}: ask for a new one"
+        assert refused.json()["detail"] == f"the token of otto expired after {TODAY - timedelta(days=1)}: request a new one"
         assert (await client.post("/session", json={"token": OLD})).status_code == 401
 
         assert (await client.post("/session", json={"token": OLGA})).status_code == 201

@@ -171,7 +171,7 @@ def test_statistics_stand_in_columns(run: Run, on: Any) -> None:
     assert answer.output.split()[:4] == ["FROM", "CREATED", "SENT", "PROCESSED"]
     assert json.loads(run("stats", "--json", "--group-by", "queue").stdout)["group_by"] == "queue"
     longer = run("stats", "--from", "-7d", "--step", "60s").output
-    assert "2,000 points at most" in longer.splitlines()[-1]
+    assert "at most 2,000 points" in longer.splitlines()[-1]
     assert run("stats", "--from", "yesterday").output.startswith("outbox: invalid_request: ")
 
 
@@ -431,7 +431,7 @@ def test_a_role_that_is_missing_is_named(service: str, on: Any) -> None:
     on(lambda pool: bury(pool, 1))
     answer = outbox("requeue", "1", "--url", service, OUTBOX_TOKEN="viewer")
     assert answer.exit_code == 1
-    assert answer.output.startswith("outbox: forbidden: this takes the role operator")
+    assert answer.output.startswith("outbox: forbidden: this requires the role operator")
     assert "set OUTBOX_TOKEN to a token of that role" in answer.output
     assert on(statuses) == ["open"]
 

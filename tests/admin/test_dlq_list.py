@@ -133,7 +133,7 @@ async def test_what_takes_one_value_is_refused_with_two_instead_of_taking_the_la
 ) -> None:
     answer = await operator.get(path)
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
-    assert answer.json()["errors"] == [{"field": f"query.{name}", "message": "it is given more than once: give it once"}]
+    assert answer.json()["errors"] == [{"field": f"query.{name}", "message": "given more than once"}]
 
 
 async def test_no_more_values_than_fifty_are_looked_for(viewer: httpx.AsyncClient) -> None:

@@ -95,7 +95,7 @@ async def service_of(admin: Admin, **options: Any) -> AsyncIterator[Service]:
 
 @pytest.fixture
 async def service(database: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Service]:
-    monkeypatch.setattr(broadcaster, "EVERY", timedelta(milliseconds=50))
+    monkeypatch.setattr(broadcaster, "POLL_INTERVAL", timedelta(milliseconds=50))
     async with service_of(Admin(database, streams=3), authenticate=principal_by_header) as service:
         yield service
 
@@ -116,7 +116,7 @@ DEATH = (
 
 async def _looked(service: Service) -> None:
     """Until there is something to compare the next look with."""
-    await eventually(lambda: service.admin.shared(Broadcaster)._seen is not None)
+    await eventually(lambda: service.admin.shared(Broadcaster)._values is not None)
 
 
 async def test_a_stream_begins_with_a_reset_and_tells_what_changes(service: Service, connection: asyncpg.Connection) -> None:
@@ -163,7 +163,7 @@ async def test_a_client_that_comes_back_is_told_what_it_missed_or_to_read_again(
     for unknown in ("0badcafe.3", f"{seen.partition('.')[0]}.99999", "nonsense", f"{seen}x"):
         async with listening(service.client, unknown) as stream:
             again = await stream.next()
-            assert (again["event"], "not known here any more" in again["data"]["reason"]) == ("reset", True)
+            assert (again["event"], "no longer available" in again["data"]["reason"]) == ("reset", True)
 
 
 async def test_what_changed_while_nobody_listened_is_told_to_whoever_comes_back(
@@ -206,7 +206,7 @@ async def test_many_clients_share_one_look_and_nobody_listening_means_no_look(
         return await look(*arguments)
 
     monkeypatch.setattr(Watching, "look", counted)
-    monkeypatch.setattr(broadcaster, "EVERY", timedelta(hours=1))
+    monkeypatch.setattr(broadcaster, "POLL_INTERVAL", timedelta(hours=1))
     async with listening(service.client) as one, listening(service.client) as other:
         await one.next("reset")
         await other.next("reset")
@@ -218,7 +218,7 @@ async def test_many_clients_share_one_look_and_nobody_listening_means_no_look(
 
 async def test_a_silent_stream_has_heartbeats_and_ends_in_time(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listeners, "HEARTBEAT", timedelta(milliseconds=20))
-    monkeypatch.setattr(listeners, "MOST_TIME", timedelta(seconds=3))
+    monkeypatch.setattr(listeners, "MAX_DURATION", timedelta(seconds=3))
     async with listening(service.client) as stream:
         await stream.next("reset")
         with pytest.raises(EOFError):
@@ -228,16 +228,16 @@ async def test_a_silent_stream_has_heartbeats_and_ends_in_time(service: Service,
 
 def test_a_client_that_does_not_keep_up_is_dropped_and_not_buffered_for() -> None:
     listener = Listener("ann")
-    for _ in range(listeners.MOST_WAITING):
-        listener.tell(b"event")
+    for _ in range(listeners.MAX_WAITING):
+        listener.send(b"event")
     assert not listener._ended
-    listener.tell(b"one too many")
+    listener.send(b"one too many")
     assert listener._ended
     assert not listener._waiting
 
 
 async def test_a_stream_ends_with_the_session_that_it_came_with(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(broadcaster, "EVERY", timedelta(milliseconds=50))
+    monkeypatch.setattr(broadcaster, "POLL_INTERVAL", timedelta(milliseconds=50))
     token, entry = new_token("anna", Role.VIEWER)
     async with service_of(Admin(database, tokens=[str(entry)])) as service:
         await service.client.post("/session", json={"token": token})

@@ -87,7 +87,7 @@ async def test_no_more_wait_than_may(database: str) -> None:
         reads, release = limits_module.Reads(admin), asyncio.Event()
 
         async def read() -> None:
-            async with reads.turn("ann"):
+            async with reads.slot("ann"):
                 await release.wait()
 
         async with asyncio.TaskGroup() as group:
@@ -97,9 +97,9 @@ async def test_no_more_wait_than_may(database: str) -> None:
             with pytest.raises(Problem) as refused:
                 await read()
             assert refused.value.code == "too_many_requests"
-            async with reads.turn("bob"):
+            async with reads.slot("bob"):
                 release.set()
-        async with reads.turn("ann"):
+        async with reads.slot("ann"):
             pass
         assert reads._of == {}
 

@@ -88,7 +88,7 @@ async def test_the_name_of_the_installation_comes_with_its_colour(database: str)
 
 @pytest.mark.parametrize("name", ["", ":red", "production:pink", " production", "a" * 41, "one\nline"])
 def test_a_name_of_an_installation_that_cannot_be_shown_is_refused(name: str) -> None:
-    with pytest.raises(ConfigurationError, match="environment is a name of 1 to 40 characters"):
+    with pytest.raises(ConfigurationError, match="environment must be 1 to 40 characters"):
         Admin("postgresql://a@b/c", environment=name)
 
 
@@ -256,7 +256,7 @@ async def test_without_any_token_nobody_gets_in_and_the_log_says_once_what_to_se
                 assert (await client.get("/session", headers=headers)).status_code == 401
             assert (await client.post("/session", json={"token": TOKEN})).status_code == 401
     assert [record.message for record in caplog.records if "OUTBOX_ADMIN_TOKENS" in record.message] == [
-        "no token is accepted: set OUTBOX_ADMIN_TOKENS to what `outbox token` prints"
+        "every request is refused: no token is configured. Set OUTBOX_ADMIN_TOKENS to the output of `outbox token`"
     ]
 
 

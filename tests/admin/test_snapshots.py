@@ -133,22 +133,6 @@ async def test_a_refresh_that_takes_too_long_fails() -> None:
         await snapshots(source, timeout=AT_ONCE).get()
 
 
-async def test_what_is_forgotten_while_it_is_fetched_is_fetched_once_more() -> None:
-    source = Source()
-    source.may.clear()
-    kept = snapshots(source)
-    before = asyncio.create_task(kept.get())
-    await eventually(lambda: source.asked == 1)
-
-    kept.forget()
-    after = [asyncio.create_task(kept.get()) for _ in range(3)]
-    source.may.set()
-
-    assert (await before).value == 1
-    assert [answer.value for answer in await asyncio.gather(*after)] == [2, 2, 2]
-    assert source.asked == 2
-
-
 async def test_closing_ends_the_refresh() -> None:
     source = Source()
     source.may.clear()

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from outbox.admin.admin import _READING
-from outbox.admin.stats import fitting, quantile, steps_between, usual_step
+from outbox.admin.stats import default_step, fit_steps, quantile, steps_between
 from outbox.reporting.statistics import SeriesReader, thin_stats
 from tests.postgres_transport.support import explained, rows_read
 
@@ -158,7 +158,7 @@ async def test_old_statistics_are_answered_by_the_hours_and_days_that_they_are_k
     while await thin_stats(told.connection):
         pass
     answer = await read(viewer, step="5m", **{"from": "-4d", "to": "-2d"})
-    assert (answer["step_seconds"], answer["step_reason"]) == (3_600, "statistics of that time are kept by the hour")
+    assert (answer["step_seconds"], answer["step_reason"]) == (3_600, "statistics of that time are kept per hour")
     assert sum(filter(None, answer["series"][0]["processed"])) == 6
     medians = answer["series"][0]["handling_seconds"]["p50"]
     assert next(value for value in medians if value is not None) == pytest.approx(0.00375)
@@ -202,12 +202,12 @@ def test_steps_cover_the_time_and_are_no_more_than_fit() -> None:
     since, until = datetime(2026, 3, 1, 10, 0, 30, tzinfo=UTC), datetime(2026, 3, 1, 11, 0, 30, tzinfo=UTC)
     steps = steps_between(since, until, 60)
     assert (steps.since.second, steps.count, steps.until) == (0, 61, until.replace(minute=1, second=0))
-    assert usual_step(since, until) == 60
-    assert usual_step(since - timedelta(days=1), until) == 900
-    widened = fitting(since, until, 60, series=50)
+    assert default_step(since, until) == 60
+    assert default_step(since - timedelta(days=1), until) == 900
+    widened = fit_steps(since, until, 60, series=50)
     assert widened is not None
     assert (widened.seconds, widened.count) == (120, 31)
-    assert fitting(since - timedelta(days=400_000), until, 60, series=21) is None
+    assert fit_steps(since - timedelta(days=400_000), until, 60, series=21) is None
 
 
 def test_quantiles_lie_within_their_bucket() -> None:

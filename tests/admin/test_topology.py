@@ -123,8 +123,8 @@ async def test_routing_keys_that_go_nowhere_are_named(viewer: httpx.AsyncClient,
 
     warnings = await eventually(found)
     assert "'a'" in warnings[0]["summary"]
-    assert f"message {first} is the first" in warnings[0]["hint"]
-    assert warnings[1]["summary"] == "messages for the queue 'mail' are held: it is not there"
+    assert f"the first held message is {first}" in warnings[0]["hint"]
+    assert warnings[1]["summary"] == "messages for the queue 'mail' are held: the queue does not exist"
 
 
 async def _told_of(connection: asyncpg.Connection, *consumers: dict[str, Any]) -> None:

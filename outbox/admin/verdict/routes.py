@@ -19,7 +19,7 @@ from outbox.admin.cache import SingleFlightCache, Snapshot
 from outbox.admin.dlq.routes import Letters, UnarchivedView
 from outbox.admin.models import MOST_COUNTED, Model, Moment
 from outbox.admin.store import Count, Relation, backlog_queries
-from outbox.admin.topology import Seen, TopologyView, judged
+from outbox.admin.topology import TopologySnapshot, TopologyView, find_problems
 from outbox.admin.verdict.findings import (
     CODES,
     FindingCode,
@@ -54,7 +54,7 @@ class Judgement:
 
     verdict: Verdict
     observed: Observations
-    topology: Seen
+    topology: TopologySnapshot
 
 
 class VerdictView:
@@ -105,7 +105,7 @@ class VerdictView:
             broker=backlog.broker,
             backlog=backlog,
             queues=queues,
-            topology=judged(topology.value),
+            topology=find_problems(topology.value),
             components=components,
             pauses=wanted,
             letters=letters,
@@ -140,7 +140,7 @@ class VerdictView:
         connection: Connection,
         at: datetime,
         backlog: Backlog,
-        seen: Seen,
+        seen: TopologySnapshot,
         components: Sequence[KnownComponent],
     ) -> Sequence[ObservedQueue]:
         if backlog.broker is BrokerKind.POSTGRESQL:
