@@ -287,14 +287,14 @@ async def test_an_export_takes_its_turn_before_every_page(
     pool: Pool, operator: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     turns: list[str] = []
-    turn = Reads.turn
+    turn = Reads.slot
 
     def counting(self: Reads, principal: str, *patience: timedelta) -> Any:
         turns.append(principal)
         return turn(self, principal, *patience)
 
     monkeypatch.setattr(export_module, "PAGE", 2)
-    monkeypatch.setattr(Reads, "turn", counting)
+    monkeypatch.setattr(Reads, "slot", counting)
     await bury(pool, 5)
     assert len(await as_csv(operator, "dlq")) == 5
     assert turns == ["a operator"] * 3

@@ -101,7 +101,7 @@ async def test_no_more_wait_than_may(database: str) -> None:
                 release.set()
         async with reads.slot("ann"):
             pass
-        assert reads._of == {}
+        assert reads._by_principal == {}
 
 
 async def test_one_principal_has_some_of_the_streams_and_others_find_room(database: str) -> None:
