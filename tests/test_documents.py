@@ -116,7 +116,7 @@ RUN_BY = {
         "tests/reporting/test_reports.py::test_the_history_keeps_index_keys_of_what_was_sent_and_handled"
     ),
     "docs/consumers.md: import re": "tests/worker/test_consumers_page.py::test_the_page_s_redaction_takes_card_numbers_out",
-    "docs/embedding.md: # host.py": "tests/admin/test_embedding.py::test_both_keep_their_ways_behind_a_proxy",
+    "docs/embedding.md: # host.py": "tests/admin/test_embedding.py::test_admin_and_host_keep_their_routes_behind_a_proxy",
     "docs/fastapi.md: from contextlib import asynccontextmanager": (
         "tests/fastapi/test_embedding.py::test_the_documented_host_publishes_relays_and_consumes_in_one_process"
     ),

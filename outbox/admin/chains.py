@@ -138,7 +138,7 @@ class ChainMessage(Model):
     held_at: Moment | None = Field(description="Since when it has been unroutable or stalled.")
     relay: str
     last_error: Annotated[Error | None, _AS_ERROR] = Field(description="The error that keeps it in the outbox.")
-    requeue_count: int = Field(description="How often it was requeued as a dead letter.")
+    requeue_count: int = Field(description="How often it was requeued after being dead-lettered.")
     deliveries: list[ChainDelivery] = Field(validation_alias="legs")
 
 

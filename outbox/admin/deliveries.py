@@ -70,7 +70,7 @@ class DeliveryListParameters(DeliveryFilters, Paged):
 class DeliverySummary(Model):
     """A message in a queue, without its body."""
 
-    id: str = Field(description="The id of its row.")
+    id: str = Field(description="The id of the delivery.")
     queue: str
     exchange: str
     message_id: str

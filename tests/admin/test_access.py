@@ -1,4 +1,4 @@
-"""Tokens expire, and administrators see who may log in and who is logged in, and end sessions."""
+"""`/access`: expiring and revoked tokens, and the sessions that administrators list and end."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -36,7 +36,7 @@ def bearer(token: str) -> dict[str, str]:
     return {"authorization": f"Bearer {token}"}
 
 
-async def test_a_token_is_good_until_the_end_of_its_last_day(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_token_is_valid_until_the_end_of_its_last_day(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async with served(database) as client:
         assert (await client.get("/session", headers=bearer(OLGA))).status_code == 200
         refused = await client.get("/session", headers=bearer(OLD))
@@ -56,7 +56,7 @@ async def test_a_token_is_good_until_the_end_of_its_last_day(database: str, monk
         assert (await client.get("/session")).status_code == 401, "its sessions end with it"
 
 
-def test_an_entry_with_a_last_day_is_read_as_it_is_printed() -> None:
+def test_a_printed_entry_with_a_last_day_is_parsed() -> None:
     assert str(OLGAS).endswith(f":{TODAY + timedelta(days=30)}")
     assert Tokens.parse([str(OLGAS)]).entries == (OLGAS,)
     for wrong in ("soon", "2026-13-01", "31.12.2026", ""):
@@ -65,7 +65,7 @@ def test_an_entry_with_a_last_day_is_read_as_it_is_printed() -> None:
         assert OLGAS.token_hash.hex() not in str(raised.value)
 
 
-async def test_administrators_see_who_may_log_in_and_who_is_logged_in_and_end_a_session(database: str) -> None:
+async def test_administrators_list_tokens_and_sessions_and_end_a_session(database: str) -> None:
     async with served(database) as client:
         await client.post("/session", json={"token": OLGA})
         cookie = dict(client.cookies)
@@ -102,7 +102,7 @@ async def test_administrators_see_who_may_log_in_and_who_is_logged_in_and_end_a_
     ]
 
 
-async def test_a_revoked_token_is_good_no_more_and_its_sessions_end_in_every_process(database: str) -> None:
+async def test_a_revoked_token_and_its_sessions_are_refused_in_every_process(database: str) -> None:
     async with served(database) as client, served(database) as other:
         await client.post("/session", json={"token": OLGA})
         cookie = {"cookie": f"outbox_session={client.cookies['outbox_session']}"}

@@ -1,4 +1,4 @@
-"""What is asked below the prefix and is no route, or is asked by another method: closed, and answered as all else is."""
+"""Unknown paths, unsupported methods and HEAD below the prefix."""
 
 from contextlib import AsyncExitStack
 
@@ -23,7 +23,7 @@ def _is_a_problem(answer: httpx.Response, status: int, code: str) -> None:
     assert answer.headers["x-request-id"] == answer.json()["request_id"]
 
 
-async def test_who_is_not_known_learns_of_no_address_whether_it_is_there(make_client: MakeClient) -> None:
+async def test_unauthenticated_clients_do_not_learn_which_paths_exist(make_client: MakeClient) -> None:
     nobody = make_client(None)
     for path in NO_ROUTES:
         for method in ("GET", "POST", "PROPFIND"):
@@ -32,18 +32,18 @@ async def test_who_is_not_known_learns_of_no_address_whether_it_is_there(make_cl
         _is_a_problem(await nobody.request(method, path), 401, "unauthenticated")
 
 
-async def test_who_is_not_known_learns_of_no_parameter_whether_it_is_good(make_client: MakeClient) -> None:
+async def test_unauthenticated_requests_are_refused_before_validation(make_client: MakeClient) -> None:
     for query in ("actor=%00", "limit=1&limit=2", "limit=x"):
         _is_a_problem(await make_client(None).get(f"/audit?{query}"), 401, "unauthenticated")
 
 
-async def test_who_is_known_learns_which_release_answers(make_client: MakeClient, viewer: httpx.AsyncClient) -> None:
+async def test_authenticated_responses_name_the_release(make_client: MakeClient, viewer: httpx.AsyncClient) -> None:
     assert (await viewer.get("/session")).headers["outbox-version"] == outbox.__version__
     assert (await viewer.get("/nowhere")).headers["outbox-version"] == outbox.__version__
     assert "outbox-version" not in (await make_client(None).get("/session")).headers
 
 
-async def test_an_address_that_is_not_there_is_a_problem_and_leads_to_no_host(viewer: httpx.AsyncClient) -> None:
+async def test_an_unknown_path_is_a_problem_and_redirects_nowhere(viewer: httpx.AsyncClient) -> None:
     for path in NO_ROUTES:
         for method in ("GET", "POST", "PROPFIND"):
             answer = await viewer.request(method, path, headers={"host": "elsewhere.example"})
@@ -51,7 +51,7 @@ async def test_an_address_that_is_not_there_is_a_problem_and_leads_to_no_host(vi
             assert "elsewhere" not in str(answer.headers) + answer.text
 
 
-async def test_another_method_is_a_problem_that_names_those_there_are(viewer: httpx.AsyncClient) -> None:
+async def test_an_unsupported_method_is_a_problem_that_lists_the_allowed_ones(viewer: httpx.AsyncClient) -> None:
     for method, path, allowed in OTHER_METHODS:
         answer = await viewer.request(method, path)
         _is_a_problem(answer, 405, "method_not_allowed")
@@ -59,7 +59,7 @@ async def test_another_method_is_a_problem_that_names_those_there_are(viewer: ht
 
 
 @pytest.mark.parametrize("path", ["/backlog", "/dlq", "/session", "/dlq/17", "/events"])
-async def test_head_answers_as_get_does_without_a_body(viewer: httpx.AsyncClient, path: str) -> None:
+async def test_head_returns_the_headers_of_get_without_a_body(viewer: httpx.AsyncClient, path: str) -> None:
     asked = await viewer.head(path)
     assert asked.content == b""
     assert asked.headers["cache-control"] == "no-store"
@@ -69,17 +69,17 @@ async def test_head_answers_as_get_does_without_a_body(viewer: httpx.AsyncClient
         assert asked.headers["content-type"] == answer.headers["content-type"]
 
 
-async def test_head_of_the_events_takes_no_place_among_those_who_listen(database: str) -> None:
+async def test_head_of_the_event_stream_takes_no_listener_slot(database: str) -> None:
     async with serving(Admin(database, streams=1)) as app, client_of(app, Role.VIEWER) as viewer:
         assert [(await viewer.head("/events")).status_code for _ in range(3)] == [200, 200, 200]
 
 
-async def test_nobody_asks_head_of_what_nobody_may_get(make_client: MakeClient) -> None:
+async def test_head_is_refused_where_get_is_refused(make_client: MakeClient) -> None:
     assert (await make_client(None).head("/backlog")).status_code == 401
     assert (await make_client(Role.VIEWER).head("/audit")).status_code == 403
 
 
-async def test_what_the_host_has_below_the_prefix_stays_the_hosts(database: str) -> None:
+async def test_routes_of_the_host_below_the_prefix_stay_reachable(database: str) -> None:
     admin, app = Admin(database), FastAPI()
     app.include_router(admin_router(admin, authenticate=principal_by_header), prefix="/outbox")
     app.include_router(health_router(HealthChecks()))
@@ -95,7 +95,7 @@ async def test_what_the_host_has_below_the_prefix_stays_the_hosts(database: str)
         _is_a_problem(await nobody.get("/nowhere"), 401, "unauthenticated")
 
 
-async def test_without_a_prefix_what_is_not_the_admins_stays_the_hosts(database: str) -> None:
+async def test_without_a_prefix_other_paths_stay_with_the_host(database: str) -> None:
     admin, app = Admin(database), FastAPI()
     app.include_router(admin_router(admin, authenticate=principal_by_header))
     async with admin, httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://service") as nobody:
@@ -104,9 +104,7 @@ async def test_without_a_prefix_what_is_not_the_admins_stays_the_hosts(database:
 
 @pytest.mark.parametrize("ids", [["99999"], ["nothing"], ["outbox-99999", "nothing", "0"]])
 @pytest.mark.parametrize("action", ["requeue", "discard", "restore"])
-async def test_a_dry_run_of_ids_that_are_not_there_finds_nothing(
-    operator: httpx.AsyncClient, action: str, ids: list[str]
-) -> None:
+async def test_a_dry_run_of_unknown_ids_finds_nothing(operator: httpx.AsyncClient, action: str, ids: list[str]) -> None:
     answer = await operator.post(f"/{action}", json={"selector": {"ids": ids}, "dry_run": True})
     assert (answer.status_code, answer.json().get("count")) == (200, 0), answer.text
 
@@ -133,9 +131,7 @@ REQUEST_CONTEXT: tuple[tuple[str, str, object], ...] = (
 
 
 @pytest.mark.parametrize("table", TABLES)
-async def test_a_table_that_is_missing_is_told_wherever_it_is_needed(
-    make_client: MakeClient, database: str, table: str
-) -> None:
+async def test_every_route_reports_a_missing_table(make_client: MakeClient, database: str, table: str) -> None:
     connection = await asyncpg.connect(database)
     try:
         await connection.execute(f"drop table outbox_{table} cascade")
@@ -151,14 +147,14 @@ async def test_a_table_that_is_missing_is_told_wherever_it_is_needed(
     assert told
 
 
-async def test_a_role_may_be_given_by_its_name(database: str) -> None:
+async def test_a_role_can_be_passed_by_name(database: str) -> None:
     async with serving(Admin(database), authenticate=lambda: Principal("ann", "operator")) as app:  # type: ignore[arg-type]
         answer = await client_of(app).get("/session")
     assert (answer.status_code, answer.json()["role"]) == (200, "operator")
 
 
 @pytest.mark.parametrize("given", ["ann", {"name": "ann", "role": "operator"}, object()])
-async def test_what_is_no_principal_is_a_problem_of_ours_and_not_let_in(
+async def test_a_host_dependency_that_returns_no_principal_is_an_error(
     database: str, given: object, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with AsyncExitStack() as stack:
@@ -168,6 +164,6 @@ async def test_what_is_no_principal_is_a_problem_of_ours_and_not_let_in(
     assert "return a Principal" in caplog.text
 
 
-def test_a_role_that_there_is_not_is_refused_where_it_is_named() -> None:
+def test_an_unknown_role_is_refused_at_construction() -> None:
     with pytest.raises(ValueError, match="viewer, operator, admin"):
         Principal("ann", "root")  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The host application of docs/embedding.md, as it is printed: what is the admin's works, and what is the host's stays so."""
+"""The host application of docs/embedding.md: the admin works, and the host's routes are unaffected."""
 
 import re
 import signal
@@ -26,7 +26,7 @@ PREFIX = "/internal/outbox"
 
 @pytest.fixture
 def host(tmp_path: Path, database_url: str) -> Iterator[tuple[OurProcess, httpx.Client]]:
-    """The application, and a client that asks as the proxy does, which has stripped its prefix."""
+    """The application, and a client that sends requests like a proxy that strips its prefix."""
     ensure_outbox_schema_sync(database_url)
     found = PROGRAM.search(PAGE.read_text())
     assert found is not None
@@ -42,13 +42,13 @@ def host(tmp_path: Path, database_url: str) -> Iterator[tuple[OurProcess, httpx.
         yield process, client
 
 
-def test_the_host_on_the_page_is_small() -> None:
+def test_the_documented_host_application_is_small() -> None:
     found = PROGRAM.search(PAGE.read_text())
     assert found is not None
     assert sum(bool(line.strip()) and not line.startswith(("import ", "from ")) for line in found["text"].splitlines()) <= 25
 
 
-def test_both_keep_their_ways_behind_a_proxy(host: tuple[OurProcess, httpx.Client], database_url: str) -> None:
+def test_admin_and_host_keep_their_routes_behind_a_proxy(host: tuple[OurProcess, httpx.Client], database_url: str) -> None:
     process, client = host
     assert client.get("/greeting").json() == "hello"
 
@@ -83,11 +83,11 @@ def test_both_keep_their_ways_behind_a_proxy(host: tuple[OurProcess, httpx.Clien
 
 
 class NotYet(Exception):
-    """Something of the host's, which it has a handler for."""
+    """An exception of the host, which has a handler for it."""
 
 
 @pytest.mark.parametrize("raised", [NotYet(), StarletteHTTPException(418, "tea"), TimeoutError()])
-async def test_what_the_hosts_own_dependency_raises_is_answered_as_the_host_answers(database: str, raised: Exception) -> None:
+async def test_an_error_of_the_hosts_dependency_is_handled_by_the_host(database: str, raised: Exception) -> None:
     async def who() -> Principal:
         raise raised
 

@@ -1,4 +1,4 @@
-"""Where the texts of errors are for operators, a viewer finds them nowhere, and sees that they are hidden."""
+"""With `error_text=operator`, no response shows a viewer an error text."""
 
 import json
 from collections.abc import AsyncIterator
@@ -20,7 +20,7 @@ from tests.dead_letters.deaths import NOON, TABLE, dead
 from tests.dead_letters.repairs import park
 
 TEXT = "sesame"
-"""What no rule could know to be secret."""
+"""A secret that no masking rule recognises."""
 PATHS = (
     "/dlq?status=any&facets=true",
     "/dlq/groups",
@@ -42,7 +42,7 @@ async def pool(database: str) -> AsyncIterator[Pool]:
 
 @pytest.fixture
 async def app(database: str, pool: Pool) -> AsyncIterator[FastAPI]:
-    """An admin that keeps texts from viewers, and everything that could tell one."""
+    """An admin that hides error texts from viewers, with an error text in every place that stores one."""
     failure = Failure("shop.Refused", f"{TEXT} was said", f'Traceback (most recent call last):\n  File "a.py", in b\n{TEXT}')
     trail = (FailedAttempt(at=NOON, attempt=1, failure=failure),)
     headers = {"x-outbox-exception-message": TEXT, "x-outbox-failures": json.dumps([TEXT]), "x-other": "seen"}
@@ -59,7 +59,7 @@ async def app(database: str, pool: Pool) -> AsyncIterator[FastAPI]:
         yield served
 
 
-async def test_no_answer_tells_a_viewer_the_text_of_an_error(app: FastAPI) -> None:
+async def test_no_response_shows_a_viewer_an_error_text(app: FastAPI) -> None:
     viewer = client_of(app, Role.VIEWER)
     for path in PATHS:
         answer = await viewer.get(path)
@@ -73,19 +73,19 @@ async def test_no_answer_tells_a_viewer_the_text_of_an_error(app: FastAPI) -> No
     assert HIDDEN in (await viewer.get("/chains/m1")).text
 
 
-async def test_nor_does_a_search_for_it(app: FastAPI) -> None:
+async def test_a_viewer_cannot_search_error_texts(app: FastAPI) -> None:
     viewer, operator = client_of(app, Role.VIEWER), client_of(app, Role.OPERATOR)
     for path in ("/dlq", "/dlq/groups"):
         assert await problem(viewer, path, q=TEXT) == (403, "forbidden")
         assert (await answered(operator, path, q=TEXT))["items"]
 
 
-async def test_operators_see_it_and_by_default_viewers_do(app: FastAPI, viewer: httpx.AsyncClient) -> None:
+async def test_operators_see_error_texts_and_by_default_viewers_do_too(app: FastAPI, viewer: httpx.AsyncClient) -> None:
     for client in (client_of(app, Role.OPERATOR), viewer):
         for path in ("/dlq", "/dlq/1", "/messages/1", "/chains/m1"):
             assert TEXT in (await client.get(path)).text, path
 
 
-def test_only_a_role_can_be_named() -> None:
+def test_an_unknown_role_for_error_texts_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="error_text"):
         Admin("postgresql://localhost/x", error_text="nobody")

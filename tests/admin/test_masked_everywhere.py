@@ -1,4 +1,4 @@
-"""What is hidden in bodies is hidden in what is made of them too: lines, dry runs, titles of groups."""
+"""Values masked in bodies are masked in previews, dry runs and group titles too."""
 
 from collections.abc import AsyncIterator
 
@@ -27,7 +27,7 @@ async def pool(database: str) -> AsyncIterator[Pool]:
     await opened.close()
 
 
-async def test_a_preview_that_is_older_than_its_mask_shows_nothing_of_it(database: str, pool: Pool) -> None:
+async def test_a_preview_from_before_a_masking_rule_is_masked_too(database: str, pool: Pool) -> None:
     await PostgresArchive(pool, TABLE).record([dead("m1", LONG, content_type="application/json")])
     masking = Masking().also("pets", paths=["$.customer.email"])
     async with serving(Admin(database, masking=masking)) as app, client_of(app, Role.OPERATOR) as client:
@@ -38,14 +38,14 @@ async def test_a_preview_that_is_older_than_its_mask_shows_nothing_of_it(databas
         assert sampled["preview"] == line["preview"]
 
 
-async def test_a_group_is_not_named_by_a_secret(pool: Pool, viewer: httpx.AsyncClient) -> None:
+async def test_a_group_title_contains_no_secret(pool: Pool, viewer: httpx.AsyncClient) -> None:
     await park(pool, last_error="password=hunter2 was refused")
     [group] = (await answered(viewer, "/dlq/groups"))["items"]
     assert SECRET not in str(group)
     assert "***" in group["title"]
 
 
-async def test_a_dry_run_tells_no_secret_of_an_error(pool: Pool, operator: httpx.AsyncClient) -> None:
+async def test_a_dry_run_shows_no_secret_of_an_error(pool: Pool, operator: httpx.AsyncClient) -> None:
     await park(pool, last_error="password=hunter2 was refused")
     planned = await operator.post("/requeue", json={"selector": {"filter": {}}, "dry_run": True})
     assert planned.json()["by_exception"] == {"password=*** was refused": 1}
@@ -53,7 +53,7 @@ async def test_a_dry_run_tells_no_secret_of_an_error(pool: Pool, operator: httpx
     assert SECRET not in planned.text
 
 
-async def test_types_of_errors_are_masked_wherever_they_are_told(pool: Pool, viewer: httpx.AsyncClient) -> None:
+async def test_error_types_are_masked_everywhere(pool: Pool, viewer: httpx.AsyncClient) -> None:
     await pool.execute("insert into outbox_table (routing_key, body, tracking_ids) values ('k', '{}', '[\"m\"]')")
     await pool.execute("""
         insert into outbox_history (at, fact, message_id, root_id, routing_key, queue, attempt, error_type)
@@ -65,7 +65,7 @@ async def test_types_of_errors_are_masked_wherever_they_are_told(pool: Pool, vie
         assert SECRET not in str(told), path
 
 
-async def test_the_reason_of_an_operations_item_tells_no_secret(
+async def test_the_reason_of_an_operations_item_shows_no_secret(
     database: str, pool: Pool, operator: httpx.AsyncClient, viewer: httpx.AsyncClient
 ) -> None:
     parked = await park(pool)

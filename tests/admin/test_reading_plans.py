@@ -43,7 +43,7 @@ async def large(database: str) -> AsyncIterator[asyncpg.Connection]:
     await connection.close()
 
 
-async def test_what_is_read_beside_lists_is_found_by_indexes(large: asyncpg.Connection) -> None:
+async def test_statements_beyond_the_lists_use_indexes(large: asyncpg.Connection) -> None:
     names = satellite_names(None)
     listing, counting = MessageListing(TABLE)._sql, backlog.backlog_queries(TABLE)
     lane = await large.fetchval("select hashtextextended('key 7', 0)")

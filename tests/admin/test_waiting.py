@@ -352,7 +352,9 @@ async def reason(client: httpx.AsyncClient, id_: str) -> tuple[str, str | None]:
     return answer.json()["reason"], answer.json()["hint"]
 
 
-async def test_a_delivery_says_why_it_is_not_handled_yet(operator: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
+async def test_a_delivery_has_the_reason_why_it_is_not_handled_yet(
+    operator: httpx.AsyncClient, connection: asyncpg.Connection
+) -> None:
     first = await deliver(connection, available_at="-1 minute")
     second = await deliver(connection)
     assert await reason(operator, second) == (
@@ -385,7 +387,7 @@ async def test_a_delivery_says_why_it_is_not_handled_yet(operator: httpx.AsyncCl
     assert (gone.status_code, gone.json()["code"]) == (404, "not_found")
 
 
-async def test_what_a_worker_is_handling_names_the_worker_and_since_when(
+async def test_a_delivery_in_flight_names_its_worker_and_the_time(
     operator: httpx.AsyncClient, pool: Pool, database: str
 ) -> None:
     begun, done = asyncio.Event(), asyncio.Event()
@@ -422,9 +424,7 @@ async def test_what_a_worker_is_handling_names_the_worker_and_since_when(
         done.set()
 
 
-async def test_a_delivery_is_retried_now_by_a_worker_that_sleeps(
-    operator: httpx.AsyncClient, pool: Pool, database: str
-) -> None:
+async def test_a_retried_delivery_wakes_its_worker(operator: httpx.AsyncClient, pool: Pool, database: str) -> None:
     attempts: list[int] = []
 
     async def handle(body: bytes, attempt_count: int) -> None:
@@ -487,7 +487,7 @@ async def test_deliveries_are_moved_to_the_front_and_to_the_back_of_their_queue(
     assert (entry["details"]["to"], entry["details"]["ids"]) == ("front", [other])
 
 
-async def test_what_is_moved_to_the_front_of_a_queue_is_handled_next(
+async def test_a_delivery_moved_to_the_front_is_handled_next(
     operator: httpx.AsyncClient, connection: asyncpg.Connection, database: str
 ) -> None:
     handled: list[str] = []
@@ -511,7 +511,7 @@ async def test_what_is_moved_to_the_front_of_a_queue_is_handled_next(
     assert handled == ["3", "4", "0", "1", "2"]
 
 
-async def test_a_delivery_is_dead_lettered_with_its_failures_and_lets_its_followers_go(
+async def test_a_delivery_is_dead_lettered_with_its_failures_and_unblocks_its_followers(
     operator: httpx.AsyncClient, connection: asyncpg.Connection
 ) -> None:
     first = await deliver(connection, available_at="1 hour", attempt=2, failures=FAILED, **SHARED)
@@ -531,7 +531,7 @@ async def test_a_delivery_is_dead_lettered_with_its_failures_and_lets_its_follow
 
 
 @pytest.mark.rabbitmq
-async def test_what_rabbitmq_cannot_do_is_said(database: str, broker_url: str) -> None:
+async def test_deliveries_on_rabbitmq_are_not_supported(database: str, broker_url: str) -> None:
     async with serving(Admin(database, broker=broker_url)) as app, client_of(app) as client:
         asked = [
             await client.get("/deliveries", params={"queue": "mail"}),
