@@ -72,7 +72,7 @@ def require_authentication(find: Callable[..., Any], authenticate: Callable[...,
         admin: Admin = Depends(find),  # noqa: B008
         principal: Principal | None = Depends(authenticate),  # noqa: B008
     ) -> AsyncIterator[None]:
-        leave_host_dependency(request)
+        setattr(request.state, _IN_HOST_DEPENDENCY, False)
         if principal is None:
             raise unauthenticated("log in, or send a token")
         if not isinstance(principal, Principal):
@@ -177,22 +177,12 @@ def _operation(request: Request) -> str:
 
 
 _IN_HOST_DEPENDENCY = "outbox_in_host_dependency"
+"""Attribute of `request.state` that is true while the host's dependency authenticates the request."""
 
 
 async def enter_host_dependency(request: Request) -> None:
     """A dependency that runs right before one of the host's."""
     setattr(request.state, _IN_HOST_DEPENDENCY, True)
-
-
-def leave_host_dependency(request: Request) -> None:
-    """Notes that the host's dependency has returned."""
-    setattr(request.state, _IN_HOST_DEPENDENCY, False)
-
-
-def is_in_host_dependency(request: Request) -> bool:
-    """Whether the host's dependency is still authenticating the request."""
-    found: bool = getattr(request.state, _IN_HOST_DEPENDENCY, False)
-    return found
 
 
 COMMON_PROBLEMS = (
@@ -213,10 +203,7 @@ NOT_RECORDED = (Code.FORBIDDEN, Code.CROSS_SITE, Code.READ_ONLY, Code.REQUEST_RU
 _HEAD = "outbox_head"
 VERSION = "Outbox-Version"
 """The response header that names the release."""
-_VERSION_HEADER = {
-    "description": "The release that answered. Sent to authenticated clients only.",
-    "schema": {"type": "string"},
-}
+_VERSION_HEADER = {"description": "The release that answered, for authenticated clients only.", "schema": {"type": "string"}}
 _REQUEST_ID = re.compile(r"[\w.-]{1,64}", re.ASCII)
 
 
@@ -293,9 +280,8 @@ class AdminRoute(HeadRoute):
                 response = await handle(DeferredBody(request))
             except Exception as error:
                 problem = problem_of(error)
-                if problem is None or (
-                    is_in_host_dependency(request) and not isinstance(error, Problem | RequestValidationError)
-                ):
+                is_hosts = getattr(request.state, _IN_HOST_DEPENDENCY, False)
+                if problem is None or (is_hosts and not isinstance(error, Problem | RequestValidationError)):
                     raise
                 await _record_failure(request, problem)
                 response = answer(problem, request, error)
@@ -345,20 +331,11 @@ def _is_tuple(annotation: Any) -> bool:
 TAGS = [
     {"name": "session", "description": "Log in and out with a browser, and show the current principal."},
     {"name": "access", "description": "List tokens and sessions, and revoke them."},
-    {
-        "name": "backlog",
-        "description": "Waiting messages: counts by state and routing key, ages, rates, and the time to drain.",
-    },
+    {"name": "backlog", "description": "Waiting messages: counts, ages, rates, and the time to drain."},
     {"name": "queues", "description": "Queues: consumers, depth, rates, failures, and handling times."},
     {"name": "search", "description": "Search all areas for an id, a number, a name, or an error text."},
-    {
-        "name": "messages",
-        "description": "Messages in the outbox: list, show why each one waits, and change them before they are sent.",
-    },
-    {
-        "name": "deliveries",
-        "description": "Messages in PostgreSQL queues: list, show why each one waits, and change them before they are handled.",
-    },
+    {"name": "messages", "description": "Messages in the outbox: list them, show why they wait, and change them."},
+    {"name": "deliveries", "description": "Messages in PostgreSQL queues: list them, show why they wait, and change them."},
     {"name": "dlq", "description": "Dead letters: lists, details, and groups with notes and marks."},
     {"name": "repairing", "description": "Requeue, discard, restore and purge dead letters."},
     {"name": "operations", "description": "Bulk operations on dead letters: progress, pause, resume, cancel."},
@@ -468,9 +445,7 @@ class _Refusals:
             return left_out
         window.count += 1
         if window.count == MOST_REFUSALS + 1:
-            logger.warning(
-                "%s was refused more than %d times in a minute: further audit entries are omitted", principal, MOST_REFUSALS
-            )
+            logger.warning("%s is refused too often: further audit entries are omitted for a while", principal)
         return None if window.count > MOST_REFUSALS else 0
 
 
@@ -504,11 +479,7 @@ def sent_by_another_site(request: Request) -> str | None:
     if site is not None:
         return None if site in ("same-origin", "none") else f"Sec-Fetch-Site is {site[:50]!r}"
     if origin is not None:
-        return (
-            None
-            if _is_host(origin, request.headers.get("host", ""))
-            else f"the Origin {origin[:200]!r} does not match the Host"
-        )
+        return None if _is_host(origin, request.headers.get("host", "")) else f"the Origin {origin[:200]!r} is not the Host"
     return None
 
 

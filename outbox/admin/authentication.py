@@ -189,7 +189,7 @@ _token = HTTPBearer(
 _cookie = APIKeyCookie(
     name=COOKIE,
     scheme_name="OutboxSession",
-    description="Session cookie for browsers, set by `POST /session`.",
+    description="A browser session, set by `POST /session`.",
     auto_error=False,
 )
 
@@ -318,9 +318,7 @@ class _NoTokensWarning:
         """Logs the warning, the first time."""
         if not self._logged:
             self._logged = True
-            logger.warning(
-                "every request is refused: no token is configured. Set OUTBOX_ADMIN_TOKENS to the output of `outbox token`"
-            )
+            logger.warning("no token is configured: set OUTBOX_ADMIN_TOKENS to the output of `outbox token`")
 
 
 identity = area("session")
@@ -329,10 +327,7 @@ identity = area("session")
 class Permissions(models.Model):
     """Permissions of the current principal, from its role and the installation's read-only mode."""
 
-    repair: Annotated[
-        bool,
-        Field(description="Requeue, discard and restore dead letters, run operations, set notes, and change waiting messages."),
-    ]
+    repair: Annotated[bool, Field(description="Repair dead letters, run operations, set notes, change waiting messages.")]
     pause: Annotated[bool, Field(description="Pause and resume relays, workers and queues.")]
     purge: Annotated[bool, Field(description="Delete dead letters permanently.")]
     reveal: Annotated[bool, Field(description="Reveal masked values.")]

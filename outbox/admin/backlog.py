@@ -198,7 +198,7 @@ class StateCounts(Model):
     held: Annotated[Counted, Field(description="Unroutable: waiting until a queue is bound for their routing key.")]
     stalled: Annotated[
         Counted,
-        Field(description="Waiting for a queue that is full or does not confirm, while the broker itself is available."),
+        Field(description="Waiting for a queue that is full or does not confirm, while the broker answers."),
     ]
     blocked: Annotated[Counted, Field(description="Waiting for an earlier message with the same ordering key.")]
     retrying: Annotated[Counted, Field(description="Refused by the broker. Will be sent again later.")]
@@ -223,11 +223,9 @@ class QueueDepth(Model):
 
     queue: str
     exists: bool
-    queued: Counted | None = Field(description="Messages that wait for a worker.")
-    in_flight: Counted | None = Field(description="Messages that a worker has taken and not yet settled.")
-    retrying: Counted | None = Field(
-        description="Messages that wait for their next attempt. Null on RabbitMQ, which keeps them in delay queues."
-    )
+    queued: Counted | None = Field(description="Waiting for a worker.")
+    in_flight: Counted | None = Field(description="Taken by a worker and not yet settled.")
+    retrying: Counted | None = Field(description="Waiting for their next attempt; null on RabbitMQ, which uses delay queues.")
     consumer_count: int | None
     oldest_age_seconds: float | None = Field(description="How long the oldest message has been waiting.")
 
@@ -351,9 +349,7 @@ backlog = area("backlog")
 class BacklogParameters(Request):
     """Query parameters of `GET /backlog`."""
 
-    routing_keys: Annotated[int, Field(ge=0, le=200, description="How many routing keys to list. The others are combined.")] = (
-        20
-    )
+    routing_keys: Annotated[int, Field(ge=0, le=200, description="Routing keys to list. The others are combined.")] = 20
 
 
 @backlog.get("/backlog", operation_id="outbox_backlog_show", summary="Show Backlog")

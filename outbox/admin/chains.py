@@ -29,7 +29,7 @@ from outbox.chains.traces import MOST_ATTEMPTS, BeginningsReader, Place, Span
 from outbox.masking import Masking
 from outbox.postgres.pool import unavailable_errors
 
-DurationSeconds = Annotated[
+Duration = Annotated[
     float, BeforeValidator(lambda value: value.total_seconds() if isinstance(value, timedelta) else value), Field(ge=0)
 ]
 """A duration in seconds, converted from a timedelta."""
@@ -44,7 +44,7 @@ class ChainAttempt(Model):
     ended_at: Moment | None = Field(validation_alias="at")
     attempt: int
     outcome: AttemptOutcome = Field(description="`duplicate`: the message had been handled before.")
-    handling_seconds: DurationSeconds | None = Field(validation_alias="handling", description="How long the handler ran.")
+    handling_seconds: Duration | None = Field(validation_alias="handling", description="How long the handler ran.")
     error: Error | None
     component: str = Field(description="The worker that ran the handler.")
 
@@ -55,7 +55,7 @@ class QueueAttempt(ChainAttempt):
     message_id: str
     root_id: str = Field(description="The id of the first message of its chain.")
     routing_key: str
-    waited_seconds: DurationSeconds | None = Field(
+    waited_seconds: Duration | None = Field(
         validation_alias="waited", description="Time from publishing to the start of the handler, including earlier attempts."
     )
 
@@ -65,9 +65,7 @@ class QueueAttemptsResponse(Model):
 
     after: Moment
     before: Moment
-    examined: int | None = Field(
-        description="With `order=slowest`: the slowest are chosen from at most this many latest attempts."
-    )
+    examined: int | None = Field(description="With `order=slowest`: largest number of latest attempts searched.")
     items: list[QueueAttempt]
 
 
@@ -77,12 +75,10 @@ class QueueAttemptParameters(Request):
     queue: Annotated[Text, Field(min_length=1, max_length=255)]
     order: Annotated[
         Literal["latest", "slowest"],
-        Field(description="`slowest`: longest first, of the latest 20,000 attempts in the time range."),
+        Field(description="`slowest`: longest first, of the latest 20,000 in the time range."),
     ] = "latest"
     outcome: Annotated[tuple[AttemptOutcome, ...], Field(description="Attempts with any of these outcomes. Default: all.")] = ()
-    after: Annotated[Instant | None, Field(description="Ended at this time or later. Default: one hour before `before`.")] = (
-        None
-    )
+    after: Annotated[Instant | None, Field(description="Ended at this time or later. Default: `before` minus 1 h.")] = None
     before: Annotated[Instant | None, Field(description="Ended before this time. Default: now.")] = None
     limit: Annotated[int, Field(ge=1, le=200, description="Maximum number of items.")] = 20
 
@@ -98,7 +94,7 @@ class DeliveryWait(Model):
     text: str = Field(description="The reason as a sentence.")
     ahead_count: int | None = Field(
         validation_alias="ahead",
-        description="How many messages are due before it, up to 10,001; null: no data, as on RabbitMQ.",
+        description="How many messages are due before it, up to 10,001; null on RabbitMQ.",
     )
     paused_by: str | None
     paused_at: Moment | None
@@ -112,10 +108,10 @@ class ChainDelivery(Model):
     state: ChainState
     attempt_count: int = Field(validation_alias="attempts")
     received_at: Moment | None = Field(description="When a handler first started on it.")
-    waited_seconds: DurationSeconds | None = Field(
+    waited_seconds: Duration | None = Field(
         validation_alias="waited", description="Time at the broker, before the first attempt."
     )
-    handling_seconds: DurationSeconds | None = Field(
+    handling_seconds: Duration | None = Field(
         validation_alias="handling", description="How long handlers ran, in all attempts together."
     )
     due_at: Moment | None = Field(description="When the next attempt is due. On RabbitMQ only for fixed delays.")
@@ -133,7 +129,7 @@ class ChainMessage(Model):
     routing_key: str
     published_at: Moment | None
     sent_at: Moment | None = Field(description="When it left the outbox.")
-    waited_seconds: DurationSeconds | None = Field(validation_alias="waited", description="Time in the outbox.")
+    waited_seconds: Duration | None = Field(validation_alias="waited", description="Time in the outbox.")
     due_at: Moment | None = Field(description="When it will be sent, for a scheduled message.")
     held_at: Moment | None = Field(description="Since when it has been unroutable or stalled.")
     relay: str
@@ -147,7 +143,7 @@ class ChainResponse(Model):
 
     root_id: str
     state: ChainState = Field(description="The worst state of its messages.")
-    duration_seconds: DurationSeconds | None = Field(
+    duration_seconds: Duration | None = Field(
         validation_alias="duration", description="Time from its first to its last recorded event."
     )
     critical_path: list[str] = Field(description="Message ids from the first message to the one with the latest event.")
@@ -164,15 +160,12 @@ class ChainSummary(Model):
     state: ChainState = Field(description="The worst state of its messages in the history.")
     sent_at: Moment | None = Field(description="When its first message left the outbox.")
     last_activity_at: Moment | None = Field(validation_alias="last_at", description="Time of its latest event.")
-    duration_seconds: DurationSeconds | None = Field(
+    duration_seconds: Duration | None = Field(
         validation_alias="duration", description="Time from `sent_at` to `last_activity_at`."
     )
     message_count: int = Field(validation_alias="messages", description="How many of its messages are in the history.")
     dead_letter_count: int = Field(validation_alias="deaths")
-    truncated: bool = Field(
-        validation_alias="more",
-        description="True: the chain has more than 200 entries, and the numbers cover only the first 200.",
-    )
+    truncated: bool = Field(validation_alias="more", description="True: the numbers cover only the first 200 entries.")
 
 
 class ChainPage(Page[ChainSummary]):
@@ -190,11 +183,7 @@ class ChainParameters(Request):
 
     id: Annotated[
         str | None,
-        Field(
-            min_length=1,
-            max_length=LONGEST_ID,
-            description="The id, if a path cannot contain it, such as `..`. Replaces the path's id.",
-        ),
+        Field(min_length=1, max_length=LONGEST_ID, description="The id, if a path cannot contain it: `..`"),
     ] = None
     max_nodes: Annotated[int, Field(ge=1, le=MOST_NODES, description="Maximum number of messages.")] = 500
 
@@ -203,10 +192,7 @@ class ChainListParameters(Request):
     """Query parameters of `GET /chains`."""
 
     routing_key: Annotated[Text | None, Field(description="Exact routing key of the first message.")] = None
-    state: Annotated[
-        ChainState | None,
-        Field(description="The worst state of its messages."),
-    ] = None
+    state: Annotated[ChainState | None, Field(description="The worst state of its messages.")] = None
     sent_after: Annotated[Instant | None, Field(description="The first message was sent at this time or later.")] = None
     sent_before: Annotated[Instant | None, Field(description="The first message was sent before this time.")] = None
     limit: Annotated[int, Field(ge=1, le=200, description="Maximum number of items.")] = 50

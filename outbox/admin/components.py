@@ -66,14 +66,12 @@ class ComponentActivity(BaseModel):
     paused_queues: list[str] | None = Field(default=None, description="Paused queues.")
     failing_queues: list[str] | None = Field(
         default=None,
-        description="Queues that pause themselves, because their handlers fail with an error that the consumer pauses on.",
+        description="Queues that pause themselves because of the errors of their handlers.",
     )
     poison_messages: list[PoisonMessage] | None = Field(
         default=None, description="Messages that crashed workers too often, and run alone or wait to run alone; the latest ten."
     )
-    pending_pauses: list[PauseKey] | None = Field(
-        default=None, description="Pauses that wait until messages in flight are settled."
-    )
+    pending_pauses: list[PauseKey] | None = Field(default=None, description="Pauses that wait for messages in flight.")
     waiting_for: dict[str, str] | None = Field(default=None, description="Why the `broker` or the `database` is unavailable.")
     last_failure: ComponentFailure | None = None
 
@@ -279,19 +277,14 @@ class ComponentListParameters(Request):
     """Query parameters of `GET /components`."""
 
     schemas: Annotated[bool, Field(description="Include the JSON schemas of message bodies.")] = False
-    ended: Annotated[int, Field(ge=0, le=500, description="How many of the latest lost and stopped components to include.")] = (
-        50
-    )
+    ended: Annotated[int, Field(ge=0, le=500, description="Lost and stopped components to list, the latest.")] = 50
 
 
 class PauseRequest(Request):
     """A pause to set."""
 
     scope: PauseScope
-    name: Text = Field(
-        default="",
-        description="Name of the relay, worker or queue. Empty: all relays, or all workers; not allowed for a queue.",
-    )
+    name: Text = Field(default="", description="Name of the relay, worker or queue. Empty: all relays, or all workers.")
     reason: Text | None = Field(default=None, description="Reason, shown to other operators.")
     expires_at: Instant | None = Field(default=None, description="When it ends by itself; null: when resumed.")
 

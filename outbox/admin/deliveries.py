@@ -129,9 +129,7 @@ class DeliveryDetail(DeliverySummary):
     leased_at: Moment | None = Field(description="When its worker took it, by the worker's clock.")
     leased_by: LeaseHolder | None = Field(description="Null: not in flight, or the worker sends no heartbeats.")
     ahead_count: Total | None = Field(description="How many messages of the queue are due before it; null: not queued.")
-    begins_in_seconds: float | None = Field(
-        description="Estimated time until those are handled, at the rate of the last five minutes."
-    )
+    begins_in_seconds: float | None = Field(description="Estimated time until those are handled, at the current rate.")
     blocked_by: EarlierDelivery | None = Field(description="In an ordered queue: the delivery that must be handled first.")
 
 
@@ -203,16 +201,14 @@ def reason_of(row: Mapping[str, Any], waiting: Waiting) -> str:
             taken_at = "" if waiting.leased_at is None else f" at {in_words(waiting.leased_at)}"
             return f"{worker} took it{taken_at}. If the worker crashes, another one can take it {at}, when the lease ends."
         case "retrying":
-            return _with_obstacle(f"Attempt {row['attempt'] - 1} failed; attempt {row['attempt']} is due {at}.", waiting)
+            return _with_cause(f"Attempt {row['attempt'] - 1} failed; attempt {row['attempt']} is due {at}.", waiting)
         case _ if earlier is not None:
             state = str(earlier["state"]).replace("_", " ")
-            return _with_obstacle(
-                f"It waits for delivery {earlier['id']} with the same ordering key, which is {state}.", waiting
-            )
+            return _with_cause(f"It waits for delivery {earlier['id']} with the same ordering key, which is {state}.", waiting)
         case "postponed":
-            return _with_obstacle(f"It was postponed, and is due {at}.", waiting)
+            return _with_cause(f"It was postponed, and is due {at}.", waiting)
     crashed = "A worker crashed with it, or lost its lease. " if row["lease_token"] is not None else ""
-    return crashed + _with_obstacle(_position_text(waiting), waiting)
+    return crashed + _with_cause(_position_text(waiting), waiting)
 
 
 def hint_of(row: Mapping[str, Any], waiting: Waiting) -> str | None:
@@ -247,7 +243,7 @@ def _duration(seconds: float) -> str:
     return f"{max(seconds, 1):.0f} s"
 
 
-def _with_obstacle(sentence: str, waiting: Waiting) -> str:
+def _with_cause(sentence: str, waiting: Waiting) -> str:
     queue = waiting.queue
     if queue is not None and queue.pauses:
         pause = queue.pauses[0]
@@ -324,9 +320,7 @@ async def show_delivery(
     request: HttpRequest,
     id_: Annotated[int, Path(alias="id", ge=1, le=2**63 - 1, description="Id of the delivery.")],
     *,
-    reveal: Annotated[
-        bool, Query(description="Show masked values. Requires the role operator, and writes an audit entry.")
-    ] = False,
+    reveal: Annotated[bool, Query(description="Show masked values, for operators. Writes an audit entry.")] = False,
 ) -> DeliveryDetail:
     """Shows one message in a queue, why it is not handled yet, and what happens next."""
     require_deliveries(context.admin)

@@ -92,10 +92,7 @@ _FILE: dict[int | str, dict[str, Any]] = {
             for media_type in _MEDIA_TYPES.values()
         },
         "headers": {
-            LIMIT: {
-                "description": "The `limit`. A file with exactly this many rows may be incomplete.",
-                "schema": {"type": "integer"},
-            },
+            LIMIT: {"description": "The `limit`. A file with that many rows may be incomplete.", "schema": {"type": "integer"}},
             "content-disposition": {"description": "The file name.", "schema": {"type": "string"}},
         },
     }

@@ -79,9 +79,7 @@ class QueueConsumer(Model):
     started_at: Moment
     handler: str = Field(description="The qualified name of its callback. Empty: the worker's release does not report it.")
     prefetch_count: int | None
-    state: str = Field(
-        description="`paused` or `failing` for this queue, otherwise the state of the worker, such as `running`."
-    )
+    state: str = Field(description="`paused` or `failing` for this queue, or the worker's state, such as `running`.")
 
 
 class QueueRates(Model):
@@ -103,11 +101,9 @@ class QueueSummary(Model):
     )
     handlers: list[str] = Field(description="Qualified names of the callbacks that handle its messages.")
     bindings: list[QueueBinding]
-    queued: Counted | None = Field(description="Messages that wait for a worker.")
-    in_flight: Counted | None = Field(description="Messages that a worker has taken and not yet settled.")
-    retrying: Counted | None = Field(
-        description="Messages that wait for their next attempt. Null on RabbitMQ, which keeps them in delay queues."
-    )
+    queued: Counted | None = Field(description="Waiting for a worker.")
+    in_flight: Counted | None = Field(description="Taken by a worker and not yet settled.")
+    retrying: Counted | None = Field(description="Waiting for their next attempt; null on RabbitMQ, which uses delay queues.")
     oldest_age_seconds: float | None = Field(description="How long the oldest message has been waiting, at least.")
     per_second: QueueRates
     drained_in_seconds: float | None = Field(

@@ -192,15 +192,11 @@ class Quantiles(Model):
 class SeriesResponse(Model):
     """Statistics per step, summed over all processes."""
 
-    group: str | None = Field(
-        description="The queue or routing key. Null: everything; `(others)`: all groups without a series of their own."
-    )
+    group: str | None = Field(description="The queue or routing key. Null: everything; `(others)`: all other groups.")
     created: Counts = Field(description="Messages by time of creation, counted when they are sent. Not available by queue.")
     sent: Counts = Field(description="Messages that relays sent. Not available by queue.")
     processed: Counts = Field(description="Messages that were handled.")
-    failed: Counts = Field(
-        description="Failed attempts. Each was followed by a retry (`retried`) or dead-lettered the message (`dead`)."
-    )
+    failed: Counts = Field(description="Failed attempts, some of which were `retried` or made a message `dead`.")
     retried: Counts = Field(description="Failed attempts that were followed by a retry.")
     dead: Counts = Field(description="Messages that were dead-lettered.")
     duplicates: Counts = Field(description="Messages that were skipped because they had been handled before.")
@@ -259,16 +255,10 @@ class StatsParameters(Request):
     step: Annotated[
         str, AfterValidator(_check_step), Field(max_length=16, description="`auto`, or a duration: `60s`, `5m`, `1h`, `1d`.")
     ] = "auto"
-    group_by: Annotated[
-        GroupBy, Field(description="One series per queue or routing key: the 20 most active, and the others combined.")
-    ] = "none"
+    group_by: Annotated[GroupBy, Field(description="One series each for the 20 most active, and one for the others.")] = "none"
     queue: Annotated[
         str | None,
-        Field(
-            min_length=1,
-            max_length=255,
-            description="Only the statistics of workers for this queue. Not together with `group_by`.",
-        ),
+        Field(min_length=1, max_length=255, description="Only what workers report of this queue. Not with `group_by`."),
     ] = None
     buckets: Annotated[bool, Field(description="Include the latency histograms.")] = False
 
@@ -359,10 +349,7 @@ def _time(text: str, now: datetime, name: str) -> datetime:
 async def _read(
     reader: SeriesReader, since: datetime, until: datetime, least: int, most: int
 ) -> tuple[int, Sequence[Mapping[str, Any]]]:
-    """Returns the interval that statistics of that time are kept in, in seconds, and the rows.
-
-    The statement counts the series, then groups by the steps that fit this number.
-    """
+    """Returns the interval in which statistics are kept, in seconds, and rows by the steps that fit the number of series."""
     possible = fit_steps_by_series(since, until, least, most)
     first, last = _time_range(possible)
     kept = await reader.coarsest(first, last, hours_matter=possible[0].seconds < 3_600)

@@ -234,10 +234,10 @@ class TopologyNode(Model):
     kind: NodeKind
     name: str
     exists: bool
-    queued: int | None = Field(default=None, description="Messages that wait for a worker.")
+    queued: int | None = Field(default=None, description="Waiting for a worker.")
     retrying: int | None = Field(
         default=None,
-        description="Messages that wait for their next attempt. On RabbitMQ these are in separate queues of the kind `retry`.",
+        description="Waiting for their next attempt; on RabbitMQ in queues of the kind `retry`.",
     )
     consumer_count: int | None = Field(default=None, description="Number of consumers.")
 

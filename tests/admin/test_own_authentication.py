@@ -260,7 +260,7 @@ async def test_without_a_configured_token_every_request_is_refused_and_logged_on
                 assert (await client.get("/session", headers=headers)).status_code == 401
             assert (await client.post("/session", json={"token": TOKEN})).status_code == 401
     assert [record.message for record in caplog.records if "OUTBOX_ADMIN_TOKENS" in record.message] == [
-        "every request is refused: no token is configured. Set OUTBOX_ADMIN_TOKENS to the output of `outbox token`"
+        "no token is configured: set OUTBOX_ADMIN_TOKENS to the output of `outbox token`"
     ]
 
 

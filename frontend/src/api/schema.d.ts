@@ -1816,7 +1816,7 @@ export interface components {
             state: components["schemas"]["ChainState"];
             /**
              * Truncated
-             * @description True: the chain has more than 200 entries, and the numbers cover only the first 200.
+             * @description True: the numbers cover only the first 200 entries.
              */
             truncated: boolean;
         };
@@ -1896,7 +1896,7 @@ export interface components {
         ComponentActivity: {
             /**
              * Failing Queues
-             * @description Queues that pause themselves, because their handlers fail with an error that the consumer pauses on.
+             * @description Queues that pause themselves because of the errors of their handlers.
              */
             failing_queues?: string[] | null;
             /**
@@ -1932,7 +1932,7 @@ export interface components {
             paused_queues?: string[] | null;
             /**
              * Pending Pauses
-             * @description Pauses that wait until messages in flight are settled.
+             * @description Pauses that wait for messages in flight.
              */
             pending_pauses?: components["schemas"]["PauseKey"][] | null;
             /**
@@ -2719,7 +2719,7 @@ export interface components {
             attempt: number;
             /**
              * Begins In Seconds
-             * @description Estimated time until those are handled, at the rate of the last five minutes.
+             * @description Estimated time until those are handled, at the current rate.
              */
             begins_in_seconds: number | null;
             /** @description In an ordered queue: the delivery that must be handled first. */
@@ -2962,7 +2962,7 @@ export interface components {
         DeliveryWait: {
             /**
              * Ahead Count
-             * @description How many messages are due before it, up to 10,001; null: no data, as on RabbitMQ.
+             * @description How many messages are due before it, up to 10,001; null on RabbitMQ.
              */
             ahead_count: number | null;
             /** Pause Reason */
@@ -4249,7 +4249,7 @@ export interface components {
             expires_at?: string | null;
             /**
              * Name
-             * @description Name of the relay, worker or queue. Empty: all relays, or all workers; not allowed for a queue.
+             * @description Name of the relay, worker or queue. Empty: all relays, or all workers.
              * @default
              */
             name: string;
@@ -4353,7 +4353,7 @@ export interface components {
             read_audit: boolean;
             /**
              * Repair
-             * @description Requeue, discard and restore dead letters, run operations, set notes, and change waiting messages.
+             * @description Repair dead letters, run operations, set notes, change waiting messages.
              */
             repair: boolean;
             /**
@@ -4547,7 +4547,7 @@ export interface components {
             before: string;
             /**
              * Examined
-             * @description With `order=slowest`: the slowest are chosen from at most this many latest attempts.
+             * @description With `order=slowest`: largest number of latest attempts searched.
              */
             examined: number | null;
             /** Items */
@@ -4595,7 +4595,7 @@ export interface components {
             started_at: string;
             /**
              * State
-             * @description `paused` or `failing` for this queue, otherwise the state of the worker, such as `running`.
+             * @description `paused` or `failing` for this queue, or the worker's state, such as `running`.
              */
             state: string;
             status: components["schemas"]["ComponentStatus"];
@@ -4611,7 +4611,7 @@ export interface components {
             consumer_count: number | null;
             /** Exists */
             exists: boolean;
-            /** @description Messages that a worker has taken and not yet settled. */
+            /** @description Taken by a worker and not yet settled. */
             in_flight: components["schemas"]["Counted"] | null;
             /**
              * Oldest Age Seconds
@@ -4620,9 +4620,9 @@ export interface components {
             oldest_age_seconds: number | null;
             /** Queue */
             queue: string;
-            /** @description Messages that wait for a worker. */
+            /** @description Waiting for a worker. */
             queued: components["schemas"]["Counted"] | null;
-            /** @description Messages that wait for their next attempt. Null on RabbitMQ, which keeps them in delay queues. */
+            /** @description Waiting for their next attempt; null on RabbitMQ, which uses delay queues. */
             retrying: components["schemas"]["Counted"] | null;
         };
         /**
@@ -4686,7 +4686,7 @@ export interface components {
             handling_seconds: components["schemas"]["HandlingTimes"];
             /** @description Handling times in one hour, a day earlier. */
             handling_seconds_day_before: components["schemas"]["HandlingTimes"];
-            /** @description Messages that a worker has taken and not yet settled. */
+            /** @description Taken by a worker and not yet settled. */
             in_flight: components["schemas"]["Counted"] | null;
             /** Name */
             name: string;
@@ -4701,9 +4701,9 @@ export interface components {
              */
             pauses: components["schemas"]["PauseResponse"][];
             per_second: components["schemas"]["QueueRates"];
-            /** @description Messages that wait for a worker. */
+            /** @description Waiting for a worker. */
             queued: components["schemas"]["Counted"] | null;
-            /** @description Messages that wait for their next attempt. Null on RabbitMQ, which keeps them in delay queues. */
+            /** @description Waiting for their next attempt; null on RabbitMQ, which uses delay queues. */
             retrying: components["schemas"]["Counted"] | null;
             /**
              * State
@@ -4810,7 +4810,7 @@ export interface components {
             handling_seconds: components["schemas"]["HandlingTimes"];
             /** @description Handling times in one hour, a day earlier. */
             handling_seconds_day_before: components["schemas"]["HandlingTimes"];
-            /** @description Messages that a worker has taken and not yet settled. */
+            /** @description Taken by a worker and not yet settled. */
             in_flight: components["schemas"]["Counted"] | null;
             /** Name */
             name: string;
@@ -4825,9 +4825,9 @@ export interface components {
              */
             pauses: components["schemas"]["PauseResponse"][];
             per_second: components["schemas"]["QueueRates"];
-            /** @description Messages that wait for a worker. */
+            /** @description Waiting for a worker. */
             queued: components["schemas"]["Counted"] | null;
-            /** @description Messages that wait for their next attempt. Null on RabbitMQ, which keeps them in delay queues. */
+            /** @description Waiting for their next attempt; null on RabbitMQ, which uses delay queues. */
             retrying: components["schemas"]["Counted"] | null;
             /**
              * State
@@ -5192,7 +5192,7 @@ export interface components {
             routing_key: string;
             /** @description Due later, as the publisher requested. */
             scheduled: components["schemas"]["Counted"];
-            /** @description Waiting for a queue that is full or does not confirm, while the broker itself is available. */
+            /** @description Waiting for a queue that is full or does not confirm, while the broker answers. */
             stalled: components["schemas"]["Counted"];
         };
         /**
@@ -5333,12 +5333,12 @@ export interface components {
             duplicates: (number | null)[];
             /**
              * Failed
-             * @description Failed attempts. Each was followed by a retry (`retried`) or dead-lettered the message (`dead`).
+             * @description Failed attempts, some of which were `retried` or made a message `dead`.
              */
             failed: (number | null)[];
             /**
              * Group
-             * @description The queue or routing key. Null: everything; `(others)`: all groups without a series of their own.
+             * @description The queue or routing key. Null: everything; `(others)`: all other groups.
              */
             group: string | null;
             /**
@@ -5425,7 +5425,7 @@ export interface components {
             retrying: components["schemas"]["Counted"];
             /** @description Due later, as the publisher requested. */
             scheduled: components["schemas"]["Counted"];
-            /** @description Waiting for a queue that is full or does not confirm, while the broker itself is available. */
+            /** @description Waiting for a queue that is full or does not confirm, while the broker answers. */
             stalled: components["schemas"]["Counted"];
         };
         /**
@@ -5595,12 +5595,12 @@ export interface components {
             name: string;
             /**
              * Queued
-             * @description Messages that wait for a worker.
+             * @description Waiting for a worker.
              */
             queued: number | null;
             /**
              * Retrying
-             * @description Messages that wait for their next attempt. On RabbitMQ these are in separate queues of the kind `retry`.
+             * @description Waiting for their next attempt; on RabbitMQ in queues of the kind `retry`.
              */
             retrying: number | null;
         };
@@ -5839,7 +5839,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -5917,7 +5917,7 @@ export interface operations {
             /** @description Successful Response */
             204: {
                 headers: {
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -6020,7 +6020,7 @@ export interface operations {
             /** @description Successful Response */
             204: {
                 headers: {
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -6130,7 +6130,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -6215,7 +6215,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -6310,11 +6310,11 @@ export interface operations {
         parameters: {
             query: {
                 queue: string;
-                /** @description `slowest`: longest first, of the latest 20,000 attempts in the time range. */
+                /** @description `slowest`: longest first, of the latest 20,000 in the time range. */
                 order?: "latest" | "slowest";
                 /** @description Attempts with any of these outcomes. Default: all. */
                 outcome?: components["schemas"]["AttemptOutcome"][];
-                /** @description Ended at this time or later. Default: one hour before `before`. */
+                /** @description Ended at this time or later. Default: `before` minus 1 h. */
                 after?: string | null;
                 /** @description Ended before this time. Default: now. */
                 before?: string | null;
@@ -6330,7 +6330,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -6425,7 +6425,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -6501,7 +6501,7 @@ export interface operations {
     outbox_backlog_show: {
         parameters: {
             query?: {
-                /** @description How many routing keys to list. The others are combined. */
+                /** @description Routing keys to list. The others are combined. */
                 routing_keys?: number;
             };
             header?: never;
@@ -6513,7 +6513,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -6602,7 +6602,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -6678,7 +6678,7 @@ export interface operations {
     outbox_chains_show: {
         parameters: {
             query?: {
-                /** @description The id, if a path cannot contain it, such as `..`. Replaces the path's id. */
+                /** @description The id, if a path cannot contain it: `..` */
                 id?: string | null;
                 /** @description Maximum number of messages. */
                 max_nodes?: number;
@@ -6695,7 +6695,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -6773,7 +6773,7 @@ export interface operations {
             query?: {
                 /** @description Include the JSON schemas of message bodies. */
                 schemas?: boolean;
-                /** @description How many of the latest lost and stopped components to include. */
+                /** @description Lost and stopped components to list, the latest. */
                 ended?: number;
             };
             header?: never;
@@ -6785,7 +6785,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -6878,7 +6878,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -6979,7 +6979,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -7098,7 +7098,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -7217,7 +7217,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -7320,7 +7320,7 @@ export interface operations {
     outbox_deliveries_show: {
         parameters: {
             query?: {
-                /** @description Show masked values. Requires the role operator, and writes an audit entry. */
+                /** @description Show masked values, for operators. Writes an audit entry. */
                 reveal?: boolean;
             };
             header?: never;
@@ -7335,7 +7335,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -7436,7 +7436,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -7594,7 +7594,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -7710,7 +7710,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -7790,7 +7790,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -7888,7 +7888,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -7986,7 +7986,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -8083,7 +8083,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -8174,7 +8174,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -8262,7 +8262,7 @@ export interface operations {
             /** @description The body. */
             200: {
                 headers: {
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -8350,7 +8350,7 @@ export interface operations {
             /** @description Events, until the stream ends. */
             200: {
                 headers: {
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -8443,9 +8443,9 @@ export interface operations {
             /** @description The file. If reading fails, the connection is aborted. */
             200: {
                 headers: {
-                    /** @description The `limit`. A file with exactly this many rows may be incomplete. */
+                    /** @description The `limit`. A file with that many rows may be incomplete. */
                     "Outbox-Export-Limit"?: number;
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     /** @description The file name. */
                     "content-disposition"?: string;
@@ -8555,9 +8555,9 @@ export interface operations {
             /** @description The file. If reading fails, the connection is aborted. */
             200: {
                 headers: {
-                    /** @description The `limit`. A file with exactly this many rows may be incomplete. */
+                    /** @description The `limit`. A file with that many rows may be incomplete. */
                     "Outbox-Export-Limit"?: number;
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     /** @description The file name. */
                     "content-disposition"?: string;
@@ -8657,9 +8657,9 @@ export interface operations {
             /** @description The file. If reading fails, the connection is aborted. */
             200: {
                 headers: {
-                    /** @description The `limit`. A file with exactly this many rows may be incomplete. */
+                    /** @description The `limit`. A file with that many rows may be incomplete. */
                     "Outbox-Export-Limit"?: number;
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     /** @description The file name. */
                     "content-disposition"?: string;
@@ -8745,9 +8745,9 @@ export interface operations {
             /** @description The file. If reading fails, the connection is aborted. */
             200: {
                 headers: {
-                    /** @description The `limit`. A file with exactly this many rows may be incomplete. */
+                    /** @description The `limit`. A file with that many rows may be incomplete. */
                     "Outbox-Export-Limit"?: number;
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     /** @description The file name. */
                     "content-disposition"?: string;
@@ -8875,7 +8875,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -8974,7 +8974,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -9066,7 +9066,7 @@ export interface operations {
             /** @description Successful Response */
             201: {
                 headers: {
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -9176,7 +9176,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -9295,7 +9295,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -9414,7 +9414,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -9532,7 +9532,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -9624,7 +9624,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -9745,7 +9745,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -9833,7 +9833,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -9921,7 +9921,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -10045,7 +10045,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -10142,7 +10142,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -10257,7 +10257,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -10373,7 +10373,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -10467,7 +10467,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -10543,7 +10543,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -10621,7 +10621,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -10713,7 +10713,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -10843,7 +10843,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -10970,7 +10970,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -11069,7 +11069,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -11145,7 +11145,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -11225,7 +11225,7 @@ export interface operations {
             /** @description Successful Response */
             201: {
                 headers: {
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -11319,7 +11319,7 @@ export interface operations {
             /** @description Successful Response */
             204: {
                 headers: {
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -11411,7 +11411,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -11484,9 +11484,9 @@ export interface operations {
                 to?: string;
                 /** @description `auto`, or a duration: `60s`, `5m`, `1h`, `1d`. */
                 step?: string;
-                /** @description One series per queue or routing key: the 20 most active, and the others combined. */
+                /** @description One series each for the 20 most active, and one for the others. */
                 group_by?: "none" | "queue" | "routing_key";
-                /** @description Only the statistics of workers for this queue. Not together with `group_by`. */
+                /** @description Only what workers report of this queue. Not with `group_by`. */
                 queue?: string | null;
                 /** @description Include the latency histograms. */
                 buckets?: boolean;
@@ -11500,7 +11500,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -11576,7 +11576,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answered. Sent to authenticated clients only. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
