@@ -158,8 +158,7 @@ class Admin:
     error texts, masked; `masking` configures masking.
 
     `body_limit` is the largest accepted request body, in bytes. Per process, at most `streams` clients follow `GET /events`,
-    at most `streams_per_principal` of them for one principal, and at most `reads_per_principal` reads of one principal run at
-    a time.
+    at most `streams_per_principal` for one principal, and one principal runs at most `reads_per_principal` reads at a time.
 
     `environment` is shown on every page of the dashboard: `production` or `production:red`. `thresholds` are those of the
     health verdict. `alerts` configures alerts; an `Alerting` sends them. `log_url` and `trace_url` are URL templates of other
@@ -299,8 +298,7 @@ class Admin:
     async def reading(self, doing: str, *, for_change: bool = False) -> AsyncIterator[Connection]:
         """Opens a read-only transaction; each statement may take `READ_TIMEOUT`.
 
-        `for_change` uses the connections of changes, so that other reads cannot delay it: for authentication and other short
-        reads before a change.
+        `for_change` uses the connections of changes, which slow reads cannot delay: for authentication, for example.
         """
         with unavailable_errors(doing):
             async with (

@@ -44,8 +44,8 @@ class AuditParameters(AuditFilters, Paged):
 
     def as_filter(self) -> AuditFilter:
         """Converts to the filter of the database layer."""
-        wanted = self.model_dump(exclude={"limit", "cursor", "total", "created_after", "created_before"})
-        return AuditFilter(**wanted, after=self.created_after, before=self.created_before)
+        values = self.model_dump(exclude={"limit", "cursor", "total", "created_after", "created_before"})
+        return AuditFilter(**values, after=self.created_after, before=self.created_before)
 
 
 class AuditEntry(Model):

@@ -66,7 +66,7 @@ class SingleFlightCache(Generic[T]):
                 async with asyncio.timeout(None if patience is None else patience.total_seconds()):
                     # `wait` does not cancel the task when this caller is cancelled; awaiting the task would, for all callers.
                     await asyncio.wait([self._start_refresh()])
-        # A recent error tells the caller that the value is old, so the value may exceed `usable_for`.
+        # With a recent error the caller sees that the value is old, so it may be older than `usable_for`.
         error_is_new = self._error is not None and monotonic() - self._ended <= self._usable_for
         if self._last is not None and (self._fetched >= called_at or self.has_usable or error_is_new):
             return Snapshot(self._last.value, self._last.as_of, self._error)

@@ -312,11 +312,11 @@ async def list_components(context: Viewer, parameters: Annotated[ComponentListPa
     """
     async with context.admin.reading("listing components") as connection:
         known = await _read_components(connection, context, ended=parameters.ended, schemas=parameters.schemas)
-        wanted = await _read_pauses(connection, context)
+        active = await _read_pauses(connection, context)
         at = await connection.fetchval("select now()")
     masking = context.masking
     return Components(
-        as_of=at, items=[to_response(component, masking) for component in known], pauses=pause_responses(wanted, known)
+        as_of=at, items=[to_response(component, masking) for component in known], pauses=pause_responses(active, known)
     )
 
 
@@ -324,52 +324,50 @@ async def list_components(context: Viewer, parameters: Annotated[ComponentListPa
 async def list_pauses(context: Viewer) -> Pauses:
     """Lists active pauses, each with the components that apply it."""
     async with context.admin.reading("listing pauses") as connection:
-        known, wanted = await _read_components(connection, context), await _read_pauses(connection, context)
+        known, active = await _read_components(connection, context), await _read_pauses(connection, context)
         at = await connection.fetchval("select now()")
-    return Pauses(as_of=at, items=pause_responses(wanted, known))
+    return Pauses(as_of=at, items=pause_responses(active, known))
 
 
 @components.post("/pause", operation_id="outbox_pause", summary="Pause Relays, Workers Or A Queue")
-async def start_pause(context: Operator, wanted: PauseRequest) -> PauseResponse:
+async def start_pause(context: Operator, body: PauseRequest) -> PauseResponse:
     """Pauses a relay, a worker, or a queue within a second. Messages in flight are finished.
 
     A repeated request replaces reason and end. The response lists the components that apply the pause so far: poll `/pauses`.
     """
-    if wanted.expires_at is not None and wanted.expires_at <= datetime.now(UTC):
-        raise Problem(Code.INVALID_REQUEST, f"expires_at must be in the future, not {wanted.expires_at.isoformat()}")
-    _require_name(wanted.scope, wanted.name)
+    if body.expires_at is not None and body.expires_at <= datetime.now(UTC):
+        raise Problem(Code.INVALID_REQUEST, f"expires_at must be in the future, not {body.expires_at.isoformat()}")
+    _require_name(body.scope, body.name)
     async with context.admin.changing("pausing") as connection:
         schema = context.admin.table.schema
         by = context.principal.name[:1_000]
-        request = Pause(scope=wanted.scope, name=wanted.name, reason=wanted.reason, requested_by=by, until=wanted.expires_at)
+        request = Pause(scope=body.scope, name=body.name, reason=body.reason, requested_by=by, until=body.expires_at)
         await pause(connection, request, schema=schema)
-        until = None if wanted.expires_at is None else wanted.expires_at.isoformat()
+        until = None if body.expires_at is None else body.expires_at.isoformat()
         await record(
-            connection, context, action="pause", target=_target(wanted), reason=wanted.reason, details={"expires_at": until}
+            connection, context, action="pause", target=_target(body), reason=body.reason, details={"expires_at": until}
         )
-        [now] = [
-            one for one in await _read_responses(connection, context) if (one.scope, one.name) == (wanted.scope, wanted.name)
-        ]
+        [now] = [one for one in await _responses(connection, context) if (one.scope, one.name) == (body.scope, body.name)]
     return now
 
 
 @components.post("/resume", operation_id="outbox_resume", summary="End A Pause")
-async def end_pause(context: Operator, wanted: ResumeRequest) -> Resumed:
+async def end_pause(context: Operator, body: ResumeRequest) -> Resumed:
     """Ends a pause. Other pauses of the same relay, worker or queue stay active, and are in the response."""
-    _require_name(wanted.scope, wanted.name)
+    _require_name(body.scope, body.name)
     async with context.admin.changing("resuming") as connection:
         # Read before the pause ends: afterwards the components that it covered are unknown.
-        before = await _read_responses(connection, context)
-        is_resumed = await resume(connection, wanted.scope, wanted.name, schema=context.admin.table.schema)
+        before = await _responses(connection, context)
+        is_resumed = await resume(connection, body.scope, body.name, schema=context.admin.table.schema)
         if is_resumed:
-            await record(connection, context, action="resume", target=_target(wanted), reason=wanted.reason)
-    key = (wanted.scope, wanted.name)
+            await record(connection, context, action="resume", target=_target(body), reason=body.reason)
+    key = (body.scope, body.name)
     concerned = {one.id for each in before if (each.scope, each.name) == key for one in each.components}
     others = [each for each in before if (each.scope, each.name) != key and concerned & {one.id for one in each.components}]
     return Resumed(resumed=is_resumed, still_paused_by=others)
 
 
-async def _read_responses(connection: Connection, context: RequestContext) -> list[PauseResponse]:
+async def _responses(connection: Connection, context: RequestContext) -> list[PauseResponse]:
     return pause_responses(await _read_pauses(connection, context), await _read_components(connection, context))
 
 
@@ -383,8 +381,8 @@ async def _read_pauses(connection: Connection, context: RequestContext) -> list[
     return list(await pauses(connection, schema=context.admin.table.schema))
 
 
-def _target(wanted: PauseRequest | ResumeRequest) -> str:
-    return f"{wanted.scope.value} {wanted.name}".strip()
+def _target(body: PauseRequest | ResumeRequest) -> str:
+    return f"{body.scope.value} {body.name}".strip()
 
 
 def _require_name(scope: PauseScope, name: str) -> None:

@@ -142,17 +142,17 @@ class Deliveries:
         self._backwards = queries("waiting.sql", **names, beyond="<", way="desc", first="infinity")["deliveries"]
 
     async def page(
-        self, connection: Connection, wanted: DeliveryListParameters, place: Place | None, *, back: bool, inclusive: bool
+        self, connection: Connection, parameters: DeliveryListParameters, place: Place | None, *, back: bool, inclusive: bool
     ) -> Sequence[Mapping[str, Any]]:
         """Returns up to one row more than the page has: after `place`, or before it if `back`, nearest first."""
         statement = self._backwards if back else self._sql["deliveries"]
         at = (None, None) if place is None else place
-        rows = await connection.fetch(statement, *wanted.values(), wanted.limit + 1, *at, inclusive)
+        rows = await connection.fetch(statement, *parameters.values(), parameters.limit + 1, *at, inclusive)
         return [dict(row) for row in rows]
 
-    async def find(self, connection: Connection, wanted: DeliveryFilters, most: int) -> list[int]:
+    async def find(self, connection: Connection, filters: DeliveryFilters, most: int) -> list[int]:
         """Returns the ids of the first `most` matching deliveries."""
-        return [row["id"] for row in await connection.fetch(self._sql["find_deliveries"], *wanted.values(), most)]
+        return [row["id"] for row in await connection.fetch(self._sql["find_deliveries"], *filters.values(), most)]
 
     async def one(self, connection: Connection, id_: int) -> Mapping[str, Any] | None:
         """Returns the row of a delivery, with body and headers."""

@@ -110,7 +110,7 @@ export = area("export")
     responses=_FILE,
 )
 async def export_dead_letters(
-    context: Viewer, http: HttpRequest, wanted: Annotated[DeadLetterExportParameters, Query()]
+    context: Viewer, http: HttpRequest, parameters: Annotated[DeadLetterExportParameters, Query()]
 ) -> Response:
     """Downloads the dead letters that `outbox_dlq_list` lists with the same filter, in the same order, masked.
 
@@ -120,7 +120,7 @@ async def export_dead_letters(
         context,
         http,
         "dlq",
-        wanted,
+        parameters,
         DeadLetterSummary,
         lambda query: list_dead_letters(context, DeadLetterListParameters(**query)),
     )
@@ -134,7 +134,9 @@ async def export_dead_letters(
     response_class=ExportResponse,
     responses={**_FILE, **documented(Code.FILTER_TOO_BROAD)},
 )
-async def export_messages(context: Viewer, http: HttpRequest, wanted: Annotated[MessageExportParameters, Query()]) -> Response:
+async def export_messages(
+    context: Viewer, http: HttpRequest, parameters: Annotated[MessageExportParameters, Query()]
+) -> Response:
     """Downloads the messages that `outbox_messages_list` lists with the same filter, in the same order.
 
     Reads page by page: messages that are sent during the download may be missing or appear twice. Each page may take two
@@ -144,7 +146,7 @@ async def export_messages(context: Viewer, http: HttpRequest, wanted: Annotated[
         context,
         http,
         "messages",
-        wanted,
+        parameters,
         MessageSummary,
         lambda query: list_messages(context, MessageListParameters(**query)),
     )
@@ -158,9 +160,11 @@ async def export_messages(context: Viewer, http: HttpRequest, wanted: Annotated[
     response_class=ExportResponse,
     responses=_FILE,
 )
-async def export_audit(context: Operator, http: HttpRequest, wanted: Annotated[AuditExportParameters, Query()]) -> Response:
+async def export_audit(context: Operator, http: HttpRequest, parameters: Annotated[AuditExportParameters, Query()]) -> Response:
     """Downloads the audit log entries that `outbox_audit_list` lists with the same filter, newest first."""
-    return await _file(context, http, "audit", wanted, AuditEntry, lambda query: list_audit(context, AuditParameters(**query)))
+    return await _file(
+        context, http, "audit", parameters, AuditEntry, lambda query: list_audit(context, AuditParameters(**query))
+    )
 
 
 @export.get(
@@ -172,14 +176,14 @@ async def export_audit(context: Operator, http: HttpRequest, wanted: Annotated[A
     responses=_FILE,
 )
 async def export_operations(
-    context: Viewer, http: HttpRequest, wanted: Annotated[OperationExportParameters, Query()]
+    context: Viewer, http: HttpRequest, parameters: Annotated[OperationExportParameters, Query()]
 ) -> Response:
     """Downloads the operations that `outbox_operations_list` lists with the same filter, newest first, with progress."""
     return await _file(
         context,
         http,
         "operations",
-        wanted,
+        parameters,
         OperationResponse,
         lambda query: operations(OperationsParameters(**query), context),
     )
@@ -191,10 +195,10 @@ Encode = Callable[[Sequence[BaseModel]], bytes]
 
 
 async def _file(
-    context: RequestContext, http: HttpRequest, name: str, wanted: ExportParameters, model: type[BaseModel], read: Read
+    context: RequestContext, http: HttpRequest, name: str, parameters: ExportParameters, model: type[BaseModel], read: Read
 ) -> Response:
     """Returns the file of the list `name`, whose items are of type `model`."""
-    filters = wanted.model_dump(exclude=set(ExportParameters.model_fields))
+    filters = parameters.model_dump(exclude=set(ExportParameters.model_fields))
 
     async def read_page(left: int, cursor: str | None) -> Page[Any]:
         return await read({**filters, "limit": min(left, PAGE), "cursor": cursor})
@@ -205,19 +209,19 @@ async def _file(
             return await read_page(left, cursor)
 
     # Read before the response starts, so that an error becomes a problem response.
-    first = await read_page(wanted.limit, None)
+    first = await read_page(parameters.limit, None)
     headers = {
-        "content-disposition": f'attachment; filename="{name}-{datetime.now(UTC):%Y-%m-%dT%H%M%SZ}.{wanted.format}"',
+        "content-disposition": f'attachment; filename="{name}-{datetime.now(UTC):%Y-%m-%dT%H%M%SZ}.{parameters.format}"',
         "content-security-policy": "default-src 'none'; sandbox",
-        LIMIT: str(wanted.limit),
+        LIMIT: str(parameters.limit),
     }
     header, encode = b"", _ndjson
-    if wanted.format == "csv":
+    if parameters.format == "csv":
         columns = list(_columns(model))
         # Field names contain no character that needs quotes.
         header, encode = f"{','.join(map('.'.join, columns))}\r\n".encode(), partial(_csv, columns)
-    chunks = _chunks(header, None if is_head(http) else first, wanted.limit, read_on, encode)
-    return ExportResponse(chunks, headers=headers, media_type=_MEDIA_TYPES[wanted.format])
+    chunks = _chunks(header, None if is_head(http) else first, parameters.limit, read_on, encode)
+    return ExportResponse(chunks, headers=headers, media_type=_MEDIA_TYPES[parameters.format])
 
 
 async def _chunks(

@@ -102,13 +102,13 @@ def quantile(counts: Sequence[int], share: float) -> float | None:
 def _quantile(counts: Sequence[int], totals: Sequence[int], share: float) -> float | None:
     if not totals or not totals[-1]:
         return None
-    wanted = share * totals[-1]
-    number = bisect_left(totals, wanted)
+    rank = share * totals[-1]
+    number = bisect_left(totals, rank)
     if number >= len(LATENCY_BOUNDS):
         return float(LATENCY_BOUNDS[-1])
     low, high = LATENCY_BOUNDS[number - 1] if number else 0.0, LATENCY_BOUNDS[number]
     below = totals[number - 1] if number else 0
-    return round(low + (high - low) * (wanted - below) / counts[number], 6)
+    return round(low + (high - low) * (rank - below) / counts[number], 6)
 
 
 MOST_POINTS = 2_000
@@ -264,7 +264,7 @@ class StatsParameters(Request):
 
 
 @router.get("/stats", operation_id="outbox_stats_show")
-async def show_statistics(context: Viewer, wanted: Annotated[StatsParameters, Query()]) -> StatsResponse:
+async def show_statistics(context: Viewer, parameters: Annotated[StatsParameters, Query()]) -> StatsResponse:
     """Shows messages created, sent, processed, failed and dead-lettered per step, the backlog, and latencies.
 
     Numbers cover all processes and survive restarts. Null means that no relay or no worker reported data; 0 means that nothing
@@ -274,9 +274,9 @@ async def show_statistics(context: Viewer, wanted: Annotated[StatsParameters, Qu
     Time ranges above one day are computed at most every five seconds; `as_of` is the time of the computation.
     """
     local_now = datetime.now(UTC)
-    if _time(wanted.to, local_now, "to") - _time(wanted.from_, local_now, "from") > LONG:
-        return await context.admin.shared(LongSeries).get(wanted)
-    return await _answer(context.admin, wanted)
+    if _time(parameters.to, local_now, "to") - _time(parameters.from_, local_now, "from") > LONG:
+        return await context.admin.shared(LongSeries).get(parameters)
+    return await _answer(context.admin, parameters)
 
 
 class LongSeries:
@@ -286,51 +286,51 @@ class LongSeries:
         self._admin = admin
         self._answers = StaleWhileRevalidate[StatsResponse]()
 
-    async def get(self, wanted: StatsParameters) -> StatsResponse:
+    async def get(self, parameters: StatsParameters) -> StatsResponse:
         """Returns the cached response or a new one. Raises the error of computing it."""
-        return (await self._answers.get(wanted.model_dump_json(), partial(_answer, self._admin, wanted))).value
+        return (await self._answers.get(parameters.model_dump_json(), partial(_answer, self._admin, parameters))).value
 
     async def close(self) -> None:
         """Cancels running reads."""
         await self._answers.close()
 
 
-async def _answer(admin: Admin, wanted: StatsParameters) -> StatsResponse:
-    if wanted.queue is not None and wanted.group_by != "none":
+async def _answer(admin: Admin, parameters: StatsParameters) -> StatsResponse:
+    if parameters.queue is not None and parameters.group_by != "none":
         raise Problem(Code.INVALID_REQUEST, "`queue` cannot be combined with `group_by`: omit one of them")
     async with admin.reading("reading statistics") as connection:
-        reader = SeriesReader(connection, admin.table.schema, wanted.group_by, queue=wanted.queue)
+        reader = SeriesReader(connection, admin.table.schema, parameters.group_by, queue=parameters.queue)
         now = await reader.now()
-        since, until = _time(wanted.from_, now, "from"), min(_time(wanted.to, now, "to"), now)
+        since, until = _time(parameters.from_, now, "from"), min(_time(parameters.to, now, "to"), now)
         if since >= until:
             raise Problem(Code.INVALID_REQUEST, "`from` must be before `to`, and in the past")
         if until - since > LONGEST:
             raise Problem(Code.INVALID_REQUEST, "the time range may be at most twenty years")
-        match = LENGTH.fullmatch(wanted.step)
+        match = LENGTH.fullmatch(parameters.step)
         least = seconds_of(*match.groups()) if match else default_step(since, until)
-        kept, rows = await _read(reader, since, until, least, 1 if wanted.group_by == "none" else MOST_GROUPS + 1)
+        kept, rows = await _read(reader, since, until, least, 1 if parameters.group_by == "none" else MOST_GROUPS + 1)
     steps = fit_steps(since, until, max(least, kept), max(1, rows[0]["names"]) if rows else 1)
     if steps is None:
         raise Problem(Code.INVALID_REQUEST, f"more than {MOST_POINTS:,} points with any step: request a shorter time range")
     step_reason = None
-    if wanted.step != "auto" and steps.seconds != least:
+    if parameters.step != "auto" and steps.seconds != least:
         if kept == steps.seconds:
             step_reason = f"statistics of that time are kept per {'day' if kept == 86_400 else 'hour'}"
         else:
             step_reason = f"steps are {', '.join(map(str, STEPS))} seconds, and a response has at most {MOST_POINTS:,} points"
     table = Table(steps.starts, rows)
-    names = [None] if wanted.group_by == "none" else table.names
+    names = [None] if parameters.group_by == "none" else table.names
     return StatsResponse(
         from_=steps.since,
         to=steps.until,
         as_of=now,
         step_seconds=steps.seconds,
         step_reason=step_reason,
-        group_by=wanted.group_by,
+        group_by=parameters.group_by,
         starts_at=list(steps.starts),
         complete=[start + timedelta(seconds=steps.seconds) + REPORTED_WITHIN <= now for start in steps.starts],
         bucket_bounds_seconds=list(LATENCY_BOUNDS),
-        series=[_series(table, name, wanted) for name in names],
+        series=[_series(table, name, parameters) for name in names],
     )
 
 
@@ -363,9 +363,9 @@ def _time_range(possible: Sequence[Steps]) -> tuple[datetime, datetime]:
     return min(steps.since for steps in possible), max(steps.until for steps in possible)
 
 
-def _series(table: Table, name: str | None, wanted: StatsParameters) -> SeriesResponse:
+def _series(table: Table, name: str | None, parameters: StatsParameters) -> SeriesResponse:
     counts: dict[str, Any] = {metric: table.counts(name, metric, of_relays=False) for metric in BY_WORKERS}
-    by_queue = wanted.group_by == "queue" or wanted.queue is not None
+    by_queue = parameters.group_by == "queue" or parameters.queue is not None
     for metric in BY_RELAYS:  # relays do not know the queues
         counts[metric] = [None] * table.length if by_queue else table.counts(name, metric, of_relays=True)
     waited, handled = table.buckets(name, of_relays=True), table.buckets(name, of_relays=False)
@@ -376,6 +376,6 @@ def _series(table: Table, name: str | None, wanted: StatsParameters) -> SeriesRe
         oldest_age_seconds=table.measured(name, "oldest_age", of_relays=not by_queue),
         latency_seconds=Quantiles(**quantiles(waited)),
         handling_seconds=Quantiles(**quantiles(handled)),
-        latency_buckets=waited if wanted.buckets else None,
-        handling_buckets=handled if wanted.buckets else None,
+        latency_buckets=waited if parameters.buckets else None,
+        handling_buckets=handled if parameters.buckets else None,
     )
