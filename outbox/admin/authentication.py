@@ -187,10 +187,7 @@ _token = HTTPBearer(
     auto_error=False,
 )
 _cookie = APIKeyCookie(
-    name=COOKIE,
-    scheme_name="OutboxSession",
-    description="A browser session, set by `POST /session`.",
-    auto_error=False,
+    name=COOKIE, scheme_name="OutboxSession", description="A browser session, set by `POST /session`.", auto_error=False
 )
 
 

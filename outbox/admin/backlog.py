@@ -197,8 +197,7 @@ class StateCounts(Model):
     scheduled: Annotated[Counted, Field(description="Due later, as the publisher requested.")]
     held: Annotated[Counted, Field(description="Unroutable: waiting until a queue is bound for their routing key.")]
     stalled: Annotated[
-        Counted,
-        Field(description="Waiting for a queue that is full or does not confirm, while the broker answers."),
+        Counted, Field(description="Waiting for a queue that is full or does not confirm, while the broker answers.")
     ]
     blocked: Annotated[Counted, Field(description="Waiting for an earlier message with the same ordering key.")]
     retrying: Annotated[Counted, Field(description="Refused by the broker. Will be sent again later.")]

@@ -74,8 +74,7 @@ class QueueAttemptParameters(Request):
 
     queue: Annotated[Text, Field(min_length=1, max_length=255)]
     order: Annotated[
-        Literal["latest", "slowest"],
-        Field(description="`slowest`: longest first, of the latest 20,000 in the time range."),
+        Literal["latest", "slowest"], Field(description="`slowest`: longest first, of the latest 20,000 in the time range.")
     ] = "latest"
     outcome: Annotated[tuple[AttemptOutcome, ...], Field(description="Attempts with any of these outcomes. Default: all.")] = ()
     after: Annotated[Instant | None, Field(description="Ended at this time or later. Default: `before` minus 1 h.")] = None
@@ -93,8 +92,7 @@ class DeliveryWait(Model):
     )
     text: str = Field(description="The reason as a sentence.")
     ahead_count: int | None = Field(
-        validation_alias="ahead",
-        description="How many messages are due before it, up to 10,001; null on RabbitMQ.",
+        validation_alias="ahead", description="How many messages are due before it, up to 10,001; null on RabbitMQ."
     )
     paused_by: str | None
     paused_at: Moment | None
@@ -182,8 +180,7 @@ class ChainParameters(Request):
     """Query parameters of `GET /chains/{tracking_id}`."""
 
     id: Annotated[
-        str | None,
-        Field(min_length=1, max_length=LONGEST_ID, description="The id, if a path cannot contain it: `..`"),
+        str | None, Field(min_length=1, max_length=LONGEST_ID, description="The id, if a path cannot contain it: `..`")
     ] = None
     max_nodes: Annotated[int, Field(ge=1, le=MOST_NODES, description="Maximum number of messages.")] = 500
 
@@ -221,6 +218,7 @@ async def list_chains(context: Viewer, parameters: Annotated[ChainListParameters
             place = Place(datetime.fromisoformat(at).astimezone(UTC), hash_)
         except (ValueError, OverflowError):
             raise invalid_cursor() from None
+        # A number beyond bigint would fail in PostgreSQL: 500 instead of 400.
         if abs(hash_) >= _HASH_LIMIT:
             raise invalid_cursor()
     filter_ = BeginningFilter(

@@ -65,8 +65,7 @@ class ComponentActivity(BaseModel):
     )
     paused_queues: list[str] | None = Field(default=None, description="Paused queues.")
     failing_queues: list[str] | None = Field(
-        default=None,
-        description="Queues that pause themselves because of the errors of their handlers.",
+        default=None, description="Queues that pause themselves because of the errors of their handlers."
     )
     poison_messages: list[PoisonMessage] | None = Field(
         default=None, description="Messages that crashed workers too often, and run alone or wait to run alone; the latest ten."
@@ -347,6 +346,7 @@ async def start_pause(context: Operator, body: PauseRequest) -> PauseResponse:
         await record(
             connection, context, action="pause", target=_target(body), reason=body.reason, details={"expires_at": until}
         )
+        # In the transaction, so that the response describes the pause that this request wrote.
         [now] = [one for one in await _responses(connection, context) if (one.scope, one.name) == (body.scope, body.name)]
     return now
 

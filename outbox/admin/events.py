@@ -138,8 +138,6 @@ class Broadcaster:
             self._task.cancel()
             await asyncio.wait([self._task])
 
-    # --- polling -------------------------------------------------------------------------------------------------------
-
     async def _run(self) -> None:
         """Polls while a client listens."""
         # uvicorn waits for open responses before it shuts down the application, so streams must end at its signal.
@@ -183,8 +181,6 @@ class Broadcaster:
         for kind, name in before.keys() - values.keys():
             if kind == "component":
                 self._send(kind, {**before[kind, name], "status": "forgotten"})
-
-    # --- sending -------------------------------------------------------------------------------------------------------
 
     def _send(self, event: str, value: Any) -> None:
         self._number += 1

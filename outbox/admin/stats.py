@@ -273,6 +273,7 @@ async def show_statistics(context: Viewer, parameters: Annotated[StatsParameters
 
     Time ranges above one day are computed at most every five seconds; `as_of` is the time of the computation.
     """
+    # By the local clock, which only decides about the cache: the response uses the database's clock.
     local_now = datetime.now(UTC)
     if _time(parameters.to, local_now, "to") - _time(parameters.from_, local_now, "from") > LONG:
         return await context.admin.shared(LongSeries).get(parameters)
@@ -350,6 +351,7 @@ async def _read(
     reader: SeriesReader, since: datetime, until: datetime, least: int, most: int
 ) -> tuple[int, Sequence[Mapping[str, Any]]]:
     """Returns the interval in which statistics are kept, in seconds, and rows by the steps that fit the number of series."""
+    # The statement finds the number of series itself, so it gets the fitting steps for every number, in one round trip.
     possible = fit_steps_by_series(since, until, least, most)
     first, last = _time_range(possible)
     kept = await reader.coarsest(first, last, hours_matter=possible[0].seconds < 3_600)

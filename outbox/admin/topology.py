@@ -172,6 +172,7 @@ def _unconsumed(seen: TopologySnapshot) -> Iterator[TopologyProblem]:
     code: WarningCode = "subscription_without_consumer" if seen.broker is BrokerKind.POSTGRESQL else "queue_without_consumer"
     for name in sorted(bound):
         queue = seen.queues.get(name)
+        # None consumers: unknown, which is no reason for a warning.
         if queue is None or not queue.exists or queue.consumers != 0:
             continue
         waiting = f", and {queue.waiting:,} messages wait in it" if queue.waiting else ""
@@ -236,8 +237,7 @@ class TopologyNode(Model):
     exists: bool
     queued: int | None = Field(default=None, description="Waiting for a worker.")
     retrying: int | None = Field(
-        default=None,
-        description="Waiting for their next attempt; on RabbitMQ in queues of the kind `retry`.",
+        default=None, description="Waiting for their next attempt; on RabbitMQ in queues of the kind `retry`."
     )
     consumer_count: int | None = Field(default=None, description="Number of consumers.")
 
