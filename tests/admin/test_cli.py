@@ -8,6 +8,7 @@ import socket
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, get_args
 
@@ -133,6 +134,17 @@ def test_a_broker_that_is_away_is_told_in_a_sentence(url: str) -> None:
         assert answer.exit_code == 0, answer.output
         assert answer.output.splitlines()[-1].startswith(beginning), answer.output
         assert "{" not in answer.output
+
+
+def test_a_backlog_that_is_not_counted_yet_is_shown_without_queues(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def count_for_long(*_: Any, **__: Any) -> Any:
+        await asyncio.sleep(60)
+
+    monkeypatch.setattr("outbox.admin.store.BacklogReader.figures", count_for_long)
+    monkeypatch.setattr("outbox.cli.backlog._COUNTING_LIMIT", timedelta(0))
+    answer = outbox("backlog", OUTBOX_DATABASE_URL=url)
+    assert answer.exit_code == 0, answer.output
+    assert answer.output.splitlines()[-1] == "Queues unavailable: they are not counted yet."
 
 
 def test_messages_are_listed_and_one_says_why_it_is_where_it_is(run: Run, on: Any) -> None:
