@@ -1,4 +1,4 @@
-"""What operators and orchestrators ask a running service, as routers for any FastAPI application. Needs the extra `fastapi`."""
+"""Admin API and health checks of a running service, as routers for any FastAPI application. Needs the extra `fastapi`."""
 
 from importlib.util import find_spec
 

@@ -1,4 +1,4 @@
-"""Access: who asks, what they may do, how an error is answered, and what the audit keeps, for the routes of every area."""
+"""Access control of every route: authentication, roles, error responses, and audit entries."""
 
 import logging
 import re
@@ -33,19 +33,19 @@ from outbox.postgres.pool import Connection
 logger = logging.getLogger("outbox")
 
 LOGOUT = "outbox_session_end"
-"""The operation that stays where nothing may be changed: it changes nothing but who asks."""
+"""The one changing operation that read-only mode allows: it ends a session and changes no message."""
 STREAM = "outbox_events_stream"
-"""The operation whose answer does not end."""
+"""The operation whose response stays open."""
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 UNKNOWN = "outbox_unknown"
-"""The operation of all addresses that are none: there is nothing to be changed either."""
+"""The operation of all unknown paths. It changes nothing, whatever the method."""
 REQUEST_CONTEXT = "outbox_request_context"
-"""Where a request has who asks, once that is known."""
+"""Attribute of `request.state` that holds the `RequestContext` after authentication."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """One request: who asks, of which admin, from where."""
+    """An authenticated request: its admin, its principal, and the client's address."""
 
     admin: Admin
     principal: Principal
@@ -55,28 +55,28 @@ class RequestContext:
 
     @property
     def masking(self) -> Masking:
-        """What is hidden from the principal."""
+        """The masking that applies to the principal: error texts are hidden below the role `error_text`."""
         masking = self.admin.masking
         return masking if self.principal.role.includes(self.admin.error_text) else masking.without_errors()
 
 
 def require_authentication(find: Callable[..., Any], authenticate: Callable[..., Any]) -> Callable[..., AsyncIterator[None]]:
-    """A dependency for whole routers. `find` finds the `Admin`, `authenticate` the `Principal`; None: not authenticated.
+    """Returns a dependency for whole routers. `find` returns the `Admin`, `authenticate` the `Principal`, or None.
 
-    What changes something is refused here when it comes from another site, and where the admin is read-only; what reads waits
-    for its turn among others of the same principal.
+    Refuses changes from another site, and all changes if the admin is read-only. Limits how many reads of one principal run
+    at a time; further reads wait.
     """
 
-    async def enter(
+    async def authorize(
         request: Request,
         admin: Admin = Depends(find),  # noqa: B008
         principal: Principal | None = Depends(authenticate),  # noqa: B008
     ) -> AsyncIterator[None]:
-        came_back(request)
+        setattr(request.state, _IN_HOST_DEPENDENCY, False)
         if principal is None:
             raise unauthenticated("log in, or send a token")
         if not isinstance(principal, Principal):
-            raise TypeError(f"the dependency that authenticates has to return a Principal or None, not {type(principal)}")
+            raise TypeError(f"the authentication dependency must return a Principal or None, not {type(principal)}")
         route = request.scope["route"]
         if isinstance(route, AdminRoute):
             route.check_address(request)
@@ -88,33 +88,35 @@ def require_authentication(find: Callable[..., Any], authenticate: Callable[...,
             if (reason := cross_site(request)) is not None:
                 await _deny(request, context, Code.CROSS_SITE, reason)
             if admin.read_only and operation != LOGOUT:
-                await _deny(request, context, Code.READ_ONLY, "nothing can be changed here: OUTBOX_ADMIN_READ_ONLY")
+                await _deny(request, context, Code.READ_ONLY, "changes are disabled by OUTBOX_ADMIN_READ_ONLY")
         setattr(request.state, REQUEST_CONTEXT, context)
-        if request.method not in SAFE_METHODS or operation == STREAM:  # streams have a limit of their own
+        # A stream stays open for minutes and would block the principal's other reads; `Broadcaster.join` limits streams.
+        if request.method not in SAFE_METHODS or operation == STREAM:
             yield
             return
-        async with admin.shared(Reads).turn(principal.name):
+        async with admin.shared(Reads).slot(principal.name):
             yield
 
-    return enter
+    return authorize
 
 
 @dataclass(frozen=True)
 class Require:
-    """A dependency that requires the role, and has the request's body read then."""
+    """A dependency that requires a role, then reads the request's body."""
 
     role: Role
 
     async def __call__(self, request: Request) -> RequestContext:
         context: RequestContext | None = getattr(request.state, REQUEST_CONTEXT, None)
-        if context is None:  # `require_authentication` did not run
+        # None if `require_authentication` did not run.
+        if context is None:
             raise unauthenticated("log in, or send a token")
         if not context.principal.role.includes(self.role):
             await _deny(
                 request,
                 context,
                 Code.FORBIDDEN,
-                f"this takes the role {self.role}; {context.principal.name} is {context.principal.role}",
+                f"this requires the role {self.role}; {context.principal.name} has the role {context.principal.role}",
             )
         await read_body(request, context.admin.body_limit)
         return context
@@ -126,11 +128,9 @@ Administrator = Annotated[RequestContext, Depends(Require(Role.ADMIN))]
 
 
 async def require_reveal(request: Request) -> RequestContext:
-    """A dependency for what is shown unmasked: for operators, and not because a page of another site asks for it.
-
-    It is a GET, which is written down under a name: a page of another site must not make an operator's browser send it. Where
-    browsers do not say which site asks, the cookie, which goes along from the same site only, has to do.
-    """
+    """A dependency for unmasked data: requires the role operator, and refuses requests that another site sent."""
+    # Revealing is a GET that writes an audit entry: another site must not make an operator's browser send it. If the
+    # browser does not name the site, the SameSite cookie is the only protection.
     context = await Require(Role.OPERATOR)(request)
     if (reason := sent_by_another_site(request)) is not None:
         await _deny(request, context, Code.CROSS_SITE, reason)
@@ -138,13 +138,13 @@ async def require_reveal(request: Request) -> RequestContext:
 
 
 async def read_body(request: Request, limit: int) -> None:
-    """Reads the body of a request that was authenticated, for FastAPI and for the routes."""
+    """Reads the body of an authenticated request, for FastAPI and for the routes."""
     if isinstance(request, DeferredBody):
         await request.load(limit)
 
 
 def provider_of(kind: type, given: Any) -> Callable[..., Any]:
-    """A dependency that finds `given`, an object of that kind, or `given` itself, if it is such a dependency already."""
+    """Returns a dependency that returns `given`, or `given` itself if it is a dependency already."""
     if not isinstance(given, kind):
         return cast("Callable[..., Any]", given)
 
@@ -160,12 +160,12 @@ def unauthenticated(detail: str) -> Problem:
 
 
 def address_of(request: Request) -> str:
-    """Where the request comes from, as the server that runs the application has found out."""
+    """The client's address, as the ASGI server reports it; empty if it reports none."""
     return request.client.host if request.client else ""
 
 
 async def _deny(request: Request, context: RequestContext, code: Code, detail: str) -> None:
-    """Raises the problem, written down before. It is denied also when that is not possible."""
+    """Writes an audit entry, then raises the problem. A failing audit does not let the request through."""
     action, details = action_of(_operation(request)), {"code": code, "method": request.method}
     await record_refused(context, "denied", action=action, target=request.url.path, details=details)
     raise Problem(code, detail)
@@ -176,26 +176,16 @@ def _operation(request: Request) -> str:
     return getattr(route, "operation_id", None) or request.method
 
 
-_KEY = "outbox_at_the_host"
+_IN_HOST_DEPENDENCY = "outbox_in_host_dependency"
+"""Attribute of `request.state` that is true while the host's dependency authenticates the request."""
 
 
-async def goes_to_the_host(request: Request) -> None:
-    """A dependency right before one of the host's."""
-    setattr(request.state, _KEY, True)
+async def enter_host_dependency(request: Request) -> None:
+    """A dependency that runs right before one of the host's."""
+    setattr(request.state, _IN_HOST_DEPENDENCY, True)
 
 
-def came_back(request: Request) -> None:
-    """The host's dependency has returned."""
-    setattr(request.state, _KEY, False)
-
-
-def is_at_the_host(request: Request) -> bool:
-    """Whether the host is still finding out who asks."""
-    found: bool = getattr(request.state, _KEY, False)
-    return found
-
-
-USUAL = (
+COMMON_PROBLEMS = (
     Code.UNAUTHENTICATED,
     Code.FORBIDDEN,
     Code.INVALID_REQUEST,
@@ -205,20 +195,20 @@ USUAL = (
     Code.SCHEMA_OUTDATED,
     Code.DATABASE_UNAVAILABLE,
 )
-"""What any route may answer with."""
-CHANGING = (Code.CROSS_SITE, Code.READ_ONLY, Code.BODY_TOO_SLOW, Code.BODY_TOO_LARGE)
-"""What those may answer with that change something."""
-NO_FAILURES = (Code.FORBIDDEN, Code.CROSS_SITE, Code.READ_ONLY, Code.REQUEST_RUNNING)
-"""What was denied, which is written down already, and what is being done under the same key."""
+"""Problems that every route may return."""
+WRITE_PROBLEMS = (Code.CROSS_SITE, Code.READ_ONLY, Code.BODY_TOO_SLOW, Code.BODY_TOO_LARGE)
+"""Problems that every changing route may return in addition."""
+NOT_RECORDED = (Code.FORBIDDEN, Code.CROSS_SITE, Code.READ_ONLY, Code.REQUEST_RUNNING)
+"""Problems without a `failed` entry: denials have an entry already, and a running request writes its own."""
 _HEAD = "outbox_head"
 VERSION = "Outbox-Version"
-"""The header of answers that says which release answered."""
-_VERSION_HEADER = {"description": "The release that answers, to those who are authenticated.", "schema": {"type": "string"}}
+"""The response header that names the release."""
+_VERSION_HEADER = {"description": "The release that answered, for authenticated clients only.", "schema": {"type": "string"}}
 _REQUEST_ID = re.compile(r"[\w.-]{1,64}", re.ASCII)
 
 
 class HeadRoute(APIRoute):
-    """A route that answers HEAD where it answers GET, with the same headers and without the body; its answers have examples."""
+    """A route that answers HEAD as GET, without the body, and documents an example of each response."""
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
         super().__init__(path, endpoint, **options)
@@ -230,74 +220,74 @@ class HeadRoute(APIRoute):
                 self.responses.setdefault(code, {})["content"] = {"application/json": AnswerExample(model)}
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """As every route does; where GET fits, HEAD does."""
+        """Matches HEAD where it matches GET."""
         return super().matches(self._as_get(scope))
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers what fits."""
+        """Handles the request; drops the body for HEAD."""
 
         async def send_head(message: Message) -> None:
             await send({**message, "body": b""} if message["type"] == "http.response.body" else message)
 
-        asked = self._as_get(scope)
-        await super().handle(asked, receive, send if asked is scope else send_head)
+        get_scope = self._as_get(scope)
+        await super().handle(get_scope, receive, send if get_scope is scope else send_head)
 
     def _as_get(self, scope: Scope) -> Scope:
-        """The document has no HEAD, which it would have if it were a method of the route."""
+        # Not in the route's methods, since the OpenAPI document would then list every HEAD.
         if scope["type"] != "http" or scope["method"] != "HEAD" or "GET" not in (self.methods or ()):
             return scope
         return {**scope, "method": "GET", _HEAD: True}
 
 
 class AdminRoute(HeadRoute):
-    """A route of ours. An `HTTPException` that is no `Problem` is the host's, and stays as it is.
+    """A route of the admin API. Turns errors into problem details, and documents the problems that every route may return.
 
-    The problems that every route may answer with are documented with its own.
+    An `HTTPException` other than a `Problem` comes from the host and is passed on unchanged.
     """
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
         methods = set(options.get("methods") or ("GET",))
-        usual = USUAL if methods <= {"GET", "HEAD"} else USUAL + CHANGING
-        options["responses"] = add_problem_responses(options.get("responses") or {}, *usual)
+        problems = COMMON_PROBLEMS if methods <= {"GET", "HEAD"} else COMMON_PROBLEMS + WRITE_PROBLEMS
+        options["responses"] = add_problem_responses(options.get("responses") or {}, *problems)
         status = options.get("status_code") or 200
-        answer_of_ours = options["responses"].setdefault(status, {})
-        answer_of_ours["headers"] = {VERSION: _VERSION_HEADER, **answer_of_ours.get("headers", {})}
+        success = options["responses"].setdefault(status, {})
+        success["headers"] = {VERSION: _VERSION_HEADER, **success.get("headers", {})}
         example = example_of(options.get("operation_id") or "", min(methods, default=""))
         options["openapi_extra"] = example | (options.get("openapi_extra") or {})
         super().__init__(path, endpoint, **options)
-        self._several = frozenset(_taking_several(endpoint))
+        self._repeatable = frozenset(_repeatable_parameters(endpoint))
 
     def check_address(self, request: Request) -> None:
-        """Raises `invalid_request` for an address that cannot be meant as it is written."""
-        # No name and no value has the character NUL in it, and no database takes one.
+        """Raises `invalid_request` for a NUL character, or for a repeated parameter that takes one value."""
+        # PostgreSQL stores no NUL, so no name or value can contain it.
         if b"\0" in unquote_to_bytes(request.scope.get("query_string", b"")) or "\0" in request.scope["path"]:
-            raise Problem(Code.INVALID_REQUEST, "the address has the character NUL in it")
+            raise Problem(Code.INVALID_REQUEST, "the address contains the character NUL")
         counted = Counter(name for name, _ in request.query_params.multi_items())
-        if repeated := sorted(name for name, count in counted.items() if count > 1 and name not in self._several):
-            errors = [
-                {"field": f"query.{name}"[:200], "message": "it is given more than once: give it once"} for name in repeated
-            ]
+        if repeated := sorted(name for name, count in counted.items() if count > 1 and name not in self._repeatable):
+            errors = [{"field": f"query.{name}"[:200], "message": "given more than once"} for name in repeated]
             raise Problem(Code.INVALID_REQUEST, f"{errors[0]['field']}: {errors[0]['message']}", errors=errors[:20])
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[None, None, Response]]:
-        """FastAPI's handler, within ours."""
+        """Wraps FastAPI's handler: adds the request id, problem details, and headers."""
         handle = super().get_route_handler()
 
         async def handle_with_problems(request: Request) -> Response:
             request.state.request_id = uuid.uuid4().hex
-            # The id that a client or a proxy gave it is logged next to ours: any client can choose it, and one twice.
+            # Never used as the request's own id: a client can choose any value, and repeat it.
             given = request.headers.get("x-request-id", "")
             request.state.client_request_id = given if _REQUEST_ID.fullmatch(given) else None
             try:
                 response = await handle(DeferredBody(request))
             except Exception as error:
                 problem = problem_of(error)
-                if problem is None or (is_at_the_host(request) and not isinstance(error, Problem | RequestValidationError)):
+                is_hosts = getattr(request.state, _IN_HOST_DEPENDENCY, False)
+                if problem is None or (is_hosts and not isinstance(error, Problem | RequestValidationError)):
                     raise
                 await _record_failure(request, problem)
                 response = answer(problem, request, error)
             response.headers["x-request-id"] = request.state.request_id
-            if getattr(request.state, REQUEST_CONTEXT, None) is not None:  # strangers do not learn which release runs
+            # Unauthenticated clients must not learn the release: it would name the known vulnerabilities.
+            if getattr(request.state, REQUEST_CONTEXT, None) is not None:
                 response.headers[VERSION] = outbox.__version__
             response.headers.setdefault("cache-control", "no-store")
             response.headers.setdefault("x-content-type-options", "nosniff")
@@ -307,27 +297,27 @@ class AdminRoute(HeadRoute):
 
 
 def is_head(request: Request) -> bool:
-    """Whether only the headers of the answer to GET are wanted."""
+    """Whether the request is a HEAD."""
     return _HEAD in request.scope
 
 
 def area(name: str) -> APIRouter:
-    """A router for the endpoints of one area, tagged with its name. Each names its `operation_id`: `outbox_<area>_<verb>`."""
+    """Returns a router for one area, tagged with its name. Each endpoint sets `operation_id`: `outbox_<area>_<verb>`."""
     return APIRouter(route_class=AdminRoute, tags=[name])
 
 
 async def _record_failure(request: Request, problem: Problem) -> None:
-    """Writes down a change that a principal asked for, and that failed."""
+    """Writes an audit entry for a change that failed."""
     context = getattr(request.state, REQUEST_CONTEXT, None)
     operation = getattr(request.scope.get("route"), "operation_id", None)
-    if context is None or operation in (None, UNKNOWN) or request.method in SAFE_METHODS or problem.code in NO_FAILURES:
+    if context is None or operation in (None, UNKNOWN) or request.method in SAFE_METHODS or problem.code in NOT_RECORDED:
         return
     details = {"code": problem.code, "method": request.method}
     await record_refused(context, "failed", action=action_of(operation), target=request.url.path, details=details)
 
 
-def _taking_several(endpoint: Callable[..., Any]) -> Iterator[str]:
-    """The query parameters that take several values: tuples of the models that an endpoint takes."""
+def _repeatable_parameters(endpoint: Callable[..., Any]) -> Iterator[str]:
+    """Names the query parameters that take several values: the tuples of an endpoint's query models."""
     for hint in get_type_hints(endpoint, include_extras=True).values():
         model, *metadata = get_args(hint) if get_origin(hint) is Annotated else [hint]
         if isinstance(model, type) and issubclass(model, BaseModel) and any(isinstance(each, Query) for each in metadata):
@@ -339,35 +329,32 @@ def _is_tuple(annotation: Any) -> bool:
 
 
 TAGS = [
-    {"name": "session", "description": "Log in and out of a browser, and see who is logged in."},
-    {"name": "access", "description": "Tokens and sessions of people and scripts."},
-    {"name": "backlog", "description": "How much waits, where, since when, and for how much longer."},
-    {"name": "queues", "description": "Each queue: who consumes it, what waits in it, and how fast it is handled."},
-    {"name": "search", "description": "Everything by one text: ids, numbers, names, words of errors."},
-    {"name": "messages", "description": "Messages in the outbox: why each waits, and changes before it is sent."},
-    {
-        "name": "deliveries",
-        "description": "Messages in queues of the database: why each waits, and changes before it is handled.",
-    },
+    {"name": "session", "description": "Log in and out with a browser, and show the current principal."},
+    {"name": "access", "description": "List tokens and sessions, and revoke them."},
+    {"name": "backlog", "description": "Waiting messages: counts, ages, rates, and the time to drain."},
+    {"name": "queues", "description": "Queues: consumers, depth, rates, failures, and handling times."},
+    {"name": "search", "description": "Search all areas for an id, a number, a name, or an error text."},
+    {"name": "messages", "description": "Messages in the outbox: list them, show why they wait, and change them."},
+    {"name": "deliveries", "description": "Messages in PostgreSQL queues: list them, show why they wait, and change them."},
     {"name": "dlq", "description": "Dead letters: lists, details, and groups with notes and marks."},
     {"name": "repairing", "description": "Requeue, discard, restore and purge dead letters."},
-    {"name": "operations", "description": "Bulk changes of dead letters in batches: progress, pause, resume, cancel."},
-    {"name": "chains", "description": "Which message caused which, and the outcome of each."},
-    {"name": "attempts", "description": "The latest and the slowest attempts of a queue's handler."},
+    {"name": "operations", "description": "Bulk operations on dead letters: progress, pause, resume, cancel."},
+    {"name": "chains", "description": "Chains of messages: causes, effects, and the outcome of each."},
+    {"name": "attempts", "description": "Latest and slowest attempts of a queue's handler."},
     {"name": "statistics", "description": "Throughput, failures, latencies and backlog over time."},
     {"name": "components", "description": "Relays, workers, archivers and maintenance: heartbeats and pauses."},
     {"name": "events", "description": "Live events."},
-    {"name": "topology", "description": "Exchanges, queues and bindings, with a hint for what is wrong."},
-    {"name": "alerts", "description": "What was sent to webhooks about what is wrong."},
-    {"name": "audit", "description": "Who changed what, and who was refused."},
-    {"name": "export", "description": "Lists as files, CSV or NDJSON."},
-    {"name": "health", "description": "Whether the process can do its work, and whether all is well with the installation."},
+    {"name": "topology", "description": "Exchanges, queues and bindings, and warnings with a hint each."},
+    {"name": "alerts", "description": "Alerts that were sent to webhooks."},
+    {"name": "audit", "description": "Changes and refused requests, with the principal of each."},
+    {"name": "export", "description": "Download lists as CSV or NDJSON."},
+    {"name": "health", "description": "Liveness and readiness of the process, and the health verdict of the installation."},
 ]
-"""Each with a sentence, in the order in which they are shown."""
+"""Areas of the API, in display order."""
 
 
 MOST_REFUSALS = 100
-"""What one principal was denied, or failed to do, that is written down within `REFUSALS_WINDOW` by each process."""
+"""Audit entries that each process writes within `REFUSALS_WINDOW` for denied and failed requests of one principal."""
 REFUSALS_WINDOW = timedelta(minutes=1)
 
 _ACTIONS = {
@@ -375,13 +362,14 @@ _ACTIONS = {
     "outbox_discard": "dlq.discard",
     "outbox_restore": "dlq.restore",
     "outbox_dlq_body": "dlq.download",
-    "outbox_dlq_show": "dlq.reveal",  # nothing else of it is written down
+    # Reading without `reveal` writes no entry.
+    "outbox_dlq_show": "dlq.reveal",
     "outbox_messages_show": "messages.reveal",
     "outbox_messages_send_now": "messages.send_now",
     "outbox_deliveries_show": "deliveries.reveal",
     "outbox_deliveries_dead_letter": "deliveries.dead_letter",
 }
-_NOTHING: Mapping[str, Any] = {}
+_NO_DETAILS: Mapping[str, Any] = {}
 
 
 async def record(
@@ -392,12 +380,12 @@ async def record(
     target: str = "",
     outcome: AuditOutcome = "done",
     reason: str | None = None,
-    details: Mapping[str, Any] = _NOTHING,
+    details: Mapping[str, Any] = _NO_DETAILS,
 ) -> None:
-    """Writes an entry on `connection`, in the transaction that is open there.
+    """Writes an audit entry in the open transaction of `connection`.
 
-    `action` is a word of the area and what was done, as in `dlq.requeue`; `target` says to what. Texts that are too long are
-    cut, and what the database cannot hold is replaced: no entry is refused because of its texts.
+    `action` names the area and the change, as in `dlq.requeue`; `target` names the changed object. Cuts texts that are too
+    long, and replaces characters that PostgreSQL cannot store, so no text makes an entry fail.
     """
     entry = Entry(
         actor=context.principal.name,
@@ -415,17 +403,17 @@ async def record(
 
 
 def action_of(operation: str) -> str:
-    """What the audit calls an operation of the API, done or denied: `dlq.requeue`, `operations.pause`, `pause`."""
+    """The audit's name of an operation: `dlq.requeue`, `operations.pause`, `pause`."""
     return _ACTIONS.get(operation) or operation.removeprefix("outbox_").replace("_", ".")
 
 
 async def record_refused(
-    context: RequestContext, outcome: AuditOutcome, *, action: str, target: str = "", details: Mapping[str, Any] = _NOTHING
+    context: RequestContext, outcome: AuditOutcome, *, action: str, target: str = "", details: Mapping[str, Any] = _NO_DETAILS
 ) -> None:
-    """Writes down, in a transaction of its own, what a principal was denied, or what failed.
+    """Writes an audit entry for a denied or failed request, in a separate transaction.
 
-    Of what one principal tries within a minute the first hundred are written down; the next entry has how many were not.
-    While the database is away, the log has it.
+    Writes the first hundred of one principal in a minute; the next minute's first entry has the number of omitted ones. Logs
+    the entry instead while the database is unavailable.
     """
     left_out = context.admin.shared(_Refusals).count(context.principal.name)
     if left_out is None:
@@ -435,11 +423,11 @@ async def record_refused(
         async with context.admin.changing("writing to the audit") as connection:
             await record(connection, context, action=action, target=target, outcome=outcome, details={**details, **more})
     except DatabaseUnavailableError as error:
-        logger.warning("%s of %s, which was %s, is not in the audit: %s", action, context.principal.name, outcome, error)
+        logger.warning("no audit entry was written: %s by %s was %s: %s", action, context.principal.name, outcome, error)
 
 
 class _Refusals:
-    """Counts them, for one admin, by principal."""
+    """Counts denied and failed requests of one admin, by principal."""
 
     def __init__(self, _admin: Admin) -> None:
         self._windows: dict[str, _Window] = {}
@@ -448,7 +436,7 @@ class _Refusals:
         """There is nothing to close."""
 
     def count(self, principal: str) -> int | None:
-        """How many were left out before this one, which is written down; None: it is left out, too."""
+        """Returns how many entries were omitted before this one; None if this one is to be omitted too."""
         now = monotonic()
         window = self._windows.get(principal)
         if window is None or now >= window.ends_at:
@@ -457,7 +445,7 @@ class _Refusals:
             return left_out
         window.count += 1
         if window.count == MOST_REFUSALS + 1:
-            logger.warning("%s is refused so often that the audit only counts it for a while", principal)
+            logger.warning("%s is refused too often: further audit entries are omitted for a while", principal)
         return None if window.count > MOST_REFUSALS else 0
 
 
@@ -467,26 +455,26 @@ class _Window:
     count: int
 
 
-_USUAL_PORTS = {"http": 80, "https": 443}
+_DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 def cross_site(request: Request) -> str | None:
-    """Why the request may come from another site; None if it cannot.
+    """Returns why the request may come from another site; None if it cannot.
 
-    Browsers say of a page of the same origin `Sec-Fetch-Site: same-origin`, and of an address that was typed `none`. Over
-    plain http they say nothing there, but name the `Origin`, which must be the `Host`. What has neither and no cookie comes
-    from no browser: a page can make one send cookies, but no token.
+    Browsers send `Sec-Fetch-Site: same-origin` for a page of the same origin, and `none` for a typed address. Over plain HTTP
+    they omit it, and send an `Origin` that must match the `Host`.
     """
     if (reason := sent_by_another_site(request)) is not None:
         return reason
-    says_which = "sec-fetch-site" in request.headers or "origin" in request.headers
-    if "cookie" in request.headers and not says_which:
-        return "with a cookie, the header Origin or Sec-Fetch-Site must say which site asks"
+    # A request with neither header and no cookie comes from no browser: a page can make one send cookies, but no token.
+    names_site = "sec-fetch-site" in request.headers or "origin" in request.headers
+    if "cookie" in request.headers and not names_site:
+        return "a request with a cookie needs the header Origin or Sec-Fetch-Site"
     return None
 
 
 def sent_by_another_site(request: Request) -> str | None:
-    """Why the request does come from another site, by what the browser says; None also if it says nothing."""
+    """Returns why the request comes from another site, by the browser's headers; None without such headers."""
     site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
     if site is not None:
         return None if site in ("same-origin", "none") else f"Sec-Fetch-Site is {site[:50]!r}"
@@ -496,11 +484,11 @@ def sent_by_another_site(request: Request) -> str | None:
 
 
 def _is_host(origin: str, host: str) -> bool:
-    """Whether both are the same place; a port may be left out where it is the usual one of the origin's scheme."""
+    """Whether both name the same host and port. The default port of the origin's scheme may be omitted."""
     try:
-        theirs = urlsplit(origin)
-        ours = urlsplit(f"{theirs.scheme}://{host}")
-        usual = _USUAL_PORTS[theirs.scheme]
-        return bool(host) and (theirs.hostname, theirs.port or usual) == (ours.hostname, ours.port or usual)
+        sent = urlsplit(origin)
+        expected = urlsplit(f"{sent.scheme}://{host}")
+        default = _DEFAULT_PORTS[sent.scheme]
+        return bool(host) and (sent.hostname, sent.port or default) == (expected.hostname, expected.port or default)
     except (ValueError, KeyError):
         return False

@@ -1,4 +1,4 @@
-"""`Admin`: what the routes share, opened once for each application, and the thresholds of its verdict."""
+"""`Admin`: the configuration, connections and caches that all routes share, and the thresholds of the health verdict."""
 
 import re
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthThresholds:
-    """From when on something is worth telling.
+    """Limits above which the health verdict reports a finding.
 
-    A message that waits for a relay or a worker is late after `late_after`, which is a warning, and overdue after
-    `overdue_after`, which is an error; so are held and stalled messages. A queue with more than `queue_depth` messages is
-    deep. A component that was lost counts for `lost_for`, unless another of its kind started since. Dead letters are an error
-    while one is younger than `dead_letter_window`, and a warning while any is open.
+    A message that waits for a relay or a worker, or is held or stalled, is a warning after `late_after` and an error after
+    `overdue_after`. A queue with more than `queue_depth` messages is deep. A lost component is reported for `lost_for`, or
+    until another of its kind starts. Open dead letters are an error while the newest is younger than `dead_letter_window`,
+    then a warning.
 
-    Raises `ConfigurationError` for times that are not positive, or in the wrong order.
+    Raises `ConfigurationError` if a time is not positive, or `overdue_after` is below `late_after`.
     """
 
     late_after: timedelta = timedelta(seconds=60)
@@ -47,39 +47,39 @@ class HealthThresholds:
     def __post_init__(self) -> None:
         for name in ("late_after", "overdue_after", "lost_for", "dead_letter_window"):
             if getattr(self, name) <= timedelta(0):
-                raise ConfigurationError(f"{name} must be a time above 0, not {getattr(self, name)}")
+                raise ConfigurationError(f"{name} must be above 0, not {getattr(self, name)}")
         if self.overdue_after < self.late_after:
-            raise ConfigurationError(f"overdue_after ({self.overdue_after}) is before late_after ({self.late_after})")
+            raise ConfigurationError(f"overdue_after ({self.overdue_after}) must not be below late_after ({self.late_after})")
         at_least_one("queue_depth", self.queue_depth)
 
 
 class Closable(Protocol):
-    """What is closed with the admin."""
+    """An object that the admin closes."""
 
     async def close(self) -> None:
-        """Ends what it runs, and gives back what it holds."""
+        """Stops its tasks and releases its resources."""
         ...
 
 
 S = TypeVar("S", bound=Closable)
 
 POOL_SIZE = 5
-"""Connections that reads have, in each process."""
+"""Connections for reads, per process."""
 CHANGES_POOL_SIZE = 3
-"""Connections that changes have, and what must be known before one."""
+"""Connections for changes, and for the reads that authenticate them, per process."""
 STREAMS = 50
 STREAMS_EACH = 10
 READS_EACH = 4
 MOST_STREAMS = 100_000
-"""Clients that follow events, in each process."""
+"""Upper limit of `streams`: event streams per process."""
 READ_TIMEOUT = timedelta(seconds=10)
-"""Longest wait for a statement that only reads, so that no question keeps a connection for long."""
+"""Statement timeout, which bounds how long a request keeps a connection."""
 SESSION_LIFETIME = timedelta(hours=12)
-"""How long a browser stays logged in."""
+"""Lifetime of a browser session."""
 LONGEST_ENVIRONMENT = 40
-"""Characters of its name: it stands next to the product's on every page."""
+"""Characters of an environment's name, which the dashboard shows in its header."""
 BODY_LIMIT = 4 * 1024 * 1024
-"""Bytes of the largest body of a request that is read: an edited message, in base64 and with what is around it."""
+"""Bytes of the largest accepted request body. Fits an edited message in base64."""
 
 
 Colour = Literal["red", "amber", "green", "blue", "grey"]
@@ -94,50 +94,50 @@ class Environment:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """From `production`, or `production:red`. Raises `ConfigurationError` for anything else."""
+        """Parses `production` or `production:red`. Raises `ConfigurationError` for other forms."""
         name, colon, colour = text.rpartition(":")
         if not colon:
             name, colour = text, "grey"
         known = next((each for each in get_args(Colour) if each == colour), None)
         if known is None or not (0 < len(name) <= LONGEST_ENVIRONMENT and name.isprintable() and name == name.strip()):
             raise ConfigurationError(
-                f"environment is a name of 1 to {LONGEST_ENVIRONMENT} characters, alone or with a colour, as in production:red "
+                f"environment must be 1 to {LONGEST_ENVIRONMENT} characters, optionally with a colour, as in production:red "
                 f"({', '.join(get_args(Colour))}), not {text!r}"
             )
         return cls(name, known)
 
 
-_FACTS = ("message_id", "root_id", "queue", "routing_key", "trace_id")
+_PLACEHOLDERS = ("message_id", "root_id", "queue", "routing_key", "trace_id")
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-(?P<trace_id>[0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(-.*)?")
 """https://www.w3.org/TR/trace-context/#traceparent-header"""
 
 
 @dataclass(frozen=True, slots=True)
 class LinkTemplate:
-    """An address of another system, such as `https://logs.example/?q={message_id}`, for what is known of a message."""
+    """URL template of another system, such as `https://logs.example/?q={message_id}`."""
 
     text: str
 
     @classmethod
     def parse(cls, text: str, argument: str) -> Self:
-        """Raises `ConfigurationError` for an address that is none, has a password, or names what is not known."""
+        """Parses a template. Raises `ConfigurationError` if it is no HTTP URL, has credentials, or an unknown placeholder."""
         try:
             fields = [
                 f"{name}{spec}{conversion or ''}" for _, name, spec, conversion in Formatter().parse(text) if name is not None
             ]
-            parts = urlsplit(text.format(**dict.fromkeys(_FACTS, "x")))
+            parts = urlsplit(text.format(**dict.fromkeys(_PLACEHOLDERS, "x")))
             fits = parts.scheme in ("http", "https") and bool(parts.hostname) and "@" not in parts.netloc
         except (ValueError, KeyError, IndexError, AttributeError):
             fits, fields = False, []
-        if not fits or not fields or not set(fields) <= set(_FACTS):
+        if not fits or not fields or not set(fields) <= set(_PLACEHOLDERS):
             raise ConfigurationError(
-                f"{argument} is an address https://… without a password, with one or more of "
-                f"{', '.join(f'{{{name}}}' for name in _FACTS)}, as in https://logs.example/?q={{message_id}}"
+                f"{argument} must be an https://… URL without credentials, with one or more of "
+                f"{', '.join(f'{{{name}}}' for name in _PLACEHOLDERS)}, as in https://logs.example/?q={{message_id}}"
             )
         return cls(text)
 
-    def filled(self, facts: Mapping[str, str | None]) -> str | None:
-        """The address for these facts; None if one that it names is missing."""
+    def render(self, facts: Mapping[str, str | None]) -> str | None:
+        """Fills in the placeholders; None if a value is missing."""
         given = {name: quote(value, safe="") for name, value in facts.items() if value}
         try:
             return self.text.format(**given)
@@ -146,23 +146,26 @@ class LinkTemplate:
 
 
 class Admin:
-    """Sees and repairs everything next to one outbox table, for the routes of `admin_router`.
+    """Reads and repairs the messages of one outbox table, for the routes of `admin_router`.
 
-    Give exactly one of `db_engine_url` and `db_pool` (asyncpg), which is left open. `broker` is an `amqp(s)://` URL, a
+    Pass exactly one of `db_engine_url` and `db_pool` (asyncpg). The pool stays open on exit. `broker` is an `amqp(s)://` URL, a
     `postgresql://` URL, or an object that implements `outbox.ports.Broker`; None: PostgreSQL itself is the broker.
     `management_url` is RabbitMQ's HTTP API, for depths and bindings.
 
-    `tokens` are who may log in, as `outbox token` prints them: `name:role:hash`; `oidc` is a provider that people log in at
-    with a browser. Without either, and without a dependency of the host's that authenticates, everybody is turned away.
-    `environment` is shown on every page of the dashboard, as `production` or `production:red`. A browser that logs in with one
-    stays so for `session_lifetime`. With `read_only` nothing can be changed, whatever the role. Of the body of a request at
-    most `body_limit` bytes are read. At most `streams` clients follow `GET /events` in each process, at most
-    `streams_per_principal` of them as one principal, of whom at most `reads_per_principal` requests that read are answered at a
-    time. `masking` says what is hidden; the texts of errors, masked, are shown from the role `error_text` on. `thresholds` say
-    from when on the verdict calls something late. `alerts` says which alerts are sent where; an `Alerting` sends them.
-    `log_url` and `trace_url` are addresses of other systems for a message, with `{message_id}`, `{root_id}`, `{queue}`,
-    `{routing_key}` or `{trace_id}`, as in `https://logs.example/?q={message_id}`.
-    To be entered before requests come: `async with admin: …`, in the application's lifespan.
+    `tokens` are the accepted tokens, as `outbox token` prints them: `name:role:hash`. `oidc` is a provider for logins with a
+    browser. Without either, and without an authentication dependency of the host, every request is refused. A browser session
+    ends after `session_lifetime`. `read_only` refuses all changes, for every role. `error_text` is the lowest role that sees
+    error texts, masked; `masking` configures masking.
+
+    `body_limit` is the largest accepted request body, in bytes. Per process, at most `streams` clients follow `GET /events`,
+    at most `streams_per_principal` for one principal, and one principal runs at most `reads_per_principal` reads at a time.
+
+    `environment` is shown on every page of the dashboard: `production` or `production:red`. `thresholds` are those of the
+    health verdict. `alerts` configures alerts; an `Alerting` sends them. `log_url` and `trace_url` are URL templates of other
+    systems, with `{message_id}`, `{root_id}`, `{queue}`, `{routing_key}` or `{trace_id}`, as in
+    `https://logs.example/?q={message_id}`.
+
+    Enter it in the application's lifespan, before requests arrive: `async with admin: …`.
     """
 
     def __init__(
@@ -194,9 +197,9 @@ class Admin:
     ) -> None:
         exactly_one(db_engine_url=db_engine_url, db_pool=db_pool)
         if session_lifetime <= timedelta(0):
-            raise ConfigurationError(f"a session lasts for a while, not for {session_lifetime}")
+            raise ConfigurationError(f"session_lifetime must be above 0, not {session_lifetime}")
         if body_limit < 1_024:
-            raise ConfigurationError(f"of a body at least 1,024 bytes are read, not {body_limit}")
+            raise ConfigurationError(f"body_limit must be at least 1,024 bytes, not {body_limit}")
         self.table = outbox_table(table_name)
         self.broker = broker
         self.exchange_name = checked_exchange_name(exchange_name)
@@ -228,9 +231,9 @@ class Admin:
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
-            self._pool = self._given_pool or await self._opened(stack, POOL_SIZE)
-            # Reads may be slow, and many; a repair must not wait for them.
-            self._changes = self._given_pool or await self._opened(stack, CHANGES_POOL_SIZE)
+            self._pool = self._given_pool or await self._open_pool(stack, POOL_SIZE)
+            # Changes have separate connections: a repair must not wait for slow reads.
+            self._changes = self._given_pool or await self._open_pool(stack, CHANGES_POOL_SIZE)
             self._dead_letters = await stack.enter_async_context(
                 DeadLetters(
                     db_pool=self._changes,
@@ -254,7 +257,7 @@ class Admin:
 
     @property
     def pool(self) -> Pool:
-        """Connections to read with. Raises `ConfigurationError` unless the admin is open."""
+        """Connections for reads. Raises `ConfigurationError` unless the admin is open."""
         if self._pool is None:
             raise ConfigurationError("the admin is not open: enter it in the application's lifespan, async with admin")
         return self._pool
@@ -263,39 +266,39 @@ class Admin:
     def _for_changes(self) -> Pool:
         return self._changes or self.pool
 
-    async def _opened(self, stack: AsyncExitStack, size: int) -> Pool:
+    async def _open_pool(self, stack: AsyncExitStack, size: int) -> Pool:
         pool = await open_pool(self._url or "", size=size, application_name="outbox admin")
         stack.push_async_callback(close_pool, pool)
         return pool
 
     def external(self, headers: Any, **facts: str | None) -> dict[str, str | None]:
-        """Where other systems show a message: the fields `log_url` and `trace_url`, null where something is not known."""
-        traced = _TRACEPARENT.fullmatch(str(headers.get("traceparent"))) if isinstance(headers, Mapping) else None
-        known = {**facts, "trace_id": traced and traced["trace_id"]}
+        """Returns `log_url` and `trace_url` of a message; None if not configured, or if a value is missing."""
+        trace = _TRACEPARENT.fullmatch(str(headers.get("traceparent"))) if isinstance(headers, Mapping) else None
+        known = {**facts, "trace_id": trace and trace["trace_id"]}
         templates = {"log_url": self._log_url, "trace_url": self._trace_url}
-        return {name: None if template is None else template.filled(known) for name, template in templates.items()}
+        return {name: None if template is None else template.render(known) for name, template in templates.items()}
 
     @property
     def dead_letters(self) -> DeadLetters:
-        """What reads and repairs dead letters."""
+        """Reads and repairs dead letters. Raises `ConfigurationError` unless the admin is open."""
         if self._dead_letters is None:
             raise ConfigurationError("the admin is not open: enter it in the application's lifespan, async with admin")
         return self._dead_letters
 
     def shared(self, kind: "Callable[[Admin], S]") -> S:
-        """What `kind` makes of this admin: one object for all requests, made when it is first asked for, closed at the end."""
+        """Returns the one `kind(self)` that all requests share. Creates it on first use, and closes it with the admin."""
         if self._pool is None:
             raise ConfigurationError("the admin is not open: enter it in the application's lifespan, async with admin")
         if kind not in self._shared:
-            self._shared[kind] = made = kind(self)
-            self._closing.push_async_callback(made.close)
+            self._shared[kind] = instance = kind(self)
+            self._closing.push_async_callback(instance.close)
         return cast("S", self._shared[kind])
 
     @asynccontextmanager
     async def reading(self, doing: str, *, for_change: bool = False) -> AsyncIterator[Connection]:
-        """A connection in a read-only transaction, whose statements are bounded by `READ_TIMEOUT`.
+        """Opens a read-only transaction; each statement may take `READ_TIMEOUT`.
 
-        `for_change`: for the little that a change waits for, such as who asks for it; other reads do not hold it up.
+        `for_change` uses the connections of changes, which slow reads cannot delay: for authentication, for example.
         """
         with unavailable_errors(doing):
             async with (
@@ -307,7 +310,7 @@ class Admin:
 
     @asynccontextmanager
     async def changing(self, doing: str) -> AsyncIterator[Connection]:
-        """A connection in a transaction that is committed at the end of the block."""
+        """Opens a transaction, and commits it at the end of the block."""
         with unavailable_errors(doing):
             async with taken_from(self._for_changes) as connection, connection.transaction():
                 await connection.execute(_BOUNDED, timeout=READ_TIMEOUT.total_seconds())
@@ -315,6 +318,6 @@ class Admin:
 
 
 _BOUNDED = f"set local statement_timeout = {int(READ_TIMEOUT.total_seconds() * 1_000)}; set local lock_timeout = '5s'"
-# Compiling a statement takes longer than most answers may take, and both processors would be taken from the others. Rows make
-# fewer groups than the planner expects: with less memory it would rather sort them all first, on disk.
+# JIT compilation takes longer than most of these statements, and parallel workers would take processors from other clients.
+# The planner overestimates the number of groups: with less memory it would sort all rows on disk instead of hashing them.
 _READING = f"{_BOUNDED}; set local jit = off; set local max_parallel_workers_per_gather = 0; set local work_mem = '32MB'"

@@ -1,4 +1,4 @@
-"""`GET /audit`: who changed what, and who was refused."""
+"""`GET /audit`: changes, logins and refused requests."""
 
 import json
 from typing import Annotated, Any
@@ -29,29 +29,27 @@ audit = area("audit")
 
 
 class AuditFilters(Request):
-    """What an entry must fit, all of it."""
+    """Filters of the audit log. An entry must match all of them."""
 
-    actor: Annotated[Text | None, Field(description="The principal's whole name.")] = None
-    action: Annotated[Text | None, Field(description="What was done, as in `dlq.requeue`.")] = None
-    outcome: Annotated[AuditOutcome | None, Field(description="`denied`: it was not allowed; `failed`: it was not done.")] = (
-        None
-    )
-    target: Annotated[Text | None, Field(description="To what it was done.")] = None
-    created_after: Annotated[Instant | None, Field(description="At that moment or later.")] = None
-    created_before: Annotated[Instant | None, Field(description="Before that moment.")] = None
+    actor: Annotated[Text | None, Field(description="The principal's exact name.")] = None
+    action: Annotated[Text | None, Field(description="The action, such as `dlq.requeue`.")] = None
+    outcome: Annotated[AuditOutcome | None, Field(description="`denied`: not allowed; `failed`: allowed, but failed.")] = None
+    target: Annotated[Text | None, Field(description="The changed object.")] = None
+    created_after: Annotated[Instant | None, Field(description="Created at this time or later.")] = None
+    created_before: Annotated[Instant | None, Field(description="Created before this time.")] = None
 
 
 class AuditParameters(AuditFilters, Paged):
-    """What `GET /audit` takes."""
+    """Query parameters of `GET /audit`."""
 
     def as_filter(self) -> AuditFilter:
-        """The filter as the database layer takes it."""
-        wanted = self.model_dump(exclude={"limit", "cursor", "total", "created_after", "created_before"})
-        return AuditFilter(**wanted, after=self.created_after, before=self.created_before)
+        """Converts to the filter of the database layer."""
+        values = self.model_dump(exclude={"limit", "cursor", "total", "created_after", "created_before"})
+        return AuditFilter(**values, after=self.created_after, before=self.created_before)
 
 
 class AuditEntry(Model):
-    """An action, done, failed or denied."""
+    """An action that was done, failed, or was denied."""
 
     id: str
     created_at: Moment
@@ -62,15 +60,15 @@ class AuditEntry(Model):
     outcome: AuditOutcome
     reason: str | None
     details: dict[str, Any]
-    request_id: Annotated[str, Field(description="What the log names the request by.")]
+    request_id: Annotated[str, Field(description="The id of the request in the log.")]
     client_request_id: Annotated[
-        str | None, Field(description="What the client called it, in `X-Request-ID`: anything, and perhaps more than once.")
+        str | None, Field(description="The `X-Request-ID` that the client sent. Not necessarily unique.")
     ]
-    address: Annotated[str, Field(description="Where the request came from.")]
+    address: Annotated[str, Field(description="The client's IP address.")]
 
 
 class AuditPage(Page[AuditEntry]):
-    """A page of the audit."""
+    """A page of the audit log."""
 
 
 @audit.get("/audit", operation_id="outbox_audit_list", responses=problem_responses(Code.INVALID_CURSOR, Code.CURSOR_MISMATCH))
@@ -83,7 +81,7 @@ async def list_audit(context: Operator, parameters: Annotated[AuditParameters, Q
     if cursor is not None:
         at, id_ = decode_time_keys(cursor)
         place = Place(at, id_, back=cursor.direction == "previous", inclusive=cursor.inclusive)
-    async with admin.reading("reading the audit") as connection:
+    async with admin.reading("reading the audit log") as connection:
         rows = await list_entries(connection, admin.table, filter_, limit=parameters.limit + 1, place=place)
         total = await count_entries(connection, admin.table, filter_, most=MOST_COUNTED + 1) if parameters.total else None
     page = cursor_page(

@@ -32,9 +32,9 @@ from outbox.postgres.schema.objects import satellite_names
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One that has not ended. `login_hash` is that of the token, or of the provider's subject, that was logged in with.
+    """An active session. `login_hash` is the hash of the token, or of the provider's subject, that logged in.
 
-    `role` is what a provider's claims gave; None: that of the token.
+    `role` comes from the provider's claims; None: the token's role applies.
     """
 
     login_hash: bytes
@@ -53,7 +53,7 @@ async def open_session(
     lifetime: timedelta,
     role: Role | None = None,
 ) -> Session:
-    """Adds one, and deletes some that have ended."""
+    """Adds a session, and deletes some expired ones."""
     sql = _sql(table)
     await connection.execute(sql["forget_expired"])
     expires_at = await connection.fetchval(sql["open_session"], token_hash, login_hash, name, lifetime, role)
@@ -61,7 +61,7 @@ async def open_session(
 
 
 async def find_session(connection: Connection, table: TableName, token_hash: bytes) -> Session | None:
-    """The one whose cookie has that hash, unless it has ended."""
+    """Finds the active session whose cookie has this hash."""
     row = await connection.fetchrow(_sql(table)["find_session"], token_hash)
     if row is None:
         return None
@@ -70,7 +70,7 @@ async def find_session(connection: Connection, table: TableName, token_hash: byt
 
 
 async def close_session(connection: Connection, table: TableName, token_hash: bytes) -> None:
-    """Ends it."""
+    """Deletes the session whose cookie has this hash."""
     await connection.execute(_sql(table)["close_session"], token_hash)
 
 
@@ -80,39 +80,39 @@ def _sql(table: TableName) -> Mapping[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """How many there have been in the present window, this one included, and how long it still lasts."""
+    """Failed logins in the current window, including this one, and the time until the window ends."""
 
     count: int
-    rest: timedelta
+    remaining: timedelta
 
 
 async def count_failure(connection: Connection, table: TableName, bucket: str, window: timedelta) -> Failures:
-    """One more. The row stays locked until the transaction ends, so that the count is exact."""
+    """Counts one more failure. The row stays locked until the transaction ends, so concurrent counts are exact."""
     sql = query("access.sql", "count_failure", **satellite_names(table.schema))
     row = await connection.fetchrow(sql, bucket, window)
-    assert row is not None  # noqa: S101 — it returns one always
+    assert row is not None  # noqa: S101 — the upsert always returns a row
     return Failures(row["failures"], row["rest"])
 
 
 logger = logging.getLogger("outbox")
 
-EVERYBODY = "everybody"
-"""The bucket of all addresses together."""
+ALL_ADDRESSES = "everybody"
+"""The bucket that counts all addresses together."""
 MOST_REMEMBERED = 1_000
-"""Addresses that a process remembers to refuse without asking the database."""
+"""Buckets that a process refuses without querying the database."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoginLimits:
-    """How many wrong tokens are answered within `window`; those beyond are refused until it ends."""
+    """Wrong tokens allowed per `window`. Further ones are refused until it ends."""
 
     window: timedelta = timedelta(minutes=5)
     per_address: int = 10
-    for_everybody: int = 200
+    for_all_addresses: int = 200
 
 
 class FailedLogins:
-    """Counts them, for one admin. Each process learns from the database who is to be refused, and then does so by itself."""
+    """Counts failed logins in the database, for one admin. Remembers refused buckets in this process."""
 
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
@@ -123,15 +123,15 @@ class FailedLogins:
         """There is nothing to close."""
 
     async def count(self, address: str) -> None:
-        """Takes note of a wrong token from `address`. Raises `too_many_logins` if there were more than are answered.
+        """Counts a wrong token from `address`. Raises `too_many_logins` above the limit.
 
-        While the database is away, nothing is counted.
+        Counts nothing while the database is unavailable.
         """
         bucket = _bucket(address)
-        self._refuse_known(EVERYBODY, bucket)
+        self._raise_if_refused(ALL_ADDRESSES, bucket)
         try:
-            # All addresses together have a limit too: an attacker may have many of them.
-            await self._count(EVERYBODY, self._limits.for_everybody)
+            # An attacker may use many addresses, so all of them together have a limit too.
+            await self._count(ALL_ADDRESSES, self._limits.for_all_addresses)
             await self._count(bucket, self._limits.per_address)
         except DatabaseUnavailableError as error:
             logger.warning("a failed login from %s was not counted: %s", address, error)
@@ -140,31 +140,32 @@ class FailedLogins:
         async with self._admin.changing("counting failed logins") as connection:
             failures = await count_failure(connection, self._admin.table, bucket, self._limits.window)
         if failures.count > limit:
-            # Bounded: new addresses cost an attacker little, and what is not remembered is counted in the database again.
+            # Bounded, since an attacker can use any number of addresses. The database still counts those that do not fit.
             if len(self._refused) >= MOST_REMEMBERED:
                 self._refused = {known: end for known, end in self._refused.items() if end > _now()}
             if len(self._refused) < MOST_REMEMBERED:
-                self._refused[bucket] = _now() + failures.rest.total_seconds()
-            logger.warning("more than %d failed logins from %s: refusing more for %s", limit, bucket, failures.rest)
-            self._refuse_known(bucket)
+                self._refused[bucket] = _now() + failures.remaining.total_seconds()
+            logger.warning("more than %d failed logins from %s: refusing more for %s", limit, bucket, failures.remaining)
+            self._raise_if_refused(bucket)
 
-    def _refuse_known(self, *buckets: str) -> None:
-        rest = max(self._refused.get(bucket, 0.0) for bucket in buckets) - _now()
-        if rest > 0:
-            seconds = math.ceil(rest)
+    def _raise_if_refused(self, *buckets: str) -> None:
+        remaining = max(self._refused.get(bucket, 0.0) for bucket in buckets) - _now()
+        if remaining > 0:
+            seconds = math.ceil(remaining)
             raise Problem(
                 Code.TOO_MANY_LOGINS,
-                f"try again in {seconds} seconds, or with a token that is right",
+                f"try again in {seconds} seconds, or use a valid token",
                 headers={"retry-after": str(seconds)},
             )
 
 
 def _bucket(address: str) -> str:
-    """Whom `address` stands for; a client with IPv6 has a whole network of them."""
+    """Returns the bucket of an address: the address itself, or its IPv6 network."""
     try:
         known = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
         return "no address"
+    # An IPv6 client usually owns a /64, so one address would be no limit.
     if known.version == 6 and known.ipv4_mapped is None:
         return str(ipaddress.ip_network(f"{known}/64", strict=False))
     return str(known)
@@ -182,17 +183,17 @@ _COOKIE_FORM = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
 _token = HTTPBearer(
     scheme_name="OutboxToken",
     bearerFormat="outbox_…",
-    description="A token of `OUTBOX_ADMIN_TOKENS`, which `outbox token` makes.",
+    description="A token whose hash is in `OUTBOX_ADMIN_TOKENS`. `outbox token` creates one.",
     auto_error=False,
 )
 _cookie = APIKeyCookie(
-    name=COOKIE, scheme_name="OutboxSession", description="Set by `POST /session`, for browsers.", auto_error=False
+    name=COOKIE, scheme_name="OutboxSession", description="A browser session, set by `POST /session`.", auto_error=False
 )
 
 
 @dataclass(frozen=True, slots=True)
 class TokenPrincipal(Principal):
-    """A principal of `OUTBOX_ADMIN_TOKENS`. `session_hash` and `until` are those of its session, if it came with one."""
+    """A principal that logged in with a token or a session. `session_hash` and `until` describe the session, if any."""
 
     by: Literal["token", "session"] = "token"
     session_hash: bytes | None = None
@@ -200,7 +201,7 @@ class TokenPrincipal(Principal):
 
 
 def own_authentication(find: Callable[..., Any]) -> Callable[..., Awaitable[Principal | None]]:
-    """A dependency for `require_authentication`. A token in the header goes before a cookie, and is not made up for by one."""
+    """Returns a dependency for `require_authentication`. A token in the header overrides the cookie, even if it is wrong."""
 
     async def authenticate(
         request: Request,
@@ -208,7 +209,7 @@ def own_authentication(find: Callable[..., Any]) -> Callable[..., Awaitable[Prin
         header: Annotated[Any, Security(_token)],
         cookie: Annotated[str | None, Security(_cookie)],
     ) -> Principal | None:
-        if not _anybody_may_come_in(admin):
+        if not _has_login(admin):
             return None
         if header is not None:
             entry = await entry_of(admin, header.credentials, request)
@@ -221,28 +222,29 @@ def own_authentication(find: Callable[..., Any]) -> Callable[..., Awaitable[Prin
 
 
 async def entry_of(admin: Admin, token: str, request: Request) -> TokenEntry | None:
-    """Whose token this is; None if it is wrong. Raises `too_many_logins` if too many were."""
-    if not _anybody_may_come_in(admin):
+    """Finds the entry of a token; None if it is wrong. Raises `too_many_logins` after too many wrong ones."""
+    if not _has_login(admin):
         return None
     entry = admin.tokens.find(token)
     if entry is not None and await admin.shared(RevokedTokens).has(entry.token_hash):
-        raise unauthenticated(f"the token of {entry.name} was revoked: ask for a new one")
+        raise unauthenticated(f"the token of {entry.name} was revoked: request a new one")
     if entry is None:
         await admin.shared(FailedLogins).count(request.client.host if request.client else "")
     return entry
 
 
 async def principal_of_cookie(admin: Admin, cookie: str | None) -> TokenPrincipal | None:
-    """The principal of a session, with the role that its token has now; None when the token is no longer valid."""
+    """Returns the principal of a session, with its token's current role; None if the token is no longer valid."""
     if cookie is None or not _COOKIE_FORM.fullmatch(cookie):
         return None
     session_hash = hash_of(cookie)
-    # On the connections of changes: slow reads must not keep an operator from being recognised.
+    # On the connections for changes: slow reads must not delay an operator's authentication.
     async with admin.reading("looking for a session", for_change=True) as connection:
         session = await find_session(connection, admin.table, session_hash)
     if session is None:
         return None
-    if session.role is not None:  # as long as there is a provider that has said so
+    # A role from a provider is valid only while a provider is configured.
+    if session.role is not None:
         known = TokenPrincipal(session.name, session.role, "session", session_hash, session.expires_at)
         return None if admin.oidc is None else known
     entry = admin.tokens.with_hash(session.login_hash)
@@ -252,18 +254,19 @@ async def principal_of_cookie(admin: Admin, cookie: str | None) -> TokenPrincipa
 
 
 class RevokedTokens:
-    """Which tokens were revoked, as the database said a moment ago; while it is away, as it said last."""
+    """Revoked tokens, read from the database every two seconds. Keeps the last result while it is unavailable."""
 
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
-        self._here: set[bytes] = set()
+        self._revoked_here: set[bytes] = set()
         self._known = SingleFlightCache(
             self._read, max_age=_REVOKED_AGE, timeout=_REVOKED_TIMEOUT, usable_for=timedelta(days=1)
         )
 
     async def has(self, token_hash: bytes) -> bool:
-        """Whether the token with that hash was revoked."""
-        if token_hash in self._here:
+        """Whether the token with this hash was revoked."""
+        # Revoked by this process: takes effect before the next read.
+        if token_hash in self._revoked_here:
             return True
         try:
             known = await self._known.get(patience=timedelta(0) if self._known.has_usable else None)
@@ -272,11 +275,11 @@ class RevokedTokens:
         return token_hash in known.value
 
     def add(self, token_hash: bytes) -> None:
-        """It was, just now, in this process."""
-        self._here.add(token_hash)
+        """Notes a token that this process has just revoked."""
+        self._revoked_here.add(token_hash)
 
     async def close(self) -> None:
-        """Ends what is being read."""
+        """Cancels a running read."""
         await self._known.close()
 
     async def _read(self) -> frozenset[bytes]:
@@ -289,47 +292,47 @@ class RevokedTokens:
 
 
 def _expired(entry: TokenEntry) -> Problem:
-    return unauthenticated(f"the token of {entry.name} expired after {entry.last_day}: ask for a new one")
+    return unauthenticated(f"the token of {entry.name} expired after {entry.last_day}: request a new one")
 
 
-def _anybody_may_come_in(admin: Admin) -> bool:
+def _has_login(admin: Admin) -> bool:
     if not admin.tokens.entries and admin.oidc is None:
-        admin.shared(_NoTokensWarning).tell()
+        admin.shared(_NoTokensWarning).log_once()
         return False
     return True
 
 
 class _NoTokensWarning:
-    """Says once why everybody is turned away."""
+    """Logs once why every request is refused."""
 
     def __init__(self, _admin: Admin) -> None:
-        self._told = False
+        self._logged = False
 
     async def close(self) -> None:
         """There is nothing to close."""
 
-    def tell(self) -> None:
-        """Says it, the first time."""
-        if not self._told:
-            self._told = True
-            logger.warning("no token is accepted: set OUTBOX_ADMIN_TOKENS to what `outbox token` prints")
+    def log_once(self) -> None:
+        """Logs the warning, the first time."""
+        if not self._logged:
+            self._logged = True
+            logger.warning("no token is configured: set OUTBOX_ADMIN_TOKENS to the output of `outbox token`")
 
 
 identity = area("session")
 
 
 class Permissions(models.Model):
-    """What the current principal may do, by role and by whether the installation is read-only."""
+    """Permissions of the current principal, from its role and the installation's read-only mode."""
 
-    repair: Annotated[bool, Field(description="Requeue, discard, restore, run operations, set notes, change what waits.")]
+    repair: Annotated[bool, Field(description="Repair dead letters, run operations, set notes, change waiting messages.")]
     pause: Annotated[bool, Field(description="Pause and resume relays, workers and queues.")]
-    purge: Annotated[bool, Field(description="Delete dead letters for good.")]
-    reveal: Annotated[bool, Field(description="See what is masked.")]
-    read_audit: Annotated[bool, Field(description="See who did what.")]
+    purge: Annotated[bool, Field(description="Delete dead letters permanently.")]
+    reveal: Annotated[bool, Field(description="Reveal masked values.")]
+    read_audit: Annotated[bool, Field(description="Read the audit log.")]
 
 
 class EnvironmentResponse(models.Model):
-    """The installation, as its operators call it."""
+    """Name and colour of the installation, from `OUTBOX_ENVIRONMENT`."""
 
     name: str
     colour: Colour
@@ -342,11 +345,11 @@ class Identity(models.Model):
     role: Role
     authenticated_by: Annotated[
         Literal["token", "session", "host"],
-        Field(description="A token in the header, a session's cookie, or the application that the admin is part of."),
+        Field(description="`token`: token in the header; `session`: session cookie; `host`: the host application."),
     ]
     expires_at: Annotated[models.Moment | None, Field(description="When the session ends; null without one.")]
-    read_only: Annotated[bool, Field(description="Whether changes are refused here for every role.")]
-    environment: Annotated[EnvironmentResponse | None, Field(description="What `OUTBOX_ENVIRONMENT` says; null: nothing.")]
+    read_only: Annotated[bool, Field(description="Whether the installation refuses all changes, for every role.")]
+    environment: Annotated[EnvironmentResponse | None, Field(description="Null: `OUTBOX_ENVIRONMENT` is not set.")]
     permissions: Permissions
 
 
@@ -357,7 +360,7 @@ async def show_identity(context: Viewer) -> Identity:
 
 
 def identity_of(admin: Admin, principal: Principal) -> Identity:
-    """The answer about `principal`."""
+    """Describes `principal` and its permissions."""
     known = principal if isinstance(principal, TokenPrincipal) else None
     operates, read_only = principal.role.includes(Role.OPERATOR), admin.read_only
     return Identity(
@@ -378,18 +381,18 @@ def identity_of(admin: Admin, principal: Principal) -> Identity:
 
 
 LOGIN_LIMIT = 4_096
-"""Bytes of the body of a login that are read."""
+"""Bytes of the largest accepted login body."""
 _PATH = "/session"
 
 
 class Login(models.Request):
     """A login."""
 
-    token: Annotated[str, Field(min_length=1, max_length=1_000, description="A token that `outbox token` has shown.")]
+    token: Annotated[str, Field(min_length=1, max_length=1_000, description="A token that `outbox token` created.")]
 
 
 def login_routes(find: Callable[..., Any]) -> APIRouter:
-    """`POST /session`, which requires no authentication. `find` is a dependency that finds the `Admin`."""
+    """The login routes, which need no authentication. `find` is a dependency that returns the `Admin`."""
     router = area("session")
 
     async def checked_admin(request: Request, admin: Annotated[Admin, Depends(find)]) -> Admin:
@@ -402,29 +405,28 @@ def login_routes(find: Callable[..., Any]) -> APIRouter:
     async def log_in(
         request: Request, response: Response, login: Annotated[Login, Body()], admin: Annotated[Admin, Depends(checked_admin)]
     ) -> Identity:
-        """Logs in with a token, for browsers: the answer sets a cookie that scripts cannot read and other sites cannot use.
+        """Logs a browser in with a token. Sets a session cookie that scripts cannot read and other sites cannot use.
 
-        A session that the browser had before ends.
-
-        Public, and limited: after some wrong tokens, further wrong ones are answered `too_many_logins` for a while.
+        Ends the browser's previous session. Needs no authentication. After too many wrong tokens, further wrong ones get
+        `too_many_logins` for a while.
         """
         entry = await entry_of(admin, login.token, request)
         if entry is None:
-            raise unauthenticated("the token is not known here")
+            raise unauthenticated("the token is wrong")
         if entry.expired:
             raise _expired(entry)
         principal = TokenPrincipal(entry.name, entry.role)
-        return identity_of(admin, await _enter(request, response, admin, principal, login_hash=entry.token_hash))
+        return identity_of(admin, await _start_session(request, response, admin, principal, login_hash=entry.token_hash))
 
-    async def enter(request: Request, response: Response, admin: Admin, name: str, role: Role, subject: str) -> None:
+    async def start(request: Request, response: Response, admin: Admin, name: str, role: Role, subject: str) -> None:
         principal = TokenPrincipal(name, role)
-        await _enter(request, response, admin, principal, login_hash=hash_of(subject), role=role)
+        await _start_session(request, response, admin, principal, login_hash=hash_of(subject), role=role)
 
-    oidc_routes(find, router, enter)
+    oidc_routes(find, router, start)
     return router
 
 
-async def _enter(
+async def _start_session(
     request: Request,
     response: Response,
     admin: Admin,
@@ -433,12 +435,12 @@ async def _enter(
     login_hash: bytes,
     role: Role | None = None,
 ) -> TokenPrincipal:
-    """Begins a session in place of the one that the browser had; `role` is that of a provider's claims."""
+    """Starts a session and ends the browser's previous one. `role` comes from a provider's claims."""
     before = await principal_of_cookie(admin, request.cookies.get(COOKIE))
     context = RequestContext(admin, principal, request.state.request_id, address_of(request), request.state.client_request_id)
     cookie = text_of(secrets.token_bytes(32))
     async with admin.changing("logging in") as connection:
-        if before is not None and before.session_hash is not None:  # its cookie goes
+        if before is not None and before.session_hash is not None:
             await close_session(connection, admin.table, before.session_hash)
             await record(connection, replace(context, principal=before), action="session.end")
         session = await open_session(
@@ -461,7 +463,7 @@ logout = area("session")
 
 @logout.delete(_PATH, operation_id=LOGOUT, status_code=status.HTTP_204_NO_CONTENT)
 async def log_out(request: Request, response: Response, context: Viewer) -> None:
-    """Logs out: ends the session in every process and deletes the cookie. A token in the header has no session to end."""
+    """Logs out: ends the session and deletes its cookie. Has no effect on a token in the header."""
     if isinstance(context.principal, TokenPrincipal) and context.principal.session_hash is not None:
         async with context.admin.changing("logging out") as connection:
             await close_session(connection, context.admin.table, context.principal.session_hash)
@@ -470,18 +472,16 @@ async def log_out(request: Request, response: Response, context: Viewer) -> None
 
 
 def _set_cookie(request: Request, response: Response, value: str, *, max_age: int) -> None:
-    """Sets it where the browser sees the router, so that it goes nowhere else: with the prefix of a proxy that strips it.
-
-    The path stands there as in addresses: a prefix may have letters that no header takes, or, with a parameter, anything.
-    """
+    """Sets the session cookie for the router's path only, including the prefix that a proxy strips."""
     seen = seen_path(request).removesuffix("/oidc/callback")
     response.set_cookie(
         COOKIE,
         value,
         max_age=max_age,
+        # Quoted, since a prefix may contain characters that a header cannot carry.
         path=quote(seen.removesuffix(_PATH)) or "/",
         secure=request.url.scheme == "https",
         httponly=True,
-        # No page of another site makes a browser send it.
+        # Browsers do not send it with requests from other sites.
         samesite="strict",
     )

@@ -1,4 +1,4 @@
-"""`GET /backlog`: what waits in the outbox and at the broker, counted at most every two seconds."""
+"""`GET /backlog`: waiting messages in the outbox and at the broker, counted at most every two seconds."""
 
 import asyncio
 from collections import deque
@@ -13,45 +13,46 @@ from pydantic import Field
 
 from outbox.admin.access import Viewer, area
 from outbox.admin.admin import Admin
-from outbox.admin.brokers import BrokerKind, BrokerView, Depths, declared
+from outbox.admin.brokers import BrokerKind, BrokerView, Depths, declared_consumers
 from outbox.admin.cache import SingleFlightCache, Snapshot
 from outbox.admin.models import Error, Model, Moment, Request
 from outbox.admin.store import ZERO, BacklogFigures, BacklogReader, Count, MessageState
 from outbox.errors import DatabaseUnavailableError
 from outbox.reporting.components import recent_components
 
-OVER_SECONDS = 300.0
-"""How far back rates look."""
-LEAST_SECONDS = 1.0
-"""A rate over less says nothing."""
+RATE_WINDOW_SECONDS = 300.0
+"""The window of rates."""
+MIN_RATE_SECONDS = 1.0
+"""Shortest interval that a rate is computed over."""
 
 
 @dataclass(slots=True)
 class Intake:
-    """How fast ids are given out, by what was seen of their number at several times (in seconds, by any steady clock)."""
+    """Rate of inserts, from samples of the number of ids. Times are seconds of a monotonic clock."""
 
-    _seen: deque[tuple[float, int]] = field(default_factory=deque)
+    _samples: deque[tuple[float, int]] = field(default_factory=deque)
 
-    def saw(self, at: float, inserted: int) -> None:
-        """Takes note. A number that went down belongs to another table, or to one that was emptied."""
-        if self._seen and inserted < self._seen[-1][1]:
-            self._seen.clear()
-        self._seen.append((at, inserted))
-        # Two stay, however old: a rate needs both of its ends.
-        while len(self._seen) > 2 and self._seen[1][0] <= at - OVER_SECONDS:
-            self._seen.popleft()
+    def add(self, at: float, inserted: int) -> None:
+        """Adds a sample."""
+        # A lower number means that the table was replaced or truncated: earlier samples do not compare.
+        if self._samples and inserted < self._samples[-1][1]:
+            self._samples.clear()
+        self._samples.append((at, inserted))
+        # Keeps two samples however old, since a rate needs both.
+        while len(self._samples) > 2 and self._samples[1][0] <= at - RATE_WINDOW_SECONDS:
+            self._samples.popleft()
 
     @property
     def per_second(self) -> float | None:
-        """Over the last minutes, or since there is anything to compare with; None before."""
-        if not self._seen:
+        """Inserts per second over the window, or since the first sample; None until there are two samples."""
+        if not self._samples:
             return None
-        (began, before), (at, now) = self._seen[0], self._seen[-1]
-        return (now - before) / (at - began) if at - began >= LEAST_SECONDS else None
+        (began, before), (at, now) = self._samples[0], self._samples[-1]
+        return (now - before) / (at - began) if at - began >= MIN_RATE_SECONDS else None
 
 
 def drained_in(pending: int, *, incoming: float | None, outgoing: float | None) -> float | None:
-    """Seconds until nothing is due any more at these rates; None if that is never, or not known."""
+    """Seconds until nothing is due at these rates; None if the backlog does not shrink, or a rate is unknown."""
     if pending == 0:
         return 0.0
     if outgoing is None or incoming is None or outgoing <= incoming:
@@ -61,16 +62,16 @@ def drained_in(pending: int, *, incoming: float | None, outgoing: float | None) 
 
 MAX_AGE = timedelta(seconds=2)
 PATIENCE = timedelta(milliseconds=120)
-"""How long an answer waits for newer figures while there are older ones, or an estimate can be had."""
+"""How long a response waits for new figures if older ones or an estimate can be returned."""
 FIRST_PATIENCE = timedelta(seconds=1)
-"""How long it waits for the broker where nothing is known yet, or only what is too old."""
+"""How long a response waits for the broker if there are no recent depths."""
 DATABASE_TIMEOUT = timedelta(seconds=10)
 BROKER_TIMEOUT = timedelta(seconds=5)
 
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """The figures as they were at `as_of`; `complete` False: only what could be said at once. `queues` are the broker's."""
+    """The figures of `as_of`. `complete` False: an estimate. `queues` are the broker's, None if it has not answered."""
 
     figures: BacklogFigures
     as_of: datetime
@@ -82,7 +83,7 @@ class Backlog:
 
 
 class BacklogView:
-    """Keeps the figures of one admin for a moment. However many ask, each part is fetched once at a time."""
+    """Caches the backlog of one admin. Concurrent requests share one fetch of each part."""
 
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
@@ -90,13 +91,13 @@ class BacklogView:
         self._reader = BacklogReader(admin.table)
         self._intake = Intake()
         self._figures = SingleFlightCache(self._read, max_age=MAX_AGE, timeout=DATABASE_TIMEOUT)
-        self._estimate = SingleFlightCache(self._guess, max_age=MAX_AGE, timeout=DATABASE_TIMEOUT)
-        self._depths = SingleFlightCache(self._look, max_age=MAX_AGE, timeout=BROKER_TIMEOUT)
+        self._estimate = SingleFlightCache(self._read_estimate, max_age=MAX_AGE, timeout=DATABASE_TIMEOUT)
+        self._depths = SingleFlightCache(self._read_depths, max_age=MAX_AGE, timeout=BROKER_TIMEOUT)
 
     async def now(self, *, patience: timedelta | None = PATIENCE) -> Backlog:
-        """The latest figures that can be had within `patience`, or an estimate; without patience's end, all of them.
+        """Returns the latest figures that are ready within `patience`, or an estimate; None waits for complete figures.
 
-        Raises what reading raised if there are none at all.
+        Raises the error of the read if there are no figures at all.
         """
         figures, depths = await asyncio.gather(self._latest(patience), self._latest_depths(patience))
         snapshot, complete = figures
@@ -111,53 +112,54 @@ class BacklogView:
         )
 
     async def figures(self) -> Snapshot[BacklogFigures] | None:
-        """Those of the database alone, or an estimate; None if neither can be had now."""
+        """Returns the database's figures, or an estimate; None if the database is unavailable."""
         try:
             return (await self._latest())[0]
         except (DatabaseUnavailableError, TimeoutError):
             return None
 
     async def close(self) -> None:
-        """Ends what is being fetched."""
+        """Cancels running fetches."""
         for snapshots in (self._figures, self._estimate, self._depths):
             await snapshots.close()
 
     async def _latest(self, patience: timedelta | None = PATIENCE) -> tuple[Snapshot[BacklogFigures], bool]:
-        """Figures, and whether they are complete."""
+        """Returns figures, and whether they are complete."""
         try:
             return await self._figures.get(patience=patience), True
         except TimeoutError:
             return await self._estimate.get(), False
 
     async def _latest_depths(self, patience: timedelta | None = PATIENCE) -> Depths | None:
-        """What the broker holds; None if it has not answered yet, or not in time."""
+        """Returns the broker's depths; None if it has not answered in time."""
         if self._broker.kind is not BrokerKind.RABBITMQ:
             return Depths()
         if patience is not None and not self._depths.has_usable:
-            patience = FIRST_PATIENCE  # the broker's connection may have to be opened first
+            # The connection to the broker may have to be opened first.
+            patience = FIRST_PATIENCE
         try:
             snapshot = await self._depths.get(patience=patience)
         except (DatabaseUnavailableError, TimeoutError):
             return None
-        return snapshot.value if snapshot.error is None else Depths(problem="the broker does not answer any more")
+        return snapshot.value if snapshot.error is None else Depths(problem="the broker no longer answers")
 
     async def _read(self) -> BacklogFigures:
         async with self._admin.reading("counting the backlog") as connection:
-            # Before the statement: ids that are given out while it runs belong to the next interval.
+            # Taken before the statement: ids assigned while it runs belong to the next interval.
             at = monotonic()
             deliveries = self._broker.kind is BrokerKind.POSTGRESQL
             figures = await self._reader.figures(connection, deliveries=deliveries)
         if figures.inserted is not None:
-            self._intake.saw(at, figures.inserted)
+            self._intake.add(at, figures.inserted)
         return figures
 
-    async def _guess(self) -> BacklogFigures:
+    async def _read_estimate(self) -> BacklogFigures:
         async with self._admin.reading("estimating the backlog") as connection:
             return await self._reader.estimate(connection)
 
-    async def _look(self) -> Depths:
-        async with self._admin.reading("looking for queues") as connection:
-            consumers = declared(await recent_components(connection, schema=self._admin.table.schema))
+    async def _read_depths(self) -> Depths:
+        async with self._admin.reading("listing queues") as connection:
+            consumers = declared_consumers(await recent_components(connection, schema=self._admin.table.schema))
         if not consumers:
             return await self._broker.depths(())
         from outbox.transports.rabbitmq.topology import dead_letter_queue, delay_resource
@@ -180,26 +182,26 @@ WAITING = (
 
 
 class Counted(Model):
-    """How many there are."""
+    """A number of messages, exact or estimated."""
 
     value: int
     relation: Literal["eq", "about", "gte"] = Field(
-        description="`eq`: exactly; `about`: estimated from a sample; `gte`: at least, counting was ended."
+        description="`eq`: exact; `about`: estimated from a sample; `gte`: a lower bound, because counting stopped at a limit."
     )
 
 
 class StateCounts(Model):
-    """Messages of the outbox by where they are."""
+    """Messages of the outbox by state."""
 
-    pending: Annotated[Counted, Field(description="Due, or being sent.")]
-    scheduled: Annotated[Counted, Field(description="Due later, as their publisher wanted.")]
-    held: Annotated[Counted, Field(description="Waiting for a queue that is bound for them.")]
+    pending: Annotated[Counted, Field(description="Due now, or being sent.")]
+    scheduled: Annotated[Counted, Field(description="Due later, as the publisher requested.")]
+    held: Annotated[Counted, Field(description="Unroutable: waiting until a queue is bound for their routing key.")]
     stalled: Annotated[
-        Counted, Field(description="Waiting for a queue that confirms nothing or is full, while the broker answers.")
+        Counted, Field(description="Waiting for a queue that is full or does not confirm, while the broker answers.")
     ]
-    blocked: Annotated[Counted, Field(description="Waiting for an earlier message of their ordering key.")]
-    retrying: Annotated[Counted, Field(description="Refused by the broker, to be sent again later.")]
-    parked: Annotated[Counted, Field(description="Given up, for a person to look at: they are listed as dead letters too.")]
+    blocked: Annotated[Counted, Field(description="Waiting for an earlier message with the same ordering key.")]
+    retrying: Annotated[Counted, Field(description="Refused by the broker. Will be sent again later.")]
+    parked: Annotated[Counted, Field(description="Refused by the broker for good. Also listed as dead letters.")]
 
 
 class RoutingKeyCounts(StateCounts):
@@ -209,57 +211,57 @@ class RoutingKeyCounts(StateCounts):
 
 
 class OtherRoutingKeys(Model):
-    """The routing keys that are not listed, taken together."""
+    """All routing keys that are not listed, combined."""
 
-    routing_key_count: int = Field(description="How many there are; of an estimate, how many were seen.")
+    routing_key_count: int = Field(description="How many routing keys; in an estimate, how many were sampled.")
     total: Counted
 
 
 class QueueDepth(Model):
-    """A queue of the broker. Null: the broker does not report it."""
+    """A queue of the broker. Fields that the broker does not report are null."""
 
     queue: str
     exists: bool
     queued: Counted | None = Field(description="Waiting for a worker.")
-    in_flight: Counted | None = Field(description="With a worker, not settled yet.")
-    retrying: Counted | None = Field(description="To be handled again later; RabbitMQ keeps these in delay queues.")
+    in_flight: Counted | None = Field(description="Taken by a worker and not yet settled.")
+    retrying: Counted | None = Field(description="Waiting for their next attempt; null on RabbitMQ, which uses delay queues.")
     consumer_count: int | None
-    oldest_age_seconds: float | None = Field(description="How long the first one has been waiting.")
+    oldest_age_seconds: float | None = Field(description="How long the oldest message has been waiting.")
 
 
 class Rates(Model):
-    """Messages a second, over the last seconds or minutes; null: no data yet."""
+    """Messages per second, over up to the last five minutes; null: no data yet."""
 
-    incoming: float | None = Field(description="Published.")
-    outgoing: float | None = Field(description="Sent by relays.")
+    incoming: float | None = Field(description="Published messages.")
+    outgoing: float | None = Field(description="Messages that relays have sent.")
 
 
 class BacklogResponse(Model):
-    """What waits in the outbox and at the broker."""
+    """Waiting messages in the outbox and at the broker."""
 
     as_of: Moment
-    complete: bool = Field(description="False: the counts are a first estimate, and the rest is still being found out.")
+    complete: bool = Field(description="False: a first estimate while exact figures are being computed.")
     degraded: list[Literal["broker", "database"]] = Field(
-        description="What could not be asked: its part is missing, or as old as `as_of` says."
+        description="Sources that are unavailable. Their figures are missing, or as old as `as_of`."
     )
     states: StateCounts
-    sent_kept: Counted = Field(description="Sent, and kept in the table until clean-up.")
-    oldest_pending_age_seconds: float | None = Field(description="How long the first message has been due.")
-    oldest_held_age_seconds: float | None = Field(description="How long the first held message has been held.")
-    oldest_stalled_age_seconds: float | None = Field(description="How long the first stalled message has been stalled.")
+    sent_kept: Counted = Field(description="Sent messages that are still in the table, until clean-up.")
+    oldest_pending_age_seconds: float | None = Field(description="How long the oldest due message has been due.")
+    oldest_held_age_seconds: float | None = Field(description="How long the oldest held message has been held.")
+    oldest_stalled_age_seconds: float | None = Field(description="How long the oldest stalled message has been stalled.")
     per_second: Rates
     drained_in_seconds: float | None = Field(
-        description="Time until nothing is due, at these rates; null: never at these rates, or no data."
+        description="Time until nothing is due, at the current rates; null: the backlog is not shrinking, or no data."
     )
-    routing_keys: list[RoutingKeyCounts] = Field(description="Those with most messages, in descending order.")
+    routing_keys: list[RoutingKeyCounts] = Field(description="Routing keys with the most messages, in descending order.")
     other_routing_keys: OtherRoutingKeys
     broker: BrokerKind
-    broker_error: Error | None = Field(description="Why the broker's part is missing.")
-    queues: list[QueueDepth] | None = Field(description="The broker's queues; null: no data.")
+    broker_error: Error | None = Field(description="Why the broker's figures are missing.")
+    queues: list[QueueDepth] | None = Field(description="Queues of the broker; null: no data.")
 
 
 def to_response(backlog: Backlog, *, top: int) -> BacklogResponse:
-    """The answer, with the `top` routing keys that have the most messages."""
+    """Builds the response, with the `top` routing keys by number of messages."""
     figures, states = backlog.figures, backlog.figures.counts.states
     keys = figures.counts.routing_keys
     totals = {key: sum(counts.values(), ZERO) for key, counts in keys.items()}
@@ -270,7 +272,7 @@ def to_response(backlog: Backlog, *, top: int) -> BacklogResponse:
         as_of=backlog.as_of,
         complete=backlog.complete,
         degraded=[*(["broker"] if problem else []), *(["database"] if backlog.stale else [])],
-        states=StateCounts(**_of_states(states)),
+        states=StateCounts(**_by_state(states)),
         sent_kept=_counted(states[MessageState.SENT]),
         oldest_pending_age_seconds=_rounded(figures.oldest_seconds),
         oldest_held_age_seconds=_rounded(figures.waited.get(MessageState.HELD)),
@@ -279,7 +281,7 @@ def to_response(backlog: Backlog, *, top: int) -> BacklogResponse:
         drained_in_seconds=_rounded(
             drained_in(states[MessageState.PENDING].value, incoming=backlog.incoming, outgoing=figures.out_per_second)
         ),
-        routing_keys=[RoutingKeyCounts(routing_key=key, **_of_states(keys[key])) for key in ranked[:top]],
+        routing_keys=[RoutingKeyCounts(routing_key=key, **_by_state(keys[key])) for key in ranked[:top]],
         other_routing_keys=OtherRoutingKeys(
             routing_key_count=len(ranked[top:]), total=_counted(sum((totals[key] for key in ranked[top:]), ZERO))
         ),
@@ -290,18 +292,18 @@ def to_response(backlog: Backlog, *, top: int) -> BacklogResponse:
 
 
 def counted_states(snapshot: "Snapshot[BacklogFigures] | None") -> dict[str, Any]:
-    """How many there are in each state, for other answers; nulls if nothing was counted yet."""
+    """Returns the counts by state, for other responses; None if nothing was counted yet."""
     if snapshot is None:
         return {"states": None, "sent_kept": None, "as_of": None}
     states = snapshot.value.counts.states
     return {
-        "states": StateCounts(**_of_states(states)),
+        "states": StateCounts(**_by_state(states)),
         "sent_kept": _counted(states[MessageState.SENT]),
         "as_of": snapshot.as_of,
     }
 
 
-def _of_states(states: Mapping[MessageState, Count]) -> dict[str, Counted]:
+def _by_state(states: Mapping[MessageState, Count]) -> dict[str, Counted]:
     return {state.value: _counted(states.get(state, ZERO)) for state in WAITING}
 
 
@@ -310,7 +312,7 @@ def _counted(count: Count) -> Counted:
 
 
 def queue_depths(backlog: Backlog) -> list[QueueDepth]:
-    """The queues of the database, and RabbitMQ's, which reports neither retries nor ages."""
+    """Lists the queues of PostgreSQL and of RabbitMQ, which reports neither retries nor ages."""
     return [
         QueueDepth(
             queue=queue.queue,
@@ -343,17 +345,17 @@ def _rounded(figure: float | None) -> float | None:
 backlog = area("backlog")
 
 
-class BacklogQuestion(Request):
-    """How much of it is listed."""
+class BacklogParameters(Request):
+    """Query parameters of `GET /backlog`."""
 
-    routing_keys: Annotated[int, Field(ge=0, le=200, description="How many routing keys are listed one by one.")] = 20
+    routing_keys: Annotated[int, Field(ge=0, le=200, description="Routing keys to list. The others are combined.")] = 20
 
 
 @backlog.get("/backlog", operation_id="outbox_backlog_show", summary="Show Backlog")
-async def show(context: Viewer, question: Annotated[BacklogQuestion, Query()]) -> BacklogResponse:
-    """Shows how much waits in the outbox, by state and routing key, since when and for how long, and the depths of queues.
+async def show(context: Viewer, parameters: Annotated[BacklogParameters, Query()]) -> BacklogResponse:
+    """Shows the waiting messages of the outbox by state and routing key, their ages, rates, and the depths of queues.
 
-    The figures are counted at most every two seconds; `as_of` says when. Beyond ten thousand of a state they are estimates.
-    If the broker is unavailable, the answer has no queues, and `degraded` says so.
+    Figures are counted at most every two seconds; `as_of` is the time of the count. Counts above ten thousand in one state are
+    estimates. If the broker is unavailable, `queues` is null and `degraded` contains `broker`.
     """
-    return to_response(await context.admin.shared(BacklogView).now(), top=question.routing_keys)
+    return to_response(await context.admin.shared(BacklogView).now(), top=parameters.routing_keys)

@@ -1,4 +1,4 @@
-"""What the admin reads from the broker: its kind, queue depths, declared consumers."""
+"""What the admin reads about the broker: its kind, queue depths, and the consumers that workers report."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class BrokerKind(StrEnum):
-    """What holds the queues; `other`: an object of the host, which reports none."""
+    """The broker that holds the queues. `other`: an object of the host, which does not report them."""
 
     POSTGRESQL = "postgresql"
     RABBITMQ = "rabbitmq"
@@ -25,14 +25,14 @@ class BrokerKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Depths:
-    """RabbitMQ's queues, or why nothing is known of them."""
+    """RabbitMQ's queues, or the error that made them unavailable."""
 
     queues: "Sequence[QueueState]" = ()
     problem: str | None = None
 
 
 class BrokerView:
-    """Looks at the broker of an admin; a connection to RabbitMQ is opened when it is first needed."""
+    """Reads from the broker of an admin. Connects to RabbitMQ on first use."""
 
     def __init__(self, admin: "Admin") -> None:
         self.kind = BrokerKind.POSTGRESQL
@@ -46,7 +46,7 @@ class BrokerView:
             self.kind = BrokerKind.OTHER
 
     async def depths(self, named: Collection[str]) -> Depths:
-        """How full RabbitMQ's queues are; none with any other broker. Raises nothing."""
+        """Returns the depths of RabbitMQ's queues; empty with any other broker. Never raises: an error is in the result."""
         if self.rabbitmq is None:
             return Depths()
         try:
@@ -60,30 +60,30 @@ class BrokerView:
             await self.rabbitmq.close()
 
 
-_LIVING = (ComponentStatus.ALIVE, ComponentStatus.LATE)
+_ALIVE = (ComponentStatus.ALIVE, ComponentStatus.LATE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredConsumer:
-    """A consumer of a queue at one worker; `delays` are those of its retries that are known beforehand."""
+    """A consumer of a queue at one worker. `delays` are the fixed retry delays."""
 
     queue: str
     binding_key: str
     worker: str
-    living: bool
+    is_alive: bool
     ordered: bool
     delays: Sequence[timedelta]
 
 
-def declared(components: Iterable[KnownComponent]) -> Sequence[DeclaredConsumer]:
-    """The consumers of all workers, those that ended included."""
-    # Heartbeats may be those of another release: what is not of the expected form is left out.
+def declared_consumers(components: Iterable[KnownComponent]) -> Sequence[DeclaredConsumer]:
+    """Lists the consumers of all workers, including lost and stopped ones."""
+    # A heartbeat may come from another release: entries of an unexpected form are skipped.
     return [
         DeclaredConsumer(
             queue=consumer["queue"],
             binding_key=str(consumer.get("binding_key", "")),
             worker=component.name,
-            living=component.condition in _LIVING,
+            is_alive=component.condition in _ALIVE,
             ordered=bool(consumer.get("ordered")),
             delays=[timedelta(seconds=seconds) for seconds in (consumer.get("retry") or {}).get("delays_seconds", ())],
         )

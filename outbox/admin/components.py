@@ -17,77 +17,77 @@ from outbox.reporting.pauses import Pause, PauseScope, pause, pauses, resume
 
 
 class PauseKey(BaseModel):
-    """What names a pause."""
+    """The key of a pause."""
 
     scope: PauseScope
-    name: str = Field(description="Of the relay, worker or queue; empty: all relays, or all workers.")
+    name: str = Field(description="Name of the relay, worker or queue. Empty: all relays, or all workers.")
 
 
 class ComponentFailure(BaseModel):
-    """What failed last."""
+    """The latest failure of a component."""
 
     failed_at: Moment
-    subject: str = Field(description="The routing key, or the queue.")
+    subject: str = Field(description="The routing key or the queue that it concerns.")
     error: Error
 
 
 class PoisonMessage(BaseModel):
-    """A message with which workers crashed more often than its consumer allows."""
+    """A message that crashed its workers more often than its consumer allows."""
 
     queue: str
     message_id: str
     step: Literal["waiting", "running", "postponed"] = Field(
-        description="`waiting` for other handlers to end, `running` alone, or `postponed` because they did not end in time."
+        description="`waiting` for other handlers to end; `running` alone; `postponed`, because the others did not end in time."
     )
 
 
 class ComponentActivity(BaseModel):
-    """What a component reports."""
+    """The activity that a component reports."""
 
     state: str = Field(
         description="`starting`, `running`, `standing_by`, `paused`, `draining`, `isolating_a_poison_message`, "
         "`waiting_for_broker` or `waiting_for_database`."
     )
-    totals: dict[str, int] = Field(description="Messages since it started, by outcome: `sent`, `success`, …")
-    per_second: dict[str, float] = Field(description="Messages a second, over about the last ten seconds.")
+    totals: dict[str, int] = Field(description="Messages since it started, by outcome, such as `sent` or `success`.")
+    per_second: dict[str, float] = Field(description="Messages per second by outcome, over about the last ten seconds.")
     in_flight: int | None = Field(default=None, description="Messages that it has taken and not yet settled.")
-    unsent: int | None = Field(default=None, description="Of a relay: messages in the outbox.")
+    unsent: int | None = Field(default=None, description="Relays only: unsent messages in the outbox.")
     oldest_due_age_seconds: float | None = Field(
-        default=None, description="Of a relay: how long the first message has been due."
+        default=None, description="Relays only: how long the oldest due message has been due."
     )
-    last_sent_at: Moment | None = Field(default=None, description="Of a relay: when it last sent something.")
+    last_sent_at: Moment | None = Field(default=None, description="Relays only: when it last sent a message.")
     history_lost_count: int | None = Field(
-        default=None, description="Entries of the history that it could not write since it started; missing: none."
+        default=None, description="History entries that it failed to write since it started; missing: none."
     )
-    history_lost_at: Moment | None = Field(default=None, description="When it reported that last.")
+    history_lost_at: Moment | None = Field(default=None, description="When it last failed to write one.")
     wakes_by: Literal["listening", "polling"] | None = Field(
-        default=None, description="Of a relay: how it learns of new messages."
+        default=None, description="Relays only: how it detects new messages."
     )
-    paused_queues: list[str] | None = Field(default=None, description="Queues that are paused.")
+    paused_queues: list[str] | None = Field(default=None, description="Paused queues.")
     failing_queues: list[str] | None = Field(
-        default=None, description="Queues that pause themselves because their handlers fail with what they pause on."
+        default=None, description="Queues that pause themselves because of the errors of their handlers."
     )
     poison_messages: list[PoisonMessage] | None = Field(
-        default=None, description="Messages with which workers crashed too often, which run alone or wait to; the latest ten."
+        default=None, description="Messages that crashed workers too often, and run alone or wait to run alone; the latest ten."
     )
-    pending_pauses: list[PauseKey] | None = Field(default=None, description="Pauses that wait for what is in flight.")
-    waiting_for: dict[str, str] | None = Field(default=None, description="Why the `broker` or the `database` is not there.")
+    pending_pauses: list[PauseKey] | None = Field(default=None, description="Pauses that wait for messages in flight.")
+    waiting_for: dict[str, str] | None = Field(default=None, description="Why the `broker` or the `database` is unavailable.")
     last_failure: ComponentFailure | None = None
 
 
 class RetryPlan(BaseModel):
-    """When a consumer tries again."""
+    """Retry delays of a consumer."""
 
-    delays_seconds: list[float] = Field(description="The delays that are fixed.")
-    computed: bool = Field(description="Whether there may be others.")
+    delays_seconds: list[float] = Field(description="The fixed delays.")
+    computed: bool = Field(description="Whether a function computes further delays.")
 
 
 class ConsumerResponse(BaseModel):
-    """A consumer, as its worker runs it."""
+    """A consumer, as its worker reports it."""
 
     queue: str
     handler: str = Field(
-        default="", description="The qualified name of its callback; empty: an older release does not report it."
+        default="", description="The qualified name of its callback. Empty: the worker's release does not report it."
     )
     binding_key: str
     retry: RetryPlan
@@ -99,7 +99,7 @@ class ConsumerResponse(BaseModel):
     batch: bool
     history: bool = Field(default=False, description="Whether the worker records the outcome of each message in the history.")
     body: dict[str, Any] | None = Field(
-        default=None, description="With `schemas=true`: the JSON schema of the body, if it has one."
+        default=None, description="With `schemas=true`: the JSON schema of the body, if declared."
     )
 
 
@@ -107,38 +107,38 @@ Applied = Literal["applied", "pending", "silent"]
 
 
 class PausedComponent(Model):
-    """A component that a pause concerns."""
+    """A component that a pause covers."""
 
     id: str
     kind: ComponentKind
     name: str
     status: ComponentStatus
     state: Applied = Field(
-        description="`applied`: it takes nothing new, and has nothing of it in flight; `pending`: it has not said so yet, or "
-        "finishes what is in flight; `silent`: it is lost, and cannot say."
+        description="`applied`: it takes no new messages and has none in flight; `pending`: it has not confirmed the pause, "
+        "or finishes messages in flight; `silent`: it is lost and cannot confirm."
     )
 
 
 class PauseResponse(Model):
-    """A pause, and where it is applied."""
+    """A pause, and the components that apply it."""
 
     scope: PauseScope
-    name: str = Field(description="Of the relay, worker or queue; empty: all relays, or all workers.")
+    name: str = Field(description="Name of the relay, worker or queue. Empty: all relays, or all workers.")
     reason: str | None
     requested_by: str | None
     requested_at: Moment
-    expires_at: Moment | None = Field(description="When it ends by itself.")
+    expires_at: Moment | None = Field(description="When the pause ends by itself; null: when it is resumed.")
     state: Literal["applied", "pending", "unmet"] = Field(
-        description="`applied`: by all running components; `pending`: not by all yet; `unmet`: it concerns no component."
+        description="`applied`: by all running components; `pending`: not yet by all; `unmet`: it covers no running component."
     )
     components: list[PausedComponent]
 
 
-def pauses_now(pauses: Iterable[Pause], components: Sequence[KnownComponent]) -> list[PauseResponse]:
-    """Each pause with the components that it concerns, those that ended aside."""
+def pause_responses(pauses: Iterable[Pause], components: Sequence[KnownComponent]) -> list[PauseResponse]:
+    """Returns each pause with the components that it covers, without stopped ones."""
     found = []
     for each in pauses:
-        wish = {"scope": each.scope.value, "name": each.name}
+        key = {"scope": each.scope.value, "name": each.name}
         concerned = [
             PausedComponent(
                 id=component.id,
@@ -149,14 +149,14 @@ def pauses_now(pauses: Iterable[Pause], components: Sequence[KnownComponent]) ->
                     "silent"
                     if component.condition is ComponentStatus.LOST
                     else "applied"
-                    if any(dict(applied) == wish for applied in component.applied)
+                    if any(dict(applied) == key for applied in component.applied)
                     else "pending"
                 ),
             )
             for component in components
             if component.condition is not ComponentStatus.STOPPED and _concerns(each, component)
         ]
-        # A lost component cannot say whether it pauses, and keeps no pause pending.
+        # A lost component cannot confirm a pause, so it must not keep one pending forever.
         states = {component.state for component in concerned} - {"silent"}
         found.append(
             PauseResponse(
@@ -182,7 +182,7 @@ def _concerns(pause: Pause, component: KnownComponent) -> bool:
 
 
 class ComponentResponse(Model):
-    """A relay, worker, archiver or maintenance task, as its last heartbeat describes it."""
+    """A relay, worker, archiver or maintenance task, from its last heartbeat."""
 
     id: str
     kind: ComponentKind
@@ -190,18 +190,18 @@ class ComponentResponse(Model):
     host: str
     process_id: int
     version: str
-    service_version: str | None = Field(description="The release of the service, as configured; null: not configured.")
+    service_version: str | None = Field(description="Release of the service; null: not configured.")
     status: ComponentStatus = Field(
-        description="`late`: two heartbeats are missing; `lost`: six are; `stopped`: it ended cleanly."
+        description="`late`: two heartbeats are missing; `lost`: six are missing; `stopped`: it stopped cleanly."
     )
-    status_changed_at: Moment = Field(description="Since when it has that status.")
+    status_changed_at: Moment = Field(description="Since when it has had this status.")
     started_at: Moment
     last_heartbeat_at: Moment
     stopped_at: Moment | None
-    heartbeat_interval_seconds: float = Field(description="How often it sends a heartbeat.")
-    activity: Annotated[dict[str, Any], ShapedAs(ComponentActivity)] = Field(description="What it reports.")
-    consumers: list[Annotated[dict[str, Any], ShapedAs(ConsumerResponse)]] = Field(description="What a worker runs.")
-    applied_pauses: list[Annotated[dict[str, Any], ShapedAs(PauseKey)]] = Field(description="The pauses that it applies.")
+    heartbeat_interval_seconds: float = Field(description="Interval of its heartbeats.")
+    activity: Annotated[dict[str, Any], ShapedAs(ComponentActivity)] = Field(description="Its reported activity.")
+    consumers: list[Annotated[dict[str, Any], ShapedAs(ConsumerResponse)]] = Field(description="Consumers of a worker.")
+    applied_pauses: list[Annotated[dict[str, Any], ShapedAs(PauseKey)]] = Field(description="Pauses that it applies.")
 
 
 class Components(Model):
@@ -213,14 +213,14 @@ class Components(Model):
 
 
 class Pauses(Model):
-    """The pauses that are wanted now."""
+    """The active pauses."""
 
     as_of: Moment
     items: list[PauseResponse]
 
 
 def to_response(component: KnownComponent, masking: Masking) -> ComponentResponse:
-    """The component; what its last error quotes is masked."""
+    """Builds the response. Masks the last error."""
     changed_at = {ComponentStatus.STOPPED: component.stopped_at, ComponentStatus.ALIVE: component.started_at}
     return ComponentResponse(
         id=component.id,
@@ -243,7 +243,7 @@ def to_response(component: KnownComponent, masking: Masking) -> ComponentRespons
 
 
 def _activity(component: KnownComponent, masking: Masking) -> dict[str, Any]:
-    """What a heartbeat says, in the words of the API: heartbeats store older names, and say `paused` for one queue of many."""
+    # Heartbeats store names that older releases wrote, and report `paused` even if only some queues are.
     activity = {_ACTIVITY.get(name, name): value for name, value in component.activity.items()}
     if isinstance(state := activity.get("state"), str):
         paused = activity.get("paused_queues")
@@ -272,120 +272,119 @@ _ACTIVITY = {
 components = area("components")
 
 
-class ComponentsQuestion(Request):
-    """Which components are listed, and how."""
+class ComponentListParameters(Request):
+    """Query parameters of `GET /components`."""
 
-    schemas: Annotated[bool, Field(description="With the JSON schemas of the bodies that consumers take.")] = False
-    ended: Annotated[int, Field(ge=0, le=500, description="How many lost and stopped ones are listed, the latest.")] = 50
+    schemas: Annotated[bool, Field(description="Include the JSON schemas of message bodies.")] = False
+    ended: Annotated[int, Field(ge=0, le=500, description="Lost and stopped components to list, the latest.")] = 50
 
 
 class PauseRequest(Request):
-    """What is to take nothing new."""
+    """A pause to set."""
 
     scope: PauseScope
-    name: Text = Field(
-        default="", description="Of the relay, worker or queue; empty: all relays, or all workers. A queue needs its name."
-    )
-    reason: Text | None = Field(default=None, description="Why, for other operators.")
-    expires_at: Instant | None = Field(default=None, description="When it ends by itself; null: when it is resumed.")
+    name: Text = Field(default="", description="Name of the relay, worker or queue. Empty: all relays, or all workers.")
+    reason: Text | None = Field(default=None, description="Reason, shown to other operators.")
+    expires_at: Instant | None = Field(default=None, description="When it ends by itself; null: when resumed.")
 
 
 class ResumeRequest(Request):
-    """Which pause is taken back, in the words in which it was asked for."""
+    """A pause to end, by its scope and name."""
 
     scope: PauseScope
     name: Text = ""
-    reason: Text | None = Field(default=None, description="For the audit.")
+    reason: Text | None = Field(default=None, description="Reason, for the audit log.")
 
 
 class Resumed(Model):
     """The outcome of ending a pause."""
 
-    resumed: bool = Field(description="False: there was no such pause.")
-    still_paused_by: list[PauseResponse] = Field(description="Other pauses that cover some of the same components.")
+    resumed: bool = Field(description="False: no such pause was active.")
+    still_paused_by: list[PauseResponse] = Field(description="Other active pauses that cover some of the same components.")
 
 
 @components.get("/components", operation_id="outbox_components_list")
-async def list_components(context: Viewer, question: Annotated[ComponentsQuestion, Query()]) -> Components:
-    """Lists relays, workers, archivers and maintenance: status, activity, consumers, and the pauses that they apply.
+async def list_components(context: Viewer, parameters: Annotated[ComponentListParameters, Query()]) -> Components:
+    """Lists relays, workers, archivers and maintenance tasks: status, activity, consumers, and applied pauses.
 
-    Of the lost and stopped ones the latest are listed, for up to a day.
+    Includes the latest lost and stopped components, for up to a day.
     """
     async with context.admin.reading("listing components") as connection:
-        known = await _known(connection, context, ended=question.ended, schemas=question.schemas)
-        wanted = await _wanted(connection, context)
+        known = await _read_components(connection, context, ended=parameters.ended, schemas=parameters.schemas)
+        active = await _read_pauses(connection, context)
         at = await connection.fetchval("select now()")
     masking = context.masking
     return Components(
-        as_of=at, items=[to_response(component, masking) for component in known], pauses=pauses_now(wanted, known)
+        as_of=at, items=[to_response(component, masking) for component in known], pauses=pause_responses(active, known)
     )
 
 
 @components.get("/pauses", operation_id="outbox_pauses_list")
 async def list_pauses(context: Viewer) -> Pauses:
-    """Lists the active pauses, and where each is applied."""
+    """Lists active pauses, each with the components that apply it."""
     async with context.admin.reading("listing pauses") as connection:
-        known, wanted = await _known(connection, context), await _wanted(connection, context)
+        known, active = await _read_components(connection, context), await _read_pauses(connection, context)
         at = await connection.fetchval("select now()")
-    return Pauses(as_of=at, items=pauses_now(wanted, known))
+    return Pauses(as_of=at, items=pause_responses(active, known))
 
 
 @components.post("/pause", operation_id="outbox_pause", summary="Pause Relays, Workers Or A Queue")
-async def pause_it(context: Operator, wanted: PauseRequest) -> PauseResponse:
-    """Pauses a relay, a worker, or a queue within a second. What is in flight is finished.
+async def start_pause(context: Operator, body: PauseRequest) -> PauseResponse:
+    """Pauses a relay, a worker, or a queue within a second. Messages in flight are finished.
 
-    Repeating the request replaces reason and end. The answer says where the pause is applied so far: poll `/pauses`.
+    A repeated request replaces reason and end. The response lists the components that apply the pause so far: poll `/pauses`.
     """
-    if wanted.expires_at is not None and wanted.expires_at <= datetime.now(UTC):
-        raise Problem(Code.INVALID_REQUEST, f"the pause would be over already: {wanted.expires_at.isoformat()} is past")
-    _require_name(wanted.scope, wanted.name)
+    if body.expires_at is not None and body.expires_at <= datetime.now(UTC):
+        raise Problem(Code.INVALID_REQUEST, f"expires_at must be in the future, not {body.expires_at.isoformat()}")
+    _require_name(body.scope, body.name)
     async with context.admin.changing("pausing") as connection:
         schema = context.admin.table.schema
         by = context.principal.name[:1_000]
-        asking = Pause(scope=wanted.scope, name=wanted.name, reason=wanted.reason, requested_by=by, until=wanted.expires_at)
-        await pause(connection, asking, schema=schema)
-        until = None if wanted.expires_at is None else wanted.expires_at.isoformat()
+        request = Pause(scope=body.scope, name=body.name, reason=body.reason, requested_by=by, until=body.expires_at)
+        await pause(connection, request, schema=schema)
+        until = None if body.expires_at is None else body.expires_at.isoformat()
         await record(
-            connection, context, action="pause", target=_target(wanted), reason=wanted.reason, details={"expires_at": until}
+            connection, context, action="pause", target=_target(body), reason=body.reason, details={"expires_at": until}
         )
-        [now] = [one for one in await _pauses_now(connection, context) if (one.scope, one.name) == (wanted.scope, wanted.name)]
+        # In the transaction, so that the response describes the pause that this request wrote.
+        [now] = [one for one in await _responses(connection, context) if (one.scope, one.name) == (body.scope, body.name)]
     return now
 
 
 @components.post("/resume", operation_id="outbox_resume", summary="End A Pause")
-async def resume_it(context: Operator, wanted: ResumeRequest) -> Resumed:
-    """Ends a pause. Other pauses that cover the same relay, worker or queue stay, and are listed in the answer."""
-    _require_name(wanted.scope, wanted.name)
+async def end_pause(context: Operator, body: ResumeRequest) -> Resumed:
+    """Ends a pause. Other pauses of the same relay, worker or queue stay active, and are in the response."""
+    _require_name(body.scope, body.name)
     async with context.admin.changing("resuming") as connection:
-        # Before the pause ends: afterwards nothing says which components it covered.
-        before = await _pauses_now(connection, context)
-        taken_back = await resume(connection, wanted.scope, wanted.name, schema=context.admin.table.schema)
-        if taken_back:
-            await record(connection, context, action="resume", target=_target(wanted), reason=wanted.reason)
-    key = (wanted.scope, wanted.name)
+        # Read before the pause ends: afterwards the components that it covered are unknown.
+        before = await _responses(connection, context)
+        is_resumed = await resume(connection, body.scope, body.name, schema=context.admin.table.schema)
+        if is_resumed:
+            await record(connection, context, action="resume", target=_target(body), reason=body.reason)
+    key = (body.scope, body.name)
     concerned = {one.id for each in before if (each.scope, each.name) == key for one in each.components}
     others = [each for each in before if (each.scope, each.name) != key and concerned & {one.id for one in each.components}]
-    return Resumed(resumed=taken_back, still_paused_by=others)
+    return Resumed(resumed=is_resumed, still_paused_by=others)
 
 
-async def _pauses_now(connection: Connection, context: RequestContext) -> list[PauseResponse]:
-    return pauses_now(await _wanted(connection, context), await _known(connection, context))
+async def _responses(connection: Connection, context: RequestContext) -> list[PauseResponse]:
+    return pause_responses(await _read_pauses(connection, context), await _read_components(connection, context))
 
 
-async def _known(
+async def _read_components(
     connection: Connection, context: RequestContext, *, ended: int = 50, schemas: bool = False
 ) -> list[KnownComponent]:
     return list(await recent_components(connection, schema=context.admin.table.schema, ended=ended, schemas=schemas))
 
 
-async def _wanted(connection: Connection, context: RequestContext) -> list[Pause]:
+async def _read_pauses(connection: Connection, context: RequestContext) -> list[Pause]:
     return list(await pauses(connection, schema=context.admin.table.schema))
 
 
-def _target(wanted: PauseRequest | ResumeRequest) -> str:
-    return f"{wanted.scope.value} {wanted.name}".strip()
+def _target(body: PauseRequest | ResumeRequest) -> str:
+    return f"{body.scope.value} {body.name}".strip()
 
 
 def _require_name(scope: PauseScope, name: str) -> None:
     if scope is PauseScope.QUEUE and not name:
-        raise Problem(Code.INVALID_REQUEST, "a pause of a queue names the queue")
+        raise Problem(Code.INVALID_REQUEST, "a queue cannot be paused without its name: set `name`")

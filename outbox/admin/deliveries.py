@@ -1,4 +1,4 @@
-"""`GET /deliveries` and `GET /deliveries/{id}`: messages in queues of the database, and why each is not handled yet."""
+"""`GET /deliveries` and `GET /deliveries/{id}`: messages in PostgreSQL queues, and why each is not handled yet."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from pydantic import Field
 
 from outbox.admin.access import Viewer, area, record, require_reveal
 from outbox.admin.admin import Admin
-from outbox.admin.brokers import BrokerKind, BrokerView, declared
+from outbox.admin.brokers import BrokerKind, BrokerView, declared_consumers
 from outbox.admin.dlq.models import FailureResponse
 from outbox.admin.messages import format_time, headers_of, payload_of, searching
 from outbox.admin.models import (
@@ -46,59 +46,59 @@ DeliveryState = Literal["queued", "in_flight", "retrying", "postponed"]
 
 
 class DeliveryFilters(Request):
-    """What a delivery must fit, all of it."""
+    """Filters of deliveries. A delivery must match all of them."""
 
-    queue: Annotated[Text, Field(min_length=1, description="The queue that it is in.")]
-    state: Annotated[DeliveryState | None, Field(description="Where it is.")] = None
-    routing_key: Annotated[Text | None, Field(description="Its routing key.")] = None
-    ordering_key: Annotated[Text | None, Field(description="Its ordering key.")] = None
-    message_id: Annotated[Text | None, Field(description="The id of its message.")] = None
+    queue: Annotated[Text, Field(min_length=1, description="Name of the queue.")]
+    state: Annotated[DeliveryState | None, Field(description="State of the delivery.")] = None
+    routing_key: Annotated[Text | None, Field(description="Exact routing key.")] = None
+    ordering_key: Annotated[Text | None, Field(description="Exact ordering key.")] = None
+    message_id: Annotated[Text | None, Field(description="Id of the message.")] = None
 
     def values(self) -> tuple[str | None, ...]:
-        """The filter as the statements of `waiting.sql` take it."""
+        """Returns the filter as parameters of the statements in `waiting.sql`."""
         return self.queue, self.state, self.routing_key, self.ordering_key, self.message_id
 
 
 class DeliveryListParameters(DeliveryFilters, Paged):
-    """What `GET /deliveries` takes."""
+    """Query parameters of `GET /deliveries`."""
 
     def bound_to(self) -> Mapping[str, Any]:
-        """What cursors of this list belong to."""
+        """Returns the filter that a cursor belongs to."""
         return {"of": "deliveries", **self.model_dump(mode="json", exclude={"limit", "cursor", "total"})}
 
 
 class DeliverySummary(Model):
     """A message in a queue, without its body."""
 
-    id: str = Field(description="The number of its row.")
+    id: str = Field(description="The id of the delivery.")
     queue: str
     exchange: str
     message_id: str
-    root_id: str | None = Field(description="The id of the message that its chain began with.")
+    root_id: str | None = Field(description="The id of the first message of its chain.")
     state: DeliveryState = Field(
-        description="`queued`: due; `in_flight`: a worker has it; `retrying`: an attempt failed, and the next one is later; "
-        "`postponed`: it is later for another reason, such as an earlier message of its ordering key."
+        description="`queued`: due; `in_flight`: a worker has taken it; `retrying`: an attempt failed and the next one is due "
+        "later; `postponed`: due later for another reason, such as an earlier message of its ordering key."
     )
     routing_key: str
     ordering_key: str | None
-    attempt: int = Field(description="The attempt that is next, or running.")
-    crash_count: int = Field(description="Workers that died with it, or lost their lease.")
+    attempt: int = Field(description="Number of the running or next attempt.")
+    crash_count: int = Field(description="How often a worker crashed with it, or lost its lease.")
     requeue_count: int
-    last_error: Error | None = Field(description="What the latest attempt failed with.")
-    created_at: Moment | None = Field(description="Null for a time that no calendar holds.")
-    due_at: Moment | None = Field(description="When it is due; of one in flight, when its lease ends unless it is renewed.")
+    last_error: Error | None = Field(description="The error of the latest failed attempt.")
+    created_at: Moment | None = Field(description="Null if the time is outside the supported range.")
+    due_at: Moment | None = Field(description="When it is due; while in flight, when its lease ends unless renewed.")
     expires_at: Moment | None
     content_type: str | None
-    size: int = Field(description="Bytes of the body.")
-    preview: str = Field(description="The beginning of the body, masked; what else it is, and how large.")
+    size: int = Field(description="Size of the body in bytes.")
+    preview: str = Field(description="The beginning of the body, masked; for a binary or large body its type and size.")
 
 
 class DeliveryPage(Page[DeliverySummary]):
-    """Part of the list, those first that are due first."""
+    """A page of deliveries, in the order in which they are due."""
 
 
 class LeaseHolder(Model):
-    """The worker that has it."""
+    """The worker that holds the lease."""
 
     component_id: str
     name: str
@@ -107,7 +107,7 @@ class LeaseHolder(Model):
 
 
 class EarlierDelivery(Model):
-    """The first delivery of the same ordering key."""
+    """The first delivery with the same ordering key."""
 
     id: str
     message_id: str
@@ -115,28 +115,26 @@ class EarlierDelivery(Model):
 
 
 class DeliveryDetail(DeliverySummary):
-    """One message in a queue with all its details, and the reason why it is not handled yet."""
+    """A message in a queue with all details, and the reason why it is not handled yet."""
 
     tracking_ids: list[str]
     external: ExternalLinks
     headers: dict[str, Any] | None
-    body: str | None = Field(
-        description="The body as text, masked unless it was asked to be revealed; null for what is no text."
-    )
-    body_base64: str | None = Field(description="Revealed, of a body that is no text.")
+    body: str | None = Field(description="The body as text, masked unless `reveal=true`; null if it is not text.")
+    body_base64: str | None = Field(description="With `reveal=true`: a body that is not text, in base64.")
     masked: bool
-    failures: list[FailureResponse] = Field(description="Its failed attempts so far: the first, and the latest.")
+    failures: list[FailureResponse] = Field(description="Its failed attempts: the first and the latest ones.")
     reason: str = Field(description="Why it is not handled yet, and what happens next.")
-    hint: str | None = Field(description="What to do about it.")
-    leased_at: Moment | None = Field(description="Since when its worker has it, by that one's clock.")
-    leased_by: LeaseHolder | None = Field(description="Null: it is not in flight, or its worker does not report.")
-    ahead_count: Total | None = Field(description="How many of its queue are due before it; null: it is not queued.")
-    begins_in_seconds: float | None = Field(description="Until those are handled, at the rate of the last five minutes.")
-    blocked_by: EarlierDelivery | None = Field(description="In an ordered queue: the one that must be handled first.")
+    hint: str | None = Field(description="What an operator can do about it; null: nothing to do.")
+    leased_at: Moment | None = Field(description="When its worker took it, by the worker's clock.")
+    leased_by: LeaseHolder | None = Field(description="Null: not in flight, or the worker sends no heartbeats.")
+    ahead_count: Total | None = Field(description="How many messages of the queue are due before it; null: not queued.")
+    begins_in_seconds: float | None = Field(description="Estimated time until those are handled, at the current rate.")
+    blocked_by: EarlierDelivery | None = Field(description="In an ordered queue: the delivery that must be handled first.")
 
 
 class Deliveries:
-    """Reads deliveries next to one outbox table. Everything raises the driver's errors."""
+    """Reads the deliveries of one installation. Methods raise the driver's errors."""
 
     def __init__(self, table: TableName) -> None:
         names = {**satellite_names(table.schema), "table": table.sql}
@@ -144,41 +142,41 @@ class Deliveries:
         self._backwards = queries("waiting.sql", **names, beyond="<", way="desc", first="infinity")["deliveries"]
 
     async def page(
-        self, connection: Connection, wanted: DeliveryListParameters, place: Place | None, *, back: bool, inclusive: bool
+        self, connection: Connection, parameters: DeliveryListParameters, place: Place | None, *, back: bool, inclusive: bool
     ) -> Sequence[Mapping[str, Any]]:
-        """One more than the page has, from behind `place`, or before it if `back`, the nearest first."""
+        """Returns up to one row more than the page has: after `place`, or before it if `back`, nearest first."""
         statement = self._backwards if back else self._sql["deliveries"]
         at = (None, None) if place is None else place
-        rows = await connection.fetch(statement, *wanted.values(), wanted.limit + 1, *at, inclusive)
+        rows = await connection.fetch(statement, *parameters.values(), parameters.limit + 1, *at, inclusive)
         return [dict(row) for row in rows]
 
-    async def find(self, connection: Connection, wanted: DeliveryFilters, most: int) -> list[int]:
-        """The ids of the first `most` that fit."""
-        return [row["id"] for row in await connection.fetch(self._sql["find_deliveries"], *wanted.values(), most)]
+    async def find(self, connection: Connection, filters: DeliveryFilters, most: int) -> list[int]:
+        """Returns the ids of the first `most` matching deliveries."""
+        return [row["id"] for row in await connection.fetch(self._sql["find_deliveries"], *filters.values(), most)]
 
     async def one(self, connection: Connection, id_: int) -> Mapping[str, Any] | None:
-        """The whole row."""
+        """Returns the row of a delivery, with body and headers."""
         row = await connection.fetchrow(self._sql["delivery"], id_)
         return None if row is None else dict(row)
 
     async def containing(self, connection: Connection, text: str, *, most: int) -> Sequence[int]:
-        """Deliveries whose body contains `text`, the newest first: of the newest `SEARCHED_ROWS` with small bodies."""
+        """Searches small bodies of the newest `SEARCHED_ROWS` deliveries for `text`. Returns ids, newest first."""
         rows = await connection.fetch(self._sql["deliveries_containing"], text.encode(), SEARCHED_ROWS, LARGEST_SEARCHED, most)
         return [row["id"] for row in rows]
 
     async def ahead(self, connection: Connection, id_: int) -> int:
-        """How many are due before it, one more than `MOST_COUNTED` at most."""
+        """Counts deliveries that are due before it, up to `MOST_COUNTED` + 1."""
         return int(await connection.fetchval(self._sql["ahead"], id_, MOST_COUNTED + 1))
 
     async def first_of_key(self, connection: Connection, id_: int) -> Mapping[str, Any] | None:
-        """The first of its ordering key, if that is another one."""
+        """Returns the first delivery of its ordering key; None if it is the first."""
         row = await connection.fetchrow(self._sql["first_of_key"], id_)
         return None if row is None else dict(row)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """Why a delivery may wait: what is known of its queue, of those before it, and of who has it."""
+    """Facts that explain why a delivery waits: its queue, the deliveries before it, and its lease."""
 
     queue: QueueSummary | None
     ahead: int | None = None
@@ -188,33 +186,33 @@ class Waiting:
 
     @property
     def begins_in(self) -> float | None:
-        """Seconds until those before it are handled; None: not known."""
+        """Estimated seconds until the deliveries before it are handled; None: unknown."""
         rate = None if self.queue is None else self.queue.per_second.outgoing
         return None if self.ahead is None or self.ahead > MOST_COUNTED or not rate else self.ahead / rate
 
 
 def reason_of(row: Mapping[str, Any], waiting: Waiting) -> str:
-    """Why it is not handled yet, and what happens next, in a sentence or two."""
+    """Explains in one or two sentences why a delivery is not handled yet, and what happens next."""
     due, earlier = moment(row["due_at"]), waiting.blocked_by
-    at = "at a time that no calendar holds" if due is None else f"at {format_time(due)}"
+    at = "at a time outside the supported range" if due is None else f"at {format_time(due)}"
     match row["state"]:
         case "in_flight":
-            who = "A worker" if waiting.leased_by is None else f"The worker {waiting.leased_by.name}"
-            since = "" if waiting.leased_at is None else f" since {format_time(waiting.leased_at)}"
-            return f"{who} has it{since}. If that one dies, another worker gets it {at}, unless the lease is renewed."
+            worker = "A worker" if waiting.leased_by is None else f"The worker {waiting.leased_by.name}"
+            taken_at = "" if waiting.leased_at is None else f" at {format_time(waiting.leased_at)}"
+            return f"{worker} took it{taken_at}. If the worker crashes, another one can take it {at}, when the lease ends."
         case "retrying":
-            return _with_hindrance(f"Attempt {row['attempt'] - 1} failed; attempt {row['attempt']} is due {at}.", waiting)
+            return _with_cause(f"Attempt {row['attempt'] - 1} failed; attempt {row['attempt']} is due {at}.", waiting)
         case _ if earlier is not None:
             state = str(earlier["state"]).replace("_", " ")
-            return _with_hindrance(f"It waits for delivery {earlier['id']} of its ordering key, which is {state}.", waiting)
+            return _with_cause(f"It waits for delivery {earlier['id']} with the same ordering key, which is {state}.", waiting)
         case "postponed":
-            return _with_hindrance(f"It was put off, and is due {at}.", waiting)
-    crashed = "A worker died with it, or lost its lease. " if row["lease_token"] is not None else ""
-    return crashed + _with_hindrance(_turn(waiting), waiting)
+            return _with_cause(f"It was postponed, and is due {at}.", waiting)
+    crashed = "A worker crashed with it, or lost its lease. " if row["lease_token"] is not None else ""
+    return crashed + _with_cause(_position_text(waiting), waiting)
 
 
 def hint_of(row: Mapping[str, Any], waiting: Waiting) -> str | None:
-    """What an operator can do about it; None: nothing needs to be done."""
+    """Returns what an operator can do about it; None: nothing to do."""
     queue = waiting.queue
     if row["state"] == "in_flight":
         return None
@@ -228,14 +226,14 @@ def hint_of(row: Mapping[str, Any], waiting: Waiting) -> str | None:
     return "POST /deliveries/retry makes it due now" if row["state"] in ("retrying", "postponed") else None
 
 
-def _turn(waiting: Waiting) -> str:
+def _position_text(waiting: Waiting) -> str:
     if not waiting.ahead:
-        return "It is due, and the next one that a worker takes."
+        return "It is due, and is the next one that a worker takes."
     if waiting.ahead > MOST_COUNTED:
         return f"More than {MOST_COUNTED:,} are due before it."
     some = f"{waiting.ahead:,} {'is' if waiting.ahead == 1 else 'are'} due before it"
     begins_in = waiting.begins_in
-    return f"{some}." if begins_in is None else f"{some}: about {_duration(begins_in)} at the current rate."
+    return f"{some}." if begins_in is None else f"{some}, about {_duration(begins_in)} at the current rate."
 
 
 def _duration(seconds: float) -> str:
@@ -245,7 +243,7 @@ def _duration(seconds: float) -> str:
     return f"{max(seconds, 1):.0f} s"
 
 
-def _with_hindrance(sentence: str, waiting: Waiting) -> str:
+def _with_cause(sentence: str, waiting: Waiting) -> str:
     queue = waiting.queue
     if queue is not None and queue.pauses:
         pause = queue.pauses[0]
@@ -268,8 +266,8 @@ def require_deliveries(admin: Admin) -> None:
     if admin.shared(BrokerView).kind is not BrokerKind.POSTGRESQL:
         raise Problem(
             Code.NOT_SUPPORTED,
-            "a message in a queue of RabbitMQ can be neither read nor changed without being consumed: pause the queue, "
-            "or let it fail, and repair its dead letter",
+            "a message in a RabbitMQ queue cannot be read or changed without consuming it: pause the queue, or let the "
+            "message fail and repair its dead letter",
         )
 
 
@@ -282,10 +280,10 @@ deliveries = area("deliveries")
     responses=problem_responses(Code.INVALID_CURSOR, Code.CURSOR_MISMATCH, Code.FILTER_TOO_BROAD, Code.NOT_SUPPORTED),
 )
 async def list_deliveries(context: Viewer, parameters: Annotated[DeliveryListParameters, Query()]) -> DeliveryPage:
-    """Lists the messages in a queue, in the order in which they are due.
+    """Lists the messages in a PostgreSQL queue, in the order in which they are due.
 
-    Queues of the database only: RabbitMQ shows no message without delivering it, which is answered with `not_supported`. A
-    filter that would search for longer than two seconds is refused.
+    With RabbitMQ, which cannot show a message without delivering it, the response is `not_supported`. A filter that takes
+    longer than two seconds gets `filter_too_broad`.
     """
     require_deliveries(context.admin)
     bound_to = parameters.bound_to()
@@ -304,7 +302,7 @@ async def list_deliveries(context: Viewer, parameters: Annotated[DeliveryListPar
         rows, limit=parameters.limit, cursor=cursor, bound_to=bound_to, keys_of=lambda row: (row["due_at"], row["id"])
     )
     return DeliveryPage(
-        items=[DeliverySummary(**line_of(row, context.masking)) for row in page.items],
+        items=[DeliverySummary(**summary_fields(row, context.masking)) for row in page.items],
         next=page.next,
         previous=page.previous,
         total=None if total is None else to_total(total),
@@ -320,9 +318,9 @@ async def list_deliveries(context: Viewer, parameters: Annotated[DeliveryListPar
 async def show_delivery(
     context: Viewer,
     request: HttpRequest,
-    id_: Annotated[int, Path(alias="id", ge=1, le=2**63 - 1, description="The number of its row.")],
+    id_: Annotated[int, Path(alias="id", ge=1, le=2**63 - 1, description="Id of the delivery.")],
     *,
-    reveal: Annotated[bool, Query(description="Show what is masked. For operators, and written to the audit.")] = False,
+    reveal: Annotated[bool, Query(description="Show masked values, for operators. Writes an audit entry.")] = False,
 ) -> DeliveryDetail:
     """Shows one message in a queue, why it is not handled yet, and what happens next."""
     require_deliveries(context.admin)
@@ -335,20 +333,20 @@ async def show_delivery(
         if row is None:
             raise Problem(
                 Code.NOT_FOUND,
-                f"there is no delivery {id_}, or not any more: it was handled, or is a dead letter. The chain may know it: "
-                "GET /chains/{tracking_id}, with the id of the message",
+                f"no delivery {id_}: it may have been handled, or be a dead letter. GET /chains/{{tracking_id}} with the id "
+                "of its message shows the outcome",
             )
         ahead = await store.ahead(connection, id_) if row["state"] == "queued" else None
         earlier = None if row["state"] == "in_flight" else await store.first_of_key(connection, id_)
         if reveal:
             await record(connection, context, action="deliveries.reveal", target=f"delivery {id_}")
-    # The figures of queues are shared by all requests and have connections of their own, so not within the transaction.
-    waiting = await _waiting(context.admin, row, ahead, earlier)
+    # After the transaction: queue figures use another connection, and one request must not hold two.
+    waiting = await _find_waiting(context.admin, row, ahead, earlier)
     masking = context.masking.of_message(row["body"], row["headers"])
     failed_attempts = decode_failures(row["failures"])
     holder, blocked_by = waiting.leased_by, waiting.blocked_by
     return DeliveryDetail(
-        **line_of(row, masking),
+        **summary_fields(row, masking),
         **payload_of(row, masking, reveal=reveal),
         tracking_ids=list(ids_of(row["tracking_ids"])),
         external=ExternalLinks(
@@ -375,10 +373,12 @@ async def show_delivery(
     )
 
 
-async def _waiting(admin: Admin, row: Mapping[str, Any], ahead: int | None, earlier: Mapping[str, Any] | None) -> Waiting:
+async def _find_waiting(admin: Admin, row: Mapping[str, Any], ahead: int | None, earlier: Mapping[str, Any] | None) -> Waiting:
     listed, observed = (await admin.shared(QueuesView).now()).value
     queue = next((each for each in listed.items if each.name == row["queue"]), None)
-    is_ordered = any(each.ordered and each.living for each in declared(observed.components) if each.queue == row["queue"])
+    is_ordered = any(
+        each.ordered and each.is_alive for each in declared_consumers(observed.components) if each.queue == row["queue"]
+    )
     lease = Lease.parse(row["lease_token"]) if row["state"] == "in_flight" else None
     consumers = () if queue is None or lease is None else queue.consumers
     return Waiting(
@@ -392,12 +392,12 @@ async def _waiting(admin: Admin, row: Mapping[str, Any], ahead: int | None, earl
     )
 
 
-def line_of(row: Mapping[str, Any], masking: Masking) -> dict[str, Any]:
-    """The fields of a line."""
-    shown, size = row["shown"], row["size"]
+def summary_fields(row: Mapping[str, Any], masking: Masking) -> dict[str, Any]:
+    """Returns the fields of `DeliverySummary`."""
+    beginning, size = row["shown"], row["size"]
     failed_attempts = decode_failures(f"[{row['last_failure']}]") if row["last_failure"] is not None else ()
-    if shown is not None and failed_attempts:
-        masking = masking.of_message(shown)
+    if beginning is not None and failed_attempts:
+        masking = masking.of_message(beginning)
     same = ("queue", "exchange", "message_id", "root_id", "state", "routing_key", "ordering_key", "attempt", "requeue_count")
     return {
         **{name: row[name] for name in (*same, "content_type")},
@@ -406,7 +406,7 @@ def line_of(row: Mapping[str, Any], masking: Masking) -> dict[str, Any]:
         "crash_count": row["crashes"],
         "last_error": _error(failed_attempts[0].failure, masking) if failed_attempts else None,
         "size": size,
-        "preview": sized(row["content_type"], size) if shown is None else preview(shown, row["content_type"], masking),
+        "preview": sized(row["content_type"], size) if beginning is None else preview(beginning, row["content_type"], masking),
     }
 
 

@@ -1,4 +1,4 @@
-"""`GET /events`: one reader of the database for all streams, and a buffer for clients that reconnect."""
+"""`GET /events`: one database poller for all streams of a process, and a buffer for clients that reconnect."""
 
 import asyncio
 import json
@@ -27,41 +27,41 @@ from outbox.reporting.components import LiveStateReader, Topic
 from outbox.runtime.shutdown import running_server, wait_for_exit
 
 HEARTBEAT = timedelta(seconds=15)
-"""After so long without an event a comment is sent, so that neither side takes the other for gone."""
-MOST_WAITING = 1_000
-"""Events that wait for a client; one that is so far behind is dropped, and has to read again when it comes back."""
-MOST_TIME = timedelta(minutes=5)
-"""A stream ends after this time, and its client comes back: with the name of its last event, and with its credentials."""
-_HEARTBEAT = b": still here\n\n"
+"""Time without an event after which a comment is sent, so that proxies and clients keep the connection."""
+MAX_WAITING = 1_000
+"""Events that may wait for a client. A client further behind is disconnected, and reloads when it reconnects."""
+MAX_DURATION = timedelta(minutes=5)
+"""Longest duration of a stream. The client reconnects, and its credentials are checked again."""
+_HEARTBEAT = b": heartbeat\n\n"
 
 
 @dataclass(slots=True, eq=False)
 class Listener:
-    """One client. `session` is the hash of the session that it came with."""
+    """One client. `session` is the hash of its session, if it has one."""
 
     principal: str
     session: bytes | None = None
     _waiting: deque[bytes] = field(default_factory=deque)
     _woken: asyncio.Event = field(default_factory=asyncio.Event)
     _ended: bool = False
-    _ends_at: float = field(default_factory=lambda: monotonic() + MOST_TIME.total_seconds())
+    _ends_at: float = field(default_factory=lambda: monotonic() + MAX_DURATION.total_seconds())
 
-    def tell(self, written: bytes) -> None:
-        """Has this sent; ends the stream of a client that is too far behind."""
-        if len(self._waiting) >= MOST_WAITING:
+    def send(self, written: bytes) -> None:
+        """Queues an event. Ends the stream if the client is too far behind."""
+        if len(self._waiting) >= MAX_WAITING:
             self.end()
         if not self._ended:
             self._waiting.append(written)
             self._woken.set()
 
     def end(self) -> None:
-        """Ends the stream after what is being sent; what waits is not sent any more."""
+        """Ends the stream after the current chunk, and drops queued events."""
         self._ended = True
         self._waiting.clear()
         self._woken.set()
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """What is sent, until the stream ends."""
+        """Yields the bytes to send, until the stream ends."""
         while not self._ended and (left := self._ends_at - monotonic()) > 0:
             if self._waiting:
                 yield self._waiting.popleft()
@@ -74,21 +74,21 @@ class Listener:
                 yield _HEARTBEAT
 
 
-EVERY = timedelta(seconds=1)
-"""Between two looks, while a client listens."""
-MOST_KEPT = 1_000
-"""Events that are kept for clients that come back."""
-COME_BACK = timedelta(seconds=2)
-"""When a client tries again whose stream ended."""
+POLL_INTERVAL = timedelta(seconds=1)
+"""Interval of polling the database, while a client listens."""
+BUFFER_SIZE = 1_000
+"""Events kept for clients that reconnect."""
+RECONNECT_DELAY = timedelta(seconds=2)
+"""Delay after which a client reconnects."""
 
 logger = logging.getLogger("outbox")
 
 
 class Broadcaster:
-    """Sends all listeners of this process what has changed. Looks only while there are any.
+    """Sends changes to all listeners of this process. Polls the database only while there are listeners.
 
-    Events are numbered. A client that comes back and names the last one that it saw gets what it missed, as far as that is kept
-    here; if not, or after another process, a `reset` has it read everything again.
+    Events are numbered. A client that reconnects with the id of its last event receives the later ones. If they are no longer
+    in the buffer, or the id is from another process, it receives a `reset` and must reload everything.
     """
 
     def __init__(self, admin: Admin) -> None:
@@ -96,104 +96,102 @@ class Broadcaster:
         self._reader = LiveStateReader(admin.table)
         self._epoch = secrets.token_hex(4)
         self._number = 0
-        self._kept: deque[bytes] = deque(maxlen=MOST_KEPT)
-        self._seen: Mapping[Topic, Any] | None = None
+        self._buffer: deque[bytes] = deque(maxlen=BUFFER_SIZE)
+        self._values: Mapping[Topic, Any] | None = None
         self._listeners: set[Listener] = set()
         self._task: asyncio.Task[None] | None = None
         self._ending = False
 
     def join(self, principal: str, last_event_id: str | None, session: bytes | None = None) -> Listener:
-        """A new listener. Raises `too_many_streams` if there is no place, `too_many_requests` if the principal has enough."""
+        """Adds a listener. Raises `too_many_streams` at the process's limit, `too_many_requests` at the principal's."""
         if self._ending or len(self._listeners) >= self._admin.streams:
             reason = "the server is shutting down" if self._ending else f"{self._admin.streams} streams are open"
             raise Problem(Code.TOO_MANY_STREAMS, f"{reason}: try again", headers={"retry-after": "5"})
         most = self._admin.streams_per_principal
         if sum(each.principal == principal for each in self._listeners) >= most:
-            raise too_many(f"{most} streams of yours are open", seconds=5)
+            raise too_many(f"{most} of your streams are open", seconds=5)
         listener = Listener(principal, session)
-        listener.tell(f"retry: {COME_BACK / timedelta(milliseconds=1):.0f}\n\n".encode())
+        listener.send(f"retry: {RECONNECT_DELAY / timedelta(milliseconds=1):.0f}\n\n".encode())
         epoch, _, digits = (last_event_id or "").partition(".")
         number = int(digits) if digits.isascii() and digits.isdigit() else -1
         missed = self._number - number
-        if epoch == self._epoch and 0 <= missed <= len(self._kept):
-            for written in islice(self._kept, len(self._kept) - missed, None):
-                listener.tell(written)
+        if epoch == self._epoch and 0 <= missed <= len(self._buffer):
+            for written in islice(self._buffer, len(self._buffer) - missed, None):
+                listener.send(written)
         else:
-            begins = last_event_id is None
-            reason = "the stream begins here" if begins else "what came after that event is not known here any more"
-            listener.tell(self._written("reset", {"reason": reason}))
+            is_new = last_event_id is None
+            reason = "the stream begins here" if is_new else "the events after that id are no longer available"
+            listener.send(self._encode("reset", {"reason": reason}))
         self._listeners.add(listener)
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run(), name="outbox events")
         return listener
 
     def leave(self, listener: Listener) -> None:
-        """Sends it no more, and gives its place to another."""
+        """Removes a listener."""
         self._listeners.discard(listener)
 
     async def close(self) -> None:
-        """Ends every stream, and looks no more."""
+        """Ends every stream, and stops polling."""
         self._end()
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
 
-    # --- looking -------------------------------------------------------------------------------------------------------
-
     async def _run(self) -> None:
-        """Looks while a client listens. Where the server's end can be seen coming, it ends the streams."""
+        """Polls while a client listens."""
+        # uvicorn waits for open responses before it shuts down the application, so streams must end at its signal.
         server = running_server()
         end = None if server is None else asyncio.create_task(wait_for_exit(server))
         if end is not None:
             end.add_done_callback(lambda task: None if task.cancelled() else self._end())
         try:
             while self._listeners:
-                await self._look()
-                await asyncio.sleep(EVERY.total_seconds())
+                await self._poll()
+                await asyncio.sleep(POLL_INTERVAL.total_seconds())
         except Exception:
-            # Whatever it is, clients come back, and are looked for again.
-            logger.exception("the streams of events are ended")
+            # Clients reconnect, which starts a new poller.
+            logger.exception("polling for events failed: all event streams are ended")
         finally:
             if end is not None:
                 end.cancel()
             self._end_streams()
 
-    async def _look(self) -> None:
+    async def _poll(self) -> None:
         sessions = {each.session for each in self._listeners if each.session is not None}
         try:
-            async with self._admin.reading("looking for changes") as connection:
+            async with self._admin.reading("polling for changes") as connection:
                 state = await self._reader.read(connection, sessions)
         except DatabaseUnavailableError:
-            self._note({**(self._seen or {}), _DATABASE: {"available": False}})
+            self._send_changes({**(self._values or {}), _DATABASE: {"available": False}})
             return
         for listener in self._listeners:
             if listener.session in sessions - state.sessions:
                 listener.end()
-        self._note({**state.values, _DATABASE: {"available": True}})
+        self._send_changes({**state.values, _DATABASE: {"available": True}})
 
-    def _note(self, values: Mapping[Topic, Any]) -> None:
-        """Sends what is another than at the last look. What was never looked at before is nothing new."""
-        before, self._seen = self._seen, values
+    def _send_changes(self, values: Mapping[Topic, Any]) -> None:
+        """Sends the values that have changed since the previous poll. The first poll sends nothing."""
+        before, self._values = self._values, values
         if before is None:
             return
         for topic, value in values.items():
             if before.get(topic) != value:
-                self._tell(topic[0], value)
+                self._send(topic[0], value)
         for kind, name in before.keys() - values.keys():
             if kind == "component":
-                self._tell(kind, {**before[kind, name], "status": "forgotten"})
+                self._send(kind, {**before[kind, name], "status": "forgotten"})
 
-    # --- telling -------------------------------------------------------------------------------------------------------
-
-    def _tell(self, event: str, value: Any) -> None:
+    def _send(self, event: str, value: Any) -> None:
         self._number += 1
-        written = self._written(event, value)
-        self._kept.append(written)
+        written = self._encode(event, value)
+        self._buffer.append(written)
         for listener in self._listeners:
-            listener.tell(written)
+            listener.send(written)
 
-    def _written(self, event: str, value: Any) -> bytes:
-        """The event under the present number. JSON has no line breaks."""
+    def _encode(self, event: str, value: Any) -> bytes:
+        """Encodes an event with the current number."""
+        # JSON has no raw line breaks, which would end the field `data`.
         return f"id: {self._epoch}.{self._number}\nevent: {event}\ndata: {json.dumps(value)}\n\n".encode()
 
     def _end(self) -> None:
@@ -209,15 +207,13 @@ _DATABASE: Topic = ("database", "")
 
 
 SEND_TIMEOUT = timedelta(seconds=20)
-"""A client that takes nothing for so long is dropped."""
+"""A client that reads nothing for this long is disconnected."""
 
 
 class EventStream(StreamingResponse):
-    """Server-sent events. Calls `leave` when the stream has ended, by either side.
+    """Server-sent events. Calls `leave` when either side has ended the stream."""
 
-    FastAPI's own stream of events came with a later release than the first that is supported, and waits for a client that takes
-    nothing as long as that likes.
-    """
+    # FastAPI's own `EventSourceResponse` is newer than the oldest supported release, and waits forever for a stalled client.
 
     media_type = "text/event-stream"
 
@@ -228,27 +224,27 @@ class EventStream(StreamingResponse):
 
     async def __call__(
         self,
-        scope: Scope,  # noqa: ARG002  every ASGI application is called with it
+        scope: Scope,  # noqa: ARG002  part of the ASGI signature
         receive: Receive,
         send: Send,
     ) -> None:
-        """Sends until the stream ends, or its client is gone or takes nothing any more."""
-        gone = asyncio.create_task(self._end_when_gone(receive))
+        """Sends until the stream ends, the client disconnects, or a send exceeds `SEND_TIMEOUT`."""
+        gone = asyncio.create_task(self._end_on_disconnect(receive))
         try:
             async with asyncio.timeout(SEND_TIMEOUT.total_seconds()) as limit:
                 await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
                 async for chunk in self._listener.chunks():
-                    # The limit is one of each send: a stream that says something every few seconds goes on.
+                    # The timeout applies to each send, not to the whole stream.
                     limit.reschedule(asyncio.get_running_loop().time() + SEND_TIMEOUT.total_seconds())
                     await send({"type": "http.response.body", "body": chunk, "more_body": True})
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
         except TimeoutError:
-            logger.info("a stream of events is dropped: its client took nothing for %g s", SEND_TIMEOUT.total_seconds())
+            logger.info("an event stream is ended: its client read nothing for %g s", SEND_TIMEOUT.total_seconds())
         finally:
             gone.cancel()
             self._leave(self._listener)
 
-    async def _end_when_gone(self, receive: Receive) -> None:
+    async def _end_on_disconnect(self, receive: Receive) -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
         self._listener.end()
@@ -262,7 +258,7 @@ _EVENTS = {"text/event-stream": {"schema": {"type": "string", "description": "Se
 @router.get(
     "/events",
     operation_id=STREAM,
-    status_code=200,  # FastAPI looks for it in the class otherwise
+    status_code=200,  # otherwise FastAPI reads it from the response class
     response_class=EventStream,
     responses={
         **problem_responses(Code.TOO_MANY_STREAMS),
@@ -273,17 +269,18 @@ async def stream_events(
     context: Viewer,
     request: Request,
     last_event_id: Annotated[
-        Text | None, Header(description="The id of the last event that was seen; browsers send it when they come back.")
+        Text | None, Header(description="Id of the last received event. Browsers send it when they reconnect.")
     ] = None,
 ) -> Response:
-    """Streams hints that something has changed: `backlog`, `dead_letters`, `operation`, `component`, `pauses`, `statistics` (a
-    minute is complete), `database`.
+    """Streams an event for each change of `backlog`, `dead_letters`, `operation`, `component`, `pauses`, `statistics` (a
+    minute is complete), or `database`.
 
-    A client that sends `Last-Event-ID` receives what it missed. Otherwise, or if that is no longer known, a `reset` comes
-    first: reload everything that you show. A comment is sent every 15 seconds. After five minutes the stream ends, and the
-    client reconnects. It ends earlier when the session ends, when the client falls behind, and when the server stops.
+    A client that sends `Last-Event-ID` receives the events that it missed. Without it, or if they are no longer available, the
+    first event is `reset`: reload everything that you show. After 15 seconds without an event, a comment is sent. The stream
+    ends after five minutes, or earlier when the session ends, the client falls behind, or the server stops: reconnect.
     """
-    if is_head(request):  # who asks for headers only does not listen
+    # A HEAD request has no stream, so it must not take a listener's place.
+    if is_head(request):
         return Response(media_type=EventStream.media_type)
     broadcaster = context.admin.shared(Broadcaster)
     session = context.principal.session_hash if isinstance(context.principal, TokenPrincipal) else None

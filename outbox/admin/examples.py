@@ -1,4 +1,4 @@
-"""Examples of each operation for the OpenAPI document: a `curl` command, a body, and an answer."""
+"""Examples of each operation for the OpenAPI document: a `curl` command, a body, and a response."""
 
 import json
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """What is asked: an address below the prefix, and a body if the operation takes one."""
+    """An example request: a path below the prefix, and a body if the operation takes one."""
 
     address: str
     body: Mapping[str, Any] | None = None
@@ -95,47 +95,47 @@ EXAMPLES: Mapping[str, Example] = {
 
 
 def example_of(operation: str, method: str) -> dict[str, Any]:
-    """What the document says of the operation in addition to everything else; nothing of one that is not there."""
+    """Returns the OpenAPI extras of an operation: code sample and example body. Empty for unknown operations."""
     example = EXAMPLES.get(operation)
     if example is None:
         return {}
-    words = ["curl -s", f'"$URL{example.address}"', '-H "$AUTH"']  # with the variables that docs/admin.md sets
+    words = ["curl -s", f'"$URL{example.address}"', '-H "$AUTH"']  # docs/admin.md sets both variables
     if method not in ("GET", "POST") or (method == "POST" and example.body is None):
         words.insert(1, f"-X {method}")
     if example.body is not None:
         words.append(f"--json '{json.dumps(example.body)}'")
-    shown: dict[str, Any] = {"x-codeSamples": [{"lang": "Shell", "label": "curl", "source": " ".join(words)}]}
+    extra: dict[str, Any] = {"x-codeSamples": [{"lang": "Shell", "label": "curl", "source": " ".join(words)}]}
     if example.body is not None:
-        shown["requestBody"] = {"content": {"application/json": {"example": example.body}}}
-    return shown
+        extra["requestBody"] = {"content": {"application/json": {"example": example.body}}}
+    return extra
 
 
 _TIME = "2026-03-01T12:00:00.000Z"
-_OF_TYPES: Mapping[str, Any] = {"integer": 1, "number": 1.5, "boolean": False, "object": {}, "null": None}
+_BY_TYPE: Mapping[str, Any] = {"integer": 1, "number": 1.5, "boolean": False, "object": {}, "null": None}
 
 
 @cache
 def values() -> Mapping[str, Any]:
-    """Of fields, by their name or with the name of their model before it. Of others the schema says enough."""
+    """Returns example values of fields, by `field` or `Model.field`. Other fields get one from their schema."""
     found: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
     return found
 
 
 def answer_of(model: Any) -> Any:
-    """An answer of that model, made of its schema: every field has a value, because FastAPI leaves null out."""
+    """Builds an example response from a model's schema. Every field has a value, because FastAPI omits null."""
     schema = TypeAdapter(model).json_schema(mode="serialization")
     return _value(schema, schema.get("$defs", {}))
 
 
 class AnswerExample(dict[str, Any]):
-    """The example of an answer of that model, made when the document is: making all of them takes longer than an import may."""
+    """The example response of a model. Built with the OpenAPI document, since building all of them would slow the import."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()
         self._model = model
 
     def items(self) -> Any:
-        """What FastAPI merges into the answer's media type."""
+        """Returns the entries that FastAPI merges into the response's media type."""
         return {"example": answer_of(self._model)}.items()
 
 
@@ -143,12 +143,12 @@ def _value(schema: Mapping[str, Any], known: Mapping[str, Mapping[str, Any]]) ->
     if "$ref" in schema:
         schema = known[schema["$ref"].rpartition("/")[2]]
     if "properties" in schema:
-        of, answer = schema["title"], {}
+        model, answer = schema["title"], {}
         for name, field in schema["properties"].items():
-            made = _value(field, known)
-            named = values().get(name, made)
-            # Names are shared by fields of different kinds: `source` is a word, and a facet.
-            answer[name] = values().get(f"{of}.{name}", named if type(named) is type(made) else made)
+            default = _value(field, known)
+            named = values().get(name, default)
+            # A value counts only if its type fits, since fields of one name may differ: `source` is a string, or a facet.
+            answer[name] = values().get(f"{model}.{name}", named if type(named) is type(default) else default)
         return answer
     if "anyOf" in schema:
         return _value(schema["anyOf"][0], known)
@@ -158,4 +158,4 @@ def _value(schema: Mapping[str, Any], known: Mapping[str, Mapping[str, Any]]) ->
         return [_value(schema["items"], known)]
     if schema.get("format") == "date-time":
         return _TIME
-    return _OF_TYPES.get(schema.get("type", "null"), schema.get("title", "").lower())
+    return _BY_TYPE.get(schema.get("type", "null"), schema.get("title", "").lower())

@@ -1,4 +1,4 @@
-"""`GET /export/…`: lists as files, CSV or NDJSON, with the items that the lists themselves show."""
+"""`GET /export/…`: lists as CSV or NDJSON files, with the same items as the list endpoints."""
 
 import asyncio
 import csv
@@ -30,52 +30,52 @@ from outbox.admin.repairs.routes import OperationFilters, OperationsParameters, 
 
 ROWS = 10_000
 MOST_ROWS = 100_000
-"""Rows of one file."""
+"""Largest number of rows in a file."""
 PAGE = 200
-"""Rows that are read, and held, at a time."""
+"""Rows read, and held in memory, at a time."""
 PATIENCE = timedelta(minutes=1)
-"""How long a file waits for other requests of its principal between two pages: broken off, it would be of no use."""
+"""How long an export waits for other requests of its principal between two pages, since a partial file is useless."""
 SEND_TIMEOUT = timedelta(minutes=1)
-"""A client that takes nothing for so long is dropped."""
+"""A client that reads nothing for this long is disconnected."""
 LIMIT = "Outbox-Export-Limit"
-"""The header that says how many rows the file has at most."""
+"""The response header with the largest number of rows in the file."""
 
 Format = Literal["csv", "ndjson"]
 _MEDIA_TYPES: Mapping[Format, str] = {"csv": "text/csv; charset=utf-8; header=present", "ndjson": "application/x-ndjson"}
 
 
 class ExportParameters(Request):
-    """What every export takes in addition to the filters of its list."""
+    """Query parameters of every export, in addition to the filters of its list."""
 
     format: Annotated[
-        Format, Field(description="`csv`: a row of names, then a row for each item; `ndjson`: a JSON object on each line.")
+        Format, Field(description="`csv`: a header row, then a row per item; `ndjson`: a JSON object per line.")
     ] = "csv"
     limit: Annotated[
-        int, Field(ge=1, le=MOST_ROWS, description="At most so many items, in rows. A file of exactly so many may be cut.")
+        int, Field(ge=1, le=MOST_ROWS, description="Maximum number of rows. A file with exactly this many may be incomplete.")
     ] = ROWS
 
 
 class DeadLetterExportParameters(DeadLetterListFilters, ExportParameters):
-    """What `GET /export/dlq` takes."""
+    """Query parameters of `GET /export/dlq`."""
 
 
 class MessageExportParameters(MessageListFilters, ExportParameters):
-    """What `GET /export/messages` takes."""
+    """Query parameters of `GET /export/messages`."""
 
 
 class AuditExportParameters(AuditFilters, ExportParameters):
-    """What `GET /export/audit` takes."""
+    """Query parameters of `GET /export/audit`."""
 
 
 class OperationExportParameters(OperationFilters, ExportParameters):
-    """What `GET /export/operations` takes."""
+    """Query parameters of `GET /export/operations`."""
 
 
 class ExportResponse(StreamingResponse):
-    """A file that is sent while it is read. What fails breaks the connection, so that no part passes for the whole."""
+    """A file that is sent while it is read. An error aborts the connection, so the client notices a partial file."""
 
     async def stream_response(self, send: Send) -> None:
-        """Sends the file, unless its client takes nothing any more."""
+        """Sends the file. Raises `TimeoutError` if a send exceeds `SEND_TIMEOUT`."""
 
         async def send_in_time(message: Message) -> None:
             async with asyncio.timeout(SEND_TIMEOUT.total_seconds()):
@@ -86,14 +86,14 @@ class ExportResponse(StreamingResponse):
 
 _FILE: dict[int | str, dict[str, Any]] = {
     200: {
-        "description": "The file. If it breaks off, so does the connection.",
+        "description": "The file. If reading fails, the connection is aborted.",
         "content": {
             media_type.partition(";")[0]: {"schema": {"type": "string", "format": "binary"}}
             for media_type in _MEDIA_TYPES.values()
         },
         "headers": {
-            LIMIT: {"description": "The limit: a file of exactly so many rows may be cut.", "schema": {"type": "integer"}},
-            "content-disposition": {"description": "The name of the file.", "schema": {"type": "string"}},
+            LIMIT: {"description": "The `limit`. A file with that many rows may be incomplete.", "schema": {"type": "integer"}},
+            "content-disposition": {"description": "The file name.", "schema": {"type": "string"}},
         },
     }
 }
@@ -105,22 +105,22 @@ export = area("export")
     "/export/dlq",
     operation_id="outbox_export_dlq",
     summary="Export Dead Letters",
-    status_code=200,  # FastAPI looks for it in the class otherwise
+    status_code=200,  # otherwise FastAPI reads it from the response class
     response_class=ExportResponse,
     responses=_FILE,
 )
 async def export_dead_letters(
-    context: Viewer, http: HttpRequest, wanted: Annotated[DeadLetterExportParameters, Query()]
+    context: Viewer, http: HttpRequest, parameters: Annotated[DeadLetterExportParameters, Query()]
 ) -> Response:
-    """Downloads dead letters, those that `outbox_dlq_list` lists with the same filter, in its order and as masked as there.
+    """Downloads the dead letters that `outbox_dlq_list` lists with the same filter, in the same order, masked.
 
-    It is read page by page, so that what changes meanwhile may be missing.
+    Reads page by page: dead letters that change during the download may be missing.
     """
     return await _file(
         context,
         http,
         "dlq",
-        wanted,
+        parameters,
         DeadLetterSummary,
         lambda query: list_dead_letters(context, DeadLetterListParameters(**query)),
     )
@@ -134,17 +134,19 @@ async def export_dead_letters(
     response_class=ExportResponse,
     responses={**_FILE, **problem_responses(Code.FILTER_TOO_BROAD)},
 )
-async def export_messages(context: Viewer, http: HttpRequest, wanted: Annotated[MessageExportParameters, Query()]) -> Response:
-    """Downloads messages of the outbox, those that `outbox_messages_list` lists with the same filter, in its order.
+async def export_messages(
+    context: Viewer, http: HttpRequest, parameters: Annotated[MessageExportParameters, Query()]
+) -> Response:
+    """Downloads the messages that `outbox_messages_list` lists with the same filter, in the same order.
 
-    It is read page by page, so that what is sent meanwhile may be missing, or there twice. Each page may search for two
-    seconds.
+    Reads page by page: messages that are sent during the download may be missing or appear twice. Each page may take two
+    seconds to find.
     """
     return await _file(
         context,
         http,
         "messages",
-        wanted,
+        parameters,
         MessageSummary,
         lambda query: list_messages(context, MessageListParameters(**query)),
     )
@@ -158,9 +160,11 @@ async def export_messages(context: Viewer, http: HttpRequest, wanted: Annotated[
     response_class=ExportResponse,
     responses=_FILE,
 )
-async def export_audit(context: Operator, http: HttpRequest, wanted: Annotated[AuditExportParameters, Query()]) -> Response:
-    """Downloads entries of the audit log, those that `outbox_audit_list` lists with the same filter, newest first."""
-    return await _file(context, http, "audit", wanted, AuditEntry, lambda query: list_audit(context, AuditParameters(**query)))
+async def export_audit(context: Operator, http: HttpRequest, parameters: Annotated[AuditExportParameters, Query()]) -> Response:
+    """Downloads the audit log entries that `outbox_audit_list` lists with the same filter, newest first."""
+    return await _file(
+        context, http, "audit", parameters, AuditEntry, lambda query: list_audit(context, AuditParameters(**query))
+    )
 
 
 @export.get(
@@ -172,61 +176,63 @@ async def export_audit(context: Operator, http: HttpRequest, wanted: Annotated[A
     responses=_FILE,
 )
 async def export_operations(
-    context: Viewer, http: HttpRequest, wanted: Annotated[OperationExportParameters, Query()]
+    context: Viewer, http: HttpRequest, parameters: Annotated[OperationExportParameters, Query()]
 ) -> Response:
-    """Downloads operations, those that `outbox_operations_list` lists, newest first, each with its progress."""
+    """Downloads the operations that `outbox_operations_list` lists with the same filter, newest first, with progress."""
     return await _file(
         context,
         http,
         "operations",
-        wanted,
+        parameters,
         OperationResponse,
         lambda query: operations(OperationsParameters(**query), context),
     )
 
 
 Read = Callable[[Mapping[str, Any]], Awaitable[Page[Any]]]
-"""Reads one page of a list, with the parameters that the list takes."""
+"""Reads one page of a list, given the list's query parameters."""
 Encode = Callable[[Sequence[BaseModel]], bytes]
 
 
 async def _file(
-    context: RequestContext, http: HttpRequest, name: str, wanted: ExportParameters, model: type[BaseModel], read: Read
+    context: RequestContext, http: HttpRequest, name: str, parameters: ExportParameters, model: type[BaseModel], read: Read
 ) -> Response:
-    """The file of the list `name`, whose items are `model`s. Its first page is read before, so that a problem is answered."""
-    filters = wanted.model_dump(exclude=set(ExportParameters.model_fields))
+    """Returns the file of the list `name`, whose items are of type `model`."""
+    filters = parameters.model_dump(exclude=set(ExportParameters.model_fields))
 
     async def read_page(left: int, cursor: str | None) -> Page[Any]:
         return await read({**filters, "limit": min(left, PAGE), "cursor": cursor})
 
     async def read_on(left: int, cursor: str) -> Page[Any]:
-        # The request's own turn among the reads of its principal is over once it is being answered.
-        async with context.admin.shared(Reads).turn(context.principal.name, PATIENCE):
+        # The request's first slot is released already: the authentication dependency ends before the body is sent.
+        async with context.admin.shared(Reads).slot(context.principal.name, PATIENCE):
             return await read_page(left, cursor)
 
-    first = await read_page(wanted.limit, None)
+    # Read before the response starts, so that an error becomes a problem response.
+    first = await read_page(parameters.limit, None)
     headers = {
-        "content-disposition": f'attachment; filename="{name}-{datetime.now(UTC):%Y-%m-%dT%H%M%SZ}.{wanted.format}"',
+        "content-disposition": f'attachment; filename="{name}-{datetime.now(UTC):%Y-%m-%dT%H%M%SZ}.{parameters.format}"',
         "content-security-policy": "default-src 'none'; sandbox",
-        LIMIT: str(wanted.limit),
+        LIMIT: str(parameters.limit),
     }
-    beginning, encode = b"", _ndjson
-    if wanted.format == "csv":
+    header, encode = b"", _ndjson
+    if parameters.format == "csv":
         columns = list(_columns(model))
-        # The names are our own, and need no quotes.
-        beginning, encode = f"{','.join(map('.'.join, columns))}\r\n".encode(), partial(_csv, columns)
-    chunks = _chunks(beginning, None if is_head(http) else first, wanted.limit, read_on, encode)
-    return ExportResponse(chunks, headers=headers, media_type=_MEDIA_TYPES[wanted.format])
+        # Field names contain no character that needs quotes.
+        header, encode = f"{','.join(map('.'.join, columns))}\r\n".encode(), partial(_csv, columns)
+    chunks = _chunks(header, None if is_head(http) else first, parameters.limit, read_on, encode)
+    return ExportResponse(chunks, headers=headers, media_type=_MEDIA_TYPES[parameters.format])
 
 
 async def _chunks(
-    beginning: bytes, page: Page[Any] | None, left: int, read: Callable[[int, str], Awaitable[Page[Any]]], encode: Encode
+    header: bytes, page: Page[Any] | None, left: int, read: Callable[[int, str], Awaitable[Page[Any]]], encode: Encode
 ) -> AsyncIterator[bytes]:
-    """The file from its beginning on. Nothing of a page is held any more while the next one is read."""
-    yield beginning
+    """Yields the file in chunks."""
+    yield header
     while page is not None:
         yield encode(page.items)
         left, cursor = left - len(page.items), page.next
+        # Frees the page before the next one is read, to hold one page in memory.
         page = None
         if cursor is not None and left > 0:
             page = await read(left, cursor)
@@ -234,25 +240,25 @@ async def _chunks(
 
 # --- NDJSON --------------------------------------------------------------------------------------------------------------
 
-# Control characters, line breaks that only some readers know, and what shows text backwards.
+# Control characters, line separators that only some readers know, and bidirectional overrides.
 _CODES = (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 _ESCAPED = {code: f"\\u{code:04x}" for code in _CODES if chr(code) not in "\t\n\r"}
-"""What a terminal or an editor would obey, in the notation of JSON."""
+"""JSON escapes of characters that a terminal or an editor would interpret."""
 
 
 def _ndjson(items: Sequence[BaseModel]) -> bytes:
-    # JSON has these characters within texts only, where the escaped ones mean the same.
+    # In JSON these characters occur in strings only, where an escape means the same.
     return "".join(f"{item.model_dump_json().translate(_ESCAPED)}\n" for item in items).encode()
 
 
 # --- CSV -----------------------------------------------------------------------------------------------------------------
 
-_FORMULA = re.compile(r"[\t\r\n]|\s*[=+\-@＝＋－＠]")  # noqa: RUF001  full-width ones are formulas to some spreadsheets, too
+_FORMULA = re.compile(r"[\t\r\n]|\s*[=+\-@＝＋－＠]")  # noqa: RUF001  some spreadsheets run full-width ones too
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?", re.ASCII)
 
 
 def _columns(model: type[BaseModel], path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """The paths of the fields, with those of the objects that a field has, or has where it is not null: `error`, `type`."""
+    """Yields the path of each field, including fields of nested objects: (`error`, `type`)."""
     for name, field in model.model_fields.items():
         kinds = get_args(field.annotation) if get_origin(field.annotation) in (Union, UnionType) else (field.annotation,)
         nested = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)]
@@ -260,7 +266,7 @@ def _columns(model: type[BaseModel], path: tuple[str, ...] = ()) -> Iterator[tup
 
 
 def _csv(columns: Sequence[tuple[str, ...]], items: Iterable[BaseModel]) -> bytes:
-    """A row for each item, as RFC 4180 has it."""
+    """Encodes a row per item, as in RFC 4180."""
     written = io.StringIO()
     writer = csv.writer(written)
     for item in items:
@@ -270,7 +276,7 @@ def _csv(columns: Sequence[tuple[str, ...]], items: Iterable[BaseModel]) -> byte
 
 
 def _cell(value: Any) -> str:
-    """The value as text. What a spreadsheet would run as a formula has a single quote before it, as OWASP recommends."""
+    """Converts a value to text, and prefixes a single quote to formulas, as OWASP recommends."""
     if value is None:
         return ""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Liveness and readiness, public and terse: `GET /outbox/health/live` and `GET /outbox/health/ready`."""
+"""Liveness and readiness: `GET /outbox/health/live` and `GET /outbox/health/ready`, without authentication."""
 
 from collections.abc import Callable
 from typing import Any, Literal
@@ -11,7 +11,7 @@ from outbox.admin.examples import example_of
 from outbox.runtime.health import HealthChecks
 
 PREFIX = "/outbox"
-"""Where everything of ours lives in an application."""
+"""Path prefix of all routes, and of the dashboard, in an application."""
 
 
 class Liveness(BaseModel):
@@ -23,21 +23,21 @@ class Liveness(BaseModel):
 
 
 class Readiness(BaseModel):
-    """Which part of the process can do its work; the reasons are in the log."""
+    """State of each part of the process. The log has the reasons."""
 
     status: Literal["ready", "not_ready"]
     parts: dict[str, Literal["ok", "unavailable"]]
 
 
 def health_router(health: HealthChecks | Callable[..., Any]) -> APIRouter:
-    """The two endpoints, to be included without a prefix. `health` is the checks, or a dependency that finds them."""
+    """Returns the health endpoints, to be included without a prefix. `health` is the checks, or a dependency for them."""
     router = APIRouter(prefix=PREFIX)
     router.include_router(health_routes(health))
     return router
 
 
 def health_routes(health: HealthChecks | Callable[..., Any]) -> APIRouter:
-    """The health endpoints, without a prefix of their own."""
+    """Returns the health endpoints below `/health`."""
     router = APIRouter(prefix="/health", tags=["health"], route_class=HeadRoute)
     find = provider_of(HealthChecks, health)
 
@@ -48,7 +48,7 @@ def health_routes(health: HealthChecks | Callable[..., Any]) -> APIRouter:
         openapi_extra=example_of("outbox_health_live", "GET"),
     )
     async def live() -> Liveness:
-        """Says that the process answers; checks nothing else."""
+        """Returns 200 while the process responds. Checks nothing else."""
         return Liveness()
 
     @router.get(
@@ -59,7 +59,7 @@ def health_routes(health: HealthChecks | Callable[..., Any]) -> APIRouter:
         openapi_extra=example_of("outbox_health_ready", "GET"),
     )
     async def ready(response: Response, checks: HealthChecks = Depends(find)) -> Readiness:  # noqa: B008
-        """Says whether the process can do its work: 200, or 503 with the parts that are unavailable."""
+        """Returns 200 if the process is ready, or 503 with the parts that are unavailable."""
         report = await checks.report()
         response.headers["cache-control"] = "no-store"
         if not report.ready:

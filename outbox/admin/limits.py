@@ -1,4 +1,4 @@
-"""Limits of requests: how many of one principal at a time, how large and how deep a body."""
+"""Limits of requests: concurrent reads of one principal, and size and depth of a body."""
 
 import asyncio
 import json
@@ -15,76 +15,78 @@ from outbox.admin.admin import Admin
 from outbox.admin.problems import Code, Problem
 
 LONGEST_WAIT = timedelta(seconds=5)
-"""How long a request waits for others of the same principal."""
+"""How long a request waits for other requests of the same principal."""
 MOST_WAITING = 50
-"""Requests of one principal that wait."""
+"""Waiting requests of one principal. Further ones are refused."""
 
 
 class Reads:
-    """The requests that read, for one admin: so many of each principal at a time, and the others in turn."""
+    """Limits concurrent reads of each principal, for one admin. Further reads wait in order."""
 
     def __init__(self, admin: Admin) -> None:
         self._most = admin.reads_per_principal
-        self._of: dict[str, _Turns] = {}
+        self._by_principal: dict[str, _Slots] = {}
 
     async def close(self) -> None:
         """There is nothing to close."""
 
     @asynccontextmanager
-    async def turn(self, principal: str, patience: timedelta | None = None) -> AsyncIterator[None]:
-        """Waits until it is a request's turn. Raises `too_many_requests` for one that would wait for long.
+    async def slot(self, principal: str, patience: timedelta | None = None) -> AsyncIterator[None]:
+        """Waits for a free slot, and holds it for the block. Raises `too_many_requests` after `patience`.
 
-        `patience` is how long that is; None: `LONGEST_WAIT`.
+        The default of `patience` is `LONGEST_WAIT`.
         """
-        turns = self._of.setdefault(principal, _Turns(asyncio.Semaphore(self._most)))
-        turns.requests += 1
+        slots = self._by_principal.setdefault(principal, _Slots(asyncio.Semaphore(self._most)))
+        slots.requests += 1
         try:
-            # Before waiting, so that a flood of requests is refused instead of kept.
-            if turns.requests > self._most + MOST_WAITING:
-                raise too_many(f"more than {MOST_WAITING} requests of yours wait already")
+            # Checked before waiting, so that a flood of requests is refused instead of queued.
+            if slots.requests > self._most + MOST_WAITING:
+                raise too_many(f"more than {MOST_WAITING} of your requests are waiting")
             try:
                 async with asyncio.timeout((patience or LONGEST_WAIT).total_seconds()):
-                    await turns.free.acquire()
+                    await slots.free.acquire()
             except TimeoutError:
-                raise too_many(f"{self._most} requests of yours are being answered, and took long") from None
+                raise too_many(f"{self._most} of your requests are still running") from None
             try:
                 yield
             finally:
-                turns.free.release()
+                slots.free.release()
         finally:
-            turns.requests -= 1
-            # Principals come and go: what no request uses is not kept.
-            if not turns.requests:
-                del self._of[principal]
+            slots.requests -= 1
+            # The host may authenticate any number of principals, so idle ones are dropped.
+            if not slots.requests:
+                del self._by_principal[principal]
 
 
 @dataclass(slots=True)
-class _Turns:
+class _Slots:
     free: asyncio.Semaphore
     requests: int = field(default=0)
 
 
 def too_many(reason: str, *, seconds: int = 2) -> Problem:
-    """What one principal asks too much of, and when to try again."""
+    """Returns the problem of a principal's limit, with the time after which to try again."""
     return Problem(Code.TOO_MANY_REQUESTS, f"{reason}: try again", headers={"retry-after": str(seconds)})
 
 
 BODY_TIMEOUT = timedelta(seconds=30)
-"""Longest wait for a body."""
+"""Time within which the whole body must arrive."""
 DEEPEST = 100
-"""How deep JSON may be nested."""
+"""Levels of nesting that a JSON body may have."""
 
 _JSON = re.compile(r"application/([\w.-]+\+)?json\s*(;.*)?", re.IGNORECASE | re.ASCII)
 _LENGTH = re.compile(r"[0-9]{1,20}")
-_HALF_PAIR = re.compile(rb"\\u[dD][89a-fA-F]")
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 class DeferredBody(Request):
-    """A request whose body is an empty object until `load` has read it, and the JSON object that was sent from then on.
+    """A request whose JSON body is an empty object until `load` reads it.
 
-    FastAPI takes the body before it runs dependencies, and looks into it after them. So nothing of it is read, nor complained
-    about, before the dependencies know who asks; the object that FastAPI has taken is filled then. All our bodies are objects.
+    No byte is read, and no body rejected, before the dependencies have authenticated the request.
     """
+
+    # FastAPI calls `json` before it runs dependencies, and validates the result after them. So `json` returns an empty dict,
+    # and `load` fills the same dict. This works because every body of the API is an object.
 
     def __init__(self, request: Request) -> None:
         super().__init__(request.scope, request.receive)
@@ -93,24 +95,24 @@ class DeferredBody(Request):
         self._is_wanted = False
 
     async def body(self) -> bytes:
-        """The bytes that were sent; before `load`, what stands for them. Only routes that take a body ask for it."""
+        """Returns the bytes of the body, or a placeholder before `load`. FastAPI calls it only for routes that take a body."""
         self._is_wanted = True
         if self._raw is not None:
             return self._raw
         return b"{}" if self._has_body() else b""
 
     async def json(self) -> Any:
-        """The object that was sent; before `load`, the same object without anything in it."""
+        """Returns the JSON object of the body, which is empty before `load`."""
         return self._fields
 
     async def load(self, limit: int) -> None:
-        """Reads the body. Raises a `Problem` for one of more than `limit` bytes, and for what is no JSON object."""
+        """Reads the body. Raises a `Problem` if it exceeds `limit` bytes or is no JSON object."""
         if self._raw is not None:
             return
         if not self._has_body():
             self._raw = b""
             return
-        # An announced length is refused before a byte is read; without one, as soon as too much has come.
+        # Refuses an announced length before reading a byte, and a chunked body as soon as it is too large.
         announced = self.headers.get("content-length", "")
         self._require_size(int(announced) if _LENGTH.fullmatch(announced) else 0, limit)
         body = bytearray()
@@ -120,19 +122,19 @@ class DeferredBody(Request):
                     body += chunk
                     self._require_size(len(body), limit)
         except TimeoutError:
-            raise Problem(Code.BODY_TOO_SLOW, f"a body has to come within {BODY_TIMEOUT.seconds} seconds") from None
+            raise Problem(Code.BODY_TOO_SLOW, f"the body must arrive within {BODY_TIMEOUT.seconds} seconds") from None
         self._raw = bytes(body)
         if not self._raw:
             return
         media_type = self.headers.get("content-type", "").strip()
         if _JSON.fullmatch(media_type):
-            self._fields.update(_parsed(self._raw))
+            self._fields.update(_parse(self._raw))
         elif self._is_wanted:
-            came = f"it came as {media_type[:100]}" if media_type else "it came without that header"
-            raise _unreadable(f"send JSON, with the header Content-Type: application/json; {came}")
+            sent = f"not {media_type[:100]}" if media_type else "which is missing"
+            raise _unreadable(f"send JSON with the header Content-Type: application/json, {sent}")
 
     def _has_body(self) -> bool:
-        """HTTP/1.1 says whether there is one; later versions need not."""
+        # HTTP/1.1 announces a body by one of two headers; HTTP/2 and later need neither.
         length = self.headers.get("content-length")
         if length is not None:
             return length != "0"
@@ -140,20 +142,20 @@ class DeferredBody(Request):
 
     def _require_size(self, size: int, limit: int) -> None:
         if size > limit:
-            raise Problem(Code.BODY_TOO_LARGE, f"at most {limit:,} bytes are read")
+            raise Problem(Code.BODY_TOO_LARGE, f"the body may have at most {limit:,} bytes")
 
 
-def _parsed(raw: bytes) -> dict[str, Any]:
+def _parse(raw: bytes) -> dict[str, Any]:
     try:
-        # Python would read NaN and Infinity, which no other reader of JSON does.
-        fields = json.loads(raw, parse_constant=_no_number)
+        # Python accepts NaN and Infinity, which JSON does not have and PostgreSQL refuses.
+        fields = json.loads(raw, parse_constant=_refuse_constant)
     except RecursionError:
         raise _unreadable(_TOO_DEEP) from None
     except ValueError as error:
-        raise _unreadable(f"this is no JSON: {error}"[:300]) from None
+        raise _unreadable(f"invalid JSON: {error}"[:300]) from None
     if not isinstance(fields, dict):
-        raise _unreadable("a JSON object is wanted")
-    # Counting brackets is cheap, and spares most bodies the walk.
+        raise _unreadable("must be a JSON object")
+    # Counting brackets is cheap, and shows for most bodies that the exact check is not needed.
     level: list[Any] = [fields] if raw.count(b"{") + raw.count(b"[") > DEEPEST else []
     for _ in range(DEEPEST):
         level = [
@@ -164,19 +166,20 @@ def _parsed(raw: bytes) -> dict[str, Any]:
         ]
     if level:
         raise _unreadable(_TOO_DEEP)
-    if _HALF_PAIR.search(raw):
+    if _SURROGATE.search(raw):
         try:
             json.dumps(fields, ensure_ascii=False).encode()
-        except UnicodeEncodeError:  # no database, no log and no broker takes it
-            raise _unreadable("half of a surrogate pair is no character") from None
+        except UnicodeEncodeError:
+            # UTF-8 cannot encode it, so no database, log or broker accepts it.
+            raise _unreadable("contains an unpaired surrogate") from None
     return fields
 
 
-_TOO_DEEP = f"JSON may be nested {DEEPEST} deep"
+_TOO_DEEP = f"JSON may have at most {DEEPEST} levels of nesting"
 
 
-def _no_number(text: str) -> None:
-    raise ValueError(f"{text} is no number")
+def _refuse_constant(text: str) -> None:
+    raise ValueError(f"{text} is not a JSON number")
 
 
 def _unreadable(what: str) -> Problem:

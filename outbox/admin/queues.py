@@ -1,4 +1,4 @@
-"""`GET /queues` and `GET /queues/{name}`: each queue with who consumes it, what waits in it, and how fast it is handled."""
+"""`GET /queues` and `GET /queues/{name}`: consumers, depth, rates and handling times of each queue."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from outbox.admin.admin import Admin
 from outbox.admin.backlog import Counted, QueueDepth, drained_in, queue_depths
 from outbox.admin.brokers import BrokerKind
 from outbox.admin.cache import SingleFlightCache, Snapshot
-from outbox.admin.components import PauseResponse, pauses_now
+from outbox.admin.components import PauseResponse, pause_responses
 from outbox.admin.models import MOST_COUNTED, Error, Model, Moment, Total, to_total
 from outbox.admin.problems import Code, Problem, problem_responses
 from outbox.admin.stats import QUANTILES, quantile
@@ -34,9 +34,9 @@ from outbox.reporting.statistics import OTHERS
 MAX_AGE = timedelta(seconds=2)
 TIMEOUT = timedelta(seconds=20)
 PATIENCE = timedelta(milliseconds=50)
-"""How long an answer waits for newer figures while there are older ones."""
+"""How long a response waits for new figures if older ones can be returned."""
 STEP = timedelta(minutes=5)
-"""What rates and handling times cover, and one value of a trend."""
+"""Interval of rates and handling times, and of one value of a trend."""
 STEPS = 12
 _DAY_BEFORE = -1
 
@@ -52,7 +52,7 @@ _STATES: Mapping[str, QueueState] = {
 
 
 class HandlingTimes(Model):
-    """How long a handler ran, as exactly as buckets allow; null: it did not run."""
+    """Percentiles of a handler's run time in seconds, estimated from buckets; null: it did not run."""
 
     p50: float | None
     p95: float | None
@@ -60,64 +60,64 @@ class HandlingTimes(Model):
 
 
 class QueueBinding(Model):
-    """What brings messages to a queue."""
+    """A binding that routes messages to a queue."""
 
     exchange: str
     binding_key: str
 
 
 class QueueConsumer(Model):
-    """A worker that consumes a queue, or was lost while it did."""
+    """A worker that consumes a queue, or was lost while consuming it."""
 
     component_id: str
     name: str
     host: str
     process_id: int
     version: str
-    service_version: str | None = Field(description="The release of the service, as configured; null: not configured.")
+    service_version: str | None = Field(description="Release of the service; null: not configured.")
     status: ComponentStatus
     started_at: Moment
-    handler: str = Field(description="The qualified name of its callback; empty: an older release does not report it.")
+    handler: str = Field(description="The qualified name of its callback. Empty: the worker's release does not report it.")
     prefetch_count: int | None
-    state: str = Field(description="`paused` or `failing` for this queue, otherwise the worker's own, such as `running`.")
+    state: str = Field(description="`paused` or `failing` for this queue, or the worker's state, such as `running`.")
 
 
 class QueueRates(Model):
-    """Messages a second, over the last five minutes that are over, or those since there is data; null: no data."""
+    """Messages per second over the last five complete minutes, or since data exists; null: no data."""
 
-    incoming: float | None = Field(description="Sent by relays with a routing key that the queue is bound for.")
-    outgoing: float | None = Field(description="Handled, or dead-lettered.")
+    incoming: float | None = Field(description="Messages that relays sent with a routing key that the queue is bound to.")
+    outgoing: float | None = Field(description="Messages that were handled or dead-lettered.")
 
 
 class QueueSummary(Model):
-    """A queue. Null: not known, or the broker does not report it."""
+    """A queue. Fields without data, or that the broker does not report, are null."""
 
     name: str
     exists: bool
     state: QueueState = Field(
-        description="The worst that is known of it: a finding that is an error, then a pause, then other findings. "
-        "`behind`: its messages wait for too long; `deep`: too many wait; `failing`: its consumer pauses itself because "
-        "the handler fails; `misconfigured`: its limits or bindings are wrong."
+        description="The most severe state: findings that are errors, then a pause, then other findings. `behind`: messages "
+        "wait too long; `deep`: too many messages wait; `failing`: the consumer pauses itself because the handler fails; "
+        "`misconfigured`: limits or bindings are wrong."
     )
-    handlers: list[str] = Field(description="The qualified names of the callbacks that handle its messages.")
+    handlers: list[str] = Field(description="Qualified names of the callbacks that handle its messages.")
     bindings: list[QueueBinding]
     queued: Counted | None = Field(description="Waiting for a worker.")
-    in_flight: Counted | None = Field(description="With a worker, not settled yet.")
-    retrying: Counted | None = Field(description="To be handled again later; RabbitMQ keeps these in delay queues.")
-    oldest_age_seconds: float | None = Field(description="How long the first one has been waiting, at least.")
+    in_flight: Counted | None = Field(description="Taken by a worker and not yet settled.")
+    retrying: Counted | None = Field(description="Waiting for their next attempt; null on RabbitMQ, which uses delay queues.")
+    oldest_age_seconds: float | None = Field(description="How long the oldest message has been waiting, at least.")
     per_second: QueueRates
     drained_in_seconds: float | None = Field(
-        description="Time until nothing waits, at these rates; null: never at these rates, or no data."
+        description="Time until nothing waits, at the current rates; null: the queue is not shrinking, or no data."
     )
-    failed_share: float | None = Field(description="How many of the attempts failed, of 1, in the same five minutes.")
-    handling_seconds: HandlingTimes = Field(description="In the same five minutes.")
-    handling_seconds_day_before: HandlingTimes = Field(description="In the hour that ended a day before those.")
-    handled_counts: list[int] = Field(description="Attempts that succeeded in each step of the last hour, oldest first.")
-    failed_counts: list[int] = Field(description="Attempts that failed.")
+    failed_share: float | None = Field(description="Share of attempts that failed, from 0 to 1, in the same five minutes.")
+    handling_seconds: HandlingTimes = Field(description="Handling times in the same five minutes.")
+    handling_seconds_day_before: HandlingTimes = Field(description="Handling times in one hour, a day earlier.")
+    handled_counts: list[int] = Field(description="Successful attempts in each step of the last hour, oldest first.")
+    failed_counts: list[int] = Field(description="Failed attempts in each step of the last hour.")
     consumers: list[QueueConsumer]
-    pauses: list[PauseResponse] = Field(description="Of this queue, and of all workers.")
-    dead_letter_count: Total | None = Field(description="Open dead letters.")
-    findings: list[VerdictFinding] = Field(description="What the verdict says of it, the gravest first.")
+    pauses: list[PauseResponse] = Field(description="Active pauses of this queue, and of all workers.")
+    dead_letter_count: Total | None = Field(description="Open dead letters of the queue.")
+    findings: list[VerdictFinding] = Field(description="Findings of the health verdict about this queue, most severe first.")
 
 
 class QueueList(Model):
@@ -125,14 +125,14 @@ class QueueList(Model):
 
     as_of: Moment
     broker: BrokerKind
-    broker_error: Error | None = Field(description="Why the broker's part is missing.")
-    step_seconds: float = Field(description="What rates cover, and one value of the counts of the last hour.")
-    step_starts_at: list[Moment] = Field(description="Where each step of the last hour begins.")
+    broker_error: Error | None = Field(description="Why the broker's figures are missing.")
+    step_seconds: float = Field(description="Length of a step, and the interval of rates.")
+    step_starts_at: list[Moment] = Field(description="Start of each step of the last hour.")
     items: list[QueueSummary]
 
 
 class WorkerStart(Model):
-    """A worker that began to consume the queue."""
+    """A start of a worker that consumes the queue."""
 
     started_at: Moment
     version: str
@@ -142,18 +142,18 @@ class WorkerStart(Model):
 
 
 class QueueDetail(QueueSummary):
-    """A queue, and which versions of its workers were started when."""
+    """A queue, and the starts of its workers with their versions."""
 
     as_of: Moment
     broker: BrokerKind
     step_seconds: float
     step_starts_at: list[Moment]
-    worker_starts: list[WorkerStart] = Field(description="Of the last day, newest first.")
+    worker_starts: list[WorkerStart] = Field(description="Worker starts in the last day, newest first.")
 
 
 @dataclass(slots=True)
 class Activity:
-    """What workers did with messages of a queue in one step, or in an hour."""
+    """Activity of workers in one queue, in one step or one hour."""
 
     handled: int = 0
     failed: int = 0
@@ -162,18 +162,18 @@ class Activity:
 
     @property
     def times(self) -> HandlingTimes:
-        """How long its handler ran."""
+        """Percentiles of the handling time."""
         return HandlingTimes(**{name: quantile(self.latency, share) for name, share in QUANTILES.items()})
 
 
-NOTHING = Activity()
+NO_ACTIVITY = Activity()
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What the database says of queues: activity by queue and step, what was sent by routing key, open dead letters.
+    """Figures from the database: activity by queue and step, sent messages by routing key, open dead letters by queue.
 
-    `seconds` of the last step are known: an installation that just began has fewer than those of a step.
+    `seconds` is the part of the last step that has data: less than a step for a new installation.
     """
 
     activity: Mapping[tuple[str, int], Activity]
@@ -183,32 +183,32 @@ class Figures:
 
 
 class QueuesView:
-    """Looks at the queues of an admin, once however many ask."""
+    """Caches the queues of an admin. Concurrent requests share one read."""
 
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
         self._sql = queries("queues.sql", **satellite_names(admin.table.schema))
         self._settings = backlog_queries(admin.table)["settings"]
-        self._list = SingleFlightCache(self._look, max_age=MAX_AGE, timeout=TIMEOUT)
+        self._list = SingleFlightCache(self._read, max_age=MAX_AGE, timeout=TIMEOUT)
 
     async def now(self) -> "Snapshot[tuple[QueueList, Observations]]":
-        """The queues, a few seconds old at most. Raises `DatabaseUnavailableError`, also for a database that is too slow."""
+        """Returns queues that are seconds old at most. Raises `DatabaseUnavailableError`, also for a slow database."""
         try:
             found = await self._list.get(patience=PATIENCE if self._list.has_usable else None)
         except TimeoutError as error:
-            raise DatabaseUnavailableError(str(error) or "it is too slow") from error
+            raise DatabaseUnavailableError(str(error) or "the database is too slow") from error
         if found.error is not None:
             raise found.error
         return found
 
     async def close(self) -> None:
-        """Ends what is being read."""
+        """Cancels a running read."""
         await self._list.close()
 
-    async def _look(self) -> tuple[QueueList, Observations]:
+    async def _read(self) -> tuple[QueueList, Observations]:
         judged = (await self._admin.shared(VerdictView).judgement()).value
         names = _names(judged, self._admin.exchange_name)
-        async with self._admin.reading("looking at queues") as connection:
+        async with self._admin.reading("reading queues") as connection:
             minute: datetime = await connection.fetchval("select date_trunc('minute', clock_timestamp())")
             begins = minute - STEPS * STEP
             figures = await self._figures(connection, begins, list(names))
@@ -229,7 +229,7 @@ class QueuesView:
     async def _figures(self, connection: Connection, begins: datetime, names: Sequence[str]) -> Figures:
         try:
             async with connection.transaction():
-                # A savepoint: an installation may be without some of the tables.
+                # A savepoint, since tables may be missing in an older schema.
                 await connection.execute(self._settings)
                 activity = await connection.fetch(self._sql["activity"], begins)
                 sent = await connection.fetch(self._sql["sent"], begins + (STEPS - 1) * STEP)
@@ -254,7 +254,7 @@ class QueuesView:
 
 
 def _names(judged: Judgement, exchange: str) -> Mapping[str, Sequence[Subscription]]:
-    """The queues by name, with their bindings: of the broker, or, where it does not say, of workers."""
+    """Returns the queues and their bindings: the broker's, or those that workers report if it does not list them."""
     topology = judged.topology
     found: dict[str, list[Subscription]] = {each.queue: [] for each in judged.observed.backlog.figures.deliveries}
     reported = [Subscription(exchange, each.queue, each.binding_key) for each in topology.consumers]
@@ -271,15 +271,15 @@ def _summary(
     observed = judged.observed
     consumers = list(_consumers(name, observed.components))
     queued = None if depth is None else depth.queued
-    now = figures.activity.get((name, STEPS - 1), NOTHING)
+    now = figures.activity.get((name, STEPS - 1), NO_ACTIVITY)
     attempts = now.handled + now.failed
     is_consumed = any(each.status is not ComponentStatus.LOST for each in consumers)
     rates = _rates(now, bindings, figures, is_consumed=is_consumed)
     drained = drained_in(queued.value, incoming=rates.incoming, outgoing=rates.outgoing) if queued is not None else None
     ages = {each.name: each.oldest_seconds for each in observed.queues}
-    steps = [figures.activity.get((name, step), NOTHING) for step in range(STEPS)]
+    steps = [figures.activity.get((name, step), NO_ACTIVITY) for step in range(STEPS)]
     dead = figures.dead_letters.get(name)
-    covering = [
+    pauses = [
         pause
         for pause in observed.pauses
         if (pause.scope is PauseScope.QUEUE and pause.name == name) or (pause.scope is PauseScope.WORKER and not pause.name)
@@ -289,7 +289,7 @@ def _summary(
     return QueueSummary(
         name=name,
         exists=exists,
-        state=_state(findings, exists=exists, is_paused=bool(covering), is_consumed=is_consumed),
+        state=_state(findings, exists=exists, is_paused=bool(pauses), is_consumed=is_consumed),
         handlers=sorted({each.handler for each in consumers if each.handler}),
         bindings=[QueueBinding(exchange=each.exchange, binding_key=each.key) for each in bindings],
         queued=queued,
@@ -300,18 +300,18 @@ def _summary(
         drained_in_seconds=None if drained is None else round(drained, 3),
         failed_share=round(now.failed / attempts, 4) if attempts else None,
         handling_seconds=now.times,
-        handling_seconds_day_before=figures.activity.get((name, _DAY_BEFORE), NOTHING).times,
+        handling_seconds_day_before=figures.activity.get((name, _DAY_BEFORE), NO_ACTIVITY).times,
         handled_counts=[step.handled for step in steps],
         failed_counts=[step.failed for step in steps],
         consumers=consumers,
-        pauses=pauses_now(covering, observed.components),
+        pauses=pause_responses(pauses, observed.components),
         dead_letter_count=None if dead is None else to_total(dead),
         findings=[VerdictFinding.of(each) for each in findings],
     )
 
 
 def _state(findings: Sequence[HealthFinding], *, exists: bool, is_paused: bool, is_consumed: bool) -> QueueState:
-    """In a word. Findings are in the order of the verdict, the gravest first."""
+    """Returns the most severe state. Findings are in the order of the verdict, most severe first."""
     worst = next((each for each in findings if each.code != "paused"), None)
     if not exists:
         return "missing"
@@ -327,7 +327,7 @@ def _consumers(name: str, components: Iterable[KnownComponent]) -> Iterable[Queu
         if component.kind is not ComponentKind.WORKER or component.condition is ComponentStatus.STOPPED:
             continue
         for consumer in component.consumers:
-            # Heartbeats may be those of another release: what is not of the expected form is left out.
+            # A heartbeat may come from another release: entries of an unexpected form are skipped.
             if not isinstance(consumer, Mapping) or consumer.get("queue") != name:
                 continue
             state = str(component.activity.get("state", "")).replace(" ", "_")
@@ -335,7 +335,8 @@ def _consumers(name: str, components: Iterable[KnownComponent]) -> Iterable[Queu
             if isinstance(failing, list) and name in failing:
                 state = "failing"
             if isinstance(paused, list) and state == "paused" and not {name, ""} & set(paused):
-                state = "running"  # the worker says that it is paused as soon as one of its queues is; "" stands for all of it
+                # A worker reports `paused` as soon as one of its queues is paused; "" stands for the whole worker.
+                state = "running"
             if isinstance(paused, list) and name in paused:
                 state = "paused"
             prefetch = consumer.get("prefetch_count")
@@ -358,19 +359,20 @@ def _rates(now: Activity, bindings: Sequence[Subscription], figures: Figures, *,
     seconds, incoming = figures.seconds, None
     if seconds <= 0:
         return QueueRates(incoming=None, outgoing=None)
-    # With more routing keys than statistics distinguish, some of what was sent has no known key.
+    # With more routing keys than statistics distinguish, some messages are counted without their key, so no sum is exact.
     if bindings and OTHERS not in figures.sent:
         sent = tuple(sorted(figures.sent))
         incoming = sum(figures.sent[key] for key in frozenset().union(*(_matching(each.key, sent) for each in bindings)))
     return QueueRates(
         incoming=None if incoming is None else round(incoming / seconds, 3),
-        outgoing=round(now.settled / seconds, 3) if is_consumed or now is not NOTHING else None,
+        outgoing=round(now.settled / seconds, 3) if is_consumed or now is not NO_ACTIVITY else None,
     )
 
 
+# Cached: routing keys rarely change, and matching hundreds of bindings with hundreds of keys takes long.
 @lru_cache(maxsize=4_096)
 def _matching(binding_key: str, routing_keys: tuple[str, ...]) -> frozenset[str]:
-    """Those that it brings. Routing keys stay the same for long, and hundreds of queues times hundreds of keys take a while."""
+    """Returns the routing keys that match a binding key."""
     return frozenset(key for key in routing_keys if topics.matches(binding_key, key))
 
 
@@ -379,11 +381,11 @@ queues = area("queues")
 
 @queues.get("/queues", operation_id="outbox_queues_list", summary="List Queues")
 async def list_queues(context: Viewer) -> QueueList:
-    """Lists every queue: handlers, consumers, depth, age, rates, failures, handling times, pauses, dead letters, findings.
+    """Lists queues: handlers, consumers, depth, age, rates, failures, handling times, pauses, dead letters, and findings.
 
-    Queues are those that a worker consumes or did in the last day, and those that are bound to an exchange. Rates, failures and
-    handling times are those of the last five minutes that are over, of all workers together. It is read at most every two
-    seconds. What only the broker knows is null while it is unavailable.
+    Includes queues that a worker has consumed in the last day, and queues that are bound to an exchange. Rates, failures and
+    handling times cover the last five complete minutes of all workers. Figures are read at most every two seconds. Fields that
+    come from the broker are null while it is unavailable.
     """
     return (await context.admin.shared(QueuesView).now()).value[0]
 
@@ -392,11 +394,11 @@ async def list_queues(context: Viewer) -> QueueList:
     "/queues/{name:path}", operation_id="outbox_queues_show", summary="Show Queue", responses=problem_responses(Code.NOT_FOUND)
 )
 async def show_queue(context: Viewer, name: Annotated[str, Path(max_length=255)]) -> QueueDetail:
-    """Shows one queue, as the list does, and which versions of its workers were started when."""
+    """Shows one queue with the fields of the list, and the starts of its workers with their versions."""
     listed, observed = (await context.admin.shared(QueuesView).now()).value
     found = next((each for each in listed.items if each.name == name), None)
     if found is None:
-        raise Problem(Code.NOT_FOUND, f"no worker consumes a queue {name!r}, and none of this name is bound")
+        raise Problem(Code.NOT_FOUND, f"no queue {name!r}: no worker consumes it, and no binding names it")
     starts = [
         WorkerStart(
             started_at=one.started_at,

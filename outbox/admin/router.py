@@ -9,7 +9,7 @@ from starlette.convertors import Convertor, register_url_convertor
 from starlette.routing import BaseRoute, Match
 from starlette.types import Scope
 
-from outbox.admin.access import UNKNOWN, AdminRoute, Viewer, goes_to_the_host, provider_of, require_authentication
+from outbox.admin.access import UNKNOWN, AdminRoute, Viewer, enter_host_dependency, provider_of, require_authentication
 from outbox.admin.admin import Admin
 from outbox.admin.alerts.routes import router as alerts
 from outbox.admin.audit import audit
@@ -97,7 +97,7 @@ def admin_router(
         router.include_router(health_routes(health))
     dependencies = [Depends(require_authentication(find, authenticate or own_authentication(find)), scope="function")]
     if authenticate is not None:
-        dependencies.insert(0, Depends(goes_to_the_host))
+        dependencies.insert(0, Depends(enter_host_dependency))
     protected, public = list(AREAS), list[APIRouter]()
     if authenticate is None:
         protected.append(logout)

@@ -1,4 +1,4 @@
-"""`GET /stats`: rows of statistics as columns, one value for each step, null where no component reported."""
+"""`GET /stats`: statistics as columns, with one value per step; null if no component reported."""
 
 import re
 from bisect import bisect_left
@@ -26,15 +26,15 @@ QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 @dataclass(slots=True)
 class Cell:
-    """What is known of one group in one step, of relays or of workers."""
+    """Statistics of one group in one step, from relays or from workers."""
 
     counts: dict[str, int] = field(default_factory=dict)
     backlog: int | None = None
     oldest_age: float | None = None
     latency: list[int] | None = None
 
-    def take(self, row: Mapping[str, Any]) -> None:
-        """The row of this group, step and kind."""
+    def fill(self, row: Mapping[str, Any]) -> None:
+        """Copies the values of a row."""
         self.counts = {name: row[name] for name in (*BY_RELAYS, *BY_WORKERS)}
         self.backlog, self.oldest_age = row["backlog"], row["oldest_age"]
         if row["latency"][0] is not None:
@@ -42,29 +42,29 @@ class Cell:
 
 
 class Table:
-    """The cells of an answer: by group, by step, of relays and of workers; and who reported in which step."""
+    """Cells of a response by group, step and reporter, and the steps in which relays or workers reported."""
 
     def __init__(self, starts: Sequence[datetime], rows: Sequence[Mapping[str, Any]]) -> None:
         self._starts = starts
         self._cells: dict[tuple[str | None, datetime, bool], Cell] = {}
         for row in rows:
-            self._cells.setdefault((row["name"], row["span"], row["of_relays"]), Cell()).take(row)
-        # A message's creation may be reported for a time without a relay.
+            self._cells.setdefault((row["name"], row["span"], row["of_relays"]), Cell()).fill(row)
+        # A relay counts a creation in the step of the creation, so such a row does not show that a relay ran then.
         self._by_relays = {row["span"] for row in rows if row["of_relays"] and (row["sent"] or row["backlog"] is not None)}
         self._by_workers = {row["span"] for row in rows if not row["of_relays"]}
-        places = {row["name"]: row["place"] for row in rows if row["place"] is not None}
-        self.names: list[str | None] = sorted(places, key=places.__getitem__)
-        """The groups, those first that most happened under, and last those that have no series."""
-        if OTHERS not in places and any(row["name"] == OTHERS for row in rows):
+        ranks = {row["name"]: row["place"] for row in rows if row["place"] is not None}
+        self.names: list[str | None] = sorted(ranks, key=ranks.__getitem__)
+        """Groups by activity, most active first; the combined others are last."""
+        if OTHERS not in ranks and any(row["name"] == OTHERS for row in rows):
             self.names.append(OTHERS)
 
     @property
     def length(self) -> int:
-        """How many steps there are."""
+        """Number of steps."""
         return len(self._starts)
 
     def counts(self, name: str | None, metric: str, *, of_relays: bool) -> list[int | None]:
-        """How many in each step; 0 only where a component reported that there were none."""
+        """Returns the count of each step; None if no component reported in it."""
         reported = self._by_relays if of_relays else self._by_workers
         cells = [self._cells.get((name, at, of_relays)) for at in self._starts]
         return [
@@ -75,16 +75,16 @@ class Table:
         ]
 
     def measured(self, name: str | None, metric: str, *, of_relays: bool) -> list[Any]:
-        """The highest that was measured in each step: by relays of the outbox, by workers of a queue."""
+        """Returns the highest measurement of each step. Relays measure the outbox, workers a queue."""
         return [getattr(self._cells.get((name, at, of_relays)), metric, None) for at in self._starts]
 
     def buckets(self, name: str | None, *, of_relays: bool) -> list[list[int] | None]:
-        """How many took how long, in each step in which any did."""
+        """Returns the latency histogram of each step; None if empty."""
         return [getattr(self._cells.get((name, at, of_relays)), "latency", None) for at in self._starts]
 
 
 def quantiles(buckets: Iterable[Sequence[int] | None]) -> dict[str, list[float | None]]:
-    """By name the quantiles of each step, in seconds."""
+    """Returns the quantiles of each step in seconds, by name."""
     columns = [None if counts is None else (counts, list(accumulate(counts))) for counts in buckets]
     return {
         name: [None if column is None else _quantile(*column, share) for column in columns] for name, share in QUANTILES.items()
@@ -92,9 +92,9 @@ def quantiles(buckets: Iterable[Sequence[int] | None]) -> dict[str, list[float |
 
 
 def quantile(counts: Sequence[int], share: float) -> float | None:
-    """What `share` of all did not exceed, taking the times within a bucket as evenly spread; None if there were none.
+    """Estimates a quantile from a histogram, interpolating linearly within a bucket; None if it is empty.
 
-    Of what took longer than the last bound no more is known than that.
+    Returns the last bound if the quantile is above it.
     """
     return _quantile(counts, list(accumulate(counts)), share)
 
@@ -102,23 +102,23 @@ def quantile(counts: Sequence[int], share: float) -> float | None:
 def _quantile(counts: Sequence[int], totals: Sequence[int], share: float) -> float | None:
     if not totals or not totals[-1]:
         return None
-    wanted = share * totals[-1]
-    number = bisect_left(totals, wanted)
+    rank = share * totals[-1]
+    number = bisect_left(totals, rank)
     if number >= len(LATENCY_BOUNDS):
         return float(LATENCY_BOUNDS[-1])
     low, high = LATENCY_BOUNDS[number - 1] if number else 0.0, LATENCY_BOUNDS[number]
     below = totals[number - 1] if number else 0
-    return round(low + (high - low) * (wanted - below) / counts[number], 6)
+    return round(low + (high - low) * (rank - below) / counts[number], 6)
 
 
 MOST_POINTS = 2_000
-"""Points of one answer, all series together."""
-USUAL_POINTS = 120
-"""Points of a series, or fewer, where the request names no step."""
+"""Points of one response, over all series."""
+DEFAULT_POINTS = 120
+"""Most points of a series with the step `auto`."""
 STEPS = (
     60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 21_600, 43_200, 86_400, 172_800, 604_800, 2_592_000,
 )  # fmt: skip
-"""Seconds of the steps there are. Each is a multiple of the spans that statistics are kept by, up to itself."""
+"""Possible steps in seconds. Each is a multiple of every smaller interval that statistics are kept in."""
 LONGEST = timedelta(days=20 * 366)
 RELATIVE = re.compile(r"-(\d{1,7})([smhdw])", re.ASCII)
 LENGTH = re.compile(r"(\d{1,7})([smhdw])", re.ASCII)
@@ -127,13 +127,13 @@ _ORIGIN = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 def seconds_of(number: str, unit: str) -> int:
-    """A length of time such as 15 m."""
+    """Converts a duration such as `15`, `m` to seconds."""
     return int(number) * _SECONDS[unit]
 
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """From `since`, which is the beginning of a step, so many steps of `seconds`."""
+    """`count` steps of `seconds` each, from `since` on."""
 
     since: datetime
     seconds: int
@@ -141,29 +141,29 @@ class Steps:
 
     @property
     def until(self) -> datetime:
-        """Where the last one ends."""
+        """End of the last step."""
         return self.since + timedelta(seconds=self.seconds * self.count)
 
     @property
     def starts(self) -> Sequence[datetime]:
-        """Where each begins."""
+        """Start of each step."""
         return [self.since + timedelta(seconds=self.seconds * number) for number in range(self.count)]
 
 
 def steps_between(since: datetime, until: datetime, seconds: int) -> Steps:
-    """The steps that cover that time."""
+    """Returns the steps that cover the time range. They start at multiples of their length."""
     length = timedelta(seconds=seconds)
     first = since - (since - _ORIGIN) % length
     return Steps(first, seconds, max(1, -((first - until) // length)))
 
 
-def usual_step(since: datetime, until: datetime) -> int:
-    """The step of someone who asks for none."""
-    return next((step for step in STEPS if (until - since).total_seconds() <= step * USUAL_POINTS), STEPS[-1])
+def default_step(since: datetime, until: datetime) -> int:
+    """Returns the step for `auto`."""
+    return next((step for step in STEPS if (until - since).total_seconds() <= step * DEFAULT_POINTS), STEPS[-1])
 
 
-def fitting(since: datetime, until: datetime, least: int, series: int) -> Steps | None:
-    """The shortest steps of `least` seconds or more that do not make too many points; None if all do."""
+def fit_steps(since: datetime, until: datetime, least: int, series: int) -> Steps | None:
+    """Returns the shortest steps of at least `least` seconds within `MOST_POINTS`; None if there are none."""
     for step in STEPS:
         steps = steps_between(since, until, step)
         if step >= least and steps.count * series <= MOST_POINTS:
@@ -171,18 +171,18 @@ def fitting(since: datetime, until: datetime, least: int, series: int) -> Steps 
     return None
 
 
-def fitting_each(since: datetime, until: datetime, least: int, most: int) -> Sequence[Steps]:
-    """What is fitting for one series, for two, and so on up to `most`, or up to as many as anything fits."""
-    each = (fitting(since, until, least, series) for series in range(1, most + 1))
+def fit_steps_by_series(since: datetime, until: datetime, least: int, most: int) -> Sequence[Steps]:
+    """Returns the fit_steps steps for one series, two series, and so on up to `most`, as long as any fit."""
+    each = (fit_steps(since, until, least, series) for series in range(1, most + 1))
     return [steps for steps in each if steps is not None]
 
 
-Counts = Annotated[list[int | None], Field(description="One value for each step; null: no data.")]
-Measures = Annotated[list[float | None], Field(description="One for each step; null where nothing was measured.")]
+Counts = Annotated[list[int | None], Field(description="One value per step; null: no data.")]
+Measures = Annotated[list[float | None], Field(description="One value per step; null: nothing was measured.")]
 
 
 class Quantiles(Model):
-    """The 50th, 95th and 99th percentiles for each step, as exactly as buckets allow; null where there was no message."""
+    """The 50th, 95th and 99th percentile of each step in seconds, estimated from buckets; null: no messages."""
 
     p50: list[float | None]
     p95: list[float | None]
@@ -190,151 +190,148 @@ class Quantiles(Model):
 
 
 class SeriesResponse(Model):
-    """What happened, step by step, all processes together."""
+    """Statistics per step, summed over all processes."""
 
-    group: str | None = Field(description="The queue or routing key; null: everything. `(others)`: all that have no series.")
-    created: Counts = Field(description="By the time of creation, counted when they were sent; not by queue.")
-    sent: Counts = Field(description="By relays; not by queue.")
-    processed: Counts
-    failed: Counts = Field(description="Attempts, of which some were `retried` and some made a message `dead`.")
-    retried: Counts
-    dead: Counts
-    duplicates: Counts
+    group: str | None = Field(description="The queue or routing key. Null: everything; `(others)`: all other groups.")
+    created: Counts = Field(description="Messages by time of creation, counted when they are sent. Not available by queue.")
+    sent: Counts = Field(description="Messages that relays sent. Not available by queue.")
+    processed: Counts = Field(description="Messages that were handled.")
+    failed: Counts = Field(description="Failed attempts, some of which were `retried` or made a message `dead`.")
+    retried: Counts = Field(description="Failed attempts that were followed by a retry.")
+    dead: Counts = Field(description="Messages that were dead-lettered.")
+    duplicates: Counts = Field(description="Messages that were skipped because they had been handled before.")
     backlog: Counts = Field(
-        description="The highest number of unsent messages that was measured; of a queue, of those that wait for a worker."
+        description="Highest measured number of unsent messages; by queue, of messages that wait for a worker."
     )
     oldest_age_seconds: Measures = Field(
-        description="The highest age of the oldest due message, in the outbox or in the queue; RabbitMQ reports none."
+        description="Highest measured age of the oldest due message, in the outbox or the queue. Null for RabbitMQ queues."
     )
-    latency_seconds: Quantiles = Field(description="Time in the outbox.")
-    handling_seconds: Quantiles = Field(description="Time that a handler ran.")
+    latency_seconds: Quantiles = Field(description="Time that messages spent in the outbox.")
+    handling_seconds: Quantiles = Field(description="Time that handlers ran.")
     latency_buckets: list[list[int] | None] | None = Field(
-        description="With `buckets=true`: how many by `bucket_bounds_seconds`."
+        description="With `buckets=true`: histogram of each step, by `bucket_bounds_seconds`."
     )
-    handling_buckets: list[list[int] | None] | None = Field(description="With `buckets=true`.")
+    handling_buckets: list[list[int] | None] | None = Field(description="With `buckets=true`: histogram of each step.")
 
 
 class StatsResponse(Model):
-    """Series over one time. All columns are as long as `starts_at`."""
+    """Series over a time range. All columns have one value per entry of `starts_at`."""
 
-    from_: Moment = Field(serialization_alias="from", description="Where the first step begins.")
-    to: Moment = Field(description="Where the last step ends.")
+    from_: Moment = Field(serialization_alias="from", description="Start of the first step.")
+    to: Moment = Field(description="End of the last step.")
     as_of: Moment
     step_seconds: int
-    step_reason: str | None = Field(description="Why the step is longer than was asked for; null: it is not.")
+    step_reason: str | None = Field(description="Why the step is longer than requested; null: it is as requested.")
     group_by: GroupBy
     starts_at: list[Moment]
-    complete: list[bool] = Field(description="False for steps that may still get data, usually the newest.")
-    bucket_bounds_seconds: list[float] = Field(description="Upper ends; one more bucket is for what took longer.")
+    complete: list[bool] = Field(description="False: the step may still receive data, usually the newest one.")
+    bucket_bounds_seconds: list[float] = Field(description="Upper bounds of the buckets. One more bucket counts longer times.")
     series: list[SeriesResponse]
 
 
 LONG = timedelta(days=1)
-"""What covers more is remembered for a moment: it reads many rows, and seconds matter little in it."""
+"""Longer time ranges are cached, since they read many rows and change little within seconds."""
 MOST_GROUPS = 20
-"""Queues or routing keys that have a series, those under which most happened."""
+"""Queues or routing keys with a series of their own, the most active ones."""
 REPORTED_WITHIN = timedelta(seconds=15)
-"""What happened is added to the table within this time, by every process that lives."""
+"""Time within which every running process writes its statistics."""
 
 router = area("statistics")
 
 
-def _step(text: str) -> str:
+def _check_step(text: str) -> str:
     if text == "auto" or ((match := LENGTH.fullmatch(text)) and 0 < seconds_of(*match.groups()) <= STEPS[-1]):
         return text
-    raise ValueError("a step is `auto`, or a length of time such as 60s, 5m, 1h or 1d, up to 30d")
+    raise ValueError("a step is `auto`, or a duration such as 60s, 5m, 1h or 1d, up to 30d")
 
 
 class StatsParameters(Request):
-    """What `GET /stats` takes."""
+    """Query parameters of `GET /stats`."""
 
-    from_: Annotated[str, Field(alias="from", max_length=64, description="RFC 3339, or before now: `-15m`, `-1h`, `-7d`.")] = (
-        "-1h"
-    )
-    to: Annotated[str, Field(max_length=64, description="RFC 3339, before now as for `from`, or `now`.")] = "now"
+    from_: Annotated[
+        str, Field(alias="from", max_length=64, description="A time in RFC 3339, or relative to now: `-15m`, `-1h`, `-7d`.")
+    ] = "-1h"
+    to: Annotated[str, Field(max_length=64, description="A time in RFC 3339, relative to now as in `from`, or `now`.")] = "now"
     step: Annotated[
-        str, AfterValidator(_step), Field(max_length=16, description="`auto`, or a length of time: `60s`, `5m`, `1h`, `1d`.")
+        str, AfterValidator(_check_step), Field(max_length=16, description="`auto`, or a duration: `60s`, `5m`, `1h`, `1d`.")
     ] = "auto"
-    group_by: Annotated[GroupBy, Field(description="One series for each; the largest 20, and the rest together.")] = "none"
+    group_by: Annotated[GroupBy, Field(description="One series each for the 20 most active, and one for the others.")] = "none"
     queue: Annotated[
         str | None,
-        Field(
-            min_length=1, max_length=255, description="Only what workers did with messages of this queue; not with `group_by`."
-        ),
+        Field(min_length=1, max_length=255, description="Only what workers report of this queue. Not with `group_by`."),
     ] = None
-    buckets: Annotated[bool, Field(description="Whether to answer the buckets that latencies are counted in, too.")] = False
+    buckets: Annotated[bool, Field(description="Include the latency histograms.")] = False
 
 
 @router.get("/stats", operation_id="outbox_stats_show")
-async def show_statistics(context: Viewer, wanted: Annotated[StatsParameters, Query()]) -> StatsResponse:
-    """Shows what was created, sent, processed, failed and dead-lettered in each step, the backlog, and latencies.
+async def show_statistics(context: Viewer, parameters: Annotated[StatsParameters, Query()]) -> StatsResponse:
+    """Shows messages created, sent, processed, failed and dead-lettered per step, the backlog, and latencies.
 
-    Numbers are those of all processes together, and survive restarts. Null means that no data was reported: no relay or no
-    worker ran; 0 means that nothing happened. There are at most 2,000 points in all series together: the step grows with the
-    time and the number of groups, and to hours or days where statistics are kept by those only.
+    Numbers cover all processes and survive restarts. Null means that no relay or no worker reported data; 0 means that nothing
+    happened. A response has at most 2,000 points over all series: the step grows with the time range and the number of groups,
+    and for old data to the hour or day that statistics are kept by.
 
-    An answer that covers more than a day is computed again after five seconds at the earliest; `as_of` says when it was.
+    Time ranges above one day are computed at most every five seconds; `as_of` is the time of the computation.
     """
-    here = datetime.now(UTC)
-    if _time(wanted.to, here, "to") - _time(wanted.from_, here, "from") > LONG:
-        return await context.admin.shared(LongSeries).get(wanted)
-    return await _answer(context.admin, wanted)
+    # By the local clock, which only decides about the cache: the response uses the database's clock.
+    local_now = datetime.now(UTC)
+    if _time(parameters.to, local_now, "to") - _time(parameters.from_, local_now, "from") > LONG:
+        return await context.admin.shared(LongSeries).get(parameters)
+    return await _answer(context.admin, parameters)
 
 
 class LongSeries:
-    """Answers that took many rows, for all who ask the same: a dashboard asks it again and again."""
+    """Caches responses for long time ranges, which every open dashboard polls."""
 
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
         self._answers = StaleWhileRevalidate[StatsResponse]()
 
-    async def get(self, wanted: StatsParameters) -> StatsResponse:
-        """What was answered last, or a new answer. Raises what making it raised."""
-        return (await self._answers.get(wanted.model_dump_json(), partial(_answer, self._admin, wanted))).value
+    async def get(self, parameters: StatsParameters) -> StatsResponse:
+        """Returns the cached response or a new one. Raises the error of computing it."""
+        return (await self._answers.get(parameters.model_dump_json(), partial(_answer, self._admin, parameters))).value
 
     async def close(self) -> None:
-        """Ends what is being read."""
+        """Cancels running reads."""
         await self._answers.close()
 
 
-async def _answer(admin: Admin, wanted: StatsParameters) -> StatsResponse:
-    if wanted.queue is not None and wanted.group_by != "none":
-        raise Problem(Code.INVALID_REQUEST, "`queue` names the one series that there is: leave out `group_by`")
+async def _answer(admin: Admin, parameters: StatsParameters) -> StatsResponse:
+    if parameters.queue is not None and parameters.group_by != "none":
+        raise Problem(Code.INVALID_REQUEST, "`queue` cannot be combined with `group_by`: omit one of them")
     async with admin.reading("reading statistics") as connection:
-        reader = SeriesReader(connection, admin.table.schema, wanted.group_by, queue=wanted.queue)
+        reader = SeriesReader(connection, admin.table.schema, parameters.group_by, queue=parameters.queue)
         now = await reader.now()
-        since, until = _time(wanted.from_, now, "from"), min(_time(wanted.to, now, "to"), now)
+        since, until = _time(parameters.from_, now, "from"), min(_time(parameters.to, now, "to"), now)
         if since >= until:
-            raise Problem(Code.INVALID_REQUEST, "`from` is before `to`, and before now")
+            raise Problem(Code.INVALID_REQUEST, "`from` must be before `to`, and in the past")
         if until - since > LONGEST:
-            raise Problem(Code.INVALID_REQUEST, "ask for twenty years at most")
-        match = LENGTH.fullmatch(wanted.step)
-        least = seconds_of(*match.groups()) if match else usual_step(since, until)
-        kept, rows = await _read(reader, since, until, least, 1 if wanted.group_by == "none" else MOST_GROUPS + 1)
-    steps = fitting(since, until, max(least, kept), max(1, rows[0]["names"]) if rows else 1)
+            raise Problem(Code.INVALID_REQUEST, "the time range may be at most twenty years")
+        match = LENGTH.fullmatch(parameters.step)
+        least = seconds_of(*match.groups()) if match else default_step(since, until)
+        kept, rows = await _read(reader, since, until, least, 1 if parameters.group_by == "none" else MOST_GROUPS + 1)
+    steps = fit_steps(since, until, max(least, kept), max(1, rows[0]["names"]) if rows else 1)
     if steps is None:
-        raise Problem(
-            Code.INVALID_REQUEST, f"that would be more than {MOST_POINTS:,} points with any step: ask for a shorter time"
-        )
+        raise Problem(Code.INVALID_REQUEST, f"more than {MOST_POINTS:,} points with any step: request a shorter time range")
     step_reason = None
-    if wanted.step != "auto" and steps.seconds != least:
+    if parameters.step != "auto" and steps.seconds != least:
         if kept == steps.seconds:
-            step_reason = f"statistics of that time are kept by the {'day' if kept == 86_400 else 'hour'}"
+            step_reason = f"statistics of that time are kept per {'day' if kept == 86_400 else 'hour'}"
         else:
-            step_reason = f"there are steps of {', '.join(map(str, STEPS))} seconds, and {MOST_POINTS:,} points at most"
+            step_reason = f"steps are {', '.join(map(str, STEPS))} seconds, and a response has at most {MOST_POINTS:,} points"
     table = Table(steps.starts, rows)
-    names = [None] if wanted.group_by == "none" else table.names
+    names = [None] if parameters.group_by == "none" else table.names
     return StatsResponse(
         from_=steps.since,
         to=steps.until,
         as_of=now,
         step_seconds=steps.seconds,
         step_reason=step_reason,
-        group_by=wanted.group_by,
+        group_by=parameters.group_by,
         starts_at=list(steps.starts),
         complete=[start + timedelta(seconds=steps.seconds) + REPORTED_WITHIN <= now for start in steps.starts],
         bucket_bounds_seconds=list(LATENCY_BOUNDS),
-        series=[_series(table, name, wanted) for name in names],
+        series=[_series(table, name, parameters) for name in names],
     )
 
 
@@ -346,31 +343,32 @@ def _time(text: str, now: datetime, name: str) -> datetime:
         return now if text == "now" else TypeAdapter(Instant).validate_python(text)
     except (ValidationError, OverflowError):
         raise Problem(
-            Code.INVALID_REQUEST, f"`{name}` is a time such as 2026-03-01T12:00:00Z, or before now: -15m, -1h, -7d"
+            Code.INVALID_REQUEST, f"`{name}` must be a time such as 2026-03-01T12:00:00Z, or relative to now: -15m, -1h, -7d"
         ) from None
 
 
 async def _read(
     reader: SeriesReader, since: datetime, until: datetime, least: int, most: int
 ) -> tuple[int, Sequence[Mapping[str, Any]]]:
-    """What statistics of that time are kept by, in seconds, and the rows, by the steps that fit as many series as there are."""
-    possible = fitting_each(since, until, least, most)
-    first, last = _covered(possible)
+    """Returns the interval in which statistics are kept, in seconds, and rows by the steps that fit the number of series."""
+    # The statement finds the number of series itself, so it gets the fitting steps for every number, in one round trip.
+    possible = fit_steps_by_series(since, until, least, most)
+    first, last = _time_range(possible)
     kept = await reader.coarsest(first, last, hours_matter=possible[0].seconds < 3_600)
     if kept > least:
-        possible = fitting_each(since, until, kept, most)
-    rows = await reader.series((since, until), _covered(possible), [steps.seconds for steps in possible], most - 1)
+        possible = fit_steps_by_series(since, until, kept, most)
+    rows = await reader.series((since, until), _time_range(possible), [steps.seconds for steps in possible], most - 1)
     return kept, rows
 
 
-def _covered(possible: Sequence[Steps]) -> tuple[datetime, datetime]:
+def _time_range(possible: Sequence[Steps]) -> tuple[datetime, datetime]:
     return min(steps.since for steps in possible), max(steps.until for steps in possible)
 
 
-def _series(table: Table, name: str | None, wanted: StatsParameters) -> SeriesResponse:
+def _series(table: Table, name: str | None, parameters: StatsParameters) -> SeriesResponse:
     counts: dict[str, Any] = {metric: table.counts(name, metric, of_relays=False) for metric in BY_WORKERS}
-    by_queue = wanted.group_by == "queue" or wanted.queue is not None
-    for metric in BY_RELAYS:  # which know of no queues
+    by_queue = parameters.group_by == "queue" or parameters.queue is not None
+    for metric in BY_RELAYS:  # relays do not know the queues
         counts[metric] = [None] * table.length if by_queue else table.counts(name, metric, of_relays=True)
     waited, handled = table.buckets(name, of_relays=True), table.buckets(name, of_relays=False)
     return SeriesResponse(
@@ -380,6 +378,6 @@ def _series(table: Table, name: str | None, wanted: StatsParameters) -> SeriesRe
         oldest_age_seconds=table.measured(name, "oldest_age", of_relays=not by_queue),
         latency_seconds=Quantiles(**quantiles(waited)),
         handling_seconds=Quantiles(**quantiles(handled)),
-        latency_buckets=waited if wanted.buckets else None,
-        handling_buckets=handled if wanted.buckets else None,
+        latency_buckets=waited if parameters.buckets else None,
+        handling_buckets=handled if parameters.buckets else None,
     )

@@ -1,4 +1,4 @@
-"""`GET /topology`: exchanges, queues, bindings and workers, and a hint for what is wrong with them."""
+"""`GET /topology`: exchanges, queues, bindings and workers, and warnings with a hint each."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,7 +10,7 @@ from pydantic import Field
 from outbox.admin.access import Viewer, area
 from outbox.admin.admin import Admin
 from outbox.admin.backlog import BacklogView
-from outbox.admin.brokers import BrokerKind, BrokerView, DeclaredConsumer, declared
+from outbox.admin.brokers import BrokerKind, BrokerView, DeclaredConsumer, declared_consumers
 from outbox.admin.cache import SingleFlightCache, Snapshot
 from outbox.admin.models import Error, Model, Moment
 from outbox.admin.store import HeldKey, QueueCounts, Subscription, held_keys, subscriptions
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SeenQueue:
-    """A queue; None for what is not known. `settings` are arguments and policies combined, without `x-`."""
+class QueueSnapshot:
+    """A queue. None: unknown. `settings` combines arguments, without `x-`, and policies."""
 
     name: str
-    there: bool = True
+    exists: bool = True
     queued: int | None = None
     retrying: int | None = None
     consumers: int | None = None
@@ -36,40 +36,42 @@ class SeenQueue:
 
     @property
     def waiting(self) -> int:
-        """How many messages are known to be in it that no worker has in flight."""
+        """Messages in the queue that are not in flight, as far as known."""
         return (self.queued or 0) + (self.retrying or 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """What was found. `bindings` None: they cannot be known; `problem`: why nothing is known of the broker."""
+class TopologySnapshot:
+    """Data read from the database and the broker. `bindings` None: unknown; `problem`: why the broker's part is missing."""
 
     broker: BrokerKind
     exchange: str
     consumers: Sequence[DeclaredConsumer]
     held: Sequence[HeldKey]
     missing_exchanges: frozenset[str] = frozenset()
-    queues: Mapping[str, SeenQueue] = field(default_factory=dict)
+    queues: Mapping[str, QueueSnapshot] = field(default_factory=dict)
     bindings: Sequence[Subscription] | None = None
     problem: str | None = None
     relays: Sequence[KnownRelay] = ()
 
 
-async def look(admin: Admin, broker: BrokerKind, rabbitmq: "Overview | None", depths: Sequence[QueueCounts]) -> Seen:
-    """Looks at the database, and at RabbitMQ if that is the broker; `depths` are those of queues in the database."""
-    async with admin.reading("looking at the topology") as connection:
-        consumers = declared(await recent_components(connection, schema=admin.table.schema))
+async def read_topology(
+    admin: Admin, broker: BrokerKind, rabbitmq: "Overview | None", depths: Sequence[QueueCounts]
+) -> TopologySnapshot:
+    """Reads the database, and RabbitMQ if it is the broker. `depths` are those of PostgreSQL queues."""
+    async with admin.reading("reading the topology") as connection:
+        consumers = declared_consumers(await recent_components(connection, schema=admin.table.schema))
         held = await held_keys(connection, admin.table)
         relays = await known_relays(connection, admin.table)
         subscribed = await subscriptions(connection, admin.table) if broker is BrokerKind.POSTGRESQL else []
-    seen = Seen(broker=broker, exchange=admin.exchange_name, consumers=consumers, held=held, relays=relays)
+    seen = TopologySnapshot(broker=broker, exchange=admin.exchange_name, consumers=consumers, held=held, relays=relays)
     if broker is BrokerKind.POSTGRESQL:
-        living = [consumer.queue for consumer in consumers if consumer.living]
+        living = [consumer.queue for consumer in consumers if consumer.is_alive]
         counts = {each.queue: (each.queued.value, each.retrying.value) for each in depths}
         queues = {}
         for name in sorted({binding.queue for binding in subscribed} | counts.keys()):
             queued, retrying = counts.get(name, (None, None))
-            queues[name] = SeenQueue(name=name, queued=queued, retrying=retrying, consumers=living.count(name))
+            queues[name] = QueueSnapshot(name=name, queued=queued, retrying=retrying, consumers=living.count(name))
         return replace(seen, queues=queues, bindings=subscribed)
     if rabbitmq is None:
         return seen
@@ -79,7 +81,7 @@ async def look(admin: Admin, broker: BrokerKind, rabbitmq: "Overview | None", de
         return replace(seen, problem=str(error))
 
 
-async def _with_rabbitmq(seen: Seen, rabbitmq: "Overview") -> Seen:
+async def _with_rabbitmq(seen: TopologySnapshot, rabbitmq: "Overview") -> TopologySnapshot:
     from outbox.transports.rabbitmq.topology import dead_letter_exchange, dead_letter_queue, delay_resource
 
     named = {consumer.queue for consumer in seen.consumers}
@@ -91,9 +93,9 @@ async def _with_rabbitmq(seen: Seen, rabbitmq: "Overview") -> Seen:
     ours = {*named, *(binding.queue for binding in bound or ())}
     shown = {*ours, *map(dead_letter_queue, ours), *delays}
     queues = {
-        queue.name: SeenQueue(
+        queue.name: QueueSnapshot(
             name=queue.name,
-            there=queue.there,
+            exists=queue.there,
             queued=queue.ready,
             consumers=queue.consumers,
             settings=queue.settings,
@@ -118,59 +120,60 @@ WarningCode = Literal[
     "queue_limit",
     "old_binding",
 ]
-"""What may be wrong with a topology; the verdict lists these, too, in this order."""
+"""Problems of a topology. The health verdict lists them in this order."""
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """A finding, a word for it that stays the same, and the node that it is about."""
+class TopologyProblem:
+    """A finding with its stable code, and the node that it concerns."""
 
     code: WarningCode
     node: str | None
     finding: Finding
 
 
-def judged(seen: Seen) -> list[Judged]:
-    """Errors first."""
+def find_problems(seen: TopologySnapshot) -> list[TopologyProblem]:
+    """Returns the problems of a topology, errors first."""
     found = [*_held(seen), *_unconsumed(seen)]
     if (problem := disagreement(seen.relays)) is not None:
-        found.insert(0, Judged("relays_disagree", f"exchange:{seen.exchange}", error("topology", problem, AGREE)))
+        found.insert(0, TopologyProblem("relays_disagree", f"exchange:{seen.exchange}", error("topology", problem, AGREE)))
     if seen.broker is BrokerKind.RABBITMQ and seen.problem is None:
         from outbox.doctor.rabbitmq import old_binding
 
-        found += [*_missing(seen), *_losing(seen)]
-        # Of queues that a worker reports: what other queues are bound with is their owners' business.
+        found += [*_missing(seen), *_lossy_limits(seen)]
+        # Only for queues that a worker reports: other applications may bind their own queues to the exchange.
         wanted = {(consumer.queue, consumer.binding_key) for consumer in seen.consumers}
         known = {queue for queue, _ in wanted}
         found += [
-            Judged("old_binding", f"queue:{one.queue}", old_binding(one.queue, one.key, exchange=seen.exchange))
+            TopologyProblem("old_binding", f"queue:{one.queue}", old_binding(one.queue, one.key, exchange=seen.exchange))
             for one in seen.bindings or ()
             if one.queue in known and (one.queue, one.key) not in wanted
         ]
     return sorted(found, key=lambda each: each.finding.severity != "error")
 
 
-def _held(seen: Seen) -> Iterator[Judged]:
+def _held(seen: TopologySnapshot) -> Iterator[TopologyProblem]:
     for held in seen.held:
         if held.target_queue is None:
-            text = f"messages of the routing key {held.routing_key!r} are held: no queue is bound for them"
+            text = f"messages with the routing key {held.routing_key!r} are held: no queue is bound for it"
             advice = (
                 f"bind a queue to the exchange {seen.exchange!r} with a key that matches {held.routing_key!r}, or start its "
-                f"consumer; message {held.row_id} is the first of them"
+                f"consumer; the first held message is {held.row_id}"
             )
         else:
-            text = f"messages for the queue {held.target_queue!r} are held: it is not there"
-            advice = f"start its consumer, which declares it; message {held.row_id} is the first of them"
-        yield Judged("unroutable", f"exchange:{seen.exchange}", error("topology", text, advice))
+            text = f"messages for the queue {held.target_queue!r} are held: the queue does not exist"
+            advice = f"start its consumer, which declares it; the first held message is {held.row_id}"
+        yield TopologyProblem("unroutable", f"exchange:{seen.exchange}", error("topology", text, advice))
 
 
-def _unconsumed(seen: Seen) -> Iterator[Judged]:
-    """Queues that messages go to and no worker takes them from."""
+def _unconsumed(seen: TopologySnapshot) -> Iterator[TopologyProblem]:
+    """Yields a warning for each bound queue that no worker consumes."""
     bound = {binding.queue for binding in seen.bindings or ()} | {consumer.queue for consumer in seen.consumers}
     code: WarningCode = "subscription_without_consumer" if seen.broker is BrokerKind.POSTGRESQL else "queue_without_consumer"
     for name in sorted(bound):
         queue = seen.queues.get(name)
-        if queue is None or not queue.there or queue.consumers != 0:
+        # None consumers: unknown, which is no reason for a warning.
+        if queue is None or not queue.exists or queue.consumers != 0:
             continue
         waiting = f", and {queue.waiting:,} messages wait in it" if queue.waiting else ""
         hint = (
@@ -178,26 +181,30 @@ def _unconsumed(seen: Seen) -> Iterator[Judged]:
             if seen.broker is BrokerKind.POSTGRESQL
             else "start its worker; if it is no longer needed, unbind and delete it"
         )
-        yield Judged(code, f"queue:{name}", warning("topology", f"no worker consumes the queue {name!r}{waiting}", hint))
+        yield TopologyProblem(
+            code, f"queue:{name}", warning("topology", f"no worker consumes the queue {name!r}{waiting}", hint)
+        )
 
 
-def _missing(seen: Seen) -> Iterator[Judged]:
+def _missing(seen: TopologySnapshot) -> Iterator[TopologyProblem]:
     for name in sorted(seen.missing_exchanges):
         hint = "start a relay or a worker, which declare it, or provision it"
-        yield Judged("exchange_missing", f"exchange:{name}", error("topology", f"the exchange {name!r} is missing", hint))
-    for name in [queue.name for queue in seen.queues.values() if not queue.there]:
+        yield TopologyProblem(
+            "exchange_missing", f"exchange:{name}", error("topology", f"the exchange {name!r} is missing", hint)
+        )
+    for name in [queue.name for queue in seen.queues.values() if not queue.exists]:
         code: WarningCode = "queue_missing"
         what, hint = "the queue", "start its consumer, which declares it, or provision it"
         if name.startswith(f"{seen.exchange}.delay_"):
-            code, what = "retry_queue_missing", "the queue for retries"
-            hint += ": retries with that delay fail until then"
+            code, what = "retry_queue_missing", "the retry queue"
+            hint += ": until then, retries with this delay fail"
         elif name.endswith(".dlq"):
             code, what = "dead_letter_queue_missing", "the dead letter queue"
-        yield Judged(code, f"queue:{name}", error("topology", f"{what} {name!r} is missing", hint))
+        yield TopologyProblem(code, f"queue:{name}", error("topology", f"{what} {name!r} is missing", hint))
 
 
-def _losing(seen: Seen) -> Iterator[Judged]:
-    """Of queues that are ours: the limits of others are their owners' business."""
+def _lossy_limits(seen: TopologySnapshot) -> Iterator[TopologyProblem]:
+    """Yields a warning for each limit with which a queue of a worker loses messages."""
     from outbox.transports.rabbitmq.limits import check_consumer_queue, check_dead_letter_queue, check_delay_queue
 
     consumed = {consumer.queue for consumer in seen.consumers}
@@ -215,40 +222,40 @@ def _losing(seen: Seen) -> Iterator[Judged]:
         else:
             continue
         for finding in findings:
-            yield Judged(code, f"queue:{queue.name}", finding)
+            yield TopologyProblem(code, f"queue:{queue.name}", finding)
 
 
 NodeKind = Literal["exchange", "queue", "retry", "dead_letters", "worker"]
 
 
 class TopologyNode(Model):
-    """An exchange, a queue, or a worker. Null: no data, or not of this kind."""
+    """An exchange, a queue, or a worker. Fields without data, or that do not apply to the kind, are null."""
 
-    id: str = Field(description="What edges and warnings name it by.")
+    id: str = Field(description="The id that edges and warnings refer to.")
     kind: NodeKind
     name: str
     exists: bool
-    queued: int | None = Field(default=None, description="Messages that wait for a worker.")
+    queued: int | None = Field(default=None, description="Waiting for a worker.")
     retrying: int | None = Field(
-        default=None, description="To be handled again later; RabbitMQ keeps these in queues of their own, of the kind `retry`."
+        default=None, description="Waiting for their next attempt; on RabbitMQ in queues of the kind `retry`."
     )
-    consumer_count: int | None = Field(default=None, description="How many consume it.")
+    consumer_count: int | None = Field(default=None, description="Number of consumers.")
 
 
 class TopologyEdge(Model):
-    """A way that messages go."""
+    """A route of messages between two nodes."""
 
     source: str
     target: str
     kind: Literal["binding", "consumer", "retry", "dead_letter"]
     binding_key: str | None = None
     declared_by: Literal["broker", "worker"] = Field(
-        description="`broker`: it exists; `worker`: a worker reports it, and the broker does not."
+        description="`broker`: exists at the broker; `worker`: only a worker reports it."
     )
 
 
-def drawn(seen: Seen) -> tuple[list[TopologyNode], list[TopologyEdge]]:
-    """Nodes and edges, each once."""
+def to_graph(seen: TopologySnapshot) -> tuple[list[TopologyNode], list[TopologyEdge]]:
+    """Returns the nodes and edges, without duplicates."""
     edges = list(dict.fromkeys(_edges(seen)))
     exchanges = {seen.exchange, *(edge.source.removeprefix("exchange:") for edge in edges if edge.kind == "binding")}
     kinds: dict[str, NodeKind] = {"exchange": "exchange", "queue": "queue", "worker": "worker"}
@@ -266,7 +273,7 @@ def drawn(seen: Seen) -> tuple[list[TopologyNode], list[TopologyEdge]]:
                 id=f"queue:{queue.name}",
                 kind=kind,
                 name=queue.name,
-                exists=queue.there,
+                exists=queue.exists,
                 queued=queue.queued,
                 retrying=queue.retrying,
                 consumer_count=queue.consumers,
@@ -274,17 +281,18 @@ def drawn(seen: Seen) -> tuple[list[TopologyNode], list[TopologyEdge]]:
         )
     nodes += [
         TopologyNode(id=f"worker:{name}", kind="worker", name=name, exists=True)
-        for name in {consumer.worker for consumer in seen.consumers if consumer.living}
+        for name in {consumer.worker for consumer in seen.consumers if consumer.is_alive}
     ]
     by_id = {node.id: node for node in nodes}
     for id_ in (end for edge in edges for end in (edge.source, edge.target)):
-        if id_ not in by_id:  # only a worker reports it, and of a host's broker no more can be known
+        # Only a worker reports this node. A broker of the host cannot confirm it, so it counts as existing.
+        if id_ not in by_id:
             of, _, name = id_.partition(":")
             by_id[id_] = TopologyNode(id=id_, kind=kinds[of], name=name, exists=seen.broker is BrokerKind.OTHER)
     return sorted(by_id.values(), key=lambda node: node.id), edges
 
 
-def _edges(seen: Seen) -> Iterator[TopologyEdge]:
+def _edges(seen: TopologySnapshot) -> Iterator[TopologyEdge]:
     for bound in seen.bindings or ():
         source, target = f"exchange:{bound.exchange}", f"queue:{bound.queue}"
         yield TopologyEdge(source=source, target=target, kind="binding", binding_key=bound.key, declared_by="broker")
@@ -292,11 +300,12 @@ def _edges(seen: Seen) -> Iterator[TopologyEdge]:
         source, target = f"exchange:{seen.exchange}", f"queue:{one.queue}"
         yield TopologyEdge(source=source, target=target, kind="binding", binding_key=one.binding_key, declared_by="worker")
     for one in seen.consumers:
-        if one.living:
+        if one.is_alive:
             source, target = f"queue:{one.queue}", f"worker:{one.worker}"
             yield TopologyEdge(source=source, target=target, kind="consumer", declared_by="worker")
     if seen.broker is not BrokerKind.RABBITMQ:
-        return  # elsewhere a retry waits where it is, and dead letters are rows
+        # In PostgreSQL a retry stays in its queue, and dead letters are rows of a table.
+        return
     from outbox.transports.rabbitmq.topology import dead_letter_queue, delay_resource
 
     for one in seen.consumers:
@@ -316,24 +325,24 @@ TIMEOUT = timedelta(seconds=20)
 
 
 class TopologyWarning(Model):
-    """Something that is wrong, or could be better."""
+    """A problem of the topology."""
 
-    code: WarningCode = Field(description="A stable name of the problem.")
+    code: WarningCode = Field(description="A stable code of the problem.")
     severity: Literal["warning", "error"]
-    node: str | None = Field(description="The node that it is about.")
+    node: str | None = Field(description="The id of the node that it concerns.")
     summary: str
-    hint: str = Field(description="What to do about it.")
+    hint: str = Field(description="How to fix it.")
 
 
 class Topology(Model):
-    """Where messages go."""
+    """Exchanges, queues and workers as a graph, with warnings."""
 
     as_of: Moment
-    degraded: list[Literal["broker", "database"]] = Field(description="What could not be asked.")
+    degraded: list[Literal["broker", "database"]] = Field(description="Sources that are unavailable.")
     broker: BrokerKind
     broker_error: Error | None
     bindings_known: bool = Field(
-        description="False: only those that workers report; with the URL of RabbitMQ's management API, all."
+        description="False: only the bindings that workers report. To list all, configure the URL of RabbitMQ's management API."
     )
     nodes: list[TopologyNode]
     edges: list[TopologyEdge]
@@ -341,37 +350,37 @@ class Topology(Model):
 
 
 class TopologyView:
-    """Keeps what was seen for a moment, and looks once however many ask."""
+    """Caches the topology for ten seconds. Concurrent requests share one read."""
 
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
         self._broker = admin.shared(BrokerView)
         self._backlog = admin.shared(BacklogView)
-        self._seen = SingleFlightCache(self._look, max_age=MAX_AGE, timeout=TIMEOUT)
+        self._cache = SingleFlightCache(self._read, max_age=MAX_AGE, timeout=TIMEOUT)
 
-    async def now(self) -> Snapshot[Seen]:
-        """What was seen last. Raises what looking raised if nothing was seen yet."""
-        return await self._seen.get()
+    async def now(self) -> Snapshot[TopologySnapshot]:
+        """Returns the cached topology. Raises the error of the read if there is none."""
+        return await self._cache.get()
 
     async def close(self) -> None:
-        """Ends what is being looked at."""
-        await self._seen.close()
+        """Cancels a running read."""
+        await self._cache.close()
 
-    async def _look(self) -> Seen:
+    async def _read(self) -> TopologySnapshot:
         figures = await self._backlog.figures() if self._broker.kind is BrokerKind.POSTGRESQL else None
         depths = figures.value.deliveries if figures else ()
-        return await look(self._admin, self._broker.kind, self._broker.rabbitmq, depths)
+        return await read_topology(self._admin, self._broker.kind, self._broker.rabbitmq, depths)
 
 
 @topology.get("/topology", operation_id="outbox_topology_show", summary="Show Topology")
 async def show(context: Viewer) -> Topology:
-    """Shows exchanges, queues, workers and their connections as nodes and edges, and warnings, each with a hint.
+    """Shows exchanges, queues, workers and their connections as nodes and edges, and warnings with a hint each.
 
-    It is read on request, at most every ten seconds. If the broker is unavailable, it shows what workers have reported.
+    Read on request, at most every ten seconds. If the broker is unavailable, the response contains what workers report.
     """
     snapshot = await context.admin.shared(TopologyView).now()
     seen = snapshot.value
-    nodes, edges = drawn(seen)
+    nodes, edges = to_graph(seen)
     return Topology(
         as_of=snapshot.as_of,
         degraded=[*(["broker"] if seen.problem else []), *(["database"] if snapshot.error else [])],
@@ -388,6 +397,6 @@ async def show(context: Viewer) -> Topology:
                 summary=each.finding.summary,
                 hint=each.finding.advice,
             )
-            for each in judged(seen)
+            for each in find_problems(seen)
         ],
     )

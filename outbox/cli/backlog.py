@@ -73,7 +73,8 @@ def _echo_backlog(answer: Mapping[str, Any]) -> None:
         rows.append((f"{others:,} others, {count(answer['other_routing_keys']['total'])} messages", *("" for _ in _COUNTED)))
     echo_table(("ROUTING KEY", *(state.upper() for state in _COUNTED)), rows, right=frozenset(map(str.upper, _COUNTED)))
     if answer["queues"] is None:
-        echo(f"\nQueues unavailable: {one_line(answer['broker_error']['message'])}.")
+        error = answer["broker_error"]
+        echo(f"\nQueues unavailable: {'they are not counted yet' if error is None else one_line(error['message'])}.")
     elif answer["queues"]:
         echo_heading("Queues")
         headings = ("QUEUE", "QUEUED", "IN FLIGHT", "RETRYING", "CONSUMERS", "OLDEST")

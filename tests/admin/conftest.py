@@ -1,4 +1,4 @@
-"""An application with the admin in it, on a real database, and clients of each role."""
+"""An application that includes the admin, on a real database, and clients of each role."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -12,7 +12,7 @@ from tests.admin.support import MakeClient, client_of, serving
 
 @pytest.fixture
 async def make_client(database: str) -> AsyncIterator[MakeClient]:
-    """Makes clients, `make_client(Role.VIEWER)`, of one application whose broker is the database."""
+    """Creates clients of one application whose broker is PostgreSQL: `make_client(Role.VIEWER)`."""
     async with AsyncExitStack() as stack:
         app = await stack.enter_async_context(serving(Admin(database)))
         clients: list[httpx.AsyncClient] = []

@@ -11,12 +11,12 @@ from tests.admin.support import client_of, serving
 
 
 async def die(self: IdempotencyLock, *given: object) -> None:
-    """Instead of storing the answer."""
+    """Kills the process instead of storing the response."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 async def main(database: str, id_: str, key: str) -> None:
-    """Asks for a requeue, and does not live to see the answer."""
+    """Requests a requeue, during which the process is killed."""
     IdempotencyLock.store = die  # type: ignore[method-assign, assignment]
     async with serving(Admin(database)) as app, client_of(app) as client:
         await client.post("/requeue", json={"selector": {"ids": [id_]}}, headers={"idempotency-key": key})

@@ -1,4 +1,4 @@
-"""The OpenAPI document of the service as it was agreed on; `python -m tests.admin.openapi --write` agrees to what it is now."""
+"""Compares the service's OpenAPI document with the committed one; `python -m tests.admin.openapi --write` updates that."""
 
 import argparse
 import difflib
@@ -15,18 +15,18 @@ _MOST_LINES = 200
 
 
 def document() -> dict[str, Any]:
-    """What the service publishes, but for its version."""
+    """Returns the document of the service, without its version."""
     published = create_service().openapi()
     return {**published, "info": {**published["info"], "version": "0"}}
 
 
 def text() -> str:
-    """The same, as it is stored: each value on a line, in an order that depends on nothing."""
+    """Returns the document as stored: sorted, with one value per line."""
     return json.dumps(document(), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def difference() -> str:
-    """What has changed since it was agreed on, as a diff for people; empty if nothing has."""
+    """Returns the diff from the committed document to the current one; empty if they are equal."""
     agreed = AGREED.read_text() if AGREED.exists() else ""
     lines = list(difflib.unified_diff(agreed.splitlines(), text().splitlines(), "agreed", "now", n=6, lineterm=""))
     more = [f"… and {len(lines) - _MOST_LINES:,} more lines"] if len(lines) > _MOST_LINES else []
@@ -34,9 +34,9 @@ def difference() -> str:
 
 
 def main() -> int:
-    """Writes or compares; the exit status."""
+    """Writes or compares the document. Returns the exit status."""
     parser = argparse.ArgumentParser(description="Compare the service's OpenAPI document with tests/admin/openapi.json.")
-    parser.add_argument("--write", action="store_true", help="agree to the document as it is")
+    parser.add_argument("--write", action="store_true", help="replace the committed document")
     if parser.parse_args().write:
         AGREED.write_text(text())
         return 0

@@ -12,7 +12,7 @@ from tests.support.serving import in_a_thread
 
 
 def principal_by_token(request: Request) -> Principal | None:
-    """Whoever has one of the tokens `viewer`, `operator` and `admin`."""
+    """Authenticates the tokens `viewer`, `operator` and `admin`."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     return Principal(f"a {token}", Role(token)) if scheme == "Bearer" and token in tuple(Role) else None
 
@@ -24,7 +24,7 @@ def _admin(request: Request) -> Admin:
 
 @contextmanager
 def served(*, prefix: str = "/outbox", maintain: Any = None, **admin: Any) -> Iterator[str]:
-    """The address of an admin with these arguments. `maintain` is run beside it: a coroutine function of the `Admin`."""
+    """Serves an admin with these arguments, and yields its address. `maintain(admin)` runs at the same time."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:

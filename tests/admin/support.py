@@ -1,4 +1,4 @@
-"""An application with the admin API, and clients that ask it as somebody."""
+"""An application with the admin API, and clients with a role each."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -15,14 +15,14 @@ MakeClient = Callable[..., httpx.AsyncClient]
 
 
 def principal_by_header(request: Request) -> Principal | None:
-    """Whoever the test says that asks: the role is in a header, and its name with it."""
+    """Authenticates by a header of the test, which names the role and the principal."""
     role = request.headers.get(ROLE_HEADER)
     return None if role is None else Principal(f"a {role}", Role(role))
 
 
 @asynccontextmanager
 async def serving(admin: Admin, **options: Any) -> AsyncIterator[FastAPI]:
-    """An application with that admin, which is open within the block."""
+    """Opens the admin for the block, and yields an application with its routes."""
     app = FastAPI()
     app.include_router(admin_router(admin, authenticate=options.pop("authenticate", principal_by_header)), prefix=PREFIX)
     async with admin:
@@ -30,7 +30,7 @@ async def serving(admin: Admin, **options: Any) -> AsyncIterator[FastAPI]:
 
 
 def client_of(app: FastAPI, role: Role | None = Role.OPERATOR) -> httpx.AsyncClient:
-    """A client that asks as somebody with that role; None: as nobody."""
+    """Returns a client with the role; None: an unauthenticated client."""
     headers = {} if role is None else {ROLE_HEADER: role.value}
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     return httpx.AsyncClient(transport=transport, base_url=f"http://service{PREFIX}", headers=headers)

@@ -1,4 +1,4 @@
-"""Tokens expire, and administrators see who may log in and who is logged in, and end sessions."""
+"""`/access`: expiring and revoked tokens, and the sessions that administrators list and end."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -41,7 +41,7 @@ async def test_a_token_is_valid_until_the_end_of_its_last_day(database: str, mon
         assert (await client.get("/session", headers=bearer(OLGA))).status_code == 200
         refused = await client.get("/session", headers=bearer(OLD))
         assert (refused.status_code, refused.json()["code"]) == (401, "unauthenticated")
-        assert refused.json()["detail"] == f"the token of otto expired after {TODAY - timedelta(days=1)}: ask for a new one"
+        assert refused.json()["detail"] == f"the token of otto expired after {TODAY - timedelta(days=1)}: request a new one"
         assert (await client.post("/session", json={"token": OLD})).status_code == 401
 
         assert (await client.post("/session", json={"token": OLGA})).status_code == 201

@@ -1,4 +1,4 @@
-"""What is asked below the prefix and is no route, or is asked by another method: closed, and answered as all else is."""
+"""Unknown paths, unsupported methods and HEAD below the prefix."""
 
 from contextlib import AsyncExitStack
 
@@ -59,7 +59,7 @@ async def test_a_wrong_method_is_a_problem_with_the_allowed_methods(viewer: http
 
 
 @pytest.mark.parametrize("path", ["/backlog", "/dlq", "/session", "/dlq/17", "/events"])
-async def test_head_answers_as_get_does_without_a_body(viewer: httpx.AsyncClient, path: str) -> None:
+async def test_head_returns_the_headers_of_get_without_a_body(viewer: httpx.AsyncClient, path: str) -> None:
     asked = await viewer.head(path)
     assert asked.content == b""
     assert asked.headers["cache-control"] == "no-store"
@@ -149,7 +149,7 @@ async def test_a_missing_table_is_reported_by_every_endpoint_that_needs_it(
     assert told
 
 
-async def test_a_role_may_be_given_by_its_name(database: str) -> None:
+async def test_a_role_can_be_passed_by_name(database: str) -> None:
     async with serving(Admin(database), authenticate=lambda: Principal("ann", "operator")) as app:  # type: ignore[arg-type]
         answer = await client_of(app).get("/session")
     assert (answer.status_code, answer.json()["role"]) == (200, "operator")

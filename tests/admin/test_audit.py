@@ -1,4 +1,4 @@
-"""`GET /audit`: pages of who did what."""
+"""`GET /audit`: pages and filters of the audit log."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -35,7 +35,7 @@ async def _numbers(client: httpx.AsyncClient, **parameters: object) -> tuple[lis
     return [entry["details"]["n"] for entry in page["items"]], page
 
 
-async def test_entries_are_listed_newest_first_and_pages_leave_none_out(
+async def test_entries_are_listed_newest_first_and_pages_omit_none(
     connection: "asyncpg.Connection[asyncpg.Record]", operator: httpx.AsyncClient
 ) -> None:
     await connection.execute(FILL, 25)
@@ -59,7 +59,7 @@ async def test_entries_are_listed_newest_first_and_pages_leave_none_out(
         ({"created_before": "2026-03-01T01:00:01+01:00"}, [2, 1]),
     ],
 )
-async def test_a_filter_finds_what_fits(
+async def test_a_filter_finds_matching_entries(
     connection: "asyncpg.Connection[asyncpg.Record]", operator: httpx.AsyncClient, filter_: dict[str, str], numbers: list[int]
 ) -> None:
     await connection.execute(FILL, 119)
@@ -68,7 +68,7 @@ async def test_a_filter_finds_what_fits(
     assert page["total"] == {"value": len(numbers), "relation": "eq"}
 
 
-async def test_an_entry_tells_everything_that_was_written_down(operator: httpx.AsyncClient, make_client: MakeClient) -> None:
+async def test_an_entry_has_every_recorded_field(operator: httpx.AsyncClient, make_client: MakeClient) -> None:
     viewer = make_client(Role.VIEWER)
     denied = await viewer.get("/audit", headers={"x-request-id": "tried-it"})
     [entry] = (await operator.get("/audit", params={"outcome": "denied"})).json()["items"]
@@ -151,14 +151,14 @@ async def test_a_change_that_fails_leaves_an_entry(
     assert entry["request_id"] == failed.json()["request_id"]
 
 
-async def test_nobody_chooses_the_id_of_their_request(operator: httpx.AsyncClient) -> None:
+async def test_clients_cannot_choose_the_request_id(operator: httpx.AsyncClient) -> None:
     answers = [await operator.get("/backlog", headers={"x-request-id": "of-somebody-else"}) for _ in range(2)]
     ids = [answer.headers["x-request-id"] for answer in answers]
     assert len(set(ids)) == 2
     assert "of-somebody-else" not in ids
 
 
-async def test_what_only_reads_and_what_is_no_address_leaves_none(operator: httpx.AsyncClient) -> None:
+async def test_reads_and_unknown_paths_leave_no_entry(operator: httpx.AsyncClient) -> None:
     await operator.get("/dlq/17")
     await operator.post("/nowhere")
     await operator.delete("/dlq")

@@ -1,4 +1,4 @@
-"""What is written into the audit."""
+"""Writing audit entries, and the hash chain over them."""
 
 import asyncio
 import json
@@ -33,7 +33,7 @@ async def _entries(database: str) -> list[asyncpg.Record]:
         await connection.close()
 
 
-async def test_an_entry_is_written_with_the_deed_or_not_at_all(database: str) -> None:
+async def test_an_entry_is_committed_with_its_change_or_not_at_all(database: str) -> None:
     async with Admin(database) as admin:
         with pytest.raises(RuntimeError):
             await _fail_at_something(admin)
@@ -45,7 +45,7 @@ async def test_an_entry_is_written_with_the_deed_or_not_at_all(database: str) ->
     assert (entry["request_id"], entry["address"]) == ("request-1", "192.0.2.7")
 
 
-async def test_whatever_somebody_writes_can_be_written_down(database: str) -> None:
+async def test_any_text_can_be_recorded(database: str) -> None:
     async with Admin(database) as admin, admin.changing("something") as connection:
         await record(
             connection,
@@ -71,14 +71,14 @@ async def test_details_that_are_too_long_are_cut(database: str) -> None:
     assert len(entry["details"]) < 3_000
 
 
-async def test_what_was_denied_is_written_down_by_itself(database: str) -> None:
+async def test_a_denial_is_recorded_in_a_separate_transaction(database: str) -> None:
     async with Admin(database) as admin:
         await record_refused(_asked(admin), "denied", action="dlq.purge", target="17", details={"code": "forbidden"})
     [entry] = await _entries(database)
     assert (entry["action"], entry["target"], entry["outcome"]) == ("dlq.purge", "17", "denied")
 
 
-async def test_what_one_principal_is_refused_all_the_time_is_counted_and_others_are_written_down(
+async def test_frequent_refusals_of_one_principal_are_counted_and_others_are_recorded(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at = 0.0
@@ -119,7 +119,7 @@ async def test_each_entry_is_chained_to_the_one_before_it_however_many_are_writt
         ("update outbox_audit set hash = null where id = 5", "entry 5 was written without a hash"),
     ],
 )
-async def test_what_was_changed_afterwards_is_found(database: str, sql: str, told: str) -> None:
+async def test_entries_that_were_changed_afterwards_are_found(database: str, sql: str, told: str) -> None:
     await _write_five(database)
     connection = await asyncpg.connect(database)
     try:
@@ -131,7 +131,7 @@ async def test_what_was_changed_afterwards_is_found(database: str, sql: str, tol
     assert told in finding.summary
 
 
-async def test_retention_and_older_releases_leave_the_chain_whole(database: str) -> None:
+async def test_retention_and_older_releases_leave_the_chain_intact(database: str) -> None:
     connection = await asyncpg.connect(database)
     try:
         assert (await _examined(database)).severity is Severity.OK

@@ -1,4 +1,4 @@
-"""How much waits, as the API tells it."""
+"""`GET /backlog`: counts, estimates, rates and queue depths."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -41,7 +41,7 @@ async def told(client: httpx.AsyncClient, **parameters: Any) -> dict[str, Any]:
 
 
 async def shown(client: httpx.AsyncClient, **parameters: Any) -> dict[str, Any]:
-    """The whole of it, which a busy machine may not have at once."""
+    """The complete backlog. On a busy machine the first responses may be estimates."""
     found: dict[str, Any] | None = await eventually(lambda: _whole(client, **parameters))
     assert found is not None
     return found
@@ -68,7 +68,7 @@ async def test_messages_are_counted_by_state(viewer: httpx.AsyncClient, connecti
     assert (backlog["complete"], backlog["degraded"], backlog["broker"]) == (True, [], "postgresql")
 
 
-async def test_routing_keys_are_ranked_and_the_rest_is_summed(
+async def test_routing_keys_are_ranked_and_the_others_are_summed(
     viewer: httpx.AsyncClient, connection: asyncpg.Connection
 ) -> None:
     for key, count in (("a", 3), ("b", 2), ("c", 1), ("d", 1)):
@@ -149,7 +149,7 @@ async def test_an_estimate_is_returned_while_counting_takes_long(database: str, 
         assert (await shown(client))["queues"] == []
 
 
-async def test_after_a_quiet_time_no_old_figures_are_told_as_those_of_now(
+async def test_old_figures_are_not_returned_as_current_after_a_quiet_time(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     count, may_count, later = counting.BacklogReader.figures, asyncio.Event(), 0.0
@@ -176,9 +176,7 @@ async def test_after_a_quiet_time_no_old_figures_are_told_as_those_of_now(
     await connection.close()
 
 
-async def test_queues_in_the_database_are_counted_by_what_becomes_of_them(
-    viewer: httpx.AsyncClient, connection: asyncpg.Connection
-) -> None:
+async def test_postgresql_queues_are_counted_by_state(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
     await connection.execute("""
         insert into outbox_subscription (exchange, queue, binding_key) values ('outbox', 'idle', 'a');
         insert into outbox_delivery (exchange, queue, message_id, routing_key, body, tracking_ids, attempt, available_at,
@@ -194,9 +192,7 @@ async def test_queues_in_the_database_are_counted_by_what_becomes_of_them(
     assert 60 <= mail["oldest_age_seconds"] < 600
 
 
-async def test_rates_are_those_of_ids_given_out_and_of_what_relays_tell(
-    viewer: httpx.AsyncClient, connection: asyncpg.Connection
-) -> None:
+async def test_rates_come_from_assigned_ids_and_from_relays(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
     await connection.execute("""
         insert into outbox_component (id, kind, name, host, process_id, version, every, activity)
         values ('1', 'relay', 'a', 'h', 1, '1', '1 hour', '{"per_second": {"sent": 30.5}}'),
@@ -206,23 +202,23 @@ async def test_rates_are_those_of_ids_given_out_and_of_what_relays_tell(
     assert (await shown(viewer))["per_second"] == {"incoming": None, "outgoing": 40.5}
 
 
-def test_the_time_to_drain_is_known_only_where_more_goes_than_comes() -> None:
+def test_the_time_to_drain_needs_an_outgoing_rate_above_the_incoming_one() -> None:
     assert drained_in(0, incoming=None, outgoing=None) == 0
     assert drained_in(100, incoming=5.0, outgoing=15.0) == 10
     assert drained_in(100, incoming=15.0, outgoing=15.0) is None
     assert drained_in(100, incoming=None, outgoing=15.0) is None
 
 
-def test_the_rate_of_what_comes_is_that_of_the_last_minutes() -> None:
+def test_the_incoming_rate_covers_the_last_minutes() -> None:
     intake = Intake()
     for at, inserted in ((0.0, 0), (100.0, 1_000), (200.0, 1_500), (450.0, 1_500)):
-        intake.saw(at, inserted)
+        intake.add(at, inserted)
     assert intake.per_second == pytest.approx(500 / 350)
-    intake.saw(460.0, 3)
+    intake.add(460.0, 3)
     assert intake.per_second is None
 
 
-async def test_a_broker_that_is_away_takes_only_its_part_of_the_answer(database: str, own_rabbitmq: OwnRabbitMQ) -> None:
+async def test_an_unavailable_broker_affects_only_its_part_of_the_response(database: str, own_rabbitmq: OwnRabbitMQ) -> None:
     connection = await asyncpg.connect(database)
     await insert_each(connection)
     await connection.close()
@@ -244,9 +240,7 @@ async def test_a_broker_that_is_away_takes_only_its_part_of_the_answer(database:
         await eventually(well)
 
 
-async def test_depths_of_a_broker_that_hangs_are_not_told_for_ever(
-    database: str, broker_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_old_depths_of_a_hanging_broker_expire(database: str, broker_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     hangs = False
 
     async def depths(*_: object) -> Depths:
@@ -270,7 +264,7 @@ async def test_depths_of_a_broker_that_hangs_are_not_told_for_ever(
 
 
 @pytest.mark.parametrize("with_management", [False, True])
-async def test_queues_that_workers_have_told_of_are_looked_up_at_rabbitmq(
+async def test_queues_that_workers_report_are_read_from_rabbitmq(
     database: str, broker_url: str, broker_admin: RabbitAdmin, rabbitmq_server: Any, *, with_management: bool
 ) -> None:
     import aio_pika
@@ -300,7 +294,7 @@ async def test_queues_that_workers_have_told_of_are_looked_up_at_rabbitmq(
         await eventually(seen)
 
 
-async def test_a_database_that_went_away_leaves_the_last_figures_and_says_so(
+async def test_an_unavailable_database_leaves_the_last_figures_marked_as_degraded(
     own_postgres: OwnPostgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from outbox import ensure_outbox_schema_async
@@ -319,7 +313,7 @@ async def test_a_database_that_went_away_leaves_the_last_figures_and_says_so(
         own_postgres.start()
 
 
-async def test_no_count_reads_more_than_it_may(connection: asyncpg.Connection) -> None:
+async def test_no_count_reads_more_rows_than_its_limit(connection: asyncpg.Connection) -> None:
     await connection.execute("alter table outbox_table set (autovacuum_enabled = off)")
     for columns, chosen in (
         ("routing_key", "'k'"),

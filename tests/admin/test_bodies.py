@@ -1,4 +1,4 @@
-"""Bodies of requests: read after somebody was let in, as far as is allowed, and refused without an error of ours."""
+"""Request bodies: read after authentication, limited in size and depth, and refused with a problem."""
 
 from collections.abc import AsyncIterator
 
@@ -13,7 +13,7 @@ JSON = {"content-type": "application/json"}
 
 @pytest.fixture
 async def small(database: str) -> AsyncIterator[httpx.AsyncClient]:
-    """An operator where bodies may have two thousand bytes."""
+    """An operator of an admin that accepts bodies up to two thousand bytes."""
     async with serving(Admin(database, body_limit=2_000)) as app, client_of(app, Role.OPERATOR) as client:
         yield client
 
@@ -23,7 +23,7 @@ async def _endless() -> AsyncIterator[bytes]:
         yield b" " * 1_000
 
 
-async def test_a_body_that_is_too_large_is_refused_however_it_comes(small: httpx.AsyncClient) -> None:
+async def test_a_body_that_is_too_large_is_refused_with_and_without_a_length(small: httpx.AsyncClient) -> None:
     for answer in (
         await small.post("/requeue", content=b" " * 2_001, headers=JSON),
         await small.post("/requeue", content=_endless(), headers=JSON),
@@ -49,25 +49,25 @@ async def test_a_body_that_is_too_large_is_refused_however_it_comes(small: httpx
         b'{"reason": "\\ud800"}',
     ],
 )
-async def test_what_is_no_sensible_object_is_an_invalid_request(operator: httpx.AsyncClient, body: bytes) -> None:
+async def test_a_body_that_is_no_valid_object_is_an_invalid_request(operator: httpx.AsyncClient, body: bytes) -> None:
     answer = await operator.post("/requeue", content=body, headers=JSON)
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
 
 
-async def test_an_address_with_nul_in_it_is_an_invalid_request(operator: httpx.AsyncClient) -> None:
+async def test_a_url_that_contains_nul_is_an_invalid_request(operator: httpx.AsyncClient) -> None:
     for path in ("/audit?actor=%00", "/messages/%00"):
         assert (await operator.get(path)).json()["code"] == "invalid_request"
 
 
 @pytest.mark.parametrize("length", [b"\xb2", b"9" * 5_000, b"-1", b"x"])
-async def test_a_length_that_is_none_is_not_believed(small: httpx.AsyncClient, length: bytes) -> None:
+async def test_an_invalid_content_length_is_ignored(small: httpx.AsyncClient, length: bytes) -> None:
     headers = {b"content-type": b"application/json", b"content-length": length}
     answer = await small.post("/requeue", content=_endless(), headers=headers)
     assert (answer.status_code, answer.json()["code"]) == (413, "body_too_large")
 
 
 @pytest.mark.parametrize("body", [{"ids": ["17"]}, {"ids": [17]}, {"selector": {"ids": [17]}}])
-async def test_a_selector_is_understood_as_people_guess_it(operator: httpx.AsyncClient, body: dict[str, object]) -> None:
+async def test_a_selector_accepts_obvious_spellings(operator: httpx.AsyncClient, body: dict[str, object]) -> None:
     for verb in ("requeue", "discard", "restore"):
         answer = await operator.post(f"/{verb}", json=body)
         assert (answer.status_code, answer.json().get("counts")) == (200, {"not_found": 1}), answer.text
@@ -76,12 +76,12 @@ async def test_a_selector_is_understood_as_people_guess_it(operator: httpx.Async
 @pytest.mark.parametrize(
     "body", [{"ids": [True]}, {"ids": [1.5]}, {"ids": [17], "selector": {"ids": ["17"]}}, {"ids": ["17"], "group_id": "g"}]
 )
-async def test_what_could_be_meant_in_two_ways_is_not_guessed(operator: httpx.AsyncClient, body: dict[str, object]) -> None:
+async def test_an_ambiguous_selector_is_refused(operator: httpx.AsyncClient, body: dict[str, object]) -> None:
     assert (await operator.post("/requeue", json=body)).json()["code"] == "invalid_request"
 
 
 @pytest.mark.parametrize("kind", [None, "application/x-www-form-urlencoded", "text/plain"])
-async def test_a_body_that_does_not_say_that_it_is_json_is_told_which_header_to_send(
+async def test_a_body_without_the_json_content_type_gets_a_problem_that_names_the_header(
     operator: httpx.AsyncClient, kind: str | None
 ) -> None:
     headers = {} if kind is None else {"content-type": kind}
@@ -91,6 +91,6 @@ async def test_a_body_that_does_not_say_that_it_is_json_is_told_which_header_to_
     assert kind is None or kind in answer.json()["detail"]
 
 
-async def test_where_no_body_is_wanted_its_kind_does_not_matter(operator: httpx.AsyncClient) -> None:
+async def test_the_content_type_is_ignored_where_no_body_is_expected(operator: httpx.AsyncClient) -> None:
     answer = await operator.post("/operations/17/pause", content=b"x=1")
     assert answer.json()["code"] == "not_found"

@@ -1,4 +1,4 @@
-"""Chains over HTTP: the whole tree for any id, and the list of those that began last."""
+"""`/chains`: the whole chain for any id, and the list of the latest chains."""
 
 import json
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ FACT = """
 
 
 class History:
-    """Writes facts."""
+    """Writes history entries."""
 
     def __init__(self, connection: asyncpg.Connection) -> None:
         self._connection = connection
@@ -43,7 +43,7 @@ class History:
         attempt: int = 1,
         error: str | None = None,
     ) -> None:
-        """One fact, so many seconds ago."""
+        """Writes one entry that is `ago` seconds old."""
         type_ = None if error is None else "ValueError"
         await self._connection.execute(FACT, ago, fact, id_, root, parent, key or f"event.{id_}", queue, attempt, type_, error)
 
@@ -62,7 +62,7 @@ class History:
         )
 
     async def beginnings(self, count: int, routing_key: str = "order.placed") -> None:
-        """Chains `c1`, the newest, to the oldest, each of one message that was handled."""
+        """Chains of one handled message each; `c1` is the newest."""
         await self._connection.execute(
             "insert into outbox_history (at, fact, message_id, root_id, routing_key, queue)"
             " select now() - make_interval(secs => n), fact, 'c' || n, 'c' || n, $2, nullif(queue, '')"
@@ -81,7 +81,7 @@ async def history(database: str) -> Any:
 
 @pytest.fixture
 async def order(history: History) -> None:
-    """An order, paid at the second attempt, whose mail died; stock was reserved sooner."""
+    """An order that was paid at the second attempt; its mail was dead-lettered after the stock was reserved."""
     async with history.at_one_time():
         await history.tells(10, "sent", "order", "order", key="order.placed")
         await history.tells(9, "retried", "order", "order", None, "payments", error="password=hunter2 was refused")
@@ -92,12 +92,12 @@ async def order(history: History) -> None:
 
 
 def ids(page: Any) -> list[str]:
-    """The chains of a page, in order."""
+    """The root ids of a page, in order."""
     return [item["root_id"] for item in page["items"]]
 
 
 @pytest.mark.usefixtures("order")
-async def test_any_id_gives_the_whole_chain_and_what_decided_when_it_ended(viewer: httpx.AsyncClient) -> None:
+async def test_any_id_returns_the_whole_chain_and_its_critical_path(viewer: httpx.AsyncClient) -> None:
     answers = [(await viewer.get(f"/chains/{id_}")).json() for id_ in ("order", "stock", "paid")]
     chain = answers[0]
     assert answers[1:] == [chain, chain]
@@ -127,7 +127,7 @@ async def test_errors_of_a_chain_are_masked(viewer: httpx.AsyncClient) -> None:
 
 
 @pytest.mark.parametrize("id_", ["a/b", "a//b/", "é ü", "..", "%2F", "?x=1&y", "x" * 3_000])
-async def test_an_id_may_be_any_text(viewer: httpx.AsyncClient, history: History, id_: str) -> None:
+async def test_an_id_can_be_any_text(viewer: httpx.AsyncClient, history: History, id_: str) -> None:
     await history.tells(1, "sent", id_, id_)
     assert (await viewer.get("/chains/-", params={"id": id_})).json()["root_id"] == id_
     if id_ != "..":
@@ -135,7 +135,7 @@ async def test_an_id_may_be_any_text(viewer: httpx.AsyncClient, history: History
         assert (await viewer.get(f"/chains/{path}")).json()["root_id"] == id_
 
 
-async def test_nobody_knows_of_an_unknown_id(viewer: httpx.AsyncClient) -> None:
+async def test_an_unknown_id_is_not_found(viewer: httpx.AsyncClient) -> None:
     answer = await viewer.get("/chains/nobody")
     assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
     for strange in ("/chains/-?id=a%00b", "/chains/x?max_nodes=0", "/chains/x?max_nodes=2001", "/chains/x?depth=2", "/chains/"):
@@ -144,14 +144,14 @@ async def test_nobody_knows_of_an_unknown_id(viewer: httpx.AsyncClient) -> None:
     assert (await viewer.get("/chains/x?depth=2")).json()["detail"] == "query.depth: unknown parameter: remove it"
 
 
-async def test_the_longest_id_fits_into_an_address_that_servers_take(viewer: httpx.AsyncClient) -> None:
+async def test_the_longest_id_fits_into_a_url_that_servers_accept(viewer: httpx.AsyncClient) -> None:
     assert len(quote("\U0001f4a5" * LONGEST_ID)) < 60_000
     for path in ("/chains/{}", "/chains/-?id={}"):
         assert (await viewer.get(path.format("x" * LONGEST_ID))).status_code == 404
         assert (await viewer.get(path.format("x" * (LONGEST_ID + 1)))).status_code == 422
 
 
-async def test_circles_and_orphans_end_and_too_many_are_cut(viewer: httpx.AsyncClient, history: History) -> None:
+async def test_cycles_and_orphans_terminate_and_long_chains_are_truncated(viewer: httpx.AsyncClient, history: History) -> None:
     await history.tells(9, "sent", "r", "r")
     await history.tells(8, "sent", "orphan", "r", "lost")
     await history.tells(7, "sent", "x", "r", "y")
@@ -164,7 +164,7 @@ async def test_circles_and_orphans_end_and_too_many_are_cut(viewer: httpx.AsyncC
     assert ([node["id"] for node in part["nodes"]], part["truncated"]) == (["r", "lost"], True)
 
 
-async def test_the_newest_chains_come_first_with_the_worst_that_became_of_them(
+async def test_chains_are_listed_newest_first_with_their_worst_state(
     viewer: httpx.AsyncClient, history: History, order: None
 ) -> None:
     await history.tells(20, "sent", "old", "old")
@@ -178,7 +178,7 @@ async def test_the_newest_chains_come_first_with_the_worst_that_became_of_them(
     assert page["items"][1]["state"] == "processed"
 
 
-async def test_a_death_that_somebody_resolved_is_no_worse_than_that(
+async def test_a_resolved_dead_letter_does_not_decide_the_state_of_its_chain(
     viewer: httpx.AsyncClient, database: str, order: None
 ) -> None:
     connection = await asyncpg.connect(database)
@@ -202,7 +202,7 @@ LETTER = """
 
 @pytest.fixture
 async def requeued(history: History) -> None:
-    """A message that died, was requeued an hour later, and sent again long after that."""
+    """A message that was dead-lettered, requeued an hour later, and sent again long after that."""
     await history.tells(9_000, "sent", "twice", "twice")
     await history.tells(8_999, "died", "twice", "twice", None, "q", error="no")
     await history.tells(8_000, "sent", "other", "other")
@@ -211,7 +211,7 @@ async def requeued(history: History) -> None:
 
 
 @pytest.mark.usefixtures("requeued")
-async def test_a_chain_whose_first_message_was_requeued_is_listed_once_where_it_began(
+async def test_a_chain_whose_first_message_was_requeued_is_listed_once_at_its_beginning(
     viewer: httpx.AsyncClient, history: History
 ) -> None:
     await history.tells(49, "processed", "twice", "twice", None, "q")
@@ -227,7 +227,7 @@ async def test_a_chain_whose_first_message_was_requeued_is_listed_once_where_it_
 
 @pytest.mark.usefixtures("requeued")
 @pytest.mark.parametrize(("fact", "state"), [("retried", "retrying"), ("died", "dead"), ("processed", "processed")])
-async def test_what_a_requeued_message_comes_to_next_is_its_state(
+async def test_a_requeued_message_has_the_state_that_follows_the_requeue(
     viewer: httpx.AsyncClient, history: History, database: str, fact: str, state: str
 ) -> None:
     connection = await asyncpg.connect(database)
@@ -239,7 +239,7 @@ async def test_what_a_requeued_message_comes_to_next_is_its_state(
     assert (chain["state"], chain["nodes"][0]["requeue_count"]) == (state, 1)
 
 
-async def test_of_the_rows_of_one_message_the_latest_tells_where_it_is(viewer: httpx.AsyncClient, database: str) -> None:
+async def test_the_latest_row_of_a_message_decides_its_state(viewer: httpx.AsyncClient, database: str) -> None:
     connection = await asyncpg.connect(database)
     await insert(connection, tracking_ids='["a"]', sent_at="-10 second")
     await insert(connection, tracking_ids='["a"]')
@@ -250,7 +250,7 @@ async def test_of_the_rows_of_one_message_the_latest_tells_where_it_is(viewer: h
     assert (parked["state"], parked["truncated"]) == ("parked", False)
 
 
-async def test_pages_lead_on_and_back(viewer: httpx.AsyncClient, history: History) -> None:
+async def test_pages_lead_forward_and_back(viewer: httpx.AsyncClient, history: History) -> None:
     await history.beginnings(7)
     first = (await viewer.get("/chains?limit=3")).json()
     second = (await viewer.get("/chains", params={"limit": 3, "cursor": first["next"]})).json()
@@ -264,9 +264,7 @@ async def test_pages_lead_on_and_back(viewer: httpx.AsyncClient, history: Histor
     assert ids((await viewer.get("/chains", params={"limit": 3, "cursor": start["next"]})).json()) == ["c4", "c5", "c6"]
 
 
-async def test_chains_are_found_by_their_first_routing_key_their_state_and_their_time(
-    viewer: httpx.AsyncClient, history: History
-) -> None:
+async def test_chains_are_filtered_by_first_routing_key_state_and_time(viewer: httpx.AsyncClient, history: History) -> None:
     await history.beginnings(250)
     await history.tells(300, "sent", "rare", "rare", key="rare")
     await history.tells(299, "died", "rare", "rare", None, "q")
@@ -280,9 +278,7 @@ async def test_chains_are_found_by_their_first_routing_key_their_state_and_their
     assert len(ids((await viewer.get("/chains", params={"routing_key": "order.placed", "limit": 200})).json())) == 200
 
 
-async def test_a_look_under_a_filter_is_bounded_and_goes_on_with_the_next_page(
-    viewer: httpx.AsyncClient, history: History
-) -> None:
+async def test_a_filtered_scan_is_bounded_and_continues_with_the_next_page(viewer: httpx.AsyncClient, history: History) -> None:
     await history.beginnings(1_100)
     await history.tells(2_000, "died", "last", "last", None, "q")
     await history.tells(2_001, "sent", "last", "last")
@@ -301,7 +297,7 @@ async def test_a_cursor_belongs_to_its_filter(viewer: httpx.AsyncClient, history
     assert (forged.status_code, forged.json()["code"]) == (400, "invalid_cursor")
 
 
-async def test_chains_are_for_those_who_are_known(make_client: MakeClient) -> None:
+async def test_chains_require_authentication(make_client: MakeClient) -> None:
     nobody = make_client(None)
     assert {(await nobody.get(path)).status_code for path in ("/chains", "/chains/x")} == {401}
     assert (await make_client(Role.VIEWER).get("/chains")).status_code == 200
@@ -336,7 +332,7 @@ async def worker(
     failing: bool = False,
     delays: Sequence[float] = (),
 ) -> None:
-    """A worker of that queue for everything."""
+    """A worker that consumes the queue with a binding for all messages."""
     retry = {"delays_seconds": delays, "computed": False}
     consumers = json.dumps([{"queue": queue, "binding_key": "#", "history": history, "retry": retry}])
     await connection.execute(
@@ -352,7 +348,7 @@ async def worker(
 
 
 async def both(client: httpx.AsyncClient, id_: str) -> set[str]:
-    """The state of a chain in the list, by itself, and under its own filter."""
+    """The states of a chain: in the list, in its detail, and in the list filtered by state."""
     [line] = [item for item in (await client.get("/chains")).json()["items"] if item["root_id"] == id_]
     state = line["state"]
     filtered = await client.get("/chains", params={"state": state})
@@ -361,7 +357,7 @@ async def both(client: httpx.AsyncClient, id_: str) -> set[str]:
     return {state, (await client.get(f"/chains/{id_}")).json()["state"]}
 
 
-async def test_a_delivery_that_nobody_handled_keeps_its_chain_from_being_processed(
+async def test_an_unhandled_delivery_keeps_its_chain_from_being_processed(
     viewer: httpx.AsyncClient, history: History, database: str
 ) -> None:
     connection = await asyncpg.connect(database)
@@ -381,7 +377,7 @@ async def test_a_delivery_that_nobody_handled_keeps_its_chain_from_being_process
     assert await both(viewer, "held") == {"held"}
 
 
-async def test_at_rabbitmq_a_queue_that_told_nothing_of_a_message_holds_it_still(
+async def test_on_rabbitmq_a_queue_without_a_record_still_holds_the_message(
     viewer: httpx.AsyncClient, history: History, database: str
 ) -> None:
     connection = await asyncpg.connect(database)
@@ -442,7 +438,7 @@ async def test_a_delivery_that_waits_says_why(viewer: httpx.AsyncClient, history
     assert [leg["due_at"] is not None for leg in node["deliveries"] if leg["queue"] == "fails"] == [True]
 
 
-async def test_when_a_message_in_rabbitmq_is_tried_again_is_known_from_the_delays_of_its_consumer(
+async def test_the_next_attempt_on_rabbitmq_follows_from_the_consumers_delays(
     viewer: httpx.AsyncClient, history: History, database: str
 ) -> None:
     connection = await asyncpg.connect(database)

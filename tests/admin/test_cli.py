@@ -8,6 +8,7 @@ import socket
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, get_args
 
@@ -135,6 +136,17 @@ def test_a_broker_that_is_away_is_told_in_a_sentence(url: str) -> None:
         assert "{" not in answer.output
 
 
+def test_a_backlog_that_is_not_counted_yet_is_shown_without_queues(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def count_for_long(*_: Any, **__: Any) -> Any:
+        await asyncio.sleep(60)
+
+    monkeypatch.setattr("outbox.admin.store.BacklogReader.figures", count_for_long)
+    monkeypatch.setattr("outbox.cli.backlog._COUNTING_LIMIT", timedelta(0))
+    answer = outbox("backlog", OUTBOX_DATABASE_URL=url)
+    assert answer.exit_code == 0, answer.output
+    assert answer.output.splitlines()[-1] == "Queues unavailable: they are not counted yet."
+
+
 def test_messages_are_listed_and_one_says_why_it_is_where_it_is(run: Run, on: Any) -> None:
     on(wait_in_the_outbox)
     on(lambda pool: pool.execute("update outbox_table set body = convert_to('{\"password\": \"hunter2\"}', 'utf8')"))
@@ -171,7 +183,7 @@ def test_statistics_stand_in_columns(run: Run, on: Any) -> None:
     assert answer.output.split()[:4] == ["FROM", "CREATED", "SENT", "PROCESSED"]
     assert json.loads(run("stats", "--json", "--group-by", "queue").stdout)["group_by"] == "queue"
     longer = run("stats", "--from", "-7d", "--step", "60s").output
-    assert "2,000 points at most" in longer.splitlines()[-1]
+    assert "at most 2,000 points" in longer.splitlines()[-1]
     assert run("stats", "--from", "yesterday").output.startswith("outbox: invalid_request: ")
 
 
@@ -431,8 +443,8 @@ def test_a_role_that_is_missing_is_named(service: str, on: Any) -> None:
     on(lambda pool: bury(pool, 1))
     answer = outbox("requeue", "1", "--url", service, OUTBOX_TOKEN="viewer")
     assert answer.exit_code == 1
-    assert answer.output.startswith("outbox: forbidden: this takes the role operator")
-    assert "set OUTBOX_TOKEN to a token with that role" in answer.output
+    assert answer.output.startswith("outbox: forbidden: this requires the role operator")
+    assert "set OUTBOX_TOKEN to a token of that role" in answer.output
     assert on(statuses) == ["open"]
 
 

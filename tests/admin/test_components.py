@@ -1,4 +1,4 @@
-"""Who lives, who pauses, and pausing."""
+"""`/components`, `/pauses`, `/pause` and `/resume`."""
 
 import json
 from collections.abc import AsyncIterator
@@ -25,7 +25,7 @@ async def connection(database: str) -> AsyncIterator[asyncpg.Connection]:
 
 
 async def component(connection: asyncpg.Connection, id_: str, kind: str = "relay", **columns: Any) -> None:
-    """A component that gave a sign of life just now, or `ago`."""
+    """A component whose last heartbeat is `ago` old."""
     values = {
         "name": id_,
         "activity": "{}",
@@ -55,7 +55,7 @@ async def components(client: httpx.AsyncClient, **parameters: Any) -> dict[str, 
     return found
 
 
-async def test_conditions_follow_the_last_sign_of_life(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
+async def test_the_status_follows_the_last_heartbeat(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
     await component(connection, "a")
     await component(connection, "b", ago=timedelta(seconds=15))
     await component(connection, "c", ago=timedelta(minutes=1))
@@ -75,9 +75,7 @@ async def test_conditions_follow_the_last_sign_of_life(viewer: httpx.AsyncClient
     ]
 
 
-async def test_of_those_that_ended_only_the_latest_are_listed(
-    viewer: httpx.AsyncClient, connection: asyncpg.Connection
-) -> None:
+async def test_only_the_latest_stopped_components_are_listed(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
     await component(connection, "alive")
     for number in range(5):
         await component(connection, f"gone {number}", ago=timedelta(minutes=1 + number))
@@ -85,7 +83,7 @@ async def test_of_those_that_ended_only_the_latest_are_listed(
     assert [one["name"] for one in found] == ["alive", "gone 0", "gone 1"]
 
 
-async def test_schemas_are_told_if_asked_for_and_errors_are_masked(
+async def test_schemas_are_included_on_request_and_errors_are_masked(
     viewer: httpx.AsyncClient, connection: asyncpg.Connection
 ) -> None:
     consumers = json.dumps([{"queue": "mail", "binding_key": "order.*", "body": {"type": "object"}}])
@@ -99,7 +97,7 @@ async def test_schemas_are_told_if_asked_for_and_errors_are_masked(
     assert whole["consumers"][0]["body"] == {"type": "object"}
 
 
-async def test_a_pause_tells_who_honours_it(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
+async def test_a_pause_lists_the_components_that_apply_it(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
     wish = [{"scope": "queue", "name": "mail"}]
     mail = json.dumps([{"queue": "mail"}])
     await component(connection, "resting", "worker", consumers=mail, applied=json.dumps(wish))
@@ -127,7 +125,7 @@ def fits(shape: type[BaseModel], told: Any) -> bool:
     return bool(shape.model_validate(told).model_dump(mode="json", exclude_unset=True) == told)
 
 
-async def test_what_real_components_tell_of_themselves_has_the_documented_shape(
+async def test_heartbeats_of_real_components_have_the_documented_shape(
     viewer: httpx.AsyncClient, database: str, connection: asyncpg.Connection
 ) -> None:
     async def fail(body: Order) -> None:
@@ -160,7 +158,7 @@ async def test_what_real_components_tell_of_themselves_has_the_documented_shape(
         assert all(fits(PauseKey, pause) for pause in one["applied_pauses"]), one["applied_pauses"]
 
 
-async def test_real_components_pause_and_go_on(operator: httpx.AsyncClient, database: str) -> None:
+async def test_real_components_pause_and_resume(operator: httpx.AsyncClient, database: str) -> None:
     async def handle(body: object) -> None:
         del body
 
@@ -187,7 +185,7 @@ async def test_real_components_pause_and_go_on(operator: httpx.AsyncClient, data
         await eventually(lambda: states({("queue", "applied")}))
 
 
-async def test_pausing_is_written_down_in_its_own_transaction(
+async def test_a_pause_and_its_audit_entry_share_a_transaction(
     operator: httpx.AsyncClient, connection: asyncpg.Connection
 ) -> None:
     until = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
@@ -204,7 +202,7 @@ async def test_pausing_is_written_down_in_its_own_transaction(
     assert await connection.fetchval("select count(*) from outbox_control") == 0
 
 
-async def test_resuming_tells_what_still_holds(operator: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
+async def test_resuming_lists_the_pauses_that_stay_active(operator: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
     await component(connection, "a")
     await operator.post("/pause", json={"scope": "relay"})
     await operator.post("/pause", json={"scope": "relay", "name": "a"})
@@ -225,13 +223,13 @@ async def test_resuming_tells_what_still_holds(operator: httpx.AsyncClient, conn
         {"scope": "relay", "more": 1},
     ],
 )
-async def test_a_pause_that_makes_no_sense_is_refused(operator: httpx.AsyncClient, wanted: dict[str, Any]) -> None:
+async def test_an_invalid_pause_is_refused(operator: httpx.AsyncClient, wanted: dict[str, Any]) -> None:
     answer = await operator.post("/pause", json=wanted)
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
     assert (await operator.get("/pauses")).json()["items"] == []
 
 
-async def test_viewers_pause_nothing(viewer: httpx.AsyncClient) -> None:
+async def test_viewers_cannot_pause(viewer: httpx.AsyncClient) -> None:
     for path in ("/pause", "/resume"):
         answer = await viewer.post(path, json={"scope": "relay"})
         assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")

@@ -1,4 +1,4 @@
-"""Whatever is asked, in and out of the words of the OpenAPI document: no answer is our fault, and each is as documented."""
+"""Random valid and invalid requests: each response is as documented, and none is a server error."""
 
 import re
 from collections import deque
@@ -34,15 +34,15 @@ CHECKS = [
     response_schema_conformance,
 ]
 NOT_HTTP = "Invalid HTTP request received."
-"""What uvicorn itself says of an address of more than 64 KiB."""
+"""uvicorn's own response to a URL of more than 64 KiB."""
 _LONG = re.compile(r"(?<=.{600}).+", re.DOTALL)
 STREAMS = {"outbox_events_stream"}
-"""What does not end; the tests of events are about it."""
+"""The stream, which does not end. test_events.py covers it."""
 
 
 @pytest.fixture
 def running_service(tmp_path: Path, database_url: str, broker_url: str) -> Iterator[tuple[str, str]]:
-    """The address of a service on real servers that has something to tell, and a token of an administrator."""
+    """The address of a service with data, and an administrator's token."""
     token, entry = new_token("ada", Role.ADMIN)
     variables = {
         "OUTBOX_DATABASE_URL": database_url,
@@ -75,18 +75,18 @@ def _fill(url: str) -> None:
 
 
 @pytest.mark.timeout(600)
-def test_every_answer_is_as_documented_and_none_is_our_fault(running_service: tuple[str, str]) -> None:
+def test_every_response_is_as_documented_and_none_is_a_server_error(running_service: tuple[str, str]) -> None:
     _conforms(*running_service, examples=5)
 
 
 @pytest.mark.chaos
 @pytest.mark.timeout(1_800)
-def test_every_answer_is_as_documented_however_long_one_asks(running_service: tuple[str, str]) -> None:
+def test_every_response_is_as_documented_in_a_long_run(running_service: tuple[str, str]) -> None:
     _conforms(*running_service, examples=300)
 
 
 def _conforms(url: str, token: str, *, examples: int) -> None:
-    """Asks every operation of the admin, with what it accepts and with what it does not."""
+    """Calls every operation of the admin with valid and invalid values."""
     schema = schemathesis.openapi.from_url(f"{url}/openapi.json")
     problems: list[str] = []
     answers: deque[str] = deque(maxlen=1)
@@ -102,7 +102,7 @@ def _conforms(url: str, token: str, *, examples: int) -> None:
 
 
 def _operations(schema: Any) -> list[Any]:
-    """Those of the admin; logging in comes last, since wrong tokens make it slow for everybody."""
+    """The operations of the admin. Login is last, since wrong tokens trigger its limit."""
     found = [result.ok() for result in schema.get_all_operations()]
     named = {operation.definition.raw.get("operationId", ""): operation for operation in found}
     ours = [name for name in named if name.startswith("outbox_") and name not in STREAMS]

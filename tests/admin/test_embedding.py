@@ -1,4 +1,4 @@
-"""The host application of docs/embedding.md, as it is printed: what is the admin's works, and what is the host's stays so."""
+"""The host application of docs/embedding.md: the admin works, and the host's routes are unaffected."""
 
 import re
 import signal
@@ -26,7 +26,7 @@ PREFIX = "/internal/outbox"
 
 @pytest.fixture
 def host(tmp_path: Path, database_url: str) -> Iterator[tuple[OurProcess, httpx.Client]]:
-    """The application, and a client that asks as the proxy does, which has stripped its prefix."""
+    """The application, and a client that sends requests like a proxy that strips its prefix."""
     ensure_outbox_schema_sync(database_url)
     found = PROGRAM.search(PAGE.read_text())
     assert found is not None
@@ -83,7 +83,7 @@ def test_host_and_admin_keep_their_paths_behind_a_proxy(host: tuple[OurProcess, 
 
 
 class NotYet(Exception):
-    """Something of the host's, which it has a handler for."""
+    """An exception of the host, which has a handler for it."""
 
 
 @pytest.mark.parametrize("raised", [NotYet(), StarletteHTTPException(418, "tea"), TimeoutError()])

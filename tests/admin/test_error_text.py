@@ -1,4 +1,4 @@
-"""Where the texts of errors are for operators, a viewer finds them nowhere, and sees that they are hidden."""
+"""With `error_text=operator`, no response shows a viewer an error text."""
 
 import json
 from collections.abc import AsyncIterator
@@ -20,7 +20,7 @@ from tests.dead_letters.deaths import NOON, TABLE, dead
 from tests.dead_letters.repairs import park
 
 TEXT = "sesame"
-"""What no rule could know to be secret."""
+"""A secret that no masking rule recognises."""
 PATHS = (
     "/dlq?status=any&facets=true",
     "/dlq/groups",
@@ -42,7 +42,7 @@ async def pool(database: str) -> AsyncIterator[Pool]:
 
 @pytest.fixture
 async def app(database: str, pool: Pool) -> AsyncIterator[FastAPI]:
-    """An admin that keeps texts from viewers, and everything that could tell one."""
+    """An admin that hides error texts from viewers, with an error text in every place that stores one."""
     failure = Failure("shop.Refused", f"{TEXT} was said", f'Traceback (most recent call last):\n  File "a.py", in b\n{TEXT}')
     trail = (FailedAttempt(at=NOON, attempt=1, failure=failure),)
     headers = {"x-outbox-exception-message": TEXT, "x-outbox-failures": json.dumps([TEXT]), "x-other": "seen"}
@@ -86,6 +86,6 @@ async def test_operators_and_by_default_viewers_see_error_texts(app: FastAPI, vi
             assert TEXT in (await client.get(path)).text, path
 
 
-def test_only_a_role_can_be_named() -> None:
+def test_an_unknown_role_for_error_texts_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="error_text"):
         Admin("postgresql://localhost/x", error_text="nobody")

@@ -1,4 +1,4 @@
-"""Events as they happen: one look for everybody, streams that come back where they were, and that end when they should."""
+"""`GET /events`: shared polling, reconnecting clients, and the end of streams."""
 
 import json
 from collections.abc import AsyncIterator
@@ -25,7 +25,7 @@ from tests.support import eventually
 
 
 class Stream:
-    """What a client reads, event by event."""
+    """The events that a client reads."""
 
     def __init__(self, response: httpx.Response) -> None:
         self.headers = response.headers
@@ -34,7 +34,7 @@ class Stream:
         self.comments = 0
 
     async def next(self, wanted: str | None = None) -> dict[str, Any]:
-        """The next event, or the next of that name, with its data."""
+        """Returns the next event, or the next one of that name, with its data."""
         while True:
             event = await self._next()
             if wanted in (None, event["event"]):
@@ -58,7 +58,7 @@ class Stream:
 
 @asynccontextmanager
 async def listening(client: httpx.AsyncClient, last_id: str | None = None) -> AsyncIterator[Stream]:
-    """A stream of events, open within the block."""
+    """Opens an event stream for the block."""
     headers = {} if last_id is None else {"last-event-id": last_id}
     async with client.stream("GET", "/events", headers=headers) as response:
         assert response.status_code == 200, await response.aread()
@@ -74,7 +74,7 @@ class Service:
 
     @property
     def listeners(self) -> int:
-        """How many streams are open."""
+        """Number of open streams."""
         return len(self.admin.shared(Broadcaster)._listeners)
 
 
@@ -95,7 +95,7 @@ async def service_of(admin: Admin, **options: Any) -> AsyncIterator[Service]:
 
 @pytest.fixture
 async def service(database: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Service]:
-    monkeypatch.setattr(broadcaster, "EVERY", timedelta(milliseconds=50))
+    monkeypatch.setattr(broadcaster, "POLL_INTERVAL", timedelta(milliseconds=50))
     async with service_of(Admin(database, streams=3), authenticate=principal_by_header) as service:
         yield service
 
@@ -114,18 +114,18 @@ DEATH = (
 )
 
 
-async def _looked(service: Service) -> None:
-    """Until there is something to compare the next look with."""
-    await eventually(lambda: service.admin.shared(Broadcaster)._seen is not None)
+async def _polled(service: Service) -> None:
+    """Waits for the first poll, which later polls compare with."""
+    await eventually(lambda: service.admin.shared(Broadcaster)._values is not None)
 
 
-async def test_a_stream_begins_with_a_reset_and_tells_what_changes(service: Service, connection: asyncpg.Connection) -> None:
+async def test_a_stream_begins_with_a_reset_and_sends_changes(service: Service, connection: asyncpg.Connection) -> None:
     async with listening(service.client) as stream:
         assert stream.headers["content-type"].startswith("text/event-stream")
         assert (stream.headers["x-accel-buffering"], stream.headers["cache-control"]) == ("no", "no-store")
         first = await stream.next()
         assert (first["event"], first["data"]) == ("reset", {"reason": "the stream begins here"})
-        await _looked(service)
+        await _polled(service)
         await connection.execute(DEATH)
         letters = (await stream.next("dead_letters"))["data"]
         assert (letters["open"], letters["parked"]) == ({"value": 1, "relation": "eq"}, {"value": 0, "relation": "eq"})
@@ -146,12 +146,12 @@ async def test_a_stream_begins_with_a_reset_and_tells_what_changes(service: Serv
         assert (await stream.next("component"))["data"]["status"] == "forgotten"
 
 
-async def test_a_client_that_comes_back_is_told_what_it_missed_or_to_read_again(
+async def test_a_reconnecting_client_gets_the_missed_events_or_a_reset(
     service: Service, connection: asyncpg.Connection
 ) -> None:
     async with listening(service.client) as stream:
         await stream.next("reset")
-        await _looked(service)
+        await _polled(service)
         await connection.execute(DEATH)
         await stream.next("dead_letters")
         seen = stream.last_id
@@ -163,15 +163,15 @@ async def test_a_client_that_comes_back_is_told_what_it_missed_or_to_read_again(
     for unknown in ("0badcafe.3", f"{seen.partition('.')[0]}.99999", "nonsense", f"{seen}x"):
         async with listening(service.client, unknown) as stream:
             again = await stream.next()
-            assert (again["event"], "not known here any more" in again["data"]["reason"]) == ("reset", True)
+            assert (again["event"], "no longer available" in again["data"]["reason"]) == ("reset", True)
 
 
-async def test_what_changed_while_nobody_listened_is_told_to_whoever_comes_back(
+async def test_a_reconnecting_client_gets_changes_made_without_listeners(
     service: Service, connection: asyncpg.Connection
 ) -> None:
     async with listening(service.client) as stream:
         await stream.next("reset")
-        await _looked(service)
+        await _polled(service)
         last = stream.last_id
     await eventually(lambda: service.listeners == 0)
     task = service.admin.shared(Broadcaster)._task
@@ -182,7 +182,7 @@ async def test_what_changed_while_nobody_listened_is_told_to_whoever_comes_back(
         assert (await stream.next())["event"] == "dead_letters"
 
 
-async def test_more_streams_than_allowed_are_turned_away_until_one_ends(service: Service) -> None:
+async def test_streams_above_the_limit_are_refused_until_one_ends(service: Service) -> None:
     async with AsyncExitStack() as stack:
         streams = [await stack.enter_async_context(listening(service.client)) for _ in range(3)]
         for stream in streams:
@@ -194,7 +194,7 @@ async def test_more_streams_than_allowed_are_turned_away_until_one_ends(service:
         await stream.next("reset")
 
 
-async def test_many_clients_share_one_look_and_nobody_listening_means_no_look(
+async def test_many_clients_share_one_poll_and_without_clients_nothing_is_polled(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks = 0
@@ -206,7 +206,7 @@ async def test_many_clients_share_one_look_and_nobody_listening_means_no_look(
         return await look(*arguments)
 
     monkeypatch.setattr(LiveStateReader, "read", counted)
-    monkeypatch.setattr(broadcaster, "EVERY", timedelta(hours=1))
+    monkeypatch.setattr(broadcaster, "POLL_INTERVAL", timedelta(hours=1))
     async with listening(service.client) as one, listening(service.client) as other:
         await one.next("reset")
         await other.next("reset")
@@ -216,9 +216,9 @@ async def test_many_clients_share_one_look_and_nobody_listening_means_no_look(
     assert looks == 1
 
 
-async def test_a_silent_stream_has_heartbeats_and_ends_in_time(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_silent_stream_has_heartbeats_and_a_maximum_duration(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listeners, "HEARTBEAT", timedelta(milliseconds=20))
-    monkeypatch.setattr(listeners, "MOST_TIME", timedelta(seconds=3))
+    monkeypatch.setattr(listeners, "MAX_DURATION", timedelta(seconds=3))
     async with listening(service.client) as stream:
         await stream.next("reset")
         with pytest.raises(EOFError):
@@ -226,24 +226,24 @@ async def test_a_silent_stream_has_heartbeats_and_ends_in_time(service: Service,
         assert stream.comments >= 3
 
 
-def test_a_client_that_does_not_keep_up_is_dropped_and_not_buffered_for() -> None:
+def test_a_client_that_falls_behind_is_disconnected() -> None:
     listener = Listener("ann")
-    for _ in range(listeners.MOST_WAITING):
-        listener.tell(b"event")
+    for _ in range(listeners.MAX_WAITING):
+        listener.send(b"event")
     assert not listener._ended
-    listener.tell(b"one too many")
+    listener.send(b"one too many")
     assert listener._ended
     assert not listener._waiting
 
 
-async def test_a_stream_ends_with_the_session_that_it_came_with(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(broadcaster, "EVERY", timedelta(milliseconds=50))
+async def test_a_stream_ends_with_its_session(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(broadcaster, "POLL_INTERVAL", timedelta(milliseconds=50))
     token, entry = new_token("anna", Role.VIEWER)
     async with service_of(Admin(database, tokens=[str(entry)])) as service:
         await service.client.post("/session", json={"token": token})
         async with listening(service.client) as stream:
             await stream.next("reset")
-            await _looked(service)
+            await _polled(service)
             out = await service.client.delete("/session", headers={"sec-fetch-site": "same-origin"})
             assert out.is_success, out.text
             with pytest.raises(EOFError):
@@ -251,7 +251,9 @@ async def test_a_stream_ends_with_the_session_that_it_came_with(database: str, m
         assert (await service.client.get("/events")).status_code == 401
 
 
-async def test_a_database_that_goes_away_is_an_event_and_not_the_end(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_unavailable_database_is_an_event_and_does_not_end_the_stream(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
     look = LiveStateReader.read
 
     async def away(*_: Any) -> Any:
@@ -259,20 +261,20 @@ async def test_a_database_that_goes_away_is_an_event_and_not_the_end(service: Se
 
     async with listening(service.client) as stream:
         await stream.next("reset")
-        await _looked(service)
+        await _polled(service)
         monkeypatch.setattr(LiveStateReader, "read", away)
         assert (await stream.next("database"))["data"] == {"available": False}
         monkeypatch.setattr(LiveStateReader, "read", look)
         assert (await stream.next("database"))["data"] == {"available": True}
 
 
-async def test_streams_are_for_those_who_are_known(service: Service) -> None:
+async def test_streams_require_authentication(service: Service) -> None:
     del service.client.headers[ROLE_HEADER]
     assert (await service.client.get("/events")).status_code == 401
     assert service.listeners == 0
 
 
-async def test_a_look_uses_indexes(connection: asyncpg.Connection) -> None:
+async def test_a_poll_uses_indexes(connection: asyncpg.Connection) -> None:
     await connection.execute(
         "insert into outbox_dead_letter (source, exchange, queue, message_id, routing_key, body, tracking_ids, created_at,"
         " attempt, cause, exception_type, exception_message, exception_traceback, status) select 'worker', 'o', 'q', 'm' || n,"

@@ -1,4 +1,4 @@
-"""Real signals to `uvicorn app:main` with open streams: they end at once, and what a relay has in hand is handed over."""
+"""Real signals to `uvicorn app:main` with open streams: streams end at once, and the relay hands over its messages."""
 
 import asyncio
 import contextlib
@@ -27,7 +27,7 @@ MESSAGES = 20
 
 @contextmanager
 def reading(url: str, token: str) -> Iterator[None]:
-    """A client that reads a stream for as long as it goes on."""
+    """A client that reads a stream until it ends."""
     begun = threading.Event()
 
     def read() -> None:
@@ -52,7 +52,7 @@ def reading(url: str, token: str) -> Iterator[None]:
 
 @contextmanager
 def serving(folder: Path, database_url: str, token_entry: str, *more: str) -> Iterator[tuple[OurProcess, str]]:
-    """`uvicorn app:main` as anybody starts it, and its address."""
+    """Starts `uvicorn app:main`, and returns the process and its address."""
     port = free_port()
     settings = {"OUTBOX_DATABASE_URL": database_url, "OUTBOX_ADMIN_TOKENS": token_entry, "OUTBOX_RUN": "api,relay"}
     with running(["-m", "uvicorn", "app:main", "--port", str(port), *more], folder, settings) as process:
@@ -67,14 +67,14 @@ def _ready(url: str) -> bool:
     return False
 
 
-class InHand:
-    """Messages that a relay has in hand for as long as a lock keeps it from handing them over."""
+class InFlightMessages:
+    """Messages that a relay has in flight while a lock prevents the hand-over."""
 
     def __init__(self, database_url: str) -> None:
         self._holder, self._other = (psycopg.connect(database_url, autocommit=True) for _ in range(2))
 
     def take(self) -> None:
-        """Publishes them, and waits until a relay is at it."""
+        """Publishes them, and waits until the relay blocks on the lock."""
         self._other.execute(
             "insert into outbox_subscription (exchange, queue, binding_key) values ('outbox', 'mail', 'placed')"
         )
@@ -85,12 +85,12 @@ class InHand:
         eventually_sync(lambda: self._count("pg_locks where not granted and relation = 'outbox_delivery'::regclass"))
 
     def release(self) -> None:
-        """Lets the relay go on, from where it was held."""
+        """Releases the lock."""
         assert self._count("outbox_delivery") == 0
         self._holder.execute("commit")
 
     def left(self) -> tuple[int, int]:
-        """How many are in the outbox still, and how many in the queue."""
+        """Returns how many are still in the outbox, and how many in the queue."""
         return self._count("outbox_table where sent_at is null"), self._count("outbox_delivery")
 
     def close(self) -> None:
@@ -111,7 +111,7 @@ def test_a_server_ends_its_open_streams_at_once_and_its_relay_drains(
     token, entry = new_token("anna", Role.VIEWER)
     with (
         serving(tmp_path, database_url, str(entry), *more) as (process, url),
-        closing(InHand(database_url)) as in_hand,
+        closing(InFlightMessages(database_url)) as in_hand,
         ExitStack() as streams,
     ):
         for _ in range(STREAMS):

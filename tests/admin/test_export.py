@@ -1,4 +1,4 @@
-"""`GET /export/…`: lists as files, with the filters, the masking and the roles of the lists."""
+"""`GET /export/…`: files with the filters, masking and roles of their lists."""
 
 import asyncio
 import csv
@@ -43,7 +43,7 @@ async def pool(database: str) -> AsyncIterator[Pool]:
 
 
 async def as_csv(client: httpx.AsyncClient, name: str, **parameters: Any) -> list[dict[str, str]]:
-    """The rows of a CSV file, by the names of their columns."""
+    """Parses a CSV file to rows by column name."""
     response = await client.get(f"/export/{name}", params=parameters)
     assert response.status_code == 200, response.text
     assert response.headers["content-type"] == "text/csv; charset=utf-8; header=present"
@@ -54,7 +54,7 @@ async def as_csv(client: httpx.AsyncClient, name: str, **parameters: Any) -> lis
 
 
 async def as_ndjson(client: httpx.AsyncClient, name: str, **parameters: Any) -> list[Any]:
-    """The objects of an NDJSON file."""
+    """Parses an NDJSON file to objects."""
     response = await client.get(f"/export/{name}", params={"format": "ndjson", **parameters})
     assert response.status_code == 200, response.text
     assert response.headers["content-type"] == "application/x-ndjson"
@@ -64,7 +64,7 @@ async def as_ndjson(client: httpx.AsyncClient, name: str, **parameters: Any) -> 
 
 
 async def fill(pool: Pool, operator: httpx.AsyncClient) -> None:
-    """Something in every list, of several kinds."""
+    """Adds items of several kinds to every list."""
     await bury(pool, 3, queue="mail")
     await bury(pool, 2, queue="stock", exception_message="password=hunter2 was refused")
     await park(pool, last_error="password=hunter2 was refused")
@@ -75,7 +75,7 @@ async def fill(pool: Pool, operator: httpx.AsyncClient) -> None:
 
 
 def flattened(value: Mapping[str, Any], columns: list[str]) -> dict[str, str]:
-    """An item as a row of CSV has it, if no text in it begins a formula."""
+    """Converts an item without formulas to a row of the CSV file."""
 
     def cell(column: str) -> str:
         found: Any = value
@@ -88,7 +88,7 @@ def flattened(value: Mapping[str, Any], columns: list[str]) -> dict[str, str]:
     return {column: cell(column) for column in columns}
 
 
-async def test_a_file_has_the_items_of_the_list_in_its_order(pool: Pool, operator: httpx.AsyncClient) -> None:
+async def test_a_file_has_the_items_of_the_list_in_the_same_order(pool: Pool, operator: httpx.AsyncClient) -> None:
     await fill(pool, operator)
     for name, path in LISTS.items():
         listed = (await answered(operator, path, limit=200))["items"]
@@ -105,7 +105,7 @@ async def test_a_file_has_the_items_of_the_list_in_its_order(pool: Pool, operato
         )
 
 
-async def test_columns_are_the_fields_and_those_of_the_objects_within(pool: Pool, operator: httpx.AsyncClient) -> None:
+async def test_columns_are_the_fields_including_nested_ones(pool: Pool, operator: httpx.AsyncClient) -> None:
     header = (await operator.get("/export/dlq")).text
     assert header.endswith("\r\n")
     columns = header.strip().split(",")
@@ -139,7 +139,7 @@ async def test_columns_are_the_fields_and_those_of_the_objects_within(pool: Pool
         ("operations", {"active": "true"}),
     ],
 )
-async def test_the_filters_are_those_of_the_list(
+async def test_an_export_takes_the_filters_of_its_list(
     pool: Pool, operator: httpx.AsyncClient, name: str, filters: dict[str, Any]
 ) -> None:
     await fill(pool, operator)
@@ -162,7 +162,7 @@ async def test_pages_follow_each_other_without_a_gap(
     assert [row["id"] for row in found] == listed[:rows]
 
 
-async def test_no_page_is_held_longer_than_it_is_sent_and_none_is_larger_than_a_list_allows(
+async def test_an_export_holds_one_page_of_bounded_size_in_memory(
     pool: Pool, operator: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[tuple[int, bool]] = []
@@ -180,7 +180,7 @@ async def test_no_page_is_held_longer_than_it_is_sent_and_none_is_larger_than_a_
     assert asked == [(200, True), (10, False)]
 
 
-async def test_the_limit_is_said_and_bounded(pool: Pool, operator: httpx.AsyncClient) -> None:
+async def test_the_limit_is_in_a_header_and_has_a_maximum(pool: Pool, operator: httpx.AsyncClient) -> None:
     await bury(pool, 3)
     for limit, said in ((None, "10000"), (2, "2"), (100_000, "100000")):
         response = await operator.get("/export/dlq", params={} if limit is None else {"limit": limit})
@@ -189,7 +189,7 @@ async def test_the_limit_is_said_and_bounded(pool: Pool, operator: httpx.AsyncCl
         assert await problem(operator, "/export/dlq", limit=limit) == (422, "invalid_request")
 
 
-async def test_the_name_says_which_list_and_when(operator: httpx.AsyncClient) -> None:
+async def test_the_file_name_has_the_list_and_the_time(operator: httpx.AsyncClient) -> None:
     for name in LISTS:
         for format_ in ("csv", "ndjson"):
             for method in ("GET", "HEAD"):
@@ -218,7 +218,7 @@ async def test_what_is_masked_in_a_list_is_masked_in_its_file(pool: Pool, databa
         assert "refused" not in (await viewer.get("/export/messages", params={"state": "parked"})).text
 
 
-async def test_roles_are_those_of_the_lists(make_client: MakeClient) -> None:
+async def test_an_export_requires_the_role_of_its_list(make_client: MakeClient) -> None:
     viewer, operator, nobody = make_client(Role.VIEWER), make_client(Role.OPERATOR), make_client(None)
     for name in LISTS:
         assert await problem(nobody, f"/export/{name}") == (401, "unauthenticated")
@@ -252,7 +252,7 @@ async def test_roles_are_those_of_the_lists(make_client: MakeClient) -> None:
         ("\x01=1", "\\u0001=1"),
     ],
 )
-async def test_what_a_spreadsheet_would_run_is_text(pool: Pool, operator: httpx.AsyncClient, text: str, cell: str) -> None:
+async def test_formulas_are_exported_as_text(pool: Pool, operator: httpx.AsyncClient, text: str, cell: str) -> None:
     await bury(pool, exception_type=text, routing_key=text)
     [row] = await as_csv(operator, "dlq")
     assert row["routing_key"] == cell
@@ -283,24 +283,24 @@ async def test_bodies_in_any_encoding_have_previews(pool: Pool, viewer: httpx.As
         assert len(await as_ndjson(viewer, name)) == len(bodies)
 
 
-async def test_an_export_takes_its_turn_before_every_page(
+async def test_an_export_waits_for_a_slot_before_every_page(
     pool: Pool, operator: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     turns: list[str] = []
-    turn = Reads.turn
+    turn = Reads.slot
 
     def counting(self: Reads, principal: str, *patience: timedelta) -> Any:
         turns.append(principal)
         return turn(self, principal, *patience)
 
     monkeypatch.setattr(export_module, "PAGE", 2)
-    monkeypatch.setattr(Reads, "turn", counting)
+    monkeypatch.setattr(Reads, "slot", counting)
     await bury(pool, 5)
     assert len(await as_csv(operator, "dlq")) == 5
     assert turns == ["a operator"] * 3
 
 
-def test_a_failure_breaks_the_connection_instead_of_ending_the_file(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_aborts_the_connection_instead_of_ending_the_file(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(export_module, "PAGE", 2)
 
     async def failing(context: Any, wanted: Any) -> Any:
@@ -327,7 +327,7 @@ async def _bury(url: str, count: int) -> None:
     await pool.close()
 
 
-async def test_a_filter_that_searches_for_too_long_is_a_problem_and_no_file(
+async def test_a_filter_that_takes_too_long_is_a_problem_and_no_file(
     pool: Pool, operator: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("outbox.admin.messages.SEARCH_TIMEOUT", timedelta(milliseconds=1))
@@ -335,7 +335,7 @@ async def test_a_filter_that_searches_for_too_long_is_a_problem_and_no_file(
     assert await problem(operator, "/export/messages", tracking_id="none") == (422, "filter_too_broad")
 
 
-async def test_a_client_that_takes_nothing_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_client_that_reads_nothing_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(export_module, "SEND_TIMEOUT", timedelta(milliseconds=50))
 
     async def chunks() -> AsyncIterator[bytes]:

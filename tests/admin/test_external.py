@@ -1,4 +1,4 @@
-"""Messages lead to their logs and traces in other systems, by templates."""
+"""Links to logs and traces in other systems, from templates."""
 
 from collections.abc import AsyncIterator
 
@@ -26,7 +26,7 @@ async def connection(database: str) -> AsyncIterator[asyncpg.Connection]:
     await connection.close()
 
 
-async def test_details_lead_to_logs_and_traces(database: str, connection: asyncpg.Connection) -> None:
+async def test_details_link_to_logs_and_traces(database: str, connection: asyncpg.Connection) -> None:
     pool = await open_pool(database, size=1, application_name="tests")
     await PostgresArchive(pool, TABLE).record([dead("m/1&x", headers=TRACED), dead("plain")])
     await pool.close()
@@ -67,7 +67,7 @@ async def test_details_lead_to_logs_and_traces(database: str, connection: asyncp
         "logs.example/{message_id}",
     ],
 )
-def test_a_template_that_makes_no_sense_is_refused_and_not_repeated(wrong: str) -> None:
+def test_an_invalid_template_is_refused_without_quoting_it(wrong: str) -> None:
     with pytest.raises(ConfigurationError, match="log_url is an address https://") as raised:
         LinkTemplate.parse(wrong, "log_url")
     assert "geheim" not in str(raised.value)

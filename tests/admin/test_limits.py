@@ -1,4 +1,4 @@
-"""One principal who asks a lot, or for what takes long, holds up neither others nor any change."""
+"""Many or slow reads of one principal delay neither other principals nor changes."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -16,7 +16,7 @@ from tests.admin.support import client_of, serving
 from tests.support import eventually
 
 SLOW = "/dlq/groups"
-"""What reads the marks of groups, and waits as long as they are locked."""
+"""A request that reads the marks of groups, and waits while they are locked."""
 WAITING = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query like '%group_mark%'"
 
 
@@ -39,7 +39,7 @@ async def lock(database: str) -> AsyncIterator[asyncpg.Connection]:
         await connection.close()
 
 
-async def test_slow_reads_of_one_principal_hold_up_neither_repairs_nor_others(
+async def test_slow_reads_of_one_principal_delay_neither_repairs_nor_others(
     app: FastAPI, lock: asyncpg.Connection, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits_module, "LONGEST_WAIT", timedelta(minutes=2))
@@ -63,7 +63,7 @@ async def test_slow_reads_of_one_principal_hold_up_neither_repairs_nor_others(
         assert {answer.status_code for answer in await asyncio.gather(*asked)} == {200}
 
 
-async def test_who_waits_for_too_long_is_told_when_to_try_again(
+async def test_a_read_that_waits_too_long_gets_a_retry_after(
     app: FastAPI, lock: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits_module, "LONGEST_WAIT", limits_module.LONGEST_WAIT / 20)
@@ -82,12 +82,12 @@ async def test_who_waits_for_too_long_is_told_when_to_try_again(
     assert sorted(answers) == [200] * 4 + [429] * 4
 
 
-async def test_no_more_wait_than_may(database: str) -> None:
+async def test_the_number_of_waiting_reads_is_limited(database: str) -> None:
     async with Admin(database, reads_per_principal=1) as admin:
         reads, release = limits_module.Reads(admin), asyncio.Event()
 
         async def read() -> None:
-            async with reads.turn("ann"):
+            async with reads.slot("ann"):
                 await release.wait()
 
         async with asyncio.TaskGroup() as group:
@@ -97,14 +97,14 @@ async def test_no_more_wait_than_may(database: str) -> None:
             with pytest.raises(Problem) as refused:
                 await read()
             assert refused.value.code == "too_many_requests"
-            async with reads.turn("bob"):
+            async with reads.slot("bob"):
                 release.set()
-        async with reads.turn("ann"):
+        async with reads.slot("ann"):
             pass
-        assert reads._of == {}
+        assert reads._by_principal == {}
 
 
-async def test_one_principal_has_some_of_the_streams_and_others_find_room(database: str) -> None:
+async def test_one_principal_cannot_take_all_streams(database: str) -> None:
     async with Admin(database, streams=5, streams_per_principal=2) as admin:
         from outbox.admin.events import Broadcaster
 
@@ -118,15 +118,15 @@ async def test_one_principal_has_some_of_the_streams_and_others_find_room(databa
         broadcaster.join("ann", None)
 
 
-async def test_a_problem_gives_the_turn_back(app: FastAPI) -> None:
+async def test_a_problem_releases_the_slot(app: FastAPI) -> None:
     async with client_of(app, Role.VIEWER) as viewer:
         statuses = [(await viewer.get(path)).status_code for path in ("/dlq/17", "/audit", "/nowhere", "/dlq?limit=x") * 3]
         assert set(statuses) == {404, 403, 422}
         assert (await viewer.get("/dlq")).status_code == 200
 
 
-async def test_finding_out_who_asks_waits_for_no_read(database: str) -> None:
-    """A cookie is looked up in the database, where reads may have every connection."""
+async def test_authentication_does_not_wait_for_reads(database: str) -> None:
+    """Looks up a cookie while reads hold all their connections."""
     async with Admin(database) as admin, AsyncExitStack() as stack:
         for _ in range(5):
             await stack.enter_async_context(admin.reading("holding a connection"))

@@ -1,4 +1,4 @@
-"""What is hidden in bodies is hidden in what is made of them too: lines, dry runs, titles of groups."""
+"""Values masked in bodies are masked in previews, dry runs and group titles too."""
 
 from collections.abc import AsyncIterator
 

@@ -1,4 +1,4 @@
-"""The OpenAPI document: what clients are generated from changes only when somebody meant it to, and is complete."""
+"""The OpenAPI document is complete, and equals the committed one."""
 
 import re
 from collections.abc import Iterator
@@ -17,12 +17,12 @@ METHODS = ("get", "put", "post", "delete", "patch")
 
 @pytest.fixture(scope="module")
 def published() -> dict[str, Any]:
-    """The document as it is."""
+    """The current document."""
     return document()
 
 
 def operations(published: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every operation of the admin, and what it is called in messages."""
+    """Every operation of the admin, with a label for messages."""
     for path, item in published["paths"].items():
         for method in METHODS:
             if path.startswith("/outbox/") and not path.startswith("/outbox/health/") and method in item:
@@ -30,7 +30,7 @@ def operations(published: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]
 
 
 def values_of(document: Any) -> Iterator[str]:
-    """Every text that a field may have where only some are possible."""
+    """Every value of an enumeration."""
     if isinstance(document, dict):
         several = [*document.get("enum", ()), *([document["const"]] if "const" in document else [])]
         yield from (value for value in several if isinstance(value, str))
@@ -38,12 +38,12 @@ def values_of(document: Any) -> Iterator[str]:
         yield from values_of(inner)
 
 
-def test_the_document_is_the_one_that_was_agreed_on() -> None:
+def test_the_document_equals_the_committed_one() -> None:
     changed = difference()
     assert not changed, f"if this is meant, `{COMMAND}` and commit the file:\n{changed}"
 
 
-def test_the_document_names_the_release_that_answers_name_too() -> None:
+def test_the_document_has_the_version_of_the_release() -> None:
     assert create_service().openapi()["info"]["version"] == outbox.__version__
 
 
@@ -51,18 +51,18 @@ def test_every_value_is_one_word_in_snake_case(published: dict[str, Any]) -> Non
     assert [value for value in values_of(published) if not re.fullmatch(r"[a-z0-9_]+", value)] == []
 
 
-def test_every_operation_of_the_admin_has_a_name_of_its_own(published: dict[str, Any]) -> None:
+def test_every_operation_has_a_unique_name(published: dict[str, Any]) -> None:
     names = {asked: operation["operationId"] for asked, operation in operations(published)}
     assert [asked for asked, name in names.items() if not re.fullmatch(r"outbox(_[a-z]+)+", name)] == []
     assert len(set(names.values())) == len(names)
 
 
-def test_every_operation_explains_itself(published: dict[str, Any]) -> None:
+def test_every_operation_has_a_description(published: dict[str, Any]) -> None:
     unexplained = [asked for asked, operation in operations(published) if len(operation.get("description", "")) < 20]
     assert unexplained == []
 
 
-def test_every_operation_shows_how_it_is_asked(published: dict[str, Any]) -> None:
+def test_every_operation_has_an_example_request(published: dict[str, Any]) -> None:
     for asked, operation in operations(published):
         [sample] = operation["x-codeSamples"]
         assert sample["source"].startswith("curl "), asked
@@ -72,7 +72,7 @@ def test_every_operation_shows_how_it_is_asked(published: dict[str, Any]) -> Non
     assert {operation["operationId"] for _, operation in operations(published)} <= EXAMPLES.keys() <= named
 
 
-def test_every_answer_has_an_example_that_its_schema_allows(published: dict[str, Any]) -> None:
+def test_every_response_has_an_example_that_fits_its_schema(published: dict[str, Any]) -> None:
     for path, item in published["paths"].items():
         for operation in item.values():
             for status, response in operation["responses"].items():
@@ -85,14 +85,14 @@ def test_every_answer_has_an_example_that_its_schema_allows(published: dict[str,
                 assert example, f"{path} {status}"
 
 
-def test_what_examples_say_of_fields_is_of_fields_that_there_are(published: dict[str, Any]) -> None:
+def test_example_values_are_for_existing_fields(published: dict[str, Any]) -> None:
     schemas = published["components"]["schemas"]
     known = {f"{name}.{field}" for name, schema in schemas.items() for field in schema.get("properties", {})}
     known |= {name.partition(".")[2] for name in known}
     assert values().keys() - known == set()
 
 
-def test_what_the_server_refuses_is_in_the_schema(published: dict[str, Any]) -> None:
+def test_the_schema_has_the_rules_of_the_server(published: dict[str, Any]) -> None:
     schemas = published["components"]["schemas"]
     assert schemas["Selector"]["oneOf"] == [{"required": ["ids"]}, {"required": ["filter"]}, {"required": ["group_id"]}]
     filters = schemas["DeadLetterFilters"]["properties"]
@@ -107,7 +107,7 @@ def test_what_the_server_refuses_is_in_the_schema(published: dict[str, Any]) -> 
     assert not re.search(cursor, "no cursor")
 
 
-def test_every_operation_has_one_tag_that_is_described(published: dict[str, Any]) -> None:
+def test_every_operation_has_one_tag_with_a_description(published: dict[str, Any]) -> None:
     described = {tag["name"] for tag in published.get("tags", []) if tag.get("description")}
     assert {
         asked: operation.get("tags") for asked, operation in operations(published) if len(operation.get("tags", [])) != 1
@@ -115,23 +115,23 @@ def test_every_operation_has_one_tag_that_is_described(published: dict[str, Any]
     assert {tag for _, operation in operations(published) for tag in operation["tags"]} - described == set()
 
 
-def test_every_problem_that_is_documented_is_one_of_ours(published: dict[str, Any]) -> None:
+def test_every_documented_problem_has_the_problem_media_type(published: dict[str, Any]) -> None:
     for asked, operation in operations(published):
         for status, response in operation["responses"].items():
             if status >= "400":
                 assert "application/problem+json" in response["content"], f"{asked} {status}"
 
 
-def test_every_schema_has_a_name_that_people_can_read(published: dict[str, Any]) -> None:
+def test_every_schema_has_a_readable_name(published: dict[str, Any]) -> None:
     names = published["components"]["schemas"]
     assert [name for name in names if not re.fullmatch(r"([A-Z]+[a-z]*)+", name)] == []
 
 
 PASSED_ON = {"ComponentActivity", "ConsumerResponse", "DeadLetterLinks", "OperationSelector", "DeadLetterFilters"}
-"""What is answered as it was stored or made, and may lack something."""
+"""Schemas of data that is returned as stored, where fields may be missing."""
 
 
-def test_what_is_always_answered_is_documented_so(published: dict[str, Any]) -> None:
+def test_fields_that_are_always_present_are_required(published: dict[str, Any]) -> None:
     schemas = published["components"]["schemas"]
     answered: set[str] = set()
     for _, operation in operations(published):
@@ -143,7 +143,7 @@ def test_what_is_always_answered_is_documented_so(published: dict[str, Any]) -> 
 
 
 def named_in(part: Any, schemas: dict[str, Any]) -> set[str]:
-    """The schemas that a part of the document refers to, and those that they refer to."""
+    """The schemas that a part of the document refers to, directly or indirectly."""
     found: set[str] = set()
     waiting = [part]
     while waiting:

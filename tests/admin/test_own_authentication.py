@@ -1,4 +1,4 @@
-"""The admin's own authentication: tokens, sessions of browsers, and limits for whoever guesses."""
+"""The admin's own authentication: tokens, browser sessions, and limits of failed logins."""
 
 import logging
 from collections.abc import AsyncIterator
@@ -23,7 +23,7 @@ SAME_ORIGIN = {"sec-fetch-site": "same-origin"}
 
 
 class Applications:
-    """Applications on one database, each as a process of its own would be."""
+    """Applications on one database, each like a separate process."""
 
     def __init__(self, database: str, stack: AsyncExitStack) -> None:
         self._database = database
@@ -32,13 +32,13 @@ class Applications:
     async def browser(
         self, *tokens: str, url: str = "http://service", address: str = "192.0.2.1", **options: Any
     ) -> httpx.AsyncClient:
-        """A client that keeps cookies, of a new application."""
+        """Returns a client with cookies for a new application."""
         admin = Admin(self._database, tokens=tokens or (str(ENTRY), str(OTHER_ENTRY)), **options)
         app = await self._stack.enter_async_context(serving(admin, authenticate=None))
         return await self.client(app, url=url, address=address)
 
     async def client(self, app: FastAPI, *, url: str = "http://service", address: str = "192.0.2.1") -> httpx.AsyncClient:
-        """A client of that application, from that address."""
+        """Returns a client of the application with this IP address."""
         transport = httpx.ASGITransport(app, raise_app_exceptions=False, client=(address, 1))
         client = httpx.AsyncClient(transport=transport, base_url=f"{url}/outbox")
         return await self._stack.enter_async_context(client)
@@ -62,7 +62,7 @@ async def _rows(database: str, sql: str) -> list[asyncpg.Record]:
         await connection.close()
 
 
-async def test_a_token_in_the_header_says_who_asks(applications: Applications) -> None:
+async def test_a_token_in_the_header_authenticates(applications: Applications) -> None:
     client = await applications.browser()
     answer = await client.get("/session", headers=_bearer(TOKEN))
     assert answer.json() == {
@@ -76,7 +76,7 @@ async def test_a_token_in_the_header_says_who_asks(applications: Applications) -
     }
 
 
-async def test_the_name_of_the_installation_comes_with_its_colour(database: str) -> None:
+async def test_the_environment_has_a_name_and_a_colour(database: str) -> None:
     for given, expected in (
         ("production:red", {"name": "production", "colour": "red"}),
         ("eu:west:blue", {"name": "eu:west", "colour": "blue"}),
@@ -87,8 +87,8 @@ async def test_the_name_of_the_installation_comes_with_its_colour(database: str)
 
 
 @pytest.mark.parametrize("name", ["", ":red", "production:pink", " production", "a" * 41, "one\nline"])
-def test_a_name_of_an_installation_that_cannot_be_shown_is_refused(name: str) -> None:
-    with pytest.raises(ConfigurationError, match="environment is a name of 1 to 40 characters"):
+def test_an_invalid_environment_is_refused(name: str) -> None:
+    with pytest.raises(ConfigurationError, match="environment must be 1 to 40 characters"):
         Admin("postgresql://a@b/c", environment=name)
 
 
@@ -97,13 +97,13 @@ def test_a_name_of_an_installation_that_cannot_be_shown_is_refused(name: str) ->
     ["Bearer", "Bearer x", f"Bearer {TOKEN}x", f"Basic {TOKEN}", f"Bearer {ENTRY}", "Bearer é"],
     ids=["no token", "no token of ours", "longer", "another scheme", "the entry", "not ASCII"],
 )
-async def test_anything_else_in_it_is_nobody(applications: Applications, header: str) -> None:
+async def test_any_other_header_value_is_unauthenticated(applications: Applications, header: str) -> None:
     client = await applications.browser()
     answer = await client.get("/session", headers={b"authorization": header.encode("latin-1")})
     assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
 
 
-async def test_a_session_works_in_every_process_until_it_is_ended_in_one(applications: Applications, database: str) -> None:
+async def test_a_session_is_valid_in_every_process_until_one_ends_it(applications: Applications, database: str) -> None:
     here, there = await applications.browser(), await applications.browser()
     begun = await here.post("/session", json={"token": TOKEN})
     assert (begun.status_code, begun.json()["authenticated_by"]) == (201, "session")
@@ -119,7 +119,7 @@ async def test_a_session_works_in_every_process_until_it_is_ended_in_one(applica
     assert [tuple(row) for row in audited] == [("alice", "session.begin", "192.0.2.1"), ("alice", "session.end", "192.0.2.1")]
 
 
-async def test_a_login_ends_the_session_that_the_browser_had(applications: Applications, database: str) -> None:
+async def test_a_login_ends_the_browsers_previous_session(applications: Applications, database: str) -> None:
     client = await applications.browser()
     await client.post("/session", json={"token": TOKEN})
     stolen = await applications.browser()
@@ -135,7 +135,7 @@ async def test_a_login_ends_the_session_that_the_browser_had(applications: Appli
     ]
 
 
-async def test_a_login_that_fails_ends_no_session(applications: Applications) -> None:
+async def test_a_failed_login_ends_no_session(applications: Applications) -> None:
     client = await applications.browser()
     await client.post("/session", json={"token": TOKEN})
     assert (await client.post("/session", json={"token": "wrong"}, headers=SAME_ORIGIN)).status_code == 401
@@ -143,7 +143,9 @@ async def test_a_login_that_fails_ends_no_session(applications: Applications) ->
 
 
 @pytest.mark.parametrize(("url", "secure"), [("http://service", False), ("https://service", True)])
-async def test_the_cookie_is_for_the_admin_and_for_no_script(applications: Applications, url: str, secure: bool) -> None:
+async def test_the_cookie_is_limited_to_the_admin_and_hidden_from_scripts(
+    applications: Applications, url: str, secure: bool
+) -> None:
     client = await applications.browser(url=url, session_lifetime=timedelta(hours=1))
     cookie = (await client.post("/session", json={"token": TOKEN})).headers["set-cookie"]
     value, *attributes = cookie.split("; ")
@@ -153,7 +155,7 @@ async def test_the_cookie_is_for_the_admin_and_for_no_script(applications: Appli
     )
 
 
-async def test_the_cookie_is_for_the_admin_whatever_its_prefix_is_called(database: str) -> None:
+async def test_the_cookie_is_limited_to_the_admin_with_any_prefix(database: str) -> None:
     app = FastAPI()
     admin = Admin(database, tokens=[str(ENTRY)])
     app.include_router(admin_router(admin), prefix="/of/{tenant}/outbox")
@@ -166,7 +168,7 @@ async def test_the_cookie_is_for_the_admin_whatever_its_prefix_is_called(databas
             assert "domain" not in answer.headers["set-cookie"].replace(path, "").lower()
 
 
-async def test_neither_token_nor_cookie_are_in_the_database(applications: Applications, database: str) -> None:
+async def test_neither_token_nor_cookie_is_in_the_database(applications: Applications, database: str) -> None:
     client = await applications.browser()
     cookie = (await client.post("/session", json={"token": TOKEN})).cookies["outbox_session"]
     everything = str([tuple(row) for row in await _rows(database, "select * from outbox_session, outbox_audit")])
@@ -175,7 +177,7 @@ async def test_neither_token_nor_cookie_are_in_the_database(applications: Applic
     assert cookie not in everything
 
 
-async def test_a_session_ends_with_its_time_and_with_its_tokens_entry(applications: Applications, database: str) -> None:
+async def test_a_session_ends_after_its_lifetime_and_with_its_token(applications: Applications, database: str) -> None:
     client, other = await applications.browser(), await applications.browser(str(OTHER_ENTRY))
     await client.post("/session", json={"token": TOKEN})
     other.cookies = client.cookies
@@ -201,7 +203,7 @@ async def test_a_session_ends_with_its_time_and_with_its_tokens_entry(applicatio
         (SAME_ORIGIN, 204),
     ],
 )
-async def test_with_a_cookie_changes_come_from_the_same_site(
+async def test_changes_with_a_cookie_must_come_from_the_same_site(
     applications: Applications, headers: dict[str, str], status: int
 ) -> None:
     client = await applications.browser()
@@ -212,13 +214,15 @@ async def test_with_a_cookie_changes_come_from_the_same_site(
         assert answer.json()["code"] == "cross_site"
 
 
-async def test_another_site_cannot_log_anybody_in(applications: Applications) -> None:
+async def test_another_site_cannot_log_a_browser_in(applications: Applications) -> None:
     client = await applications.browser()
     answer = await client.post("/session", json={"token": TOKEN}, headers={"sec-fetch-site": "cross-site"})
     assert (answer.status_code, answer.json()["code"]) == (403, "cross_site")
 
 
-async def test_a_thousand_wrong_tokens_are_refused_and_a_right_one_is_let_in(applications: Applications, database: str) -> None:
+async def test_a_thousand_wrong_tokens_are_refused_and_a_valid_one_is_accepted(
+    applications: Applications, database: str
+) -> None:
     client = await applications.browser()
     wrong = [new_token("x", Role.ADMIN)[0] for _ in range(500)]
     answers = [await client.post("/session", json={"token": token}) for token in wrong]
@@ -232,7 +236,7 @@ async def test_a_thousand_wrong_tokens_are_refused_and_a_right_one_is_let_in(app
         assert (await (await applications.browser(address=address)).post("/session", json={"token": TOKEN})).status_code == 201
 
 
-async def test_wrong_tokens_from_everywhere_are_refused_together_and_leave_few_rows(
+async def test_wrong_tokens_from_many_addresses_share_a_limit_and_leave_few_rows(
     applications: Applications, database: str
 ) -> None:
     first = await applications.browser()
@@ -246,7 +250,7 @@ async def test_wrong_tokens_from_everywhere_are_refused_together_and_leave_few_r
     assert (await first.get("/session", headers=_bearer(TOKEN))).status_code == 200
 
 
-async def test_without_any_token_nobody_gets_in_and_the_log_says_once_what_to_set(
+async def test_without_a_configured_token_every_request_is_refused_and_logged_once(
     database: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with serving(Admin(database), authenticate=None) as app, AsyncExitStack() as stack:
@@ -256,7 +260,7 @@ async def test_without_any_token_nobody_gets_in_and_the_log_says_once_what_to_se
                 assert (await client.get("/session", headers=headers)).status_code == 401
             assert (await client.post("/session", json={"token": TOKEN})).status_code == 401
     assert [record.message for record in caplog.records if "OUTBOX_ADMIN_TOKENS" in record.message] == [
-        "no token is accepted: set OUTBOX_ADMIN_TOKENS to what `outbox token` prints"
+        "no token is configured: set OUTBOX_ADMIN_TOKENS to the output of `outbox token`"
     ]
 
 
@@ -271,20 +275,20 @@ async def test_without_any_token_nobody_gets_in_and_the_log_says_once_what_to_se
         ([str(ENTRY), str(ENTRY)], "two entries have the same hash"),
     ],
 )
-def test_entries_that_make_no_sense_are_refused_at_once_and_not_repeated(texts: list[str], problem: str) -> None:
+def test_invalid_entries_are_refused_at_construction_without_quoting_them(texts: list[str], problem: str) -> None:
     with pytest.raises(ConfigurationError, match=problem) as caught:
         Admin("postgresql://localhost/x", tokens=texts)
     assert TOKEN not in str(caught.value)
 
 
-def test_a_secret_that_somebody_chose_is_never_a_token() -> None:
+def test_a_chosen_secret_is_never_a_token() -> None:
     from outbox.admin.principals import entry_for
 
     assert Tokens((entry_for("hunter2", "alice", Role.ADMIN),)).find("hunter2") is None
     assert Tokens((ENTRY,)).find(TOKEN) == ENTRY
 
 
-async def test_what_the_hosts_authentication_raises_is_answered_as_the_host_does(database: str) -> None:
+async def test_an_error_of_the_hosts_authentication_is_handled_by_the_host(database: str) -> None:
     def refuse() -> None:
         raise HTTPException(418, {"of": "the host"})
 

@@ -1,4 +1,4 @@
-"""Each queue, as operators ask: who consumes it, what waits, how fast it is handled, and what is wrong with it."""
+"""`/queues`: consumers, depth, rates, handling times and findings of each queue."""
 
 import asyncio
 import json
@@ -42,7 +42,7 @@ def looked_at_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def worker(connection: asyncpg.Connection, name: str, *consumed: str, lost: bool = False, **activity: Any) -> None:
-    """A worker that consumes those queues, started an hour ago."""
+    """Adds a worker of these queues that started an hour ago."""
     described = [
         {"queue": queue, "binding_key": f"{queue}.*", "handler": f"shop.{queue}.handle", "prefetch_count": 10, "retry": {}}
         for queue in consumed
@@ -63,7 +63,7 @@ async def bind(connection: asyncpg.Connection, queue: str, binding_key: str) -> 
 
 
 async def did(connection: asyncpg.Connection, queue: str, *, ago: timedelta, bucket: int = 3, **counts: int) -> None:
-    """What workers did in the minute that was `ago`; all of it took as long as `bucket` says."""
+    """Adds the statistics of workers in the minute that was `ago`, with all times in `bucket`."""
     latency = [0] * 21
     latency[bucket] = counts.get("processed", 0) + counts.get("failed", 0)
     await connection.execute(
@@ -154,7 +154,7 @@ async def test_a_queue_is_shown_with_its_workers_depth_rates_and_handling_times(
     assert (found["state"], found["pauses"], found["findings"]) == ("ok", [], [])
 
 
-async def test_what_drains_says_how_long_it_will_take(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
+async def test_a_draining_queue_has_a_time_to_drain(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
     await worker(connection, "mail-1", "mail")
     await bind(connection, "mail", "mail.*")
     await deliver(connection, "mail", 60)
@@ -163,8 +163,8 @@ async def test_what_drains_says_how_long_it_will_take(viewer: httpx.AsyncClient,
     assert (found["per_second"], found["drained_in_seconds"]) == ({"incoming": 0.0, "outgoing": 1.0}, 60.0)
 
 
-async def test_rates_are_those_of_the_minutes_that_are_known(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
-    """An installation that began two minutes ago is not two and a half times as slow as it is."""
+async def test_rates_cover_the_minutes_that_have_data(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
+    """An installation that started two minutes ago must divide by two minutes, not by five."""
     await worker(connection, "w", "mail")
     assert (await listed(viewer))["mail"]["per_second"]["outgoing"] is None
     for ago in (1, 2):
@@ -174,7 +174,7 @@ async def test_rates_are_those_of_the_minutes_that_are_known(viewer: httpx.Async
     assert (await listed(viewer))["mail"]["per_second"]["outgoing"] == 0.8
 
 
-async def test_a_queue_that_is_paused_behind_or_without_a_worker_says_so(
+async def test_a_queue_has_the_state_paused_behind_or_no_consumer(
     viewer: httpx.AsyncClient, connection: asyncpg.Connection
 ) -> None:
     await worker(connection, "mail-1", "mail", "audit", state="paused", paused_queues=["mail"])
@@ -199,9 +199,7 @@ async def test_a_queue_that_is_paused_behind_or_without_a_worker_says_so(
     ]
 
 
-async def test_one_queue_shows_which_version_was_started_when(
-    viewer: httpx.AsyncClient, connection: asyncpg.Connection
-) -> None:
+async def test_one_queue_lists_the_starts_of_its_workers(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
     await worker(connection, "old", "a/b c")
     await worker(connection, "new", "a/b c")
     await connection.execute("update outbox_component set version = '1.3.0', started_at = now() where id = 'new'")
@@ -238,7 +236,7 @@ async def test_statistics_of_one_queue_have_nulls_only_where_no_worker_reported(
 
 
 @pytest.mark.rabbitmq
-async def test_queues_of_rabbitmq_have_their_depths_and_say_when_the_broker_is_away(
+async def test_rabbitmq_queues_have_depths_or_a_broker_error(
     database: str, connection: asyncpg.Connection, own_rabbitmq: OwnRabbitMQ
 ) -> None:
     own_rabbitmq.start()
@@ -263,13 +261,13 @@ async def test_queues_of_rabbitmq_have_their_depths_and_say_when_the_broker_is_a
         assert [(queue["name"], queue["queued"]) for queue in answer["items"]] == [("mail", None)]
 
 
-async def test_a_database_that_is_away_is_an_error_and_no_empty_list() -> None:
+async def test_an_unavailable_database_is_an_error_and_no_empty_list() -> None:
     async with serving(Admin("postgresql://nobody@127.0.0.1:1/nothing")) as app, client_of(app, Role.VIEWER) as client:
         answer = await client.get("/queues")
         assert (answer.status_code, answer.json()["code"]) == (503, "database_unavailable")
 
 
-async def test_what_is_read_of_a_large_installation_is_read_by_indexes(database: str, connection: asyncpg.Connection) -> None:
+async def test_queues_of_a_large_installation_are_read_by_index(database: str, connection: asyncpg.Connection) -> None:
     await connection.execute("""
         insert into outbox_stats (starts_at, seconds, routing_key, queue, processed)
         select date_trunc('minute', now()) - make_interval(mins => n), 60, 'k', 'q' || q, 1
@@ -327,7 +325,7 @@ async def attempted(connection: asyncpg.Connection, queue: str, id_: str, ago: s
     )
 
 
-async def test_the_latest_and_the_slowest_attempts_of_a_queue(
+async def test_attempts_of_a_queue_are_listed_latest_or_slowest_first(
     viewer: httpx.AsyncClient, connection: asyncpg.Connection
 ) -> None:
     await attempted(connection, "mail", "m-1", "2 minutes", "3 s")
@@ -355,7 +353,7 @@ async def test_the_latest_and_the_slowest_attempts_of_a_queue(
     assert "hunter2" not in first["error"]["message"]
 
 
-async def test_attempts_of_a_queue_are_read_by_their_index(connection: asyncpg.Connection) -> None:
+async def test_attempts_of_a_queue_are_read_by_index(connection: asyncpg.Connection) -> None:
     await connection.execute(
         "insert into outbox_history (at, fact, message_id, root_id, routing_key, queue, ran) "
         "select now() - n * interval '1 s', 'processed', n, n, 'k', 'q' || n % 50, interval '1 s' "

@@ -1,4 +1,4 @@
-"""What is kept in the process for a moment."""
+"""`SingleFlightCache`: one fetch for concurrent callers, age limits, and errors."""
 
 import asyncio
 from collections.abc import Callable
@@ -14,7 +14,7 @@ AT_ONCE = timedelta(0)
 
 
 class Source:
-    """Counts from 1, as often as it is asked, when it may."""
+    """Returns 1, 2, … on each call, while it is allowed to."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -35,7 +35,7 @@ def snapshots(source: Callable[[], object], max_age: timedelta = LONG, timeout: 
     return SingleFlightCache(source, max_age=max_age, timeout=timeout)  # type: ignore[arg-type]
 
 
-async def test_however_many_ask_it_is_fetched_once() -> None:
+async def test_concurrent_callers_share_one_fetch() -> None:
     source = Source()
     kept = snapshots(source)
 
@@ -52,7 +52,7 @@ async def test_a_value_that_is_too_old_is_fetched_again() -> None:
     assert [(await kept.get()).value, (await kept.get()).value] == [1, 2]
 
 
-async def test_a_value_that_is_much_too_old_is_not_given_while_a_new_one_is_fetched() -> None:
+async def test_a_value_that_is_much_too_old_is_not_returned_during_a_refresh() -> None:
     source = Source()
     recent = snapshots(source, max_age=AT_ONCE)
     old = SingleFlightCache(source, max_age=AT_ONCE, timeout=LONG, usable_for=AT_ONCE)
@@ -68,7 +68,7 @@ async def test_a_value_that_is_much_too_old_is_not_given_while_a_new_one_is_fetc
     await recent.close()
 
 
-async def test_whoever_stops_waiting_leaves_the_refresh_to_the_others() -> None:
+async def test_a_cancelled_caller_does_not_cancel_the_refresh() -> None:
     source = Source()
     source.may.clear()
     kept = snapshots(source)
@@ -85,7 +85,7 @@ async def test_whoever_stops_waiting_leaves_the_refresh_to_the_others() -> None:
     assert source.asked == 1
 
 
-async def test_a_failure_leaves_the_last_value_and_says_so() -> None:
+async def test_a_failure_keeps_the_last_value_and_adds_the_error() -> None:
     source = Source()
     kept = snapshots(source, max_age=AT_ONCE)
     good = await kept.get()
@@ -99,7 +99,7 @@ async def test_a_failure_leaves_the_last_value_and_says_so() -> None:
     assert (await kept.get()).error is None
 
 
-async def test_without_any_value_the_failure_is_raised_and_not_tried_again_at_once() -> None:
+async def test_without_a_value_the_error_is_raised_and_not_retried_at_once() -> None:
     source = Source()
     source.error = ConnectionError("gone")
     kept = snapshots(source)
@@ -111,7 +111,7 @@ async def test_without_any_value_the_failure_is_raised_and_not_tried_again_at_on
     assert source.asked == 1
 
 
-async def test_patience_ends_with_the_last_value_or_with_none() -> None:
+async def test_patience_ends_with_the_last_value_or_a_timeout() -> None:
     source = Source()
     source.may.clear()
     kept = snapshots(source, max_age=AT_ONCE)
@@ -133,23 +133,7 @@ async def test_a_refresh_that_takes_too_long_fails() -> None:
         await snapshots(source, timeout=AT_ONCE).get()
 
 
-async def test_what_is_forgotten_while_it_is_fetched_is_fetched_once_more() -> None:
-    source = Source()
-    source.may.clear()
-    kept = snapshots(source)
-    before = asyncio.create_task(kept.get())
-    await eventually(lambda: source.asked == 1)
-
-    kept.forget()
-    after = [asyncio.create_task(kept.get()) for _ in range(3)]
-    source.may.set()
-
-    assert (await before).value == 1
-    assert [answer.value for answer in await asyncio.gather(*after)] == [2, 2, 2]
-    assert source.asked == 2
-
-
-async def test_closing_ends_the_refresh() -> None:
+async def test_closing_cancels_the_refresh() -> None:
     source = Source()
     source.may.clear()
     kept = snapshots(source)

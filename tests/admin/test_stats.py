@@ -1,4 +1,4 @@
-"""Statistics over HTTP: columns over time, summed over processes, with gaps where nobody told anything."""
+"""`GET /stats`: columns over time, summed over processes, with null where no component reported."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from outbox.admin.admin import _READING
-from outbox.admin.stats import fitting, quantile, steps_between, usual_step
+from outbox.admin.stats import default_step, fit_steps, quantile, steps_between
 from outbox.reporting.statistics import SeriesReader, thin_stats
 from tests.postgres_transport.support import explained, rows_read
 
@@ -22,20 +22,20 @@ ROW = """
 
 
 class Statistics:
-    """Writes rows, as relays and workers add them up."""
+    """Writes rows like relays and workers do."""
 
     def __init__(self, connection: asyncpg.Connection, minute: datetime) -> None:
         self.connection = connection
         self.minute = minute
 
     def at(self, minutes_ago: int) -> datetime:
-        """The beginning of that minute."""
+        """Start of the minute that was `minutes` ago."""
         return self.minute - timedelta(minutes=minutes_ago)
 
     async def of_relay(
         self, at: datetime, key: str = "e", sent: int = 0, backlog: int | None = None, latency: Any = None, seconds: int = 60
     ) -> None:
-        """What a relay tells: of a routing key, or, with a backlog, of the table."""
+        """Writes a relay's row: of a routing key, or, with a backlog, of the table."""
         age = None if backlog is None else backlog / 10
         key = key if backlog is None else ""
         values = (key, "", sent, sent, 0, 0, 0, 0, backlog, age, latency)
@@ -44,7 +44,7 @@ class Statistics:
     async def of_worker(
         self, at: datetime, queue: str, processed: int, dead: int = 0, key: str = "e", latency: Any = None, seconds: int = 60
     ) -> None:
-        """What a worker tells of a queue."""
+        """Writes a worker's row of a queue."""
         values = (key, queue, 0, 0, processed, dead, 0, dead, None, None, latency)
         await self.connection.execute(ROW, at, seconds, *values)
 
@@ -58,7 +58,7 @@ async def told(database: str) -> AsyncIterator[Statistics]:
 
 
 def buckets(**counts: int) -> list[int]:
-    """Counts by bucket, all others 0: `b3=7` is seven in the fourth."""
+    """Builds a histogram; omitted buckets are 0. `b3=7` is seven in the fourth bucket."""
     return [counts.get(f"b{number}", 0) for number in range(21)]
 
 
@@ -69,7 +69,7 @@ async def read(viewer: httpx.AsyncClient, **parameters: Any) -> Any:
     return answer.json()
 
 
-async def test_the_last_hour_comes_by_the_minute_with_the_newest_minute_incomplete(
+async def test_the_last_hour_is_by_the_minute_and_the_newest_minute_is_incomplete(
     viewer: httpx.AsyncClient, told: Statistics
 ) -> None:
     await told.of_relay(told.at(2), sent=5, latency=buckets(b3=4, b4=1))
@@ -94,7 +94,7 @@ async def test_the_last_hour_comes_by_the_minute_with_the_newest_minute_incomple
     assert (series["latency_buckets"], len(answer["bucket_bounds_seconds"])) == (None, 20)
 
 
-async def test_what_several_processes_told_is_added_up_by_queue_and_by_routing_key(
+async def test_statistics_of_several_processes_are_summed_by_queue_and_by_routing_key(
     viewer: httpx.AsyncClient, told: Statistics
 ) -> None:
     await told.of_worker(told.at(1), "stock", processed=4, key="a")
@@ -112,7 +112,7 @@ async def test_what_several_processes_told_is_added_up_by_queue_and_by_routing_k
     assert len(by_key["series"][0]["latency_buckets"]) == len(by_key["starts_at"])
 
 
-async def test_only_the_largest_groups_are_told_apart_and_there_are_two_thousand_points_at_most(
+async def test_only_the_most_active_groups_have_a_series_and_points_are_limited(
     viewer: httpx.AsyncClient, told: Statistics
 ) -> None:
     for number in range(25):
@@ -133,9 +133,7 @@ async def test_more_groups_than_fit_with_any_step_are_refused(viewer: httpx.Asyn
     assert "2,000 points" in answer.json()["detail"]
 
 
-async def test_what_belongs_to_no_routing_key_tells_that_relays_and_workers_ran(
-    viewer: httpx.AsyncClient, told: Statistics
-) -> None:
+async def test_rows_without_a_routing_key_show_that_relays_and_workers_ran(viewer: httpx.AsyncClient, told: Statistics) -> None:
     await told.of_relay(told.at(4), backlog=7)
     await told.of_worker(told.at(3), "stock", processed=0, key="")
     await told.of_relay(told.at(2), "a", sent=5)
@@ -148,9 +146,7 @@ async def test_what_belongs_to_no_routing_key_tells_that_relays_and_workers_ran(
     assert set(series["backlog"]) == {None}
 
 
-async def test_old_statistics_are_answered_by_the_hours_and_days_that_they_are_kept_by(
-    viewer: httpx.AsyncClient, told: Statistics
-) -> None:
+async def test_old_statistics_have_steps_of_hours_or_days(viewer: httpx.AsyncClient, told: Statistics) -> None:
     day = timedelta(days=1)
     for minutes in range(0, 180, 30):
         await told.of_worker(told.at(3 * 1_440 + minutes), "q", processed=1, latency=buckets(b2=1))
@@ -158,7 +154,7 @@ async def test_old_statistics_are_answered_by_the_hours_and_days_that_they_are_k
     while await thin_stats(told.connection):
         pass
     answer = await read(viewer, step="5m", **{"from": "-4d", "to": "-2d"})
-    assert (answer["step_seconds"], answer["step_reason"]) == (3_600, "statistics of that time are kept by the hour")
+    assert (answer["step_seconds"], answer["step_reason"]) == (3_600, "statistics of that time are kept per hour")
     assert sum(filter(None, answer["series"][0]["processed"])) == 6
     medians = answer["series"][0]["handling_seconds"]["p50"]
     assert next(value for value in medians if value is not None) == pytest.approx(0.00375)
@@ -186,31 +182,31 @@ async def test_old_statistics_are_answered_by_the_hours_and_days_that_they_are_k
         {"bucket": "1"},
     ],
 )
-async def test_times_and_steps_that_make_no_sense_are_refused(viewer: httpx.AsyncClient, parameters: dict[str, str]) -> None:
+async def test_invalid_times_and_steps_are_refused(viewer: httpx.AsyncClient, parameters: dict[str, str]) -> None:
     answer = await viewer.get("/stats", params=parameters)
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
 
 
-async def test_nothing_told_is_no_series_of_zeros(viewer: httpx.AsyncClient) -> None:
+async def test_without_data_a_series_has_nulls_and_not_zeros(viewer: httpx.AsyncClient) -> None:
     answer = await read(viewer, step="1h", **{"from": "-1d"})
     [series] = answer["series"]
     assert set(series["sent"]) == set(series["backlog"]) == set(series["processed"]) == {None}
     assert (await read(viewer, group_by="queue"))["series"] == []
 
 
-def test_steps_cover_the_time_and_are_no_more_than_fit() -> None:
+def test_steps_cover_the_time_range_within_the_limit_of_points() -> None:
     since, until = datetime(2026, 3, 1, 10, 0, 30, tzinfo=UTC), datetime(2026, 3, 1, 11, 0, 30, tzinfo=UTC)
     steps = steps_between(since, until, 60)
     assert (steps.since.second, steps.count, steps.until) == (0, 61, until.replace(minute=1, second=0))
-    assert usual_step(since, until) == 60
-    assert usual_step(since - timedelta(days=1), until) == 900
-    widened = fitting(since, until, 60, series=50)
+    assert default_step(since, until) == 60
+    assert default_step(since - timedelta(days=1), until) == 900
+    widened = fit_steps(since, until, 60, series=50)
     assert widened is not None
     assert (widened.seconds, widened.count) == (120, 31)
-    assert fitting(since - timedelta(days=400_000), until, 60, series=21) is None
+    assert fit_steps(since - timedelta(days=400_000), until, 60, series=21) is None
 
 
-def test_quantiles_lie_within_their_bucket() -> None:
+def test_quantiles_are_within_their_bucket() -> None:
     assert quantile([0] * 21, 0.5) is None
     assert quantile([10] + [0] * 20, 0.5) == 0.0005
     assert quantile([0] * 20 + [1], 0.99) == 86_400
@@ -223,7 +219,7 @@ KEYS = 25
 
 @pytest.fixture
 async def much(told: Statistics) -> asyncpg.Connection:
-    """A day of minutes, of as many relays' keys as workers' queues."""
+    """Adds a day of rows by the minute, for as many routing keys as queues."""
     connection = told.connection
     await connection.execute(
         "insert into outbox_stats (starts_at, seconds, routing_key, queue, sent, processed, latency)"
@@ -236,14 +232,14 @@ async def much(told: Statistics) -> asyncpg.Connection:
 
 
 def _series(group_by: str, span: tuple[datetime, datetime], step: int) -> tuple[str, tuple[Any, ...]]:
-    """The statement that reads steps of that length, and its parameters."""
+    """Returns the statement that reads steps of that length, and its parameters."""
     if group_by == "none":
         return "series", (*span, step)
     return "series_by_name", (*span, step, *span, [step] * 21, 20, "b", group_by == "queue")
 
 
 @pytest.mark.parametrize("group_by", ["none", "queue", "routing_key"])
-async def test_statistics_are_read_by_their_time_once(much: asyncpg.Connection, told: Statistics, group_by: Any) -> None:
+async def test_statistics_are_read_once_by_an_index_on_time(much: asyncpg.Connection, told: Statistics, group_by: Any) -> None:
     hour = (told.at(60), told.at(0))
     sql = SeriesReader(much, None, group_by)._sql
     series = _series(group_by, hour, 60)
@@ -256,7 +252,7 @@ async def test_statistics_are_read_by_their_time_once(much: asyncpg.Connection, 
 
 
 @pytest.mark.parametrize(("group_by", "groups"), [("none", 2), ("queue", KEYS), ("routing_key", 2 * KEYS)])
-async def test_many_rows_are_added_up_as_they_are_read(
+async def test_many_rows_are_summed_while_they_are_read(
     much: asyncpg.Connection, told: Statistics, group_by: Any, groups: int
 ) -> None:
     day = (told.at(24 * 60), told.at(0))
@@ -271,8 +267,8 @@ async def test_many_rows_are_added_up_as_they_are_read(
     assert all(node["Disk Usage"] == 0 for node in nodes if "Disk Usage" in node)
 
 
-async def test_what_covers_more_than_a_day_is_remembered_for_a_moment(viewer: httpx.AsyncClient, told: Statistics) -> None:
-    """Read once, however many look at the same chart."""
+async def test_time_ranges_above_a_day_are_cached(viewer: httpx.AsyncClient, told: Statistics) -> None:
+    """Concurrent requests for the same chart share one read."""
     await told.of_relay(told.at(5), sent=3)
     first = await read(viewer, **{"from": "-30d"})
     await told.of_relay(told.at(4), sent=4)

@@ -1,4 +1,4 @@
-"""Where messages go, as the API shows it."""
+"""`GET /topology`: nodes, edges and warnings."""
 
 import asyncio
 import json
@@ -53,7 +53,7 @@ async def handle(body: object) -> None:
     del body
 
 
-async def test_relays_that_send_to_different_places_are_a_warning_and_need_attention(
+async def test_relays_with_different_brokers_are_an_error_and_need_attention(
     viewer: httpx.AsyncClient, database: str, connection: asyncpg.Connection
 ) -> None:
     first, second = MessageRelay(database, broker=database), MessageRelay(database, broker=ScriptedTransport())
@@ -68,7 +68,7 @@ async def test_relays_that_send_to_different_places_are_a_warning_and_need_atten
         assert "relays_disagree" in {finding["code"] for finding in verdict["findings"]}
 
 
-async def test_subscriptions_and_workers_are_drawn(
+async def test_subscriptions_and_workers_are_nodes_and_edges(
     viewer: httpx.AsyncClient, database: str, connection: asyncpg.Connection
 ) -> None:
     await connection.execute("insert into outbox_subscription (exchange, queue, binding_key) values ('outbox', 'old', 'a.b')")
@@ -91,9 +91,7 @@ async def test_subscriptions_and_workers_are_drawn(
     assert (topology["broker"], topology["degraded"], topology["bindings_known"]) == ("postgresql", [], True)
 
 
-async def test_queues_tell_what_waits_in_the_words_of_the_backlog(
-    viewer: httpx.AsyncClient, connection: asyncpg.Connection
-) -> None:
+async def test_queues_have_the_counts_of_the_backlog(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
     await connection.execute("insert into outbox_subscription (exchange, queue, binding_key) values ('outbox', 'mail', 'a')")
     await connection.execute("""
         insert into outbox_delivery (exchange, queue, message_id, routing_key, body, tracking_ids, attempt, available_at)
@@ -111,7 +109,7 @@ async def test_queues_tell_what_waits_in_the_words_of_the_backlog(
     assert topology["warnings"][0]["summary"] == "no worker consumes the queue 'mail', and 3 messages wait in it"
 
 
-async def test_routing_keys_that_go_nowhere_are_named(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
+async def test_unroutable_routing_keys_are_warnings(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
     first = await insert(connection, routing_key="a", last_error="unroutable", send_after="1 second")
     await insert(connection, routing_key="a", last_error="unroutable", send_after="infinity")
     await insert(connection, routing_key="b", last_error="unroutable", send_after="infinity", target_queue="mail")
@@ -123,8 +121,8 @@ async def test_routing_keys_that_go_nowhere_are_named(viewer: httpx.AsyncClient,
 
     warnings = await eventually(found)
     assert "'a'" in warnings[0]["summary"]
-    assert f"message {first} is the first" in warnings[0]["hint"]
-    assert warnings[1]["summary"] == "messages for the queue 'mail' are held: it is not there"
+    assert f"the first held message is {first}" in warnings[0]["hint"]
+    assert warnings[1]["summary"] == "messages for the queue 'mail' are held: the queue does not exist"
 
 
 async def _told_of(connection: asyncpg.Connection, *consumers: dict[str, Any]) -> None:
@@ -135,7 +133,7 @@ async def _told_of(connection: asyncpg.Connection, *consumers: dict[str, Any]) -
     )
 
 
-async def test_what_is_missing_at_rabbitmq_is_found_without_its_management(
+async def test_missing_queues_and_exchanges_are_found_without_the_management_api(
     database: str, connection: asyncpg.Connection, broker_url: str
 ) -> None:
     await _told_of(connection, {"queue": "mail", "binding_key": "order.*", "retry": {"delays_seconds": [60]}})
@@ -162,7 +160,7 @@ async def test_what_is_missing_at_rabbitmq_is_found_without_its_management(
     assert topology["bindings_known"] is False
 
 
-async def test_with_its_management_bindings_and_limits_are_seen_too(
+async def test_the_management_api_adds_bindings_and_limits(
     database: str, connection: asyncpg.Connection, broker_url: str, rabbitmq_server: Any
 ) -> None:
     await _told_of(connection, {"queue": "mail", "binding_key": "order.*"})
@@ -193,7 +191,7 @@ async def test_with_its_management_bindings_and_limits_are_seen_too(
     assert "'mail.old'" in old[0]
 
 
-async def test_a_broker_that_is_away_leaves_what_workers_have_told(database: str, connection: asyncpg.Connection) -> None:
+async def test_without_the_broker_the_topology_is_what_workers_report(database: str, connection: asyncpg.Connection) -> None:
     await _told_of(connection, {"queue": "mail", "binding_key": "order.*"})
     admin = Admin(database, broker="amqp://guest:guest@127.0.0.1:1/")
     async with serving(admin) as app, client_of(app, Role.VIEWER) as client:

@@ -365,7 +365,7 @@ async def test_a_delivery_explains_why_it_waits(operator: httpx.AsyncClient, con
         "seen_at) values ('w', 'worker', 'mail-1', 'web-1', 4711, '1', '5 s', $1, '{}', now(), now())",
         consumer,
     )
-    assert await reason(operator, first) == ("It is due, and the next one that a worker takes.", None)
+    assert await reason(operator, first) == ("It is due, and is the next one that a worker takes.", None)
     retrying = await deliver(connection, available_at="1 hour", attempt=3, failures=FAILED)
     text, hint = await reason(operator, retrying)
     assert text.startswith("Attempt 2 failed; attempt 3 is due at ")
@@ -373,12 +373,12 @@ async def test_a_delivery_explains_why_it_waits(operator: httpx.AsyncClient, con
     earlier = await deliver(connection, available_at="30 minutes", attempt=2, **SHARED)
     behind = await deliver(connection, available_at="5 minutes", **SHARED)
     assert await reason(operator, behind) == (
-        f"It waits for delivery {earlier} of its ordering key, which is retrying.",
+        f"It waits for delivery {earlier} with the same ordering key, which is retrying.",
         f"GET /deliveries/{earlier} says what that one waits for",
     )
     await post(operator, "/pause", scope="queue", name="mail", reason="the provider is down")
     assert await reason(operator, first) == (
-        "It is due, and the next one that a worker takes. But the queue is paused (the provider is down).",
+        "It is due, and is the next one that a worker takes. But the queue is paused (the provider is down).",
         "POST /resume with the scope queue and the name mail",
     )
     gone = await operator.get("/deliveries/999")
@@ -416,7 +416,7 @@ async def test_a_delivery_in_flight_names_its_worker_and_since_when(
         found = await eventually(known)
         assert found["leased_by"]["name"] == "mail-1"
         assert before <= datetime.fromisoformat(found["leased_at"]) <= datetime.now(UTC)
-        assert found["reason"].startswith("The worker mail-1 has it since ")
+        assert found["reason"].startswith("The worker mail-1 took it at ")
         for path in ("/deliveries/retry", "/deliveries/dead-letter"):
             assert outcomes(await post(operator, path, selector={"ids": [line["id"]]})) == {line["id"]: "skipped"}
         done.set()

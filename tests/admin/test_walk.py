@@ -1,4 +1,4 @@
-"""A walk over every route of the admin, those to come included: closed, protected, documented."""
+"""Checks of every route of the admin: authentication, roles, cross-site protection, and documentation."""
 
 import re
 from collections.abc import AsyncIterator, Iterator
@@ -21,7 +21,7 @@ from tests.admin.support import MakeClient, client_of, serving
 PUBLIC = {"outbox_session_begin", "outbox_session_methods", "outbox_health_live", "outbox_health_ready"}
 DASHBOARD = {(method, path) for method in ("GET", "HEAD") for path in ("/ui", "/ui/{address}")}
 LOGIN = {("GET", "/session/oidc"), ("GET", "/session/oidc/callback")}
-"""What the OpenAPI document leaves out: files for everybody, which hold no data, and the redirects of single sign-on."""
+"""Routes that the OpenAPI document omits: public files without data, and the redirects of single sign-on."""
 SAFE = {"GET", "HEAD", "OPTIONS"}
 
 
@@ -69,21 +69,19 @@ async def read_only(database: str) -> AsyncIterator[FastAPI]:
         yield app
 
 
-def test_the_walk_goes_everywhere() -> None:
+def test_the_walk_covers_every_route() -> None:
     names = [operation.name for operation in OPERATIONS]
     assert set(names) > PUBLIC
     assert len(names) == len(set(names))
     assert len(UNSAFE) >= 9
 
 
-def test_what_is_not_in_the_document_are_files_and_redirects() -> None:
+def test_only_files_and_redirects_are_undocumented() -> None:
     assert {(operation.method, operation.path) for operation in _operations(in_document=False)} == DASHBOARD | LOGIN
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=str)
-def test_every_operation_has_a_name_of_ours_and_tells_people_what_it_does(
-    operation: Operation, document: dict[str, Any]
-) -> None:
+def test_every_operation_has_an_id_a_description_and_a_tag(operation: Operation, document: dict[str, Any]) -> None:
     told = document["paths"][operation.path][operation.method.lower()]
     assert re.fullmatch(r"outbox_[a-z]+(_[a-z]+)*", told["operationId"])
     assert told["description"].strip()
@@ -102,12 +100,12 @@ def test_every_operation_documents_its_problems_as_problems_only(operation: Oper
 
 
 @pytest.mark.parametrize("operation", CLOSED, ids=str)
-def test_every_closed_operation_says_with_what_one_gets_in(operation: Operation, document: dict[str, Any]) -> None:
+def test_every_protected_operation_documents_its_security_schemes(operation: Operation, document: dict[str, Any]) -> None:
     told = document["paths"][operation.path][operation.method.lower()]
     assert told["security"] == [{"OutboxToken": []}, {"OutboxSession": []}]
 
 
-def test_every_closed_operation_asks_for_a_role() -> None:
+def test_every_protected_operation_requires_a_role() -> None:
     app = FastAPI()
     app.include_router(admin_router(Admin("postgresql://nobody@localhost/none")))
     for route in iter_route_contexts(app.routes):
@@ -116,7 +114,7 @@ def test_every_closed_operation_asks_for_a_role() -> None:
             assert any(isinstance(one.call, Require) for one in original.dependant.dependencies), original.operation_id
 
 
-async def test_every_example_is_understood(make_client: MakeClient) -> None:
+async def test_every_example_is_accepted(make_client: MakeClient) -> None:
     admin = make_client(Role.ADMIN)
     for operation in CLOSED:
         example = EXAMPLES[operation.name]
@@ -126,7 +124,7 @@ async def test_every_example_is_understood(make_client: MakeClient) -> None:
         assert answer.status_code in (200, 201, 404), (operation, answer.text)
 
 
-async def test_nobody_gets_in_anywhere_whatever_they_send(make_client: MakeClient) -> None:
+async def test_unauthenticated_requests_are_refused_everywhere(make_client: MakeClient) -> None:
     nobody = make_client(None)
     for operation in CLOSED:
         for content in (None, b"{", b"[" * 100_000, b"\xff" * 5_000_000):
@@ -139,7 +137,7 @@ async def test_nobody_gets_in_anywhere_whatever_they_send(make_client: MakeClien
             _has_our_headers(answer)
 
 
-async def test_a_viewer_can_change_nothing_and_every_attempt_is_written_down(make_client: MakeClient, database: str) -> None:
+async def test_a_viewer_can_change_nothing_and_every_attempt_is_recorded(make_client: MakeClient, database: str) -> None:
     viewer = make_client(Role.VIEWER)
     for operation in UNSAFE:
         for content in (b"{}", b"{"):
@@ -151,7 +149,7 @@ async def test_a_viewer_can_change_nothing_and_every_attempt_is_written_down(mak
     assert await _denied(database, "forbidden") == sorted(2 * [_action(operation) for operation in UNSAFE])
 
 
-async def test_what_another_site_sends_changes_nothing_and_is_written_down(make_client: MakeClient, database: str) -> None:
+async def test_requests_from_another_site_change_nothing_and_are_recorded(make_client: MakeClient, database: str) -> None:
     admin = make_client(Role.ADMIN)
     for operation in UNSAFE:
         answer = await admin.request(operation.method, operation.url, json={}, headers={"sec-fetch-site": "cross-site"})
@@ -159,7 +157,7 @@ async def test_what_another_site_sends_changes_nothing_and_is_written_down(make_
     assert await _denied(database, "cross_site") == sorted(_action(operation) for operation in UNSAFE)
 
 
-async def test_where_nothing_may_be_changed_nobody_changes_anything(read_only: FastAPI, database: str) -> None:
+async def test_a_read_only_installation_refuses_every_change(read_only: FastAPI, database: str) -> None:
     async with client_of(read_only, Role.ADMIN) as admin:
         for operation in UNSAFE:
             answer = await admin.request(operation.method, operation.url, json={})
@@ -175,7 +173,7 @@ def _has_our_headers(answer: httpx.Response) -> None:
 
 
 def _action(operation: Operation) -> str:
-    """Changes of dead letters are told as such, and pausing a relay by itself; the others by their area."""
+    """The audit's action of an operation: `dlq.…` for dead letters, `pause` and `resume`, otherwise by area."""
     return {
         "outbox_requeue": "dlq.requeue",
         "outbox_discard": "dlq.discard",

@@ -338,10 +338,10 @@ async def test_successors_wait_while_a_dead_letter_cannot_be_published(
             raise Reject("no")
         assert refusals >= 5, "overtaken"
 
-    async def refuse_at_first(self: settling.CopySettlement, draft: settling.Draft) -> SendResult:
+    async def refuse_at_first(self: settling.CopySettlement, make_copy: settling.MakeCopy) -> SendResult:
         nonlocal refusals
         refusals += 1
-        return NotSent(Failure("away", "no answer")) if refusals <= 5 else await publish(self, draft)
+        return NotSent(Failure("away", "no answer")) if refusals <= 5 else await publish(self, make_copy)
 
     monkeypatch.setattr(settling.CopySettlement, "_publish", refuse_at_first)
     broker = RabbitBroker(broker_url, exchange_name="shop", observer=Recorder())

@@ -112,9 +112,9 @@ export interface paths {
         };
         /**
          * List Attempts
-         * @description Lists the latest, or the slowest, attempts of a queue's handler, with their messages.
+         * @description Lists the latest or slowest attempts of a queue's handler, with their messages.
          *
-         *     They are found in the history, where workers write it. Without a time it is the last hour.
+         *     Reads the history, so workers must record it. The default time range is the last hour.
          */
         get: operations["outbox_attempts_list"];
         put?: never;
@@ -154,10 +154,10 @@ export interface paths {
         };
         /**
          * Show Backlog
-         * @description Shows how much waits in the outbox, by state and routing key, since when and for how long, and the depths of queues.
+         * @description Shows the waiting messages of the outbox by state and routing key, their ages, rates, and the depths of queues.
          *
-         *     The figures are counted at most every two seconds; `as_of` says when. Beyond ten thousand of a state they are estimates.
-         *     If the broker is unavailable, the answer has no queues, and `degraded` says so.
+         *     Figures are counted at most every two seconds; `as_of` is the time of the count. Counts above ten thousand in one state are
+         *     estimates. If the broker is unavailable, `queues` is null and `degraded` contains `broker`.
          */
         get: operations["outbox_backlog_show"];
         put?: never;
@@ -177,9 +177,9 @@ export interface paths {
         };
         /**
          * List Chains
-         * @description Lists the latest chains, newest first: how each began, its worst state, and how long it took.
+         * @description Lists chains, newest first, each with its first message, its worst state, and its duration.
          *
-         *     Chains are found in the history: messages that are still in the outbox, or whose history was pruned, are not included.
+         *     Reads the history: chains that are still in the outbox, or whose history was pruned, are missing.
          */
         get: operations["outbox_chains_list"];
         put?: never;
@@ -199,9 +199,9 @@ export interface paths {
         };
         /**
          * Show Chain
-         * @description Shows the whole chain of a message: its causes, its effects, and the outcome of each.
+         * @description Shows the chain of a message: causes, effects, and the outcome of each.
          *
-         *     Times are those of the database. A message that is only named by others has the state `unknown`.
+         *     Times are database times. A message that only other messages refer to has the state `unknown`.
          */
         get: operations["outbox_chains_show"];
         put?: never;
@@ -221,9 +221,9 @@ export interface paths {
         };
         /**
          * List Components
-         * @description Lists relays, workers, archivers and maintenance: status, activity, consumers, and the pauses that they apply.
+         * @description Lists relays, workers, archivers and maintenance tasks: status, activity, consumers, and applied pauses.
          *
-         *     Of the lost and stopped ones the latest are listed, for up to a day.
+         *     Includes the latest lost and stopped components, for up to a day.
          */
         get: operations["outbox_components_list"];
         put?: never;
@@ -243,10 +243,10 @@ export interface paths {
         };
         /**
          * List Deliveries
-         * @description Lists the messages in a queue, in the order in which they are due.
+         * @description Lists the messages in a PostgreSQL queue, in the order in which they are due.
          *
-         *     Queues of the database only: RabbitMQ shows no message without delivering it, which is answered with `not_supported`. A
-         *     filter that would search for longer than two seconds is refused.
+         *     With RabbitMQ, which cannot show a message without delivering it, the response is `not_supported`. A filter that takes
+         *     longer than two seconds gets `filter_too_broad`.
          */
         get: operations["outbox_deliveries_list"];
         put?: never;
@@ -552,12 +552,12 @@ export interface paths {
         };
         /**
          * Stream Events
-         * @description Streams hints that something has changed: `backlog`, `dead_letters`, `operation`, `component`, `pauses`, `statistics` (a
-         *     minute is complete), `database`.
+         * @description Streams an event for each change of `backlog`, `dead_letters`, `operation`, `component`, `pauses`, `statistics` (a
+         *     minute is complete), or `database`.
          *
-         *     A client that sends `Last-Event-ID` receives what it missed. Otherwise, or if that is no longer known, a `reset` comes
-         *     first: reload everything that you show. A comment is sent every 15 seconds. After five minutes the stream ends, and the
-         *     client reconnects. It ends earlier when the session ends, when the client falls behind, and when the server stops.
+         *     A client that sends `Last-Event-ID` receives the events that it missed. Without it, or if they are no longer available, the
+         *     first event is `reset`: reload everything that you show. After 15 seconds without an event, a comment is sent. The stream
+         *     ends after five minutes, or earlier when the session ends, the client falls behind, or the server stops: reconnect.
          */
         get: operations["outbox_events_stream"];
         put?: never;
@@ -577,7 +577,7 @@ export interface paths {
         };
         /**
          * Export Audit
-         * @description Downloads entries of the audit log, those that `outbox_audit_list` lists with the same filter, newest first.
+         * @description Downloads the audit log entries that `outbox_audit_list` lists with the same filter, newest first.
          */
         get: operations["outbox_export_audit"];
         put?: never;
@@ -597,9 +597,9 @@ export interface paths {
         };
         /**
          * Export Dead Letters
-         * @description Downloads dead letters, those that `outbox_dlq_list` lists with the same filter, in its order and as masked as there.
+         * @description Downloads the dead letters that `outbox_dlq_list` lists with the same filter, in the same order, masked.
          *
-         *     It is read page by page, so that what changes meanwhile may be missing.
+         *     Reads page by page: dead letters that change during the download may be missing.
          */
         get: operations["outbox_export_dlq"];
         put?: never;
@@ -619,10 +619,10 @@ export interface paths {
         };
         /**
          * Export Messages
-         * @description Downloads messages of the outbox, those that `outbox_messages_list` lists with the same filter, in its order.
+         * @description Downloads the messages that `outbox_messages_list` lists with the same filter, in the same order.
          *
-         *     It is read page by page, so that what is sent meanwhile may be missing, or there twice. Each page may search for two
-         *     seconds.
+         *     Reads page by page: messages that are sent during the download may be missing or appear twice. Each page may take two
+         *     seconds to find.
          */
         get: operations["outbox_export_messages"];
         put?: never;
@@ -642,7 +642,7 @@ export interface paths {
         };
         /**
          * Export Operations
-         * @description Downloads operations, those that `outbox_operations_list` lists, newest first, each with its progress.
+         * @description Downloads the operations that `outbox_operations_list` lists with the same filter, newest first, with progress.
          */
         get: operations["outbox_export_operations"];
         put?: never;
@@ -662,7 +662,7 @@ export interface paths {
         };
         /**
          * Check Liveness
-         * @description Says that the process answers; checks nothing else.
+         * @description Returns 200 while the process responds. Checks nothing else.
          */
         get: operations["outbox_health_live"];
         put?: never;
@@ -682,7 +682,7 @@ export interface paths {
         };
         /**
          * Check Readiness
-         * @description Says whether the process can do its work: 200, or 503 with the parts that are unavailable.
+         * @description Returns 200 if the process is ready, or 503 with the parts that are unavailable.
          */
         get: operations["outbox_health_ready"];
         put?: never;
@@ -973,9 +973,9 @@ export interface paths {
         put?: never;
         /**
          * Pause Relays, Workers Or A Queue
-         * @description Pauses a relay, a worker, or a queue within a second. What is in flight is finished.
+         * @description Pauses a relay, a worker, or a queue within a second. Messages in flight are finished.
          *
-         *     Repeating the request replaces reason and end. The answer says where the pause is applied so far: poll `/pauses`.
+         *     A repeated request replaces reason and end. The response lists the components that apply the pause so far: poll `/pauses`.
          */
         post: operations["outbox_pause"];
         delete?: never;
@@ -993,7 +993,7 @@ export interface paths {
         };
         /**
          * List Pauses
-         * @description Lists the active pauses, and where each is applied.
+         * @description Lists active pauses, each with the components that apply it.
          */
         get: operations["outbox_pauses_list"];
         put?: never;
@@ -1013,11 +1013,11 @@ export interface paths {
         };
         /**
          * List Queues
-         * @description Lists every queue: handlers, consumers, depth, age, rates, failures, handling times, pauses, dead letters, findings.
+         * @description Lists queues: handlers, consumers, depth, age, rates, failures, handling times, pauses, dead letters, and findings.
          *
-         *     Queues are those that a worker consumes or did in the last day, and those that are bound to an exchange. Rates, failures and
-         *     handling times are those of the last five minutes that are over, of all workers together. It is read at most every two
-         *     seconds. What only the broker knows is null while it is unavailable.
+         *     Includes queues that a worker has consumed in the last day, and queues that are bound to an exchange. Rates, failures and
+         *     handling times cover the last five complete minutes of all workers. Figures are read at most every two seconds. Fields that
+         *     come from the broker are null while it is unavailable.
          */
         get: operations["outbox_queues_list"];
         put?: never;
@@ -1037,7 +1037,7 @@ export interface paths {
         };
         /**
          * Show Queue
-         * @description Shows one queue, as the list does, and which versions of its workers were started when.
+         * @description Shows one queue with the fields of the list, and the starts of its workers with their versions.
          */
         get: operations["outbox_queues_show"];
         put?: never;
@@ -1103,7 +1103,7 @@ export interface paths {
         put?: never;
         /**
          * End A Pause
-         * @description Ends a pause. Other pauses that cover the same relay, worker or queue stay, and are listed in the answer.
+         * @description Ends a pause. Other pauses of the same relay, worker or queue stay active, and are in the response.
          */
         post: operations["outbox_resume"];
         delete?: never;
@@ -1154,16 +1154,15 @@ export interface paths {
         put?: never;
         /**
          * Log In
-         * @description Logs in with a token, for browsers: the answer sets a cookie that scripts cannot read and other sites cannot use.
+         * @description Logs a browser in with a token. Sets a session cookie that scripts cannot read and other sites cannot use.
          *
-         *     A session that the browser had before ends.
-         *
-         *     Public, and limited: after some wrong tokens, further wrong ones are answered `too_many_logins` for a while.
+         *     Ends the browser's previous session. Needs no authentication. After too many wrong tokens, further wrong ones get
+         *     `too_many_logins` for a while.
          */
         post: operations["outbox_session_begin"];
         /**
          * Log Out
-         * @description Logs out: ends the session in every process and deletes the cookie. A token in the header has no session to end.
+         * @description Logs out: ends the session and deletes its cookie. Has no effect on a token in the header.
          */
         delete: operations["outbox_session_end"];
         options?: never;
@@ -1200,13 +1199,13 @@ export interface paths {
         };
         /**
          * Show Statistics
-         * @description Shows what was created, sent, processed, failed and dead-lettered in each step, the backlog, and latencies.
+         * @description Shows messages created, sent, processed, failed and dead-lettered per step, the backlog, and latencies.
          *
-         *     Numbers are those of all processes together, and survive restarts. Null means that no data was reported: no relay or no
-         *     worker ran; 0 means that nothing happened. There are at most 2,000 points in all series together: the step grows with the
-         *     time and the number of groups, and to hours or days where statistics are kept by those only.
+         *     Numbers cover all processes and survive restarts. Null means that no relay or no worker reported data; 0 means that nothing
+         *     happened. A response has at most 2,000 points over all series: the step grows with the time range and the number of groups,
+         *     and for old data to the hour or day that statistics are kept by.
          *
-         *     An answer that covers more than a day is computed again after five seconds at the earliest; `as_of` says when it was.
+         *     Time ranges above one day are computed at most every five seconds; `as_of` is the time of the computation.
          */
         get: operations["outbox_stats_show"];
         put?: never;
@@ -1226,9 +1225,9 @@ export interface paths {
         };
         /**
          * Show Topology
-         * @description Shows exchanges, queues, workers and their connections as nodes and edges, and warnings, each with a hint.
+         * @description Shows exchanges, queues, workers and their connections as nodes and edges, and warnings with a hint each.
          *
-         *     It is read on request, at most every ten seconds. If the broker is unavailable, it shows what workers have reported.
+         *     Read on request, at most every ten seconds. If the broker is unavailable, the response contains what workers report.
          */
         get: operations["outbox_topology_show"];
         put?: never;
@@ -1396,7 +1395,7 @@ export interface components {
         AttemptOutcome: "processed" | "retried" | "dead_lettered" | "duplicate";
         /**
          * AuditEntry
-         * @description An action, done, failed or denied.
+         * @description An action that was done, failed, or was denied.
          */
         AuditEntry: {
             /** Action */
@@ -1405,12 +1404,12 @@ export interface components {
             actor: string;
             /**
              * Address
-             * @description Where the request came from.
+             * @description The client's IP address.
              */
             address: string;
             /**
              * Client Request Id
-             * @description What the client called it, in `X-Request-ID`: anything, and perhaps more than once.
+             * @description The `X-Request-ID` that the client sent. Not necessarily unique.
              */
             client_request_id: string | null;
             /**
@@ -1433,7 +1432,7 @@ export interface components {
             reason: string | null;
             /**
              * Request Id
-             * @description What the log names the request by.
+             * @description The id of the request in the log.
              */
             request_id: string;
             /** Role */
@@ -1443,7 +1442,7 @@ export interface components {
         };
         /**
          * AuditPage
-         * @description A page of the audit.
+         * @description A page of the audit log.
          */
         AuditPage: {
             /** Items */
@@ -1463,7 +1462,7 @@ export interface components {
         };
         /**
          * BacklogResponse
-         * @description What waits in the outbox and at the broker.
+         * @description Waiting messages in the outbox and at the broker.
          */
         BacklogResponse: {
             /**
@@ -1472,51 +1471,51 @@ export interface components {
              */
             as_of: string;
             broker: components["schemas"]["BrokerKind"];
-            /** @description Why the broker's part is missing. */
+            /** @description Why the broker's figures are missing. */
             broker_error: components["schemas"]["Error"] | null;
             /**
              * Complete
-             * @description False: the counts are a first estimate, and the rest is still being found out.
+             * @description False: a first estimate while exact figures are being computed.
              */
             complete: boolean;
             /**
              * Degraded
-             * @description What could not be asked: its part is missing, or as old as `as_of` says.
+             * @description Sources that are unavailable. Their figures are missing, or as old as `as_of`.
              */
             degraded: ("broker" | "database")[];
             /**
              * Drained In Seconds
-             * @description Time until nothing is due, at these rates; null: never at these rates, or no data.
+             * @description Time until nothing is due, at the current rates; null: the backlog is not shrinking, or no data.
              */
             drained_in_seconds: number | null;
             /**
              * Oldest Held Age Seconds
-             * @description How long the first held message has been held.
+             * @description How long the oldest held message has been held.
              */
             oldest_held_age_seconds: number | null;
             /**
              * Oldest Pending Age Seconds
-             * @description How long the first message has been due.
+             * @description How long the oldest due message has been due.
              */
             oldest_pending_age_seconds: number | null;
             /**
              * Oldest Stalled Age Seconds
-             * @description How long the first stalled message has been stalled.
+             * @description How long the oldest stalled message has been stalled.
              */
             oldest_stalled_age_seconds: number | null;
             other_routing_keys: components["schemas"]["OtherRoutingKeys"];
             per_second: components["schemas"]["Rates"];
             /**
              * Queues
-             * @description The broker's queues; null: no data.
+             * @description Queues of the broker; null: no data.
              */
             queues: components["schemas"]["QueueDepth"][] | null;
             /**
              * Routing Keys
-             * @description Those with most messages, in descending order.
+             * @description Routing keys with the most messages, in descending order.
              */
             routing_keys: components["schemas"]["RoutingKeyCounts"][];
-            /** @description Sent, and kept in the table until clean-up. */
+            /** @description Sent messages that are still in the table, until clean-up. */
             sent_kept: components["schemas"]["Counted"];
             states: components["schemas"]["StateCounts"];
         };
@@ -1542,7 +1541,7 @@ export interface components {
         };
         /**
          * BrokerKind
-         * @description What holds the queues; `other`: an object of the host, which reports none.
+         * @description The broker that holds the queues. `other`: an object of the host, which does not report them.
          * @enum {string}
          */
         BrokerKind: "postgresql" | "rabbitmq" | "other";
@@ -1614,7 +1613,7 @@ export interface components {
             attempt: number;
             /**
              * Component
-             * @description The worker that it ran in.
+             * @description The worker that ran the handler.
              */
             component: string;
             /** Ended At */
@@ -1625,7 +1624,7 @@ export interface components {
              * @description How long the handler ran.
              */
             handling_seconds: number | null;
-            /** @description `duplicate`: it had been handled before. */
+            /** @description `duplicate`: the message had been handled before. */
             outcome: components["schemas"]["AttemptOutcome"];
         };
         /**
@@ -1637,60 +1636,60 @@ export interface components {
             attempt_count: number;
             /**
              * Attempts
-             * @description Those on record, oldest first.
+             * @description Recorded attempts, oldest first.
              */
             attempts: components["schemas"]["ChainAttempt"][];
             /**
              * Due At
-             * @description When it is tried again; of RabbitMQ known only where the delays are fixed.
+             * @description When the next attempt is due. On RabbitMQ only for fixed delays.
              */
             due_at: string | null;
             /**
              * Handling Seconds
-             * @description How long handlers ran, all attempts together.
+             * @description How long handlers ran, in all attempts together.
              */
             handling_seconds: number | null;
             /** Queue */
             queue: string;
             /**
              * Received At
-             * @description When a handler began with it first.
+             * @description When a handler first started on it.
              */
             received_at: string | null;
             state: components["schemas"]["ChainState"];
             /**
              * Waited Seconds
-             * @description In the broker, before the first attempt.
+             * @description Time at the broker, before the first attempt.
              */
             waited_seconds: number | null;
-            /** @description Why it waits in the queue; null: it does not. */
+            /** @description Why it waits in the queue; null: it does not wait. */
             waiting: components["schemas"]["DeliveryWait"] | null;
         };
         /**
          * ChainMessage
-         * @description One message: its time in the outbox, then its delivery to each queue.
+         * @description One message, and its delivery to each queue.
          */
         ChainMessage: {
             /** Deliveries */
             deliveries: components["schemas"]["ChainDelivery"][];
             /**
              * Depth
-             * @description 0 for the beginning of a chain.
+             * @description 0 for the first message of a chain.
              */
             depth: number;
             /**
              * Due At
-             * @description When it is sent, for a message that waits for its time.
+             * @description When it will be sent, for a scheduled message.
              */
             due_at: string | null;
             /**
              * Held At
-             * @description Since when it is unroutable, or its route is stalled.
+             * @description Since when it has been unroutable or stalled.
              */
             held_at: string | null;
             /** Id */
             id: string;
-            /** @description What keeps it in the outbox. */
+            /** @description The error that keeps it in the outbox. */
             last_error: components["schemas"]["Error"] | null;
             /**
              * Parent Id
@@ -1703,7 +1702,7 @@ export interface components {
             relay: string;
             /**
              * Requeue Count
-             * @description How often it was sent again after it had failed for good.
+             * @description How often it was requeued after being dead-lettered.
              */
             requeue_count: number;
             /** Routing Key */
@@ -1713,17 +1712,17 @@ export interface components {
              * @description When it left the outbox.
              */
             sent_at: string | null;
-            /** @description The most urgent of its deliveries', or what it waits for in the outbox. */
+            /** @description The most urgent state of its deliveries, or its state in the outbox. */
             state: components["schemas"]["ChainState"];
             /**
              * Waited Seconds
-             * @description In the outbox.
+             * @description Time in the outbox.
              */
             waited_seconds: number | null;
         };
         /**
          * ChainPage
-         * @description Chains, the newest first. Under a filter a page may hold fewer than asked for, though `next` leads on.
+         * @description Chains, newest first. With a filter, a page may have fewer items than `limit` even if there are more pages.
          */
         ChainPage: {
             /** Items */
@@ -1743,12 +1742,12 @@ export interface components {
         };
         /**
          * ChainResponse
-         * @description A tree of messages as a list: each after its parent, and before its next sibling.
+         * @description A chain of messages, as a list in depth-first order: children follow their parent.
          */
         ChainResponse: {
             /**
              * Critical Path
-             * @description The ids from the beginning to the message to which something happened last.
+             * @description Message ids from the first message to the one with the latest event.
              */
             critical_path: string[];
             /**
@@ -1758,18 +1757,18 @@ export interface components {
             duration_seconds: number | null;
             /**
              * Gaps
-             * @description What is not on record, and why, as sentences.
+             * @description Missing records and their reasons, as sentences.
              */
             gaps: string[];
             /** Nodes */
             nodes: components["schemas"]["ChainMessage"][];
             /** Root Id */
             root_id: string;
-            /** @description The worst of any message's. */
+            /** @description The worst state of its messages. */
             state: components["schemas"]["ChainState"];
             /**
              * Truncated
-             * @description There are more messages: ask for more with `max_nodes`.
+             * @description True: there are more messages. Request them with a larger `max_nodes`.
              */
             truncated: boolean;
         };
@@ -1781,24 +1780,24 @@ export interface components {
         ChainState: "pending" | "scheduled" | "held" | "stalled" | "blocked" | "retrying" | "parked" | "sent" | "queued" | "in_flight" | "processed" | "dead" | "requeued" | "discarded" | "unknown";
         /**
          * ChainSummary
-         * @description A chain in a list, from its first 200 facts of the history.
+         * @description A chain in a list, from the first 200 entries of its history.
          */
         ChainSummary: {
             /** Dead Letter Count */
             dead_letter_count: number;
             /**
              * Duration Seconds
-             * @description From the one to the other.
+             * @description Time from `sent_at` to `last_activity_at`.
              */
             duration_seconds: number | null;
             /**
              * Last Activity At
-             * @description When something last happened.
+             * @description Time of its latest event.
              */
             last_activity_at: string | null;
             /**
              * Message Count
-             * @description How many of its messages are on record.
+             * @description How many of its messages are in the history.
              */
             message_count: number;
             /** Root Id */
@@ -1817,7 +1816,7 @@ export interface components {
             state: components["schemas"]["ChainState"];
             /**
              * Truncated
-             * @description There are more facts than were looked at: the numbers are those of the first 200.
+             * @description True: the numbers cover only the first 200 entries.
              */
             truncated: boolean;
         };
@@ -1892,22 +1891,22 @@ export interface components {
         Code: "invalid_cursor" | "cursor_mismatch" | "unauthenticated" | "forbidden" | "cross_site" | "read_only" | "not_found" | "method_not_allowed" | "conflict" | "not_supported" | "count_drifted" | "version_conflict" | "request_running" | "body_too_slow" | "body_too_large" | "invalid_request" | "filter_too_broad" | "invalid_edit" | "header_locked" | "key_reused" | "confirmation_required" | "too_many_logins" | "too_many_requests" | "too_many_streams" | "internal" | "schema_outdated" | "database_unavailable" | "broker_unavailable";
         /**
          * ComponentActivity
-         * @description What a component reports.
+         * @description The activity that a component reports.
          */
         ComponentActivity: {
             /**
              * Failing Queues
-             * @description Queues that pause themselves because their handlers fail with what they pause on.
+             * @description Queues that pause themselves because of the errors of their handlers.
              */
             failing_queues?: string[] | null;
             /**
              * History Lost At
-             * @description When it reported that last.
+             * @description When it last failed to write one.
              */
             history_lost_at?: string | null;
             /**
              * History Lost Count
-             * @description Entries of the history that it could not write since it started; missing: none.
+             * @description History entries that it failed to write since it started; missing: none.
              */
             history_lost_count?: number | null;
             /**
@@ -1918,34 +1917,34 @@ export interface components {
             last_failure?: components["schemas"]["ComponentFailure"] | null;
             /**
              * Last Sent At
-             * @description Of a relay: when it last sent something.
+             * @description Relays only: when it last sent a message.
              */
             last_sent_at?: string | null;
             /**
              * Oldest Due Age Seconds
-             * @description Of a relay: how long the first message has been due.
+             * @description Relays only: how long the oldest due message has been due.
              */
             oldest_due_age_seconds?: number | null;
             /**
              * Paused Queues
-             * @description Queues that are paused.
+             * @description Paused queues.
              */
             paused_queues?: string[] | null;
             /**
              * Pending Pauses
-             * @description Pauses that wait for what is in flight.
+             * @description Pauses that wait for messages in flight.
              */
             pending_pauses?: components["schemas"]["PauseKey"][] | null;
             /**
              * Per Second
-             * @description Messages a second, over about the last ten seconds.
+             * @description Messages per second by outcome, over about the last ten seconds.
              */
             per_second: {
                 [key: string]: number;
             };
             /**
              * Poison Messages
-             * @description Messages with which workers crashed too often, which run alone or wait to; the latest ten.
+             * @description Messages that crashed workers too often, and run alone or wait to run alone; the latest ten.
              */
             poison_messages?: components["schemas"]["PoisonMessage"][] | null;
             /**
@@ -1955,32 +1954,32 @@ export interface components {
             state: string;
             /**
              * Totals
-             * @description Messages since it started, by outcome: `sent`, `success`, …
+             * @description Messages since it started, by outcome, such as `sent` or `success`.
              */
             totals: {
                 [key: string]: number;
             };
             /**
              * Unsent
-             * @description Of a relay: messages in the outbox.
+             * @description Relays only: unsent messages in the outbox.
              */
             unsent?: number | null;
             /**
              * Waiting For
-             * @description Why the `broker` or the `database` is not there.
+             * @description Why the `broker` or the `database` is unavailable.
              */
             waiting_for?: {
                 [key: string]: string;
             } | null;
             /**
              * Wakes By
-             * @description Of a relay: how it learns of new messages.
+             * @description Relays only: how it detects new messages.
              */
             wakes_by?: ("listening" | "polling") | null;
         };
         /**
          * ComponentFailure
-         * @description What failed last.
+         * @description The latest failure of a component.
          */
         ComponentFailure: {
             error: components["schemas"]["Error"];
@@ -1991,7 +1990,7 @@ export interface components {
             failed_at: string;
             /**
              * Subject
-             * @description The routing key, or the queue.
+             * @description The routing key or the queue that it concerns.
              */
             subject: string;
         };
@@ -2003,27 +2002,27 @@ export interface components {
         ComponentKind: "relay" | "worker" | "archiver" | "maintenance";
         /**
          * ComponentResponse
-         * @description A relay, worker, archiver or maintenance task, as its last heartbeat describes it.
+         * @description A relay, worker, archiver or maintenance task, from its last heartbeat.
          */
         ComponentResponse: {
             /**
              * Activity
-             * @description What it reports.
+             * @description Its reported activity.
              */
             activity: components["schemas"]["ComponentActivity"];
             /**
              * Applied Pauses
-             * @description The pauses that it applies.
+             * @description Pauses that it applies.
              */
             applied_pauses: components["schemas"]["PauseKey"][];
             /**
              * Consumers
-             * @description What a worker runs.
+             * @description Consumers of a worker.
              */
             consumers: components["schemas"]["ConsumerResponse"][];
             /**
              * Heartbeat Interval Seconds
-             * @description How often it sends a heartbeat.
+             * @description Interval of its heartbeats.
              */
             heartbeat_interval_seconds: number;
             /** Host */
@@ -2042,7 +2041,7 @@ export interface components {
             process_id: number;
             /**
              * Service Version
-             * @description The release of the service, as configured; null: not configured.
+             * @description Release of the service; null: not configured.
              */
             service_version: string | null;
             /**
@@ -2050,12 +2049,12 @@ export interface components {
              * Format: date-time
              */
             started_at: string;
-            /** @description `late`: two heartbeats are missing; `lost`: six are; `stopped`: it ended cleanly. */
+            /** @description `late`: two heartbeats are missing; `lost`: six are missing; `stopped`: it stopped cleanly. */
             status: components["schemas"]["ComponentStatus"];
             /**
              * Status Changed At
              * Format: date-time
-             * @description Since when it has that status.
+             * @description Since when it has had this status.
              */
             status_changed_at: string;
             /** Stopped At */
@@ -2086,7 +2085,7 @@ export interface components {
         };
         /**
          * ConsumerResponse
-         * @description A consumer, as its worker runs it.
+         * @description A consumer, as its worker reports it.
          */
         ConsumerResponse: {
             /** Batch */
@@ -2095,14 +2094,14 @@ export interface components {
             binding_key: string;
             /**
              * Body
-             * @description With `schemas=true`: the JSON schema of the body, if it has one.
+             * @description With `schemas=true`: the JSON schema of the body, if declared.
              */
             body?: {
                 [key: string]: unknown;
             } | null;
             /**
              * Handler
-             * @description The qualified name of its callback; empty: an older release does not report it.
+             * @description The qualified name of its callback. Empty: the worker's release does not report it.
              * @default
              */
             handler: string;
@@ -2158,12 +2157,12 @@ export interface components {
         };
         /**
          * Counted
-         * @description How many there are.
+         * @description A number of messages, exact or estimated.
          */
         Counted: {
             /**
              * Relation
-             * @description `eq`: exactly; `about`: estimated from a sample; `gte`: at least, counting was ended.
+             * @description `eq`: exact; `about`: estimated from a sample; `gte`: a lower bound, because counting stopped at a limit.
              * @enum {string}
              */
             relation: "eq" | "about" | "gte";
@@ -2708,48 +2707,48 @@ export interface components {
         };
         /**
          * DeliveryDetail
-         * @description One message in a queue with all its details, and the reason why it is not handled yet.
+         * @description A message in a queue with all details, and the reason why it is not handled yet.
          */
         DeliveryDetail: {
-            /** @description How many of its queue are due before it; null: it is not queued. */
+            /** @description How many messages of the queue are due before it; null: not queued. */
             ahead_count: components["schemas"]["Total"] | null;
             /**
              * Attempt
-             * @description The attempt that is next, or running.
+             * @description Number of the running or next attempt.
              */
             attempt: number;
             /**
              * Begins In Seconds
-             * @description Until those are handled, at the rate of the last five minutes.
+             * @description Estimated time until those are handled, at the current rate.
              */
             begins_in_seconds: number | null;
-            /** @description In an ordered queue: the one that must be handled first. */
+            /** @description In an ordered queue: the delivery that must be handled first. */
             blocked_by: components["schemas"]["EarlierDelivery"] | null;
             /**
              * Body
-             * @description The body as text, masked unless it was asked to be revealed; null for what is no text.
+             * @description The body as text, masked unless `reveal=true`; null if it is not text.
              */
             body: string | null;
             /**
              * Body Base64
-             * @description Revealed, of a body that is no text.
+             * @description With `reveal=true`: a body that is not text, in base64.
              */
             body_base64: string | null;
             /** Content Type */
             content_type: string | null;
             /**
              * Crash Count
-             * @description Workers that died with it, or lost their lease.
+             * @description How often a worker crashed with it, or lost its lease.
              */
             crash_count: number;
             /**
              * Created At
-             * @description Null for a time that no calendar holds.
+             * @description Null if the time is outside the supported range.
              */
             created_at: string | null;
             /**
              * Due At
-             * @description When it is due; of one in flight, when its lease ends unless it is renewed.
+             * @description When it is due; while in flight, when its lease ends unless renewed.
              */
             due_at: string | null;
             /** Exchange */
@@ -2759,7 +2758,7 @@ export interface components {
             external: components["schemas"]["ExternalLinks"];
             /**
              * Failures
-             * @description Its failed attempts so far: the first, and the latest.
+             * @description Its failed attempts: the first and the latest ones.
              */
             failures: components["schemas"]["FailureResponse"][];
             /** Headers */
@@ -2768,22 +2767,22 @@ export interface components {
             } | null;
             /**
              * Hint
-             * @description What to do about it.
+             * @description What an operator can do about it; null: nothing to do.
              */
             hint: string | null;
             /**
              * Id
-             * @description The number of its row.
+             * @description The id of the delivery.
              */
             id: string;
-            /** @description What the latest attempt failed with. */
+            /** @description The error of the latest failed attempt. */
             last_error: components["schemas"]["Error"] | null;
             /**
              * Leased At
-             * @description Since when its worker has it, by that one's clock.
+             * @description When its worker took it, by the worker's clock.
              */
             leased_at: string | null;
-            /** @description Null: it is not in flight, or its worker does not report. */
+            /** @description Null: not in flight, or the worker sends no heartbeats. */
             leased_by: components["schemas"]["LeaseHolder"] | null;
             /** Masked */
             masked: boolean;
@@ -2793,7 +2792,7 @@ export interface components {
             ordering_key: string | null;
             /**
              * Preview
-             * @description The beginning of the body, masked; what else it is, and how large.
+             * @description The beginning of the body, masked; for a binary or large body its type and size.
              */
             preview: string;
             /** Queue */
@@ -2807,19 +2806,19 @@ export interface components {
             requeue_count: number;
             /**
              * Root Id
-             * @description The id of the message that its chain began with.
+             * @description The id of the first message of its chain.
              */
             root_id: string | null;
             /** Routing Key */
             routing_key: string;
             /**
              * Size
-             * @description Bytes of the body.
+             * @description Size of the body in bytes.
              */
             size: number;
             /**
              * State
-             * @description `queued`: due; `in_flight`: a worker has it; `retrying`: an attempt failed, and the next one is later; `postponed`: it is later for another reason, such as an earlier message of its ordering key.
+             * @description `queued`: due; `in_flight`: a worker has taken it; `retrying`: an attempt failed and the next one is due later; `postponed`: due later for another reason, such as an earlier message of its ordering key.
              * @enum {string}
              */
             state: "queued" | "in_flight" | "retrying" | "postponed";
@@ -2828,38 +2827,38 @@ export interface components {
         };
         /**
          * DeliveryFilters
-         * @description What a delivery must fit, all of it.
+         * @description Filters of deliveries. A delivery must match all of them.
          */
         DeliveryFilters: {
             /**
              * Message Id
-             * @description The id of its message.
+             * @description Id of the message.
              */
             message_id?: string | null;
             /**
              * Ordering Key
-             * @description Its ordering key.
+             * @description Exact ordering key.
              */
             ordering_key?: string | null;
             /**
              * Queue
-             * @description The queue that it is in.
+             * @description Name of the queue.
              */
             queue: string;
             /**
              * Routing Key
-             * @description Its routing key.
+             * @description Exact routing key.
              */
             routing_key?: string | null;
             /**
              * State
-             * @description Where it is.
+             * @description State of the delivery.
              */
             state?: ("queued" | "in_flight" | "retrying" | "postponed") | null;
         };
         /**
          * DeliveryPage
-         * @description Part of the list, those first that are due first.
+         * @description A page of deliveries, in the order in which they are due.
          */
         DeliveryPage: {
             /** Items */
@@ -2893,24 +2892,24 @@ export interface components {
         DeliverySummary: {
             /**
              * Attempt
-             * @description The attempt that is next, or running.
+             * @description Number of the running or next attempt.
              */
             attempt: number;
             /** Content Type */
             content_type: string | null;
             /**
              * Crash Count
-             * @description Workers that died with it, or lost their lease.
+             * @description How often a worker crashed with it, or lost its lease.
              */
             crash_count: number;
             /**
              * Created At
-             * @description Null for a time that no calendar holds.
+             * @description Null if the time is outside the supported range.
              */
             created_at: string | null;
             /**
              * Due At
-             * @description When it is due; of one in flight, when its lease ends unless it is renewed.
+             * @description When it is due; while in flight, when its lease ends unless renewed.
              */
             due_at: string | null;
             /** Exchange */
@@ -2919,10 +2918,10 @@ export interface components {
             expires_at: string | null;
             /**
              * Id
-             * @description The number of its row.
+             * @description The id of the delivery.
              */
             id: string;
-            /** @description What the latest attempt failed with. */
+            /** @description The error of the latest failed attempt. */
             last_error: components["schemas"]["Error"] | null;
             /** Message Id */
             message_id: string;
@@ -2930,7 +2929,7 @@ export interface components {
             ordering_key: string | null;
             /**
              * Preview
-             * @description The beginning of the body, masked; what else it is, and how large.
+             * @description The beginning of the body, masked; for a binary or large body its type and size.
              */
             preview: string;
             /** Queue */
@@ -2939,31 +2938,31 @@ export interface components {
             requeue_count: number;
             /**
              * Root Id
-             * @description The id of the message that its chain began with.
+             * @description The id of the first message of its chain.
              */
             root_id: string | null;
             /** Routing Key */
             routing_key: string;
             /**
              * Size
-             * @description Bytes of the body.
+             * @description Size of the body in bytes.
              */
             size: number;
             /**
              * State
-             * @description `queued`: due; `in_flight`: a worker has it; `retrying`: an attempt failed, and the next one is later; `postponed`: it is later for another reason, such as an earlier message of its ordering key.
+             * @description `queued`: due; `in_flight`: a worker has taken it; `retrying`: an attempt failed and the next one is due later; `postponed`: due later for another reason, such as an earlier message of its ordering key.
              * @enum {string}
              */
             state: "queued" | "in_flight" | "retrying" | "postponed";
         };
         /**
          * DeliveryWait
-         * @description Why a delivery waits.
+         * @description The reason why a delivery waits.
          */
         DeliveryWait: {
             /**
              * Ahead Count
-             * @description How many are due before it, up to 10,001; null: no data, as on RabbitMQ.
+             * @description How many messages are due before it, up to 10,001; null on RabbitMQ.
              */
             ahead_count: number | null;
             /** Pause Reason */
@@ -2972,11 +2971,11 @@ export interface components {
             paused_at: string | null;
             /** Paused By */
             paused_by: string | null;
-            /** @description `paused`; `no_consumer`: no worker consumes the queue; `failing`: its worker pauses itself because its handler fails; `retry`: its next attempt is due later; `behind`: others are due before it; `next`: no worker has taken it yet. */
+            /** @description `paused`: the queue or its worker is paused; `no_consumer`: no worker consumes the queue; `failing`: the worker pauses itself because the handler fails; `retry`: the next attempt is due later; `behind`: other messages are due before it; `next`: it is due, and no worker has taken it yet. */
             reason: components["schemas"]["WaitReason"];
             /**
              * Text
-             * @description The same in words.
+             * @description The reason as a sentence.
              */
             text: string;
         };
@@ -3068,7 +3067,7 @@ export interface components {
         };
         /**
          * EarlierDelivery
-         * @description The first delivery of the same ordering key.
+         * @description The first delivery with the same ordering key.
          */
         EarlierDelivery: {
             /** Id */
@@ -3144,7 +3143,7 @@ export interface components {
         };
         /**
          * EnvironmentResponse
-         * @description The installation, as its operators call it.
+         * @description Name and colour of the installation, from `OUTBOX_ENVIRONMENT`.
          */
         EnvironmentResponse: {
             /**
@@ -3373,7 +3372,7 @@ export interface components {
         };
         /**
          * HandlingTimes
-         * @description How long a handler ran, as exactly as buckets allow; null: it did not run.
+         * @description Percentiles of a handler's run time in seconds, estimated from buckets; null: it did not run.
          */
         HandlingTimes: {
             /** P50 */
@@ -3421,11 +3420,11 @@ export interface components {
         Identity: {
             /**
              * Authenticated By
-             * @description A token in the header, a session's cookie, or the application that the admin is part of.
+             * @description `token`: token in the header; `session`: session cookie; `host`: the host application.
              * @enum {string}
              */
             authenticated_by: "token" | "session" | "host";
-            /** @description What `OUTBOX_ENVIRONMENT` says; null: nothing. */
+            /** @description Null: `OUTBOX_ENVIRONMENT` is not set. */
             environment: components["schemas"]["EnvironmentResponse"] | null;
             /**
              * Expires At
@@ -3437,7 +3436,7 @@ export interface components {
             permissions: components["schemas"]["Permissions"];
             /**
              * Read Only
-             * @description Whether changes are refused here for every role.
+             * @description Whether the installation refuses all changes, for every role.
              */
             read_only: boolean;
             role: components["schemas"]["Role"];
@@ -3462,7 +3461,7 @@ export interface components {
         };
         /**
          * LeaseHolder
-         * @description The worker that has it.
+         * @description The worker that holds the lease.
          */
         LeaseHolder: {
             /** Component Id */
@@ -3493,7 +3492,7 @@ export interface components {
         Login: {
             /**
              * Token
-             * @description A token that `outbox token` has shown.
+             * @description A token that `outbox token` created.
              */
             token: string;
         };
@@ -4216,66 +4215,66 @@ export interface components {
         };
         /**
          * OtherRoutingKeys
-         * @description The routing keys that are not listed, taken together.
+         * @description All routing keys that are not listed, combined.
          */
         OtherRoutingKeys: {
             /**
              * Routing Key Count
-             * @description How many there are; of an estimate, how many were seen.
+             * @description How many routing keys; in an estimate, how many were sampled.
              */
             routing_key_count: number;
             total: components["schemas"]["Counted"];
         };
         /**
          * PauseKey
-         * @description What names a pause.
+         * @description The key of a pause.
          */
         PauseKey: {
             /**
              * Name
-             * @description Of the relay, worker or queue; empty: all relays, or all workers.
+             * @description Name of the relay, worker or queue. Empty: all relays, or all workers.
              */
             name: string;
             scope: components["schemas"]["PauseScope"];
         };
         /**
          * PauseRequest
-         * @description What is to take nothing new.
+         * @description A pause to set.
          */
         PauseRequest: {
             /**
              * Expires At
-             * @description When it ends by itself; null: when it is resumed.
+             * @description When it ends by itself; null: when resumed.
              */
             expires_at?: string | null;
             /**
              * Name
-             * @description Of the relay, worker or queue; empty: all relays, or all workers. A queue needs its name.
+             * @description Name of the relay, worker or queue. Empty: all relays, or all workers.
              * @default
              */
             name: string;
             /**
              * Reason
-             * @description Why, for other operators.
+             * @description Reason, shown to other operators.
              */
             reason?: string | null;
             scope: components["schemas"]["PauseScope"];
         };
         /**
          * PauseResponse
-         * @description A pause, and where it is applied.
+         * @description A pause, and the components that apply it.
          */
         PauseResponse: {
             /** Components */
             components: components["schemas"]["PausedComponent"][];
             /**
              * Expires At
-             * @description When it ends by itself.
+             * @description When the pause ends by itself; null: when it is resumed.
              */
             expires_at: string | null;
             /**
              * Name
-             * @description Of the relay, worker or queue; empty: all relays, or all workers.
+             * @description Name of the relay, worker or queue. Empty: all relays, or all workers.
              */
             name: string;
             /** Reason */
@@ -4290,7 +4289,7 @@ export interface components {
             scope: components["schemas"]["PauseScope"];
             /**
              * State
-             * @description `applied`: by all running components; `pending`: not by all yet; `unmet`: it concerns no component.
+             * @description `applied`: by all running components; `pending`: not yet by all; `unmet`: it covers no running component.
              * @enum {string}
              */
             state: "applied" | "pending" | "unmet";
@@ -4303,7 +4302,7 @@ export interface components {
         PauseScope: "relay" | "worker" | "queue";
         /**
          * PausedComponent
-         * @description A component that a pause concerns.
+         * @description A component that a pause covers.
          */
         PausedComponent: {
             /** Id */
@@ -4313,7 +4312,7 @@ export interface components {
             name: string;
             /**
              * State
-             * @description `applied`: it takes nothing new, and has nothing of it in flight; `pending`: it has not said so yet, or finishes what is in flight; `silent`: it is lost, and cannot say.
+             * @description `applied`: it takes no new messages and has none in flight; `pending`: it has not confirmed the pause, or finishes messages in flight; `silent`: it is lost and cannot confirm.
              * @enum {string}
              */
             state: "applied" | "pending" | "silent";
@@ -4321,7 +4320,7 @@ export interface components {
         };
         /**
          * Pauses
-         * @description The pauses that are wanted now.
+         * @description The active pauses.
          */
         Pauses: {
             /**
@@ -4334,7 +4333,7 @@ export interface components {
         };
         /**
          * Permissions
-         * @description What the current principal may do, by role and by whether the installation is read-only.
+         * @description Permissions of the current principal, from its role and the installation's read-only mode.
          */
         Permissions: {
             /**
@@ -4344,22 +4343,22 @@ export interface components {
             pause: boolean;
             /**
              * Purge
-             * @description Delete dead letters for good.
+             * @description Delete dead letters permanently.
              */
             purge: boolean;
             /**
              * Read Audit
-             * @description See who did what.
+             * @description Read the audit log.
              */
             read_audit: boolean;
             /**
              * Repair
-             * @description Requeue, discard, restore, run operations, set notes, change what waits.
+             * @description Repair dead letters, run operations, set notes, change waiting messages.
              */
             repair: boolean;
             /**
              * Reveal
-             * @description See what is masked.
+             * @description Reveal masked values.
              */
             reveal: boolean;
         };
@@ -4377,7 +4376,7 @@ export interface components {
         };
         /**
          * PoisonMessage
-         * @description A message with which workers crashed more often than its consumer allows.
+         * @description A message that crashed its workers more often than its consumer allows.
          */
         PoisonMessage: {
             /** Message Id */
@@ -4386,7 +4385,7 @@ export interface components {
             queue: string;
             /**
              * Step
-             * @description `waiting` for other handlers to end, `running` alone, or `postponed` because they did not end in time.
+             * @description `waiting` for other handlers to end; `running` alone; `postponed`, because the others did not end in time.
              * @enum {string}
              */
             step: "waiting" | "running" | "postponed";
@@ -4484,7 +4483,7 @@ export interface components {
         };
         /**
          * Quantiles
-         * @description The 50th, 95th and 99th percentiles for each step, as exactly as buckets allow; null where there was no message.
+         * @description The 50th, 95th and 99th percentile of each step in seconds, estimated from buckets; null: no messages.
          */
         Quantiles: {
             /** P50 */
@@ -4496,14 +4495,14 @@ export interface components {
         };
         /**
          * QueueAttempt
-         * @description One attempt of a queue's handler, and the message that it was of.
+         * @description One attempt of a queue's handler, with its message.
          */
         QueueAttempt: {
             /** Attempt */
             attempt: number;
             /**
              * Component
-             * @description The worker that it ran in.
+             * @description The worker that ran the handler.
              */
             component: string;
             /** Ended At */
@@ -4516,18 +4515,18 @@ export interface components {
             handling_seconds: number | null;
             /** Message Id */
             message_id: string;
-            /** @description `duplicate`: it had been handled before. */
+            /** @description `duplicate`: the message had been handled before. */
             outcome: components["schemas"]["AttemptOutcome"];
             /**
              * Root Id
-             * @description The beginning of its chain.
+             * @description The id of the first message of its chain.
              */
             root_id: string;
             /** Routing Key */
             routing_key: string;
             /**
              * Waited Seconds
-             * @description From when it was published until the handler began, with earlier attempts.
+             * @description Time from publishing to the start of the handler, including earlier attempts.
              */
             waited_seconds: number | null;
         };
@@ -4548,7 +4547,7 @@ export interface components {
             before: string;
             /**
              * Examined
-             * @description With the order `slowest`: of so many latest attempts at most.
+             * @description With `order=slowest`: largest number of latest attempts searched.
              */
             examined: number | null;
             /** Items */
@@ -4556,7 +4555,7 @@ export interface components {
         };
         /**
          * QueueBinding
-         * @description What brings messages to a queue.
+         * @description A binding that routes messages to a queue.
          */
         QueueBinding: {
             /** Binding Key */
@@ -4566,14 +4565,14 @@ export interface components {
         };
         /**
          * QueueConsumer
-         * @description A worker that consumes a queue, or was lost while it did.
+         * @description A worker that consumes a queue, or was lost while consuming it.
          */
         QueueConsumer: {
             /** Component Id */
             component_id: string;
             /**
              * Handler
-             * @description The qualified name of its callback; empty: an older release does not report it.
+             * @description The qualified name of its callback. Empty: the worker's release does not report it.
              */
             handler: string;
             /** Host */
@@ -4586,7 +4585,7 @@ export interface components {
             process_id: number;
             /**
              * Service Version
-             * @description The release of the service, as configured; null: not configured.
+             * @description Release of the service; null: not configured.
              */
             service_version: string | null;
             /**
@@ -4596,7 +4595,7 @@ export interface components {
             started_at: string;
             /**
              * State
-             * @description `paused` or `failing` for this queue, otherwise the worker's own, such as `running`.
+             * @description `paused` or `failing` for this queue, or the worker's state, such as `running`.
              */
             state: string;
             status: components["schemas"]["ComponentStatus"];
@@ -4605,25 +4604,25 @@ export interface components {
         };
         /**
          * QueueDepth
-         * @description A queue of the broker. Null: the broker does not report it.
+         * @description A queue of the broker. Fields that the broker does not report are null.
          */
         QueueDepth: {
             /** Consumer Count */
             consumer_count: number | null;
             /** Exists */
             exists: boolean;
-            /** @description With a worker, not settled yet. */
+            /** @description Taken by a worker and not yet settled. */
             in_flight: components["schemas"]["Counted"] | null;
             /**
              * Oldest Age Seconds
-             * @description How long the first one has been waiting.
+             * @description How long the oldest message has been waiting.
              */
             oldest_age_seconds: number | null;
             /** Queue */
             queue: string;
             /** @description Waiting for a worker. */
             queued: components["schemas"]["Counted"] | null;
-            /** @description To be handled again later; RabbitMQ keeps these in delay queues. */
+            /** @description Waiting for their next attempt; null on RabbitMQ, which uses delay queues. */
             retrying: components["schemas"]["Counted"] | null;
         };
         /**
@@ -4636,7 +4635,7 @@ export interface components {
         };
         /**
          * QueueDetail
-         * @description A queue, and which versions of its workers were started when.
+         * @description A queue, and the starts of its workers with their versions.
          */
         QueueDetail: {
             /**
@@ -4649,66 +4648,66 @@ export interface components {
             broker: components["schemas"]["BrokerKind"];
             /** Consumers */
             consumers: components["schemas"]["QueueConsumer"][];
-            /** @description Open dead letters. */
+            /** @description Open dead letters of the queue. */
             dead_letter_count: components["schemas"]["Total"] | null;
             /**
              * Drained In Seconds
-             * @description Time until nothing waits, at these rates; null: never at these rates, or no data.
+             * @description Time until nothing waits, at the current rates; null: the queue is not shrinking, or no data.
              */
             drained_in_seconds: number | null;
             /** Exists */
             exists: boolean;
             /**
              * Failed Counts
-             * @description Attempts that failed.
+             * @description Failed attempts in each step of the last hour.
              */
             failed_counts: number[];
             /**
              * Failed Share
-             * @description How many of the attempts failed, of 1, in the same five minutes.
+             * @description Share of attempts that failed, from 0 to 1, in the same five minutes.
              */
             failed_share: number | null;
             /**
              * Findings
-             * @description What the verdict says of it, the gravest first.
+             * @description Findings of the health verdict about this queue, most severe first.
              */
             findings: components["schemas"]["VerdictFinding"][];
             /**
              * Handled Counts
-             * @description Attempts that succeeded in each step of the last hour, oldest first.
+             * @description Successful attempts in each step of the last hour, oldest first.
              */
             handled_counts: number[];
             /**
              * Handlers
-             * @description The qualified names of the callbacks that handle its messages.
+             * @description Qualified names of the callbacks that handle its messages.
              */
             handlers: string[];
-            /** @description In the same five minutes. */
+            /** @description Handling times in the same five minutes. */
             handling_seconds: components["schemas"]["HandlingTimes"];
-            /** @description In the hour that ended a day before those. */
+            /** @description Handling times in one hour, a day earlier. */
             handling_seconds_day_before: components["schemas"]["HandlingTimes"];
-            /** @description With a worker, not settled yet. */
+            /** @description Taken by a worker and not yet settled. */
             in_flight: components["schemas"]["Counted"] | null;
             /** Name */
             name: string;
             /**
              * Oldest Age Seconds
-             * @description How long the first one has been waiting, at least.
+             * @description How long the oldest message has been waiting, at least.
              */
             oldest_age_seconds: number | null;
             /**
              * Pauses
-             * @description Of this queue, and of all workers.
+             * @description Active pauses of this queue, and of all workers.
              */
             pauses: components["schemas"]["PauseResponse"][];
             per_second: components["schemas"]["QueueRates"];
             /** @description Waiting for a worker. */
             queued: components["schemas"]["Counted"] | null;
-            /** @description To be handled again later; RabbitMQ keeps these in delay queues. */
+            /** @description Waiting for their next attempt; null on RabbitMQ, which uses delay queues. */
             retrying: components["schemas"]["Counted"] | null;
             /**
              * State
-             * @description The worst that is known of it: a finding that is an error, then a pause, then other findings. `behind`: its messages wait for too long; `deep`: too many wait; `failing`: its consumer pauses itself because the handler fails; `misconfigured`: its limits or bindings are wrong.
+             * @description The most severe state: findings that are errors, then a pause, then other findings. `behind`: messages wait too long; `deep`: too many messages wait; `failing`: the consumer pauses itself because the handler fails; `misconfigured`: limits or bindings are wrong.
              * @enum {string}
              */
             state: "ok" | "paused" | "no_consumer" | "behind" | "deep" | "failing" | "misconfigured" | "missing";
@@ -4718,7 +4717,7 @@ export interface components {
             step_starts_at: string[];
             /**
              * Worker Starts
-             * @description Of the last day, newest first.
+             * @description Worker starts in the last day, newest first.
              */
             worker_starts: components["schemas"]["WorkerStart"][];
         };
@@ -4733,106 +4732,106 @@ export interface components {
              */
             as_of: string;
             broker: components["schemas"]["BrokerKind"];
-            /** @description Why the broker's part is missing. */
+            /** @description Why the broker's figures are missing. */
             broker_error: components["schemas"]["Error"] | null;
             /** Items */
             items: components["schemas"]["QueueSummary"][];
             /**
              * Step Seconds
-             * @description What rates cover, and one value of the counts of the last hour.
+             * @description Length of a step, and the interval of rates.
              */
             step_seconds: number;
             /**
              * Step Starts At
-             * @description Where each step of the last hour begins.
+             * @description Start of each step of the last hour.
              */
             step_starts_at: string[];
         };
         /**
          * QueueRates
-         * @description Messages a second, over the last five minutes that are over; null: no data.
+         * @description Messages per second over the last five complete minutes, or since data exists; null: no data.
          */
         QueueRates: {
             /**
              * Incoming
-             * @description Sent by relays with a routing key that the queue is bound for.
+             * @description Messages that relays sent with a routing key that the queue is bound to.
              */
             incoming: number | null;
             /**
              * Outgoing
-             * @description Handled, or dead-lettered.
+             * @description Messages that were handled or dead-lettered.
              */
             outgoing: number | null;
         };
         /**
          * QueueSummary
-         * @description A queue. Null: not known, or the broker does not report it.
+         * @description A queue. Fields without data, or that the broker does not report, are null.
          */
         QueueSummary: {
             /** Bindings */
             bindings: components["schemas"]["QueueBinding"][];
             /** Consumers */
             consumers: components["schemas"]["QueueConsumer"][];
-            /** @description Open dead letters. */
+            /** @description Open dead letters of the queue. */
             dead_letter_count: components["schemas"]["Total"] | null;
             /**
              * Drained In Seconds
-             * @description Time until nothing waits, at these rates; null: never at these rates, or no data.
+             * @description Time until nothing waits, at the current rates; null: the queue is not shrinking, or no data.
              */
             drained_in_seconds: number | null;
             /** Exists */
             exists: boolean;
             /**
              * Failed Counts
-             * @description Attempts that failed.
+             * @description Failed attempts in each step of the last hour.
              */
             failed_counts: number[];
             /**
              * Failed Share
-             * @description How many of the attempts failed, of 1, in the same five minutes.
+             * @description Share of attempts that failed, from 0 to 1, in the same five minutes.
              */
             failed_share: number | null;
             /**
              * Findings
-             * @description What the verdict says of it, the gravest first.
+             * @description Findings of the health verdict about this queue, most severe first.
              */
             findings: components["schemas"]["VerdictFinding"][];
             /**
              * Handled Counts
-             * @description Attempts that succeeded in each step of the last hour, oldest first.
+             * @description Successful attempts in each step of the last hour, oldest first.
              */
             handled_counts: number[];
             /**
              * Handlers
-             * @description The qualified names of the callbacks that handle its messages.
+             * @description Qualified names of the callbacks that handle its messages.
              */
             handlers: string[];
-            /** @description In the same five minutes. */
+            /** @description Handling times in the same five minutes. */
             handling_seconds: components["schemas"]["HandlingTimes"];
-            /** @description In the hour that ended a day before those. */
+            /** @description Handling times in one hour, a day earlier. */
             handling_seconds_day_before: components["schemas"]["HandlingTimes"];
-            /** @description With a worker, not settled yet. */
+            /** @description Taken by a worker and not yet settled. */
             in_flight: components["schemas"]["Counted"] | null;
             /** Name */
             name: string;
             /**
              * Oldest Age Seconds
-             * @description How long the first one has been waiting, at least.
+             * @description How long the oldest message has been waiting, at least.
              */
             oldest_age_seconds: number | null;
             /**
              * Pauses
-             * @description Of this queue, and of all workers.
+             * @description Active pauses of this queue, and of all workers.
              */
             pauses: components["schemas"]["PauseResponse"][];
             per_second: components["schemas"]["QueueRates"];
             /** @description Waiting for a worker. */
             queued: components["schemas"]["Counted"] | null;
-            /** @description To be handled again later; RabbitMQ keeps these in delay queues. */
+            /** @description Waiting for their next attempt; null on RabbitMQ, which uses delay queues. */
             retrying: components["schemas"]["Counted"] | null;
             /**
              * State
-             * @description The worst that is known of it: a finding that is an error, then a pause, then other findings. `behind`: its messages wait for too long; `deep`: too many wait; `failing`: its consumer pauses itself because the handler fails; `misconfigured`: its limits or bindings are wrong.
+             * @description The most severe state: findings that are errors, then a pause, then other findings. `behind`: messages wait too long; `deep`: too many messages wait; `failing`: the consumer pauses itself because the handler fails; `misconfigured`: limits or bindings are wrong.
              * @enum {string}
              */
             state: "ok" | "paused" | "no_consumer" | "behind" | "deep" | "failing" | "misconfigured" | "missing";
@@ -4851,23 +4850,23 @@ export interface components {
         };
         /**
          * Rates
-         * @description Messages a second, over the last seconds or minutes; null: no data yet.
+         * @description Messages per second, over up to the last five minutes; null: no data yet.
          */
         Rates: {
             /**
              * Incoming
-             * @description Published.
+             * @description Published messages.
              */
             incoming: number | null;
             /**
              * Outgoing
-             * @description Sent by relays.
+             * @description Messages that relays have sent.
              */
             outgoing: number | null;
         };
         /**
          * Readiness
-         * @description Which part of the process can do its work; the reasons are in the log.
+         * @description State of each part of the process. The log has the reasons.
          */
         Readiness: {
             /** Parts */
@@ -5092,7 +5091,7 @@ export interface components {
         };
         /**
          * ResumeRequest
-         * @description Which pause is taken back, in the words in which it was asked for.
+         * @description A pause to end, by its scope and name.
          */
         ResumeRequest: {
             /**
@@ -5102,7 +5101,7 @@ export interface components {
             name: string;
             /**
              * Reason
-             * @description For the audit.
+             * @description Reason, for the audit log.
              */
             reason?: string | null;
             scope: components["schemas"]["PauseScope"];
@@ -5114,28 +5113,28 @@ export interface components {
         Resumed: {
             /**
              * Resumed
-             * @description False: there was no such pause.
+             * @description False: no such pause was active.
              */
             resumed: boolean;
             /**
              * Still Paused By
-             * @description Other pauses that cover some of the same components.
+             * @description Other active pauses that cover some of the same components.
              */
             still_paused_by: components["schemas"]["PauseResponse"][];
         };
         /**
          * RetryPlan
-         * @description When a consumer tries again.
+         * @description Retry delays of a consumer.
          */
         RetryPlan: {
             /**
              * Computed
-             * @description Whether there may be others.
+             * @description Whether a function computes further delays.
              */
             computed: boolean;
             /**
              * Delays Seconds
-             * @description The delays that are fixed.
+             * @description The fixed delays.
              */
             delays_seconds: number[];
         };
@@ -5179,21 +5178,21 @@ export interface components {
          * @description The backlog of one routing key.
          */
         RoutingKeyCounts: {
-            /** @description Waiting for an earlier message of their ordering key. */
+            /** @description Waiting for an earlier message with the same ordering key. */
             blocked: components["schemas"]["Counted"];
-            /** @description Waiting for a queue that is bound for them. */
+            /** @description Unroutable: waiting until a queue is bound for their routing key. */
             held: components["schemas"]["Counted"];
-            /** @description Given up, for a person to look at: they are listed as dead letters too. */
+            /** @description Refused by the broker for good. Also listed as dead letters. */
             parked: components["schemas"]["Counted"];
-            /** @description Due, or being sent. */
+            /** @description Due now, or being sent. */
             pending: components["schemas"]["Counted"];
-            /** @description Refused by the broker, to be sent again later. */
+            /** @description Refused by the broker. Will be sent again later. */
             retrying: components["schemas"]["Counted"];
             /** Routing Key */
             routing_key: string;
-            /** @description Due later, as their publisher wanted. */
+            /** @description Due later, as the publisher requested. */
             scheduled: components["schemas"]["Counted"];
-            /** @description Waiting for a queue that confirms nothing or is full, while the broker answers. */
+            /** @description Waiting for a queue that is full or does not confirm, while the broker answers. */
             stalled: components["schemas"]["Counted"];
         };
         /**
@@ -5309,71 +5308,71 @@ export interface components {
         };
         /**
          * SeriesResponse
-         * @description What happened, step by step, all processes together.
+         * @description Statistics per step, summed over all processes.
          */
         SeriesResponse: {
             /**
              * Backlog
-             * @description The highest number of unsent messages that was measured; of a queue, of those that wait for a worker.
+             * @description Highest measured number of unsent messages; by queue, of messages that wait for a worker.
              */
             backlog: (number | null)[];
             /**
              * Created
-             * @description By the time of creation, counted when they were sent; not by queue.
+             * @description Messages by time of creation, counted when they are sent. Not available by queue.
              */
             created: (number | null)[];
             /**
              * Dead
-             * @description One value for each step; null: no data.
+             * @description Messages that were dead-lettered.
              */
             dead: (number | null)[];
             /**
              * Duplicates
-             * @description One value for each step; null: no data.
+             * @description Messages that were skipped because they had been handled before.
              */
             duplicates: (number | null)[];
             /**
              * Failed
-             * @description Attempts, of which some were `retried` and some made a message `dead`.
+             * @description Failed attempts, some of which were `retried` or made a message `dead`.
              */
             failed: (number | null)[];
             /**
              * Group
-             * @description The queue or routing key; null: everything. `(others)`: all that have no series.
+             * @description The queue or routing key. Null: everything; `(others)`: all other groups.
              */
             group: string | null;
             /**
              * Handling Buckets
-             * @description With `buckets=true`.
+             * @description With `buckets=true`: histogram of each step.
              */
             handling_buckets: (number[] | null)[] | null;
-            /** @description Time that a handler ran. */
+            /** @description Time that handlers ran. */
             handling_seconds: components["schemas"]["Quantiles"];
             /**
              * Latency Buckets
-             * @description With `buckets=true`: how many by `bucket_bounds_seconds`.
+             * @description With `buckets=true`: histogram of each step, by `bucket_bounds_seconds`.
              */
             latency_buckets: (number[] | null)[] | null;
-            /** @description Time in the outbox. */
+            /** @description Time that messages spent in the outbox. */
             latency_seconds: components["schemas"]["Quantiles"];
             /**
              * Oldest Age Seconds
-             * @description The highest age of the oldest due message, in the outbox or in the queue; RabbitMQ reports none.
+             * @description Highest measured age of the oldest due message, in the outbox or the queue. Null for RabbitMQ queues.
              */
             oldest_age_seconds: (number | null)[];
             /**
              * Processed
-             * @description One value for each step; null: no data.
+             * @description Messages that were handled.
              */
             processed: (number | null)[];
             /**
              * Retried
-             * @description One value for each step; null: no data.
+             * @description Failed attempts that were followed by a retry.
              */
             retried: (number | null)[];
             /**
              * Sent
-             * @description By relays; not by queue.
+             * @description Messages that relays sent. Not available by queue.
              */
             sent: (number | null)[];
         };
@@ -5411,27 +5410,27 @@ export interface components {
         Source: "relay" | "worker" | "broker";
         /**
          * StateCounts
-         * @description Messages of the outbox by where they are.
+         * @description Messages of the outbox by state.
          */
         StateCounts: {
-            /** @description Waiting for an earlier message of their ordering key. */
+            /** @description Waiting for an earlier message with the same ordering key. */
             blocked: components["schemas"]["Counted"];
-            /** @description Waiting for a queue that is bound for them. */
+            /** @description Unroutable: waiting until a queue is bound for their routing key. */
             held: components["schemas"]["Counted"];
-            /** @description Given up, for a person to look at: they are listed as dead letters too. */
+            /** @description Refused by the broker for good. Also listed as dead letters. */
             parked: components["schemas"]["Counted"];
-            /** @description Due, or being sent. */
+            /** @description Due now, or being sent. */
             pending: components["schemas"]["Counted"];
-            /** @description Refused by the broker, to be sent again later. */
+            /** @description Refused by the broker. Will be sent again later. */
             retrying: components["schemas"]["Counted"];
-            /** @description Due later, as their publisher wanted. */
+            /** @description Due later, as the publisher requested. */
             scheduled: components["schemas"]["Counted"];
-            /** @description Waiting for a queue that confirms nothing or is full, while the broker answers. */
+            /** @description Waiting for a queue that is full or does not confirm, while the broker answers. */
             stalled: components["schemas"]["Counted"];
         };
         /**
          * StatsResponse
-         * @description Series over one time. All columns are as long as `starts_at`.
+         * @description Series over a time range. All columns have one value per entry of `starts_at`.
          */
         StatsResponse: {
             /**
@@ -5441,18 +5440,18 @@ export interface components {
             as_of: string;
             /**
              * Bucket Bounds Seconds
-             * @description Upper ends; one more bucket is for what took longer.
+             * @description Upper bounds of the buckets. One more bucket counts longer times.
              */
             bucket_bounds_seconds: number[];
             /**
              * Complete
-             * @description False for steps that may still get data, usually the newest.
+             * @description False: the step may still receive data, usually the newest one.
              */
             complete: boolean[];
             /**
              * From
              * Format: date-time
-             * @description Where the first step begins.
+             * @description Start of the first step.
              */
             from: string;
             /**
@@ -5466,7 +5465,7 @@ export interface components {
             starts_at: string[];
             /**
              * Step Reason
-             * @description Why the step is longer than was asked for; null: it is not.
+             * @description Why the step is longer than requested; null: it is as requested.
              */
             step_reason: string | null;
             /** Step Seconds */
@@ -5474,7 +5473,7 @@ export interface components {
             /**
              * To
              * Format: date-time
-             * @description Where the last step ends.
+             * @description End of the last step.
              */
             to: string;
         };
@@ -5520,7 +5519,7 @@ export interface components {
         };
         /**
          * Topology
-         * @description Where messages go.
+         * @description Exchanges, queues and workers as a graph, with warnings.
          */
         Topology: {
             /**
@@ -5530,14 +5529,14 @@ export interface components {
             as_of: string;
             /**
              * Bindings Known
-             * @description False: only those that workers report; with the URL of RabbitMQ's management API, all.
+             * @description False: only the bindings that workers report. To list all, configure the URL of RabbitMQ's management API.
              */
             bindings_known: boolean;
             broker: components["schemas"]["BrokerKind"];
             broker_error: components["schemas"]["Error"] | null;
             /**
              * Degraded
-             * @description What could not be asked.
+             * @description Sources that are unavailable.
              */
             degraded: ("broker" | "database")[];
             /** Edges */
@@ -5549,14 +5548,14 @@ export interface components {
         };
         /**
          * TopologyEdge
-         * @description A way that messages go.
+         * @description A route of messages between two nodes.
          */
         TopologyEdge: {
             /** Binding Key */
             binding_key: string | null;
             /**
              * Declared By
-             * @description `broker`: it exists; `worker`: a worker reports it, and the broker does not.
+             * @description `broker`: exists at the broker; `worker`: only a worker reports it.
              * @enum {string}
              */
             declared_by: "broker" | "worker";
@@ -5572,19 +5571,19 @@ export interface components {
         };
         /**
          * TopologyNode
-         * @description An exchange, a queue, or a worker. Null: no data, or not of this kind.
+         * @description An exchange, a queue, or a worker. Fields without data, or that do not apply to the kind, are null.
          */
         TopologyNode: {
             /**
              * Consumer Count
-             * @description How many consume it.
+             * @description Number of consumers.
              */
             consumer_count: number | null;
             /** Exists */
             exists: boolean;
             /**
              * Id
-             * @description What edges and warnings name it by.
+             * @description The id that edges and warnings refer to.
              */
             id: string;
             /**
@@ -5596,34 +5595,34 @@ export interface components {
             name: string;
             /**
              * Queued
-             * @description Messages that wait for a worker.
+             * @description Waiting for a worker.
              */
             queued: number | null;
             /**
              * Retrying
-             * @description To be handled again later; RabbitMQ keeps these in queues of their own, of the kind `retry`.
+             * @description Waiting for their next attempt; on RabbitMQ in queues of the kind `retry`.
              */
             retrying: number | null;
         };
         /**
          * TopologyWarning
-         * @description Something that is wrong, or could be better.
+         * @description A problem of the topology.
          */
         TopologyWarning: {
             /**
              * Code
-             * @description A stable name of the problem.
+             * @description A stable code of the problem.
              * @enum {string}
              */
             code: "relays_disagree" | "unroutable" | "queue_without_consumer" | "subscription_without_consumer" | "exchange_missing" | "queue_missing" | "dead_letter_queue_missing" | "retry_queue_missing" | "dead_letters_vanish" | "queue_limit" | "old_binding";
             /**
              * Hint
-             * @description What to do about it.
+             * @description How to fix it.
              */
             hint: string;
             /**
              * Node
-             * @description The node that it is about.
+             * @description The id of the node that it concerns.
              */
             node: string | null;
             /**
@@ -5802,7 +5801,7 @@ export interface components {
         };
         /**
          * WorkerStart
-         * @description A worker that began to consume the queue.
+         * @description A start of a worker that consumes the queue.
          */
         WorkerStart: {
             /** Host */
@@ -5840,7 +5839,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -5918,7 +5917,7 @@ export interface operations {
             /** @description Successful Response */
             204: {
                 headers: {
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -6021,7 +6020,7 @@ export interface operations {
             /** @description Successful Response */
             204: {
                 headers: {
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -6131,7 +6130,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -6216,7 +6215,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -6311,15 +6310,15 @@ export interface operations {
         parameters: {
             query: {
                 queue: string;
-                /** @description `slowest`: the longest first, of the latest 20,000 of that time. */
+                /** @description `slowest`: longest first, of the latest 20,000 in the time range. */
                 order?: "latest" | "slowest";
-                /** @description One of these; otherwise all. */
+                /** @description Attempts with any of these outcomes. Default: all. */
                 outcome?: components["schemas"]["AttemptOutcome"][];
-                /** @description Ended then or later; otherwise in the hour until `before`. */
+                /** @description Ended at this time or later. Default: `before` minus 1 h. */
                 after?: string | null;
-                /** @description Ended before then; otherwise until now. */
+                /** @description Ended before this time. Default: now. */
                 before?: string | null;
-                /** @description At most so many items. */
+                /** @description Maximum number of items. */
                 limit?: number;
             };
             header?: never;
@@ -6331,7 +6330,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -6404,17 +6403,17 @@ export interface operations {
                 cursor?: string | null;
                 /** @description Whether to count all, up to 10,000. */
                 total?: boolean;
-                /** @description The principal's whole name. */
+                /** @description The principal's exact name. */
                 actor?: string | null;
-                /** @description What was done, as in `dlq.requeue`. */
+                /** @description The action, such as `dlq.requeue`. */
                 action?: string | null;
-                /** @description `denied`: it was not allowed; `failed`: it was not done. */
+                /** @description `denied`: not allowed; `failed`: allowed, but failed. */
                 outcome?: ("done" | "denied" | "failed") | null;
-                /** @description To what it was done. */
+                /** @description The changed object. */
                 target?: string | null;
-                /** @description At that moment or later. */
+                /** @description Created at this time or later. */
                 created_after?: string | null;
-                /** @description Before that moment. */
+                /** @description Created before this time. */
                 created_before?: string | null;
             };
             header?: never;
@@ -6426,7 +6425,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -6502,7 +6501,7 @@ export interface operations {
     outbox_backlog_show: {
         parameters: {
             query?: {
-                /** @description How many routing keys are listed one by one. */
+                /** @description Routing keys to list. The others are combined. */
                 routing_keys?: number;
             };
             header?: never;
@@ -6514,7 +6513,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -6581,17 +6580,17 @@ export interface operations {
     outbox_chains_list: {
         parameters: {
             query?: {
-                /** @description That of the first message, exactly. */
+                /** @description Exact routing key of the first message. */
                 routing_key?: string | null;
                 /** @description The worst state of its messages. */
                 state?: components["schemas"]["ChainState"] | null;
-                /** @description Its first message was sent then or later. */
+                /** @description The first message was sent at this time or later. */
                 sent_after?: string | null;
-                /** @description Its first message was sent before then. */
+                /** @description The first message was sent before this time. */
                 sent_before?: string | null;
-                /** @description At most so many items. */
+                /** @description Maximum number of items. */
                 limit?: number;
-                /** @description `next` or `previous` of a page before; with its filter. */
+                /** @description `next` or `previous` of an earlier page with the same filter. */
                 cursor?: string | null;
             };
             header?: never;
@@ -6603,7 +6602,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -6679,9 +6678,9 @@ export interface operations {
     outbox_chains_show: {
         parameters: {
             query?: {
-                /** @description The id, in place of one that a path cannot carry: `..` */
+                /** @description The id, if a path cannot contain it: `..` */
                 id?: string | null;
-                /** @description Most messages that are answered. */
+                /** @description Maximum number of messages. */
                 max_nodes?: number;
             };
             header?: never;
@@ -6696,7 +6695,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -6772,9 +6771,9 @@ export interface operations {
     outbox_components_list: {
         parameters: {
             query?: {
-                /** @description With the JSON schemas of the bodies that consumers take. */
+                /** @description Include the JSON schemas of message bodies. */
                 schemas?: boolean;
-                /** @description How many lost and stopped ones are listed, the latest. */
+                /** @description Lost and stopped components to list, the latest. */
                 ended?: number;
             };
             header?: never;
@@ -6786,7 +6785,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -6859,15 +6858,15 @@ export interface operations {
                 cursor?: string | null;
                 /** @description Whether to count all, up to 10,000. */
                 total?: boolean;
-                /** @description The queue that it is in. */
+                /** @description Name of the queue. */
                 queue: string;
-                /** @description Where it is. */
+                /** @description State of the delivery. */
                 state?: ("queued" | "in_flight" | "retrying" | "postponed") | null;
-                /** @description Its routing key. */
+                /** @description Exact routing key. */
                 routing_key?: string | null;
-                /** @description Its ordering key. */
+                /** @description Exact ordering key. */
                 ordering_key?: string | null;
-                /** @description The id of its message. */
+                /** @description Id of the message. */
                 message_id?: string | null;
             };
             header?: never;
@@ -6879,7 +6878,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -6980,7 +6979,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -7099,7 +7098,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -7218,7 +7217,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -7321,12 +7320,12 @@ export interface operations {
     outbox_deliveries_show: {
         parameters: {
             query?: {
-                /** @description Show what is masked. For operators, and written to the audit. */
+                /** @description Show masked values, for operators. Writes an audit entry. */
                 reveal?: boolean;
             };
             header?: never;
             path: {
-                /** @description The number of its row. */
+                /** @description Id of the delivery. */
                 id: number;
             };
             cookie?: never;
@@ -7336,7 +7335,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -7437,7 +7436,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -7595,7 +7594,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -7711,7 +7710,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -7791,7 +7790,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -7889,7 +7888,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -7987,7 +7986,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -8084,7 +8083,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -8175,7 +8174,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -8263,7 +8262,7 @@ export interface operations {
             /** @description The body. */
             200: {
                 headers: {
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -8340,7 +8339,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The id of the last event that was seen; browsers send it when they come back. */
+                /** @description Id of the last received event. Browsers send it when they reconnect. */
                 "last-event-id"?: string | null;
             };
             path?: never;
@@ -8351,7 +8350,7 @@ export interface operations {
             /** @description Events, until the stream ends. */
             200: {
                 headers: {
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -8418,21 +8417,21 @@ export interface operations {
     outbox_export_audit: {
         parameters: {
             query?: {
-                /** @description `csv`: a row of names, then a row for each item; `ndjson`: a JSON object on each line. */
+                /** @description `csv`: a header row, then a row per item; `ndjson`: a JSON object per line. */
                 format?: "csv" | "ndjson";
-                /** @description At most so many items, in rows. A file of exactly so many may be cut. */
+                /** @description Maximum number of rows. A file with exactly this many may be incomplete. */
                 limit?: number;
-                /** @description The principal's whole name. */
+                /** @description The principal's exact name. */
                 actor?: string | null;
-                /** @description What was done, as in `dlq.requeue`. */
+                /** @description The action, such as `dlq.requeue`. */
                 action?: string | null;
-                /** @description `denied`: it was not allowed; `failed`: it was not done. */
+                /** @description `denied`: not allowed; `failed`: allowed, but failed. */
                 outcome?: ("done" | "denied" | "failed") | null;
-                /** @description To what it was done. */
+                /** @description The changed object. */
                 target?: string | null;
-                /** @description At that moment or later. */
+                /** @description Created at this time or later. */
                 created_after?: string | null;
-                /** @description Before that moment. */
+                /** @description Created before this time. */
                 created_before?: string | null;
             };
             header?: never;
@@ -8441,14 +8440,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The file. If it breaks off, so does the connection. */
+            /** @description The file. If reading fails, the connection is aborted. */
             200: {
                 headers: {
-                    /** @description The limit: a file of exactly so many rows may be cut. */
+                    /** @description The `limit`. A file with that many rows may be incomplete. */
                     "Outbox-Export-Limit"?: number;
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
-                    /** @description The name of the file. */
+                    /** @description The file name. */
                     "content-disposition"?: string;
                     [name: string]: unknown;
                 };
@@ -8516,9 +8515,9 @@ export interface operations {
     outbox_export_dlq: {
         parameters: {
             query?: {
-                /** @description `csv`: a row of names, then a row for each item; `ndjson`: a JSON object on each line. */
+                /** @description `csv`: a header row, then a row per item; `ndjson`: a JSON object per line. */
                 format?: "csv" | "ndjson";
-                /** @description At most so many items, in rows. A file of exactly so many may be cut. */
+                /** @description Maximum number of rows. A file with exactly this many may be incomplete. */
                 limit?: number;
                 /** @description What dead-lettered it: a `relay` that cannot send it, a failed `worker`, or the `broker`. */
                 source?: components["schemas"]["Source"] | null;
@@ -8553,14 +8552,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The file. If it breaks off, so does the connection. */
+            /** @description The file. If reading fails, the connection is aborted. */
             200: {
                 headers: {
-                    /** @description The limit: a file of exactly so many rows may be cut. */
+                    /** @description The `limit`. A file with that many rows may be incomplete. */
                     "Outbox-Export-Limit"?: number;
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
-                    /** @description The name of the file. */
+                    /** @description The file name. */
                     "content-disposition"?: string;
                     [name: string]: unknown;
                 };
@@ -8628,9 +8627,9 @@ export interface operations {
     outbox_export_messages: {
         parameters: {
             query?: {
-                /** @description `csv`: a row of names, then a row for each item; `ndjson`: a JSON object on each line. */
+                /** @description `csv`: a header row, then a row per item; `ndjson`: a JSON object per line. */
                 format?: "csv" | "ndjson";
-                /** @description At most so many items, in rows. A file of exactly so many may be cut. */
+                /** @description Maximum number of rows. A file with exactly this many may be incomplete. */
                 limit?: number;
                 /** @description Its routing key; with `*` at the end, how it begins. */
                 routing_key?: string | null;
@@ -8655,14 +8654,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The file. If it breaks off, so does the connection. */
+            /** @description The file. If reading fails, the connection is aborted. */
             200: {
                 headers: {
-                    /** @description The limit: a file of exactly so many rows may be cut. */
+                    /** @description The `limit`. A file with that many rows may be incomplete. */
                     "Outbox-Export-Limit"?: number;
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
-                    /** @description The name of the file. */
+                    /** @description The file name. */
                     "content-disposition"?: string;
                     [name: string]: unknown;
                 };
@@ -8730,9 +8729,9 @@ export interface operations {
     outbox_export_operations: {
         parameters: {
             query?: {
-                /** @description `csv`: a row of names, then a row for each item; `ndjson`: a JSON object on each line. */
+                /** @description `csv`: a header row, then a row per item; `ndjson`: a JSON object per line. */
                 format?: "csv" | "ndjson";
-                /** @description At most so many items, in rows. A file of exactly so many may be cut. */
+                /** @description Maximum number of rows. A file with exactly this many may be incomplete. */
                 limit?: number;
                 /** @description Only those that have not ended. */
                 active?: boolean;
@@ -8743,14 +8742,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The file. If it breaks off, so does the connection. */
+            /** @description The file. If reading fails, the connection is aborted. */
             200: {
                 headers: {
-                    /** @description The limit: a file of exactly so many rows may be cut. */
+                    /** @description The `limit`. A file with that many rows may be incomplete. */
                     "Outbox-Export-Limit"?: number;
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
-                    /** @description The name of the file. */
+                    /** @description The file name. */
                     "content-disposition"?: string;
                     [name: string]: unknown;
                 };
@@ -8876,7 +8875,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -8975,7 +8974,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -9067,7 +9066,7 @@ export interface operations {
             /** @description Successful Response */
             201: {
                 headers: {
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -9177,7 +9176,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -9296,7 +9295,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -9415,7 +9414,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -9533,7 +9532,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -9625,7 +9624,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -9746,7 +9745,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -9834,7 +9833,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -9922,7 +9921,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -10046,7 +10045,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -10143,7 +10142,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -10258,7 +10257,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -10374,7 +10373,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -10468,7 +10467,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -10544,7 +10543,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -10622,7 +10621,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -10714,7 +10713,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -10844,7 +10843,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -10971,7 +10970,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -11070,7 +11069,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -11146,7 +11145,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -11226,7 +11225,7 @@ export interface operations {
             /** @description Successful Response */
             201: {
                 headers: {
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -11320,7 +11319,7 @@ export interface operations {
             /** @description Successful Response */
             204: {
                 headers: {
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -11412,7 +11411,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -11479,17 +11478,17 @@ export interface operations {
     outbox_stats_show: {
         parameters: {
             query?: {
-                /** @description RFC 3339, or before now: `-15m`, `-1h`, `-7d`. */
+                /** @description A time in RFC 3339, or relative to now: `-15m`, `-1h`, `-7d`. */
                 from?: string;
-                /** @description RFC 3339, before now as for `from`, or `now`. */
+                /** @description A time in RFC 3339, relative to now as in `from`, or `now`. */
                 to?: string;
-                /** @description `auto`, or a length of time: `60s`, `5m`, `1h`, `1d`. */
+                /** @description `auto`, or a duration: `60s`, `5m`, `1h`, `1d`. */
                 step?: string;
-                /** @description One series for each; the largest 20, and the rest together. */
+                /** @description One series each for the 20 most active, and one for the others. */
                 group_by?: "none" | "queue" | "routing_key";
-                /** @description Only what workers did with messages of this queue; not with `group_by`. */
+                /** @description Only what workers report of this queue. Not with `group_by`. */
                 queue?: string | null;
-                /** @description Whether to answer the buckets that latencies are counted in, too. */
+                /** @description Include the latency histograms. */
                 buckets?: boolean;
             };
             header?: never;
@@ -11501,7 +11500,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };
@@ -11577,7 +11576,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description The release that answers, to those who are authenticated. */
+                    /** @description The release that answered, for authenticated clients only. */
                     "Outbox-Version"?: string;
                     [name: string]: unknown;
                 };

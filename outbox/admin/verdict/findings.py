@@ -9,7 +9,7 @@ from outbox.admin.admin import HealthThresholds
 from outbox.admin.backlog import Backlog
 from outbox.admin.brokers import BrokerKind
 from outbox.admin.store import ZERO, Count, MessageState, Relation
-from outbox.admin.topology import Judged, WarningCode
+from outbox.admin.topology import TopologyProblem, WarningCode
 from outbox.core.findings import Severity
 from outbox.reporting.components import ComponentKind, ComponentStatus, KnownComponent
 from outbox.reporting.pauses import Pause
@@ -105,7 +105,7 @@ class Observations:
     broker: BrokerKind
     backlog: Backlog
     queues: Sequence[ObservedQueue] = ()
-    topology: Sequence[Judged] = ()
+    topology: Sequence[TopologyProblem] = ()
     components: Sequence[KnownComponent] = ()
     pauses: Sequence[Pause] = ()
     letters: ObservedLetters = field(default_factory=ObservedLetters)

@@ -14,12 +14,12 @@ from pydantic import Field
 from outbox.admin.access import Viewer, area
 from outbox.admin.admin import Admin
 from outbox.admin.backlog import Backlog, BacklogView
-from outbox.admin.brokers import BrokerKind, DeclaredConsumer, declared
+from outbox.admin.brokers import BrokerKind, DeclaredConsumer, declared_consumers
 from outbox.admin.cache import SingleFlightCache, Snapshot
 from outbox.admin.dlq.routes import Letters, UnarchivedView
 from outbox.admin.models import MOST_COUNTED, Model, Moment
 from outbox.admin.store import Count, Relation, backlog_queries
-from outbox.admin.topology import Seen, TopologyView, judged
+from outbox.admin.topology import TopologySnapshot, TopologyView, find_problems
 from outbox.admin.verdict.findings import (
     CODES,
     FindingCode,
@@ -54,7 +54,7 @@ class Judgement:
 
     verdict: Verdict
     observed: Observations
-    topology: Seen
+    topology: TopologySnapshot
 
 
 class VerdictView:
@@ -106,7 +106,7 @@ class VerdictView:
             broker=backlog.broker,
             backlog=backlog,
             queues=queues,
-            topology=judged(topology.value),
+            topology=find_problems(topology.value),
             components=components,
             pauses=requested,
             letters=letters,
@@ -141,13 +141,13 @@ class VerdictView:
         connection: Connection,
         at: datetime,
         backlog: Backlog,
-        seen: Seen,
+        seen: TopologySnapshot,
         components: Sequence[KnownComponent],
     ) -> Sequence[ObservedQueue]:
         if backlog.broker is BrokerKind.POSTGRESQL:
             figures = backlog.figures.deliveries
             return [ObservedQueue(name=each.queue, queued=each.queued, oldest_seconds=each.oldest_seconds) for each in figures]
-        consumers = declared(components)
+        consumers = declared_consumers(components)
         named = {consumer.queue for consumer in consumers} | {each.queue for each in seen.bindings or ()}
         depths = backlog.queues.queues if backlog.queues else ()
         found = [ObservedQueue(name=each.name, queued=Count(each.ready or 0)) for each in depths if each.name in named]
