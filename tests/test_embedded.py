@@ -358,7 +358,7 @@ def test_data_of_another_version_is_refused_and_left_alone(servers_folder: Path)
     folder = servers_folder / "older"
     (folder / "cluster").mkdir(parents=True)
     (folder / "cluster" / "PG_VERSION").write_text("15\n")
-    with pytest.raises(EmbeddedPostgresError, match="made by PostgreSQL 15 and this is 18"):
+    with pytest.raises(EmbeddedPostgresError, match="created by PostgreSQL 15, and this is PostgreSQL 18"):
         EmbeddedPostgres(folder).start()
     assert (folder / "cluster" / "PG_VERSION").read_text() == "15\n"
 

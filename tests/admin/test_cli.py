@@ -496,7 +496,7 @@ def test_another_server_than_ours_is_a_sentence(service: str) -> None:
     [
         (["--url", "https://ada:hunter2@host/outbox"], 1, "--url must not contain a user or password"),
         (["--url", "ftp://host/outbox"], 1, "write https://host/outbox"),
-        (["--url", "https://host/outbox?token=hunter2"], 1, "leave out what follows it"),
+        (["--url", "https://host/outbox?token=hunter2"], 1, "remove the query and fragment"),
         (["--url", "https://host:port/outbox"], 1, "write https://host/outbox"),
         (["--url", "https://host/outbox", "--database-url", "postgresql://host/x"], 2, "cannot be combined"),
         (["--url", "https://host/outbox", "--table-name", "x"], 2, "--table-name cannot be combined with --url"),

@@ -24,7 +24,7 @@ async def test_the_docs_list_the_endpoints_without_javascript(client: httpx.Asyn
     page = (await client.get("/docs")).text
     inside = page.partition('<div id="swagger-ui">')[2].partition("</div>")[0]
     assert "<code>POST /orders</code>" in inside
-    assert "Writes the order and publishes `order.placed`, in one transaction" in inside
+    assert "Inserts the order and publishes `order.placed` in one transaction" in inside
 
 
 async def test_the_docs_load_only_files_of_the_service(client: httpx.AsyncClient) -> None:

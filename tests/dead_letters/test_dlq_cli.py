@@ -279,7 +279,7 @@ def test_in_a_terminal_the_count_has_to_be_typed(url: str, on: Any, typed: str, 
         (["requeue"], "nothing selected: give ids such as 17 or outbox-17, a filter such as --group, or --all"),
         (["requeue", "1", "--queue", "x"], "select dead letters by ids or by a filter, not both"),
         (["discard", "--all", "--queue", "x"], "--all cannot be combined"),
-        (["requeue", "1", "--to-queue", "x", "--original-routing"], "give one of them"),
+        (["requeue", "1", "--to-queue", "x", "--original-routing"], "use one of them"),
         (["requeue", "1", "--body", __file__], "--body and --headers require --version"),
         (["requeue", "1", "2", "--body", __file__, "--version", "1"], "require exactly one id"),
         (["requeue", "1", "--headers", __file__, "--version", "1"], "--headers is not JSON"),
@@ -318,8 +318,8 @@ def test_operations_are_shown_paused_and_cancelled(dlq: Dlq, on: Any) -> None:
     assert dlq("cancel", "1").output == "outbox: conflict: operation 1 is finished and cannot be cancelled\n"
     assert dlq("cancel", "7").output == "outbox: not_found: there is no operation 7\n"
     shown = dlq("operations", "1").output
-    assert "reason   fixed" in shown
-    assert "letters  group_id f1, status open" in shown or "letters  status open, group_id f1" in shown
+    assert "reason        fixed" in shown
+    assert "dead letters  group_id f1, status open" in shown or "dead letters  status open, group_id f1" in shown
     on(lambda pool: tell(pool, "processed", "m1"))
     on(lambda pool: tell(pool, "retried", "m2", error="token=abc was refused"))
     assert lines(dlq("operations", "1"))[1] == "Of 3 requeued messages, 1 is handled, 1 is waiting, 1 is being retried."
