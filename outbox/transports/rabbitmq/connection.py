@@ -122,7 +122,7 @@ class OwnedConnection:
             host = parsed.host  # raises as well, for a name such as "xn--a"
         if not host:
             raise UrlError(
-                "the URL has no readable host and port: write amqp://user:password@host:5672/vhost, "
+                "url has no host and port that can be read: write amqp://user:password@host:5672/vhost, "
                 "with special characters percent-encoded"
             )
         defaults = {"heartbeat": str(int(HEARTBEAT.total_seconds())), "name": purpose}
