@@ -197,7 +197,7 @@ def test_a_group_is_shown_and_marked(dlq: Dlq, on: Any) -> None:
     assert lines(dlq("mark", "f1", "open")) == ["f1 has no mark any more."]
     refused, missing = dlq("mark", "f1", "muted"), dlq("group", "f9")
     assert (refused.exit_code, missing.exit_code) == (1, 1)
-    assert "muted_above is for the status muted, which needs it" in refused.output
+    assert "give muted_above with the status muted, and only then" in refused.output
     assert "there is no group f9" in missing.output
 
 
