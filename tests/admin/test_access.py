@@ -60,7 +60,7 @@ def test_a_printed_entry_with_a_last_day_is_parsed() -> None:
     assert str(OLGAS).endswith(f":{TODAY + timedelta(days=30)}")
     assert Tokens.parse([str(OLGAS)]).entries == (OLGAS,)
     for wrong in ("soon", "2026-13-01", "31.12.2026", ""):
-        with pytest.raises(ConfigurationError, match="token 1: the last day is written as 2026-12-31") as raised:
+        with pytest.raises(ConfigurationError, match="token 1: the last day must be a date such as 2026-12-31") as raised:
             Tokens.parse([f"{replace(OLGAS, last_day=None)}:{wrong}"])
         assert OLGAS.token_hash.hex() not in str(raised.value)
 

@@ -122,7 +122,7 @@ async def test_a_token_with_an_unknown_key_is_rejected_and_new_keys_are_fetched(
     asked = await begun(browser, provider)
     provider.key = RSAKey.generate_key(2048, {"kid": "one"})
     assert await returned(browser, code="c", state=asked["state"]) == "/outbox/ui/?login=invalid"
-    monkeypatch.setattr("outbox.admin.oidc._REST_BETWEEN_KEYS", timedelta(0))
+    monkeypatch.setattr("outbox.admin.oidc._MIN_KEY_AGE", timedelta(0))
     provider.published = provider.key
     asked = await begun(browser, provider)
     assert await returned(browser, code="c", state=asked["state"]) == "/outbox/ui/"

@@ -199,8 +199,8 @@ def test_a_group_is_shown_and_marked(dlq: Dlq, on: Any) -> None:
     assert lines(dlq("mark", "f1", "open")) == ["Mark of f1 removed."]
     refused, missing = dlq("mark", "f1", "muted"), dlq("group", "f9")
     assert (refused.exit_code, missing.exit_code) == (1, 1)
-    assert "muted_above is for the status muted, which needs it" in refused.output
-    assert "no group f9" in missing.output
+    assert "give muted_above with the status muted, and only then" in refused.output
+    assert "there is no group f9" in missing.output
 
 
 def test_ids_are_changed_at_once_with_an_outcome_for_each(dlq: Dlq, on: Any) -> None:
