@@ -19,16 +19,16 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 CEILINGS = {
     "Python files": 228,
-    "lines of Python": 49_200,
+    "lines of Python": 49_570,
     "modules with one importer": 35,
-    "private functions named once, %": 12.9,
+    "private functions named once, %": 12.7,
     "modules named …ing": 9,
-    "import edges": 1_279,
+    "import edges": 1_281,
     "import cycles": 0,
     "docstrings that lean on another": 0,
     "files in import circles of the dashboard": 0,
 }
-FLOORS = {"full-line comments, %": 0.86}
+FLOORS = {"full-line comments, %": 1.5}
 """Where concurrency, SQL and protocol need a reason, it stands next to the line."""
 LEANING = re.compile(r"(The same\b|The whole of\b|Whatever\b|Likewise\b|Whoever\b)")
 FRONTEND_IMPORT = re.compile(r"""^(?:import|export)\b[^;'"]*?from\s+["'](\.[^"']+)["']""", re.MULTILINE)
