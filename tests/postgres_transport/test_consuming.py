@@ -77,6 +77,25 @@ async def test_an_idle_worker_is_woken_by_each_of_many_commits(broker: PostgresB
             await delivery.settle(DONE)
 
 
+async def test_deliveries_of_one_claim_are_handled_in_the_order_in_which_they_are_due(
+    broker: PostgresBroker, pool: Pool
+) -> None:
+    """Those that an operator moved to the front of the queue have higher ids than those behind them."""
+    handled: list[int] = []
+
+    def receive(delivery: Delivery) -> None:
+        handled.append(int(delivery.message.id))
+
+    await existing(broker, "mail", "a.*")
+    await fill_deliveries(pool, "mail", 30)
+    due = "case when message_id::int > 20 then 2 when message_id::int > 10 then 0 else 1 end * interval '1 minute'"
+    await pool.execute(f"update outbox_delivery set available_at = now() - interval '1 hour' + {due}")
+    subscription = Subscription(queue="mail", binding_key="a.*", exchange_name=EXCHANGE, prefetch_count=30, retry_delays=())
+    async with broker.subscribe(subscription, receive):
+        await eventually(lambda: len(handled) == 30)
+    assert handled == [*range(11, 21), *range(1, 11), *range(21, 31)]
+
+
 async def test_an_outcome_that_cannot_be_written_does_not_block_others_and_is_delivered_again(
     broker: PostgresBroker, pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

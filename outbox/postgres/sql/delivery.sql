@@ -71,7 +71,8 @@ where queues is null
 -- The limit is hidden from the planner: it then expects to need only a part of the rows, and reads the index in order instead of sorting
 -- what the statistics take for a few rows and may be a million. $5: the due time to start at. `first_due`: when the first row was due.
 -- `seen`: the number of due rows; if they have more than $6 bytes together, only some of them are leased, but always the first. Bodies of
--- more than $7 bytes are not returned. (`octet_length` reads the length stored with a value, without reading the value.)
+-- more than $7 bytes are not returned. `due_order`, in the row that was due first: the ids in the order in which they are due.
+-- (`octet_length` reads the length stored with a value, without reading the value.)
 with due as materialized (
     select id, available_at, octet_length(routing_key) + octet_length(body) + coalesce(pg_column_size(headers), 0) as bytes
     from {delivery}
@@ -93,7 +94,8 @@ returning id, exchange, message_id, routing_key, case when octet_length(body) <=
     crashes, isolated, extract(epoch from created_at)::float8 as created_seconds,
     extract(epoch from expires_at)::float8 as expires_seconds,
     (extract(epoch from expires_at) - extract(epoch from now()))::float8 as seconds_left,
-    (select extract(epoch from min(available_at))::float8 from due) as first_due, (select count(*) from due) as seen
+    (select extract(epoch from min(available_at))::float8 from due) as first_due, (select count(*) from due) as seen,
+    case when id = (select id from due limit 1) then (select array_agg(id) from due) end as due_order
 
 -- name: claim_ordered
 -- As `claim`, for ordered queues. Of the first $5 due deliveries, leases those without an ordering key, and those that are the first of

@@ -288,7 +288,7 @@ class PostgresIntake:
             raise
         # Counted from before the claim was sent: the server's lease began later, so this process stops first.
         safe_until = asked + self._lease.total_seconds()
-        for row in sorted(rows, key=itemgetter("id")):
+        for row in rows:
             delivery = PostgresDelivery(row, token=token, claimed_at=asked, safe_until=safe_until, intake=self)
             # Its lease ran out here, and this claim took it again: only the new token can settle it.
             if (earlier := self._leased.get(delivery.id)) is not None:
@@ -336,7 +336,9 @@ class PostgresIntake:
         firsts = {0: rows[0]["first_due"]} if rows else {}
         self._scan_start.record_claim(since=since, seconds=self._clock() - began, firsts=firsts)
         self._may_be_due = bool(rows) and (rows[0]["seen"] == limit or rows[0]["seen"] > len(rows))
-        return rows
+        # An update returns its rows in no order. By id would be wrong for deliveries that an operator moved to the front.
+        numbers = {each: number for row in rows for number, each in enumerate(row["due_order"] or ())}
+        return sorted(rows, key=lambda row: numbers[row["id"]])
 
     async def _claim_in_order(self, limit: int, token: UUID, max_bytes: int, max_body_bytes: int) -> Sequence[Any]:
         """Claims the first delivery of each ordering key."""
@@ -345,7 +347,7 @@ class PostgresIntake:
             "claim_ordered", self._queue, limit, token, self._lease, scanned, max_bytes, max_body_bytes
         )
         seen, left = rows[0]["seen"], rows[0]["left"]
-        claimed = [row for row in rows if row["id"] is not None]
+        claimed = sorted((row for row in rows if row["id"] is not None), key=itemgetter("id"))
         self._may_be_due = seen == scanned or left > 0
         if left and not claimed:
             # Another worker is just ending the delivery before a due one. It notifies no one if it can claim the next itself.
