@@ -10,7 +10,7 @@ export interface paths {
         };
         /**
          * List Tokens And Sessions
-         * @description Lists the tokens that are configured, without their hashes, and the sessions that are open in all processes.
+         * @description Lists the configured tokens, without their hashes, and the open sessions of all processes.
          */
         get: operations["outbox_access_list"];
         put?: never;
@@ -33,7 +33,7 @@ export interface paths {
         post?: never;
         /**
          * End A Session
-         * @description Ends a session in every process. Its token can still log in: `DELETE /access/tokens/{id}` prevents that.
+         * @description Ends a session in every process. The user can log in again; to prevent that, use `DELETE /access/tokens/{id}`.
          */
         delete: operations["outbox_access_end"];
         options?: never;
@@ -53,9 +53,9 @@ export interface paths {
         post?: never;
         /**
          * Revoke A Token
-         * @description Revokes a token for good, and ends its sessions, in every process within seconds. A new one takes a new entry.
+         * @description Revokes a token permanently and ends its sessions, in every process within seconds.
          *
-         *     The entry stays in the configuration until it is removed there.
+         *     The token's entry stays in the configuration until you remove it there. To grant access again, configure a new token.
          */
         delete: operations["outbox_access_revoke"];
         options?: never;
@@ -72,7 +72,7 @@ export interface paths {
         };
         /**
          * List Alerts
-         * @description Lists alerts, the newest first, with what became of the messages about each, and how alerts are configured.
+         * @description Lists alerts, newest first, with their notifications, and the settings of alerts.
          */
         get: operations["outbox_alerts_list"];
         put?: never;
@@ -94,7 +94,7 @@ export interface paths {
         put?: never;
         /**
          * Send A Test Message
-         * @description Sends a test message to every webhook now, once, and says what each did with it. No alert is raised.
+         * @description Sends a test message once to every webhook, and returns the results. No alert is raised.
          */
         post: operations["outbox_alerts_test"];
         delete?: never;
@@ -268,9 +268,9 @@ export interface paths {
         put?: never;
         /**
          * Dead-letter Deliveries
-         * @description Ends messages in a queue as dead letters, without another attempt. Queues of the database only.
+         * @description Dead-letters messages in a queue without another attempt. Only for queues in PostgreSQL.
          *
-         *     They keep the failures that they had, and stand in the group of the latest.
+         *     They keep their earlier failures, and belong to the group of the latest one.
          */
         post: operations["outbox_deliveries_dead_letter"];
         delete?: never;
@@ -290,10 +290,10 @@ export interface paths {
         put?: never;
         /**
          * Move Deliveries
-         * @description Moves messages to the front or the back of their queue. Queues of the database only.
+         * @description Moves messages to the front or the back of their queue. Only for queues in PostgreSQL.
          *
-         *     At the front, those that wait for their next attempt are due now. What is not due cannot go to the back. Among themselves
-         *     they are in the order of their numbers. One with an ordering key keeps its place.
+         *     Moving a message that waits for its next attempt to the front makes it due now. Messages that are not due cannot be moved to
+         *     the back. Moved messages are sorted by id. Messages with an ordering key are refused.
          */
         post: operations["outbox_deliveries_move"];
         delete?: never;
@@ -313,7 +313,7 @@ export interface paths {
         put?: never;
         /**
          * Retry Deliveries
-         * @description Makes messages in a queue due now that wait for their next attempt. Queues of the database only.
+         * @description Makes messages in a queue that wait for their next attempt due now. Only for queues in PostgreSQL.
          */
         post: operations["outbox_deliveries_retry"];
         delete?: never;
@@ -353,9 +353,10 @@ export interface paths {
         put?: never;
         /**
          * Discard Dead Letters
-         * @description Discards dead letters: they are kept, do not count as open, and can be restored.
+         * @description Discards dead letters. They are kept and can be restored, but do not count as open.
          *
-         *     With `purge`, discarded ones are deleted for good: this requires the role `admin`, a reason, and the token of a dry run.
+         *     With `purge`, discarded ones are permanently deleted instead. This requires the `admin` role, a reason, and the token of a
+         *     dry run.
          */
         post: operations["outbox_discard"];
         delete?: never;
@@ -373,11 +374,11 @@ export interface paths {
         };
         /**
          * List Dead Letters
-         * @description Lists dead letters and messages that the relay parked: open ones, unless `status` says otherwise.
+         * @description Lists dead letters, including messages that the relay parked. By default, only open ones.
          *
-         *     Pages do not shift while messages fail and are resolved: a page begins after the last item of the page before it. A message
-         *     that fails again moves to the position of its latest failure. `total` and `facets` are counted on request; facets are up to
-         *     a minute old, as `as_of` says.
+         *     Pages do not shift while messages fail and are resolved: each page begins after the last item of the previous one. A message
+         *     that fails again moves to the position of its latest failure. `total` and `facets` are counted on request. Facets may be up
+         *     to a minute old; see `as_of`.
          */
         get: operations["outbox_dlq_list"];
         put?: never;
@@ -397,11 +398,11 @@ export interface paths {
         };
         /**
          * List Groups Of Dead Letters
-         * @description Counts the dead letters that match the filter, by the fingerprint of their error, by queue or by routing key.
+         * @description Lists groups of the dead letters that match the filter, by the fingerprint of their error, by queue or by routing key.
          *
-         *     The largest group comes first. Groups are counted at most every five seconds; the previous counts are returned meanwhile,
-         *     for up to a minute: `as_of` says when. Marks and notes are as they are now. A group is `reopened` if it failed again after
-         *     it was marked as fixed, or if more dead letters are open than it was muted for.
+         *     The largest group comes first. Groups are counted at most every five seconds. While they are being counted, the response has
+         *     the previous counts, up to a minute old; see `as_of`. Marks and notes are current. A group is `reopened` if it failed again
+         *     after it was marked as fixed, or if more of its dead letters are open than `muted_above`.
          */
         get: operations["outbox_dlq_groups"];
         put?: never;
@@ -422,7 +423,7 @@ export interface paths {
         get?: never;
         /**
          * Set The Note Of A Group
-         * @description Sets or removes the note of a group, which every viewer sees. The group need not have dead letters now.
+         * @description Sets or removes the note of a group. All viewers see it. The group need not have dead letters at this time.
          */
         put: operations["outbox_dlq_note"];
         post?: never;
@@ -442,10 +443,10 @@ export interface paths {
         get?: never;
         /**
          * Set The Requeue Policy Of A Group
-         * @description Lets maintenance requeue the open dead letters of a group by itself: once an hour, the oldest `per_hour`.
+         * @description Lets maintenance requeue open dead letters of a group automatically: each hour, the `per_hour` oldest ones.
          *
-         *     Each time the first one goes ahead, and the others follow when it was handled. The policy stops itself when a message fails
-         *     again, or when its operation is cancelled; setting it again lets it go on. A `per_hour` of null takes it away.
+         *     Each time, one message is requeued first as a canary; the others follow after it was handled. The policy stops when a
+         *     message fails again, or when its operation is cancelled. Set it again to continue. `per_hour: null` removes the policy.
          */
         put: operations["outbox_dlq_policy"];
         post?: never;
@@ -465,9 +466,9 @@ export interface paths {
         get?: never;
         /**
          * Mark A Group
-         * @description Marks a group as fixed or muted, or takes its mark away. The group need not have dead letters now.
+         * @description Marks a group as fixed or muted, or removes its mark. The group need not have dead letters at this time.
          *
-         *     What fails later reopens it: nothing needs to watch. A muted group does not count in the verdict.
+         *     Later failures reopen the group automatically. The verdict ignores muted groups.
          */
         put: operations["outbox_dlq_mark"];
         post?: never;
@@ -486,9 +487,9 @@ export interface paths {
         };
         /**
          * Show Group Of Dead Letters
-         * @description Shows a group of failures with a common fingerprint, of every status, with the versions of its latest 10,000.
+         * @description Shows a group by fingerprint, with dead letters of every status. `versions` are those of its latest 10,000 dead letters.
          *
-         *     Its dead letters are those of `outbox_dlq_list` with `group_id`; `sample_id` is one of them, with a traceback.
+         *     To list its dead letters, use `outbox_dlq_list` with `group_id`. `sample_id` is one of them, with a traceback.
          */
         get: operations["outbox_dlq_group"];
         put?: never;
@@ -508,11 +509,11 @@ export interface paths {
         };
         /**
          * Show Dead Letter
-         * @description Shows one dead letter: its error, earlier failures, body, headers, what edits replaced, and the outcome of each requeue.
+         * @description Shows one dead letter: error, earlier failures, body, headers, payloads before edits, and the outcome of each requeue.
          *
-         *     Values are masked; operators see them with `reveal=true`, which is written to the audit first. JSON is shown as it was
-         *     written, so that large numbers keep their value. The first 262,144 bytes of a body are shown. Larger JSON is only shown
-         *     revealed, because a part of a document cannot be masked. `outbox_dlq_body` returns the whole body.
+         *     Values are masked. Operators can reveal them with `reveal=true`, which is audited. JSON is returned as it was written, which
+         *     preserves large numbers. At most 262,144 bytes of a body are returned. Larger JSON is only returned with `reveal=true`,
+         *     because part of a document cannot be masked. `outbox_dlq_body` returns the whole body.
          */
         get: operations["outbox_dlq_show"];
         put?: never;
@@ -532,7 +533,7 @@ export interface paths {
         };
         /**
          * Download Body
-         * @description Downloads the body unmasked. The download is written to the audit first.
+         * @description Downloads the body, unmasked. The download is audited.
          */
         get: operations["outbox_dlq_body"];
         put?: never;
@@ -702,12 +703,12 @@ export interface paths {
         };
         /**
          * Show Verdict
-         * @description Says whether the installation is healthy, and if not, what is wrong, since when, and what to do.
+         * @description Shows whether the installation is healthy, and if not, what is wrong, since when, and what to do.
          *
-         *     It covers the age and depth of outbox and queues, queues without a consumer, pauses, held, stalled and parked messages, the
-         *     topology, components that are missing, late or lost, and dead letters. The dashboard, `outbox status`, `outbox doctor` and
-         *     the gauges `outbox_health_…` show the same verdict, which is computed at most every two seconds. A database that does not
-         *     answer is a finding.
+         *     The verdict covers the age and depth of the outbox and of queues; queues without a consumer; pauses; held, stalled and
+         *     parked messages; the topology; missing, late and lost components; and dead letters. The dashboard, `outbox status`,
+         *     `outbox doctor` and the gauges `outbox_health_…` show the same verdict, which is computed at most every two seconds. A
+         *     database that does not respond is a finding.
          */
         get: operations["outbox_health_verdict"];
         put?: never;
@@ -729,9 +730,10 @@ export interface paths {
          * List Messages
          * @description Lists messages that are in the outbox, or kept there after sending.
          *
-         *     Pending, scheduled and retrying ones are in the order of their due time; held ones by routing key; blocked ones, and those
-         *     of one `ordering_key`, in sending order; parked and sent ones, and all together, newest first. A filter that would search
-         *     for longer than two seconds is refused: `state`, `ordering_key`, and for held ones `routing_key`, have an index.
+         *     Pending, scheduled and retrying messages are sorted by due time, held ones by routing key, blocked ones and those of one
+         *     `ordering_key` in sending order. Parked and sent messages, and lists without `state`, are sorted newest first. A filter
+         *     whose search takes longer than two seconds gets `filter_too_broad`. `state` and `ordering_key` have an index, and
+         *     `routing_key` has one for held messages.
          */
         get: operations["outbox_messages_list"];
         put?: never;
@@ -739,7 +741,7 @@ export interface paths {
          * Publish Message
          * @description Publishes a message, in one transaction with its audit entry.
          *
-         *     The body is checked against the schema of the consumers that the routing key leads to; `force` skips that.
+         *     The body is checked against the schemas of the consumers whose queues the routing key matches. `force` skips this check.
          */
         post: operations["outbox_messages_publish"];
         delete?: never;
@@ -759,10 +761,10 @@ export interface paths {
         put?: never;
         /**
          * Cancel Messages
-         * @description Takes messages out of the outbox before they are sent.
+         * @description Removes messages from the outbox before they are sent.
          *
-         *     Nothing is lost: each becomes a discarded dead letter, which can be restored and requeued. Messages that wait for one of the
-         *     same ordering key go on. What a relay is sending is skipped.
+         *     Nothing is lost: each message becomes a discarded dead letter, which can be restored and requeued. Later messages of the
+         *     same ordering key are no longer blocked by it. Messages that a relay is sending are skipped.
          */
         post: operations["outbox_messages_cancel"];
         delete?: never;
@@ -782,7 +784,7 @@ export interface paths {
         put?: never;
         /**
          * Reschedule Messages
-         * @description Makes messages due at another time, or gives them another priority: ahead of others, or behind them.
+         * @description Changes the due time of messages, their priority, or both.
          */
         post: operations["outbox_messages_reschedule"];
         delete?: never;
@@ -802,9 +804,10 @@ export interface paths {
         put?: never;
         /**
          * Send Messages Now
-         * @description Makes messages due now that are scheduled, retried later, held, stalled or blocked.
+         * @description Makes scheduled, retrying, held, stalled and blocked messages due now.
          *
-         *     A held message is tried, and held again if there is still no queue. One of an ordering key still waits for those before it.
+         *     A relay tries a held message again, and holds it again if there is still no queue. A message with an ordering key still
+         *     waits for the earlier messages of that key.
          */
         post: operations["outbox_messages_send_now"];
         delete?: never;
@@ -822,7 +825,7 @@ export interface paths {
         };
         /**
          * Show Message
-         * @description Shows one message in the outbox, why it waits, and what happens next.
+         * @description Shows one message in the outbox, why it waits, and what happens next. Values are masked unless `reveal=true`.
          */
         get: operations["outbox_messages_show"];
         put?: never;
@@ -832,10 +835,10 @@ export interface paths {
         head?: never;
         /**
          * Edit Message
-         * @description Changes the routing key, the body or the headers of a message before it is sent.
+         * @description Changes the routing key, body or headers of a message before it is sent.
          *
-         *     A body is checked against the schema of the consumers that it is for. What was held or stalled is tried again. The version
-         *     is that of `GET /messages/{id}`: if the message has changed since, nothing is done.
+         *     A new body is checked against the schemas of its consumers. A held or stalled message is tried again. `version` is the one
+         *     that `GET /messages/{id}` returned; if the message has changed since, the response is `version_conflict`.
          */
         patch: operations["outbox_messages_edit"];
         trace?: never;
@@ -849,7 +852,7 @@ export interface paths {
         };
         /**
          * List Operations
-         * @description Lists operations, newest first, each with its progress.
+         * @description Lists operations with their progress, newest first.
          */
         get: operations["outbox_operations_list"];
         put?: never;
@@ -869,7 +872,7 @@ export interface paths {
         };
         /**
          * Show Operation
-         * @description Shows one operation: what was requested, by whom and why, its progress, and the results of what it sent again.
+         * @description Shows one operation: the request with its author and reason, the progress, and the results of requeued messages.
          */
         get: operations["outbox_operations_show"];
         put?: never;
@@ -891,7 +894,7 @@ export interface paths {
         put?: never;
         /**
          * Cancel Operation
-         * @description Cancels an operation: finished items stay done, and the others are as they were.
+         * @description Cancels an operation. Finished items stay finished; the others do not change.
          */
         post: operations["outbox_operations_cancel"];
         delete?: never;
@@ -909,9 +912,9 @@ export interface paths {
         };
         /**
          * List The Items Of An Operation
-         * @description Lists the items of an operation with their outcomes, those that failed first.
+         * @description Lists the items of an operation with their outcomes, failed items first.
          *
-         *     While it is active, items move from one outcome to another; a page shows the state at the time of the request.
+         *     While the operation is active, outcomes change. A page has the outcomes at the time of its request.
          */
         get: operations["outbox_operations_items"];
         put?: never;
@@ -933,7 +936,7 @@ export interface paths {
         put?: never;
         /**
          * Pause Operation
-         * @description Pauses an operation: no further batch begins until it is resumed.
+         * @description Pauses an operation. No further batch starts until it is resumed.
          */
         post: operations["outbox_operations_pause"];
         delete?: never;
@@ -1059,11 +1062,11 @@ export interface paths {
         put?: never;
         /**
          * Requeue Dead Letters
-         * @description Sends dead letters again through the outbox, with their ids, each to the queue where it failed.
+         * @description Sends dead letters again through the outbox. Messages keep their ids, and go to the queue where they failed.
          *
-         *     Up to 100 ids are done at once, with an outcome for each. More ids, a filter, a group, a rate or a canary make an operation
-         *     (202), whose items are fixed now, and which runs wherever maintenance runs. With `dry_run` nothing is done: the answer says
-         *     what would be done, and has the `confirm_token` that filters and groups require.
+         *     Up to 100 ids are requeued immediately, with an outcome for each. More ids, a filter, a group, a rate, a canary or a start
+         *     time create an operation (202): its items are fixed now, and maintenance processes them. With `dry_run`, nothing changes:
+         *     the response has what would change, and the `confirm_token` that filters and groups require.
          */
         post: operations["outbox_requeue"];
         delete?: never;
@@ -1121,14 +1124,15 @@ export interface paths {
         };
         /**
          * Search
-         * @description Searches everything by one text: numbers of messages, deliveries and dead letters; ids of messages and chains; parts of
-         *     the names of queues, handlers, routing keys and components; words of dead letters, as `GET /dlq?q=` does,
-         *     and parts of the errors of the newest 5,000.
+         * @description Searches messages, deliveries, dead letters, chains, queues, routing keys and components for a text.
          *
-         *     Ids are looked for in the outbox, in queues of the database, in the history and among dead letters. Values in bodies, such
-         *     as the number of an order, are found among dead letters, and in the newest 5,000 messages of the outbox and of queues of the
-         *     database with bodies up to 16 KiB; what is masked is not found. Values at the paths of `OUTBOX_INDEX_KEYS`, or of the option
-         *     `index_keys` of a consumer, are found in the whole history. A kind that takes too long is named in `incomplete`.
+         *     Matches are: ids of messages, deliveries, dead letters and chains; parts of the names of queues, handlers, routing keys and
+         *     components; words of dead letters, as in `GET /dlq?q=`; and parts of the errors of the newest 5,000 dead letters.
+         *
+         *     Values in bodies, such as an order number, are found in dead letters, and in the newest 5,000 messages of the outbox and of
+         *     queues in PostgreSQL, if the body is at most 16 KiB. Masked values are not found. Values at the paths of
+         *     `OUTBOX_INDEX_KEYS`, or of a consumer's option `index_keys`, are found in the whole history. `incomplete` names the kinds
+         *     that took too long.
          */
         get: operations["outbox_search"];
         put?: never;
@@ -1179,7 +1183,7 @@ export interface paths {
         };
         /**
          * Show How To Log In
-         * @description Shows how one can log in: with a token, or at a provider. Public.
+         * @description Shows the available login methods: token, provider, or both. This endpoint is public.
          */
         get: operations["outbox_session_methods"];
         put?: never;
@@ -1244,36 +1248,36 @@ export interface components {
     schemas: {
         /**
          * AccessResponse
-         * @description Who may log in, and who is logged in. Both are empty where the application authenticates.
+         * @description Configured tokens and open sessions. Both lists are empty if the host application authenticates users itself.
          */
         AccessResponse: {
             /**
              * Sessions
-             * @description The newest first, up to 1,000.
+             * @description Open sessions, newest first, up to 1,000.
              */
             sessions: components["schemas"]["SessionResponse"][];
             /**
              * Tokens
-             * @description As configured in the process that answers.
+             * @description Tokens as configured in the process that responds.
              */
             tokens: components["schemas"]["TokenResponse"][];
         };
         /**
          * Action
-         * @description What is done to a dead letter.
+         * @description Action that changes a dead letter.
          * @enum {string}
          */
         Action: "requeue" | "discard" | "restore" | "purge";
         /**
          * AlertDelivery
-         * @description A message about an alert to one webhook.
+         * @description A notification about an alert to one webhook.
          */
         AlertDelivery: {
             /** Attempts */
             attempts: number;
             /**
              * Due At
-             * @description When it is sent, or sent again; null: it was sent, or is not sent again.
+             * @description When the next attempt is due. Null if it was sent, or is not retried.
              */
             due_at: string | null;
             /**
@@ -1283,47 +1287,47 @@ export interface components {
             event: "fired" | "resolved";
             /**
              * Last Error
-             * @description Why the last attempt failed, or why it was not sent.
+             * @description Why the last attempt failed, or why the notification was not sent.
              */
             last_error: string | null;
             /** Sent At */
             sent_at: string | null;
             /**
              * Target
-             * @description The host of the webhook, and a mark of its address.
+             * @description Host of the webhook, and a hash of its URL.
              */
             target: string;
         };
         /**
          * AlertPage
-         * @description A part of the alerts, the newest first.
+         * @description One page of the alerts, newest first.
          */
         AlertPage: {
             /** Items */
             items: components["schemas"]["AlertResponse"][];
             /**
              * Next
-             * @description Pass it as `cursor` to get the next page; null at the end.
+             * @description Pass it as `cursor` to get the next page. Null on the last page.
              */
             next: string | null;
             /**
              * Previous
-             * @description Pass it as `cursor` to get the previous page; null at the beginning.
+             * @description Pass it as `cursor` to get the previous page. Null on the first page.
              */
             previous: string | null;
-            /** @description Null: no alerts are configured, and none are raised. */
+            /** @description Null if alerts are not configured; then none are raised. */
             settings: components["schemas"]["AlertSettings"] | null;
-            /** @description With `total=true` only. */
+            /** @description Only with `total=true`. */
             total: components["schemas"]["Total"] | null;
         };
         /**
          * AlertResponse
-         * @description Something that was wrong, or happened.
+         * @description A problem, or an event.
          */
         AlertResponse: {
             /**
              * Code
-             * @description That of the finding, or `group_new`, `group_reopened`, `operation_ended`.
+             * @description Code of the verdict's finding, or `group_new`, `group_reopened` or `operation_ended`.
              */
             code: string;
             /** Deliveries */
@@ -1337,12 +1341,12 @@ export interface components {
             id: string;
             /**
              * Link
-             * @description Where the dashboard shows it; empty: the dashboard's address is not configured.
+             * @description Page of the dashboard. Empty if the dashboard's URL is not configured.
              */
             link: string;
             /**
              * Resolved At
-             * @description Null: the condition holds.
+             * @description Null while the condition holds.
              */
             resolved_at: string | null;
             /**
@@ -1352,7 +1356,7 @@ export interface components {
             severity: "info" | "warning" | "error";
             /**
              * Started At
-             * @description Since when the condition holds; null: not known.
+             * @description Since when the condition holds. Null if unknown.
              */
             started_at: string | null;
             /** Subject */
@@ -1364,7 +1368,7 @@ export interface components {
         };
         /**
          * AlertSettings
-         * @description How alerts are configured in the process that answers.
+         * @description Settings of alerts in the process that responds.
          */
         AlertSettings: {
             /** After Seconds */
@@ -1381,7 +1385,7 @@ export interface components {
         };
         /**
          * AlertTest
-         * @description What became of the test message at each webhook.
+         * @description Results of the test for all webhooks.
          */
         AlertTest: {
             /** Items */
@@ -1389,7 +1393,7 @@ export interface components {
         };
         /**
          * AttemptOutcome
-         * @description The outcome of an attempt; `DUPLICATE`: it had been handled before.
+         * @description Outcome of an attempt. `DUPLICATE`: the message had been handled before.
          * @enum {string}
          */
         AttemptOutcome: "processed" | "retried" | "dead_lettered" | "duplicate";
@@ -1449,15 +1453,15 @@ export interface components {
             items: components["schemas"]["AuditEntry"][];
             /**
              * Next
-             * @description Pass it as `cursor` to get the next page; null at the end.
+             * @description Pass it as `cursor` to get the next page. Null on the last page.
              */
             next: string | null;
             /**
              * Previous
-             * @description Pass it as `cursor` to get the previous page; null at the beginning.
+             * @description Pass it as `cursor` to get the previous page. Null on the first page.
              */
             previous: string | null;
-            /** @description With `total=true` only. */
+            /** @description Only with `total=true`. */
             total: components["schemas"]["Total"] | null;
         };
         /**
@@ -1528,7 +1532,7 @@ export interface components {
             expires_at: string | null;
             /**
              * Name
-             * @description The relay; empty: all of them.
+             * @description Name of the relay. Empty for a pause of all relays.
              */
             name: string;
             /** Reason */
@@ -1547,10 +1551,10 @@ export interface components {
         BrokerKind: "postgresql" | "rabbitmq" | "other";
         /**
          * CanaryRequest
-         * @description The first `count` are sent first; the others follow when all of those were handled.
+         * @description Sends the first `count` dead letters first; the others follow after all of these were handled.
          *
-         *     It stops the operation at the first attempt that fails, unless `stop_on_failure_ratio` tolerates some, or if not all results
-         *     are known after `wait_seconds`.
+         *     The operation stops at the first failed attempt, unless `stop_on_failure_ratio` tolerates it, or if results are missing
+         *     after `wait_seconds`.
          */
         CanaryRequest: {
             /** Count */
@@ -1564,7 +1568,7 @@ export interface components {
         };
         /**
          * CanaryResponse
-         * @description How many are sent first, and the longest wait for their results.
+         * @description Number of messages sent first, and the maximum time to wait for their results.
          */
         CanaryResponse: {
             /** Count */
@@ -1577,29 +1581,29 @@ export interface components {
         };
         /**
          * CancelRequest
-         * @description Takes messages out of the outbox before they are sent. They become discarded dead letters, and can be restored.
+         * @description Removes messages from the outbox before they are sent. They become discarded dead letters, and can be restored.
          */
         CancelRequest: {
             /**
              * Confirm Token
-             * @description Of the dry run of the same request.
+             * @description The token that the dry run returned.
              */
             confirm_token?: string | null;
             /**
              * Dry Run
-             * @description Say what would be done, and do nothing.
+             * @description Return what would change, without changing it.
              * @default false
              */
             dry_run: boolean;
             /**
              * Max Items
-             * @description At most so many, the first in their order.
+             * @description Maximum number of messages, in list order.
              * @default 10000
              */
             max_items: number;
             /**
              * Reason
-             * @description Why, for the record.
+             * @description Reason for the audit log.
              */
             reason?: string | null;
             selector: components["schemas"]["MessageSelector"];
@@ -1729,15 +1733,15 @@ export interface components {
             items: components["schemas"]["ChainSummary"][];
             /**
              * Next
-             * @description Pass it as `cursor` to get the next page; null at the end.
+             * @description Pass it as `cursor` to get the next page. Null on the last page.
              */
             next: string | null;
             /**
              * Previous
-             * @description Pass it as `cursor` to get the previous page; null at the beginning.
+             * @description Pass it as `cursor` to get the previous page. Null on the first page.
              */
             previous: string | null;
-            /** @description With `total=true` only. */
+            /** @description Only with `total=true`. */
             total: components["schemas"]["Total"] | null;
         };
         /**
@@ -1774,7 +1778,7 @@ export interface components {
         };
         /**
          * ChainState
-         * @description The state of a message, or of its delivery to one queue, as far as it is on record.
+         * @description Recorded state of a message, or of its delivery to one queue.
          * @enum {string}
          */
         ChainState: "pending" | "scheduled" | "held" | "stalled" | "blocked" | "retrying" | "parked" | "sent" | "queued" | "in_flight" | "processed" | "dead" | "requeued" | "discarded" | "unknown";
@@ -1822,7 +1826,7 @@ export interface components {
         };
         /**
          * ChangePlan
-         * @description What a change would do now, and the token that allows it for a quarter of an hour.
+         * @description Result of a dry run: what the change would do now, and the token that confirms it.
          */
         ChangePlan: {
             /**
@@ -1830,16 +1834,19 @@ export interface components {
              * @enum {string}
              */
             action: "cancel" | "send_now" | "reschedule" | "retry" | "move" | "dead_letter";
-            /** Confirm Token */
+            /**
+             * Confirm Token
+             * @description Pass it with the same request to apply the change. Valid once, for 15 minutes.
+             */
             confirm_token: string;
             /**
              * Count
-             * @description How many messages it would change; with the token never more are changed.
+             * @description Number of messages that would change. A request with the token changes at most as many.
              */
             count: number;
             /**
              * Sample
-             * @description The ids of the first of them.
+             * @description Ids of the first of these messages.
              */
             sample: string[];
             /**
@@ -1867,7 +1874,7 @@ export interface components {
         };
         /**
          * ChangedItem
-         * @description One message's part.
+         * @description The outcome for one message.
          */
         ChangedItem: {
             /** Id */
@@ -1879,13 +1886,13 @@ export interface components {
             outcome: "done" | "skipped" | "refused" | "not_found";
             /**
              * Reason
-             * @description Why it was not done; empty if it was.
+             * @description Why the message was not changed. Empty if it was.
              */
             reason: string;
         };
         /**
          * Code
-         * @description What went wrong, in a word that scripts may rely on.
+         * @description Stable code of a problem. Scripts may rely on it.
          * @enum {string}
          */
         Code: "invalid_cursor" | "cursor_mismatch" | "unauthenticated" | "forbidden" | "cross_site" | "read_only" | "not_found" | "method_not_allowed" | "conflict" | "not_supported" | "count_drifted" | "version_conflict" | "request_running" | "body_too_slow" | "body_too_large" | "invalid_request" | "filter_too_broad" | "invalid_edit" | "header_locked" | "key_reused" | "confirmation_required" | "too_many_logins" | "too_many_requests" | "too_many_streams" | "internal" | "schema_outdated" | "database_unavailable" | "broker_unavailable";
@@ -1996,7 +2003,7 @@ export interface components {
         };
         /**
          * ComponentKind
-         * @description What reports.
+         * @description Kind of a component that reports.
          * @enum {string}
          */
         ComponentKind: "relay" | "worker" | "archiver" | "maintenance";
@@ -2064,7 +2071,7 @@ export interface components {
         };
         /**
          * ComponentStatus
-         * @description Late: two signs of life are missing; lost: six are.
+         * @description Status of a component by its heartbeats. `LATE`: two are missing; `LOST`: six are missing.
          * @enum {string}
          */
         ComponentStatus: "alive" | "late" | "lost" | "stopped";
@@ -2127,7 +2134,7 @@ export interface components {
         };
         /**
          * Content
-         * @description A body, as far as it can be shown.
+         * @description A body, or the part of it that can be shown.
          */
         Content: {
             /** Content */
@@ -2136,22 +2143,22 @@ export interface components {
             content_type: string | null;
             /**
              * Encoding
-             * @description What `content` is: JSON as it was written, other text, or bytes in base64; null: nothing is shown.
+             * @description Encoding of `content`: JSON as it was written, other text, or bytes in base64. Null if nothing is shown.
              */
             encoding: ("json" | "text" | "base64") | null;
             /**
              * Masked
-             * @description Whether anything was hidden; `reveal=true` shows it.
+             * @description Whether values are hidden. `reveal=true` shows them.
              */
             masked: boolean;
             /**
              * Size
-             * @description Bytes of the whole.
+             * @description Size of the whole body, in bytes.
              */
             size: number;
             /**
              * Truncated
-             * @description Whether `content` is only the beginning, or nothing because the body is too large.
+             * @description Whether the body is too large: `content` is then only its beginning, or null.
              */
             truncated: boolean;
         };
@@ -2171,67 +2178,67 @@ export interface components {
         };
         /**
          * DeadLetterFilters
-         * @description Conditions that a dead letter must match, all of them. Without `status` only open ones match; `any` matches every status.
+         * @description Conditions that a dead letter must match, all of them. Without `status`, only open ones match; `any` matches all.
          *
-         *     Of several values of `queue`, `routing_key`, `exception_type` or `status`, one has to fit.
+         *     `queue`, `routing_key`, `exception_type` and `status` accept several values, one of which must match.
          */
         DeadLetterFilters: {
             /**
              * Exception Type
-             * @description The type of the exception, with its module.
+             * @description Type of the exception, with its module.
              */
             exception_type?: string | string[] | null;
             /**
              * Failed After
-             * @description It failed for good at that time or later.
+             * @description Dead-lettered at this time or later.
              */
             failed_after?: string | null;
             /**
              * Failed Before
-             * @description It failed for good before that time.
+             * @description Dead-lettered before this time.
              */
             failed_before?: string | null;
             /**
              * Group Id
-             * @description The fingerprint of its group, see `outbox_dlq_groups`.
+             * @description Fingerprint of the group, as `outbox_dlq_groups` returns it.
              */
             group_id?: string | null;
             /**
              * Message Id
-             * @description Its own id.
+             * @description Id of the message itself.
              */
             message_id?: string | null;
             /**
              * Min Failures
-             * @description So many attempts failed, or more.
+             * @description Minimum number of failed attempts.
              */
             min_failures?: number | null;
             /**
              * Q
-             * @description Words of its error and masked body: words, "phrases", or, -not.
+             * @description Search in errors and bodies: words, "phrases", or, -word.
              */
             q?: string | null;
             /**
              * Queue
-             * @description The queue where it failed.
+             * @description Queue where the message failed.
              */
             queue?: string | string[] | null;
             /**
              * Routing Key
-             * @description Its routing key, exactly.
+             * @description Exact routing key.
              */
             routing_key?: string | string[] | null;
-            /** @description What dead-lettered it: a `relay` that cannot send it, a failed `worker`, or the `broker`. */
+            /** @description What dead-lettered the message: a `relay` that could not send it, a `worker` whose handler failed, or the `broker`. */
             source?: components["schemas"]["Source"] | null;
             /**
              * Status
-             * @description Its status; `open`: neither requeued nor discarded.
+             * @description Status. `open`: neither requeued nor discarded.
              * @default open
              */
             status: ("open" | "requeued" | "discarded" | "any") | ("open" | "requeued" | "discarded" | "any")[];
             /**
              * Tracking Id
-             * @description An id of its chain: its own, or of a message that led to it.
+             * @description Id of the message, or of one of its causes.
              */
             tracking_id?: string | null;
         };
@@ -2249,7 +2256,7 @@ export interface components {
             count: number;
             /**
              * Count Since Requeue
-             * @description How many failed after that; all of them if none was requeued.
+             * @description Number of failures since that requeue, or of all if none was requeued.
              */
             count_since_requeue: number;
             /**
@@ -2259,22 +2266,22 @@ export interface components {
             first_seen_at: string;
             /**
              * Handlers
-             * @description The qualified names of the callbacks of that queue.
+             * @description Qualified names of the handlers of this queue.
              */
             handlers: string[];
             /**
              * Hourly Counts
-             * @description How many failed in each of the last 24 hours, the current one last.
+             * @description Number of failures in each of the last 24 hours, the current hour last.
              */
             hourly_counts: number[];
             /**
              * Id
-             * @description What a filter takes: as `group_id`, `queue` or `routing_key`.
+             * @description Value for the filter `group_id`, `queue` or `routing_key`, depending on `by`.
              */
             id: string;
             /**
              * Last Requeued At
-             * @description When one of them was requeued last.
+             * @description When a dead letter of the group was last requeued.
              */
             last_requeued_at: string | null;
             /**
@@ -2282,30 +2289,30 @@ export interface components {
              * Format: date-time
              */
             last_seen_at: string;
-            /** @description Null: it has none. */
+            /** @description Null if the group has no mark. */
             mark: components["schemas"]["GroupMarkResponse"] | null;
             note: components["schemas"]["Note"] | null;
             /** Open Count */
             open_count: number;
             /**
              * Queue
-             * @description Of groups by fingerprint; empty for messages that the relay parked on no queue.
+             * @description Queue of a group by fingerprint. Empty for parked messages without a target queue.
              */
             queue: string | null;
-            /** @description Null: it has none. */
+            /** @description Null if the group has no policy. */
             requeue_policy: components["schemas"]["RequeuePolicyResponse"] | null;
             /**
              * Sample Id
-             * @description One of them, recorded last.
+             * @description Id of the dead letter recorded last.
              */
             sample_id: string;
-            /** @description Of groups by fingerprint. `reopened`: it was fixed or muted, but failed again, or too often. */
+            /** @description Status of a group by fingerprint. `reopened`: it was marked as fixed but failed again, or it was muted and too many of its dead letters are open. */
             status: components["schemas"]["GroupStatus"] | null;
             /** Title */
             title: string;
             /**
              * Versions
-             * @description The releases in which the latest of the group failed, the latest first; as far as they are configured.
+             * @description Service releases in which the latest ones failed.
              */
             versions: components["schemas"]["GroupVersionResponse"][];
         };
@@ -2317,7 +2324,7 @@ export interface components {
             /**
              * As Of
              * Format: date-time
-             * @description When they were counted. Notes are as they are now.
+             * @description When the groups were counted. Marks and notes are current.
              */
             as_of: string;
             /** Items */
@@ -2330,21 +2337,21 @@ export interface components {
         };
         /**
          * DeadLetterLinks
-         * @description Related resources. Fields with a default may be missing.
+         * @description Links to related resources. Fields with a default may be missing.
          */
         DeadLetterLinks: {
             /** Body */
             body: string;
             /**
              * Chain
-             * @description Of the message, if it has an id.
+             * @description Chain of the message, if it has an id.
              */
             chain?: string | null;
             /** Group */
             group: string;
             /**
              * Operation
-             * @description The one that is to do something with it.
+             * @description Operation in which the dead letter is pending.
              */
             operation?: string | null;
             /** Self */
@@ -2352,7 +2359,7 @@ export interface components {
         };
         /**
          * DeadLetterOperation
-         * @description What an operation is or was to do with it.
+         * @description An operation that includes the dead letter.
          */
         DeadLetterOperation: {
             action: components["schemas"]["Action"];
@@ -2365,7 +2372,7 @@ export interface components {
             outcome: "failed_again" | "refused" | "not_found" | "skipped" | "pending" | "requeued" | "discarded" | "restored" | "purged";
             /**
              * Reason
-             * @description Why it was not done; of a message that failed again or is retried, the error.
+             * @description Why the action was not done, or the error of the new attempt.
              */
             reason: string | null;
             /** Settled At */
@@ -2373,58 +2380,58 @@ export interface components {
         };
         /**
          * DeadLetterPage
-         * @description A part of the list.
+         * @description One page of the dead letters.
          */
         DeadLetterPage: {
             /**
              * Degraded
-             * @description What could not be asked; the rest of the answer is right.
+             * @description Systems that did not respond, whose data is missing.
              */
             degraded: "broker"[];
-            /** @description With `facets=true` only. */
+            /** @description Only with `facets=true`. */
             facets: components["schemas"]["Facets"] | null;
             /** Items */
             items: components["schemas"]["DeadLetterSummary"][];
             /**
              * Next
-             * @description Pass it as `cursor` to get the next page; null at the end.
+             * @description Pass it as `cursor` to get the next page. Null on the last page.
              */
             next: string | null;
             /**
              * Previous
-             * @description Pass it as `cursor` to get the previous page; null at the beginning.
+             * @description Pass it as `cursor` to get the previous page. Null on the first page.
              */
             previous: string | null;
-            /** @description With `total=true` only. */
+            /** @description Only with `total=true`. */
             total: components["schemas"]["Total"] | null;
-            /** @description Dead letters that are still at the broker; null if PostgreSQL is the broker, or if there is no data. */
+            /** @description Dead letters still at RabbitMQ. Null without it, or without data. */
             unarchived: components["schemas"]["Unarchived"] | null;
         };
         /**
          * DeadLetterRequest
-         * @description Ends deliveries as dead letters, without another attempt.
+         * @description Dead-letters deliveries without another attempt.
          */
         DeadLetterRequest: {
             /**
              * Confirm Token
-             * @description Of the dry run of the same request.
+             * @description The token that the dry run returned.
              */
             confirm_token?: string | null;
             /**
              * Dry Run
-             * @description Say what would be done, and do nothing.
+             * @description Return what would change, without changing it.
              * @default false
              */
             dry_run: boolean;
             /**
              * Max Items
-             * @description At most so many, the first in their order.
+             * @description Maximum number of messages, in list order.
              * @default 10000
              */
             max_items: number;
             /**
              * Reason
-             * @description Why, for the record.
+             * @description Reason for the audit log.
              */
             reason?: string | null;
             selector: components["schemas"]["DeliverySelector"];
@@ -2446,7 +2453,7 @@ export interface components {
             created_at: string;
             /**
              * Dead Letter Count
-             * @description How often it was dead-lettered: more than once if it failed again after a requeue.
+             * @description How often it was dead-lettered. Above 1 if it failed again after a requeue.
              */
             dead_letter_count: number;
             /** Editions */
@@ -2462,12 +2469,12 @@ export interface components {
             failed_at: string;
             /**
              * Failure Count
-             * @description How many attempts failed in all.
+             * @description Total number of failed attempts.
              */
             failure_count: number;
             /**
              * Failures
-             * @description Every attempt that failed, oldest first.
+             * @description All failed attempts, oldest first.
              */
             failures: components["schemas"]["FailureResponse"][];
             /**
@@ -2477,12 +2484,12 @@ export interface components {
             first_failed_at: string;
             /**
              * Group Id
-             * @description The fingerprint of its error, which those that failed alike share.
+             * @description Fingerprint of the error. Dead letters with similar failures share it.
              */
             group_id: string;
             /**
              * Header Types
-             * @description By JSON pointer, the AMQP type of a header whose type JSON lacks.
+             * @description AMQP types by JSON pointer.
              */
             header_types: {
                 [key: string]: string;
@@ -2493,7 +2500,7 @@ export interface components {
             };
             /**
              * Hlc
-             * @description Its place in the order of events, a large number.
+             * @description Hybrid logical clock: a number that orders the message among all events.
              */
             hlc: string | null;
             /**
@@ -2503,26 +2510,26 @@ export interface components {
             id: string;
             /**
              * Links
-             * @description Relative to where the dead letters are listed.
+             * @description Links relative to the parent of `/dlq`.
              */
             links: components["schemas"]["DeadLetterLinks"];
             /** Message Id */
             message_id: string | null;
             /**
              * Operation Id
-             * @description The operation that is to do something with it.
+             * @description Operation in which the dead letter is pending.
              */
             operation_id: string | null;
             /**
              * Operations
-             * @description Those that had it, the latest first.
+             * @description Operations that included the dead letter, latest first.
              */
             operations: components["schemas"]["DeadLetterOperation"][];
             /** Ordering Key */
             ordering_key: string | null;
             /**
              * Preview
-             * @description The beginning of the body, masked, or its size.
+             * @description Beginning of the body, masked, or its size.
              */
             preview: string;
             /** Properties */
@@ -2531,27 +2538,27 @@ export interface components {
             };
             /**
              * Queue
-             * @description Empty for a message that the relay parked on its way to any queue.
+             * @description Queue where the message failed. Empty if the relay parked it without a target queue.
              */
             queue: string;
             /**
              * Reason
-             * @description Why it failed for good: `exhausted`, `rejected`, `undecodable`, `expired`, `refused`, …
+             * @description Why it was dead-lettered: `exhausted`, `rejected`, `undecodable`, `expired`, `refused`, …
              */
             reason: string;
             /**
              * Requeue Count
-             * @description How often it was sent again, the last time included if that is what `status` says.
+             * @description How often the message was requeued, including the requeue that `status` may show.
              */
             requeue_count: number;
             /**
              * Requeues
-             * @description Every requeue and its outcome, oldest first, as far as the history goes.
+             * @description Requeues in the history, oldest first.
              */
             requeues: components["schemas"]["RequeueResponse"][];
             /**
              * Resolution Reason
-             * @description The reason that was given for it.
+             * @description Reason that the operator gave for the resolution.
              */
             resolution_reason: string | null;
             /** Resolved At */
@@ -2562,31 +2569,31 @@ export interface components {
             revealed: boolean;
             /**
              * Root Id
-             * @description The first id of its chain.
+             * @description Id of the first message of the chain.
              */
             root_id: string | null;
             /** Routing Key */
             routing_key: string;
             /**
              * Service Version
-             * @description The release of the service whose handler failed last, as configured; null: not known.
+             * @description Service release in which the last attempt failed. Null if unknown.
              */
             service_version: string | null;
             /**
              * Size
-             * @description Bytes of the body.
+             * @description Size of the body, in bytes.
              */
             size: number;
             source: components["schemas"]["Source"];
             status: components["schemas"]["DeadLetterStatus"];
             /**
              * Tracking Ids
-             * @description The chain that led to it, from its first message to itself.
+             * @description Ids of the messages that led to this one, from the first to its own.
              */
             tracking_ids: string[];
             /**
              * Version
-             * @description What an edit must name, so that it overwrites no other edit.
+             * @description Version of the payload. An edit must name it, to detect concurrent edits.
              */
             version: number;
             /** Worker */
@@ -2600,7 +2607,7 @@ export interface components {
         DeadLetterStatus: "open" | "requeued" | "discarded";
         /**
          * DeadLetterSummary
-         * @description One line of the list, without its payload.
+         * @description A dead letter in the list, without its payload.
          */
         DeadLetterSummary: {
             /** Attempt */
@@ -2614,7 +2621,7 @@ export interface components {
             created_at: string;
             /**
              * Dead Letter Count
-             * @description How often it was dead-lettered: more than once if it failed again after a requeue.
+             * @description How often it was dead-lettered. Above 1 if it failed again after a requeue.
              */
             dead_letter_count: number;
             error: components["schemas"]["Error"];
@@ -2627,7 +2634,7 @@ export interface components {
             failed_at: string;
             /**
              * Failure Count
-             * @description How many attempts failed in all.
+             * @description Total number of failed attempts.
              */
             failure_count: number;
             /**
@@ -2637,7 +2644,7 @@ export interface components {
             first_failed_at: string;
             /**
              * Group Id
-             * @description The fingerprint of its error, which those that failed alike share.
+             * @description Fingerprint of the error. Dead letters with similar failures share it.
              */
             group_id: string;
             /**
@@ -2651,27 +2658,27 @@ export interface components {
             ordering_key: string | null;
             /**
              * Preview
-             * @description The beginning of the body, masked, or its size.
+             * @description Beginning of the body, masked, or its size.
              */
             preview: string;
             /**
              * Queue
-             * @description Empty for a message that the relay parked on its way to any queue.
+             * @description Queue where the message failed. Empty if the relay parked it without a target queue.
              */
             queue: string;
             /**
              * Reason
-             * @description Why it failed for good: `exhausted`, `rejected`, `undecodable`, `expired`, `refused`, …
+             * @description Why it was dead-lettered: `exhausted`, `rejected`, `undecodable`, `expired`, `refused`, …
              */
             reason: string;
             /**
              * Requeue Count
-             * @description How often it was sent again, the last time included if that is what `status` says.
+             * @description How often the message was requeued, including the requeue that `status` may show.
              */
             requeue_count: number;
             /**
              * Resolution Reason
-             * @description The reason that was given for it.
+             * @description Reason that the operator gave for the resolution.
              */
             resolution_reason: string | null;
             /** Resolved At */
@@ -2680,26 +2687,26 @@ export interface components {
             resolved_by: string | null;
             /**
              * Root Id
-             * @description The first id of its chain.
+             * @description Id of the first message of the chain.
              */
             root_id: string | null;
             /** Routing Key */
             routing_key: string;
             /**
              * Service Version
-             * @description The release of the service whose handler failed last, as configured; null: not known.
+             * @description Service release in which the last attempt failed. Null if unknown.
              */
             service_version: string | null;
             /**
              * Size
-             * @description Bytes of the body.
+             * @description Size of the body, in bytes.
              */
             size: number;
             source: components["schemas"]["Source"];
             status: components["schemas"]["DeadLetterStatus"];
             /**
              * Version
-             * @description What an edit must name, so that it overwrites no other edit.
+             * @description Version of the payload. An edit must name it, to detect concurrent edits.
              */
             version: number;
             /** Worker */
@@ -2865,20 +2872,20 @@ export interface components {
             items: components["schemas"]["DeliverySummary"][];
             /**
              * Next
-             * @description Pass it as `cursor` to get the next page; null at the end.
+             * @description Pass it as `cursor` to get the next page. Null on the last page.
              */
             next: string | null;
             /**
              * Previous
-             * @description Pass it as `cursor` to get the previous page; null at the beginning.
+             * @description Pass it as `cursor` to get the previous page. Null on the first page.
              */
             previous: string | null;
-            /** @description With `total=true` only. */
+            /** @description Only with `total=true`. */
             total: components["schemas"]["Total"] | null;
         };
         /**
          * DeliverySelector
-         * @description Which messages in queues to change: either ids or a filter.
+         * @description Which messages in queues to change: either `ids` or `filter`.
          */
         DeliverySelector: {
             filter?: components["schemas"]["DeliveryFilters"] | null;
@@ -2981,47 +2988,47 @@ export interface components {
         };
         /**
          * DiscardRequest
-         * @description Puts dead letters aside; with `purge`, deletes those that were discarded, for good.
+         * @description Discards dead letters. With `purge`, permanently deletes discarded ones instead.
          */
         DiscardRequest: {
             /**
              * Confirm Token
-             * @description Of the dry run of the same request.
+             * @description The token that the dry run returned.
              */
             confirm_token?: string | null;
             /**
              * Dry Run
-             * @description Say what would be done, and do nothing.
+             * @description Return what would change, without changing it.
              * @default false
              */
             dry_run: boolean;
             /**
              * Force
-             * @description With `purge`: also what was not discarded.
+             * @description With `purge`, also delete dead letters that were not discarded.
              * @default false
              */
             force: boolean;
             /**
              * Max Items
-             * @description At most so many, the oldest.
+             * @description Maximum number, the oldest first.
              */
             max_items?: number | null;
             /**
              * Purge
-             * @description Delete for good what was discarded: takes the role admin and a reason.
+             * @description Delete discarded ones for good. Requires the admin role and a reason.
              * @default false
              */
             purge: boolean;
             /**
              * Reason
-             * @description Why, for the record.
+             * @description Reason for the audit log.
              */
             reason?: string | null;
             selector: components["schemas"]["Selector"];
         };
         /**
          * DryRunResponse
-         * @description What would be done now, and the token that lets it be done.
+         * @description Result of a dry run: what the request would do now, and the token that confirms it.
          */
         DryRunResponse: {
             action: components["schemas"]["Action"];
@@ -3035,12 +3042,12 @@ export interface components {
             };
             /**
              * Confirm Token
-             * @description Good once, for the same request of the same person.
+             * @description Send it with the same request to apply it. Valid once.
              */
             confirm_token: string;
             /**
              * Count
-             * @description How many match.
+             * @description Number of matching dead letters.
              */
             count: number;
             /**
@@ -3056,12 +3063,12 @@ export interface components {
             expires_at: string;
             /**
              * Sample
-             * @description The first of them.
+             * @description The first matching dead letters.
              */
             sample: components["schemas"]["SampledItem"][];
             /**
              * Warnings
-             * @description What to think of before.
+             * @description Risks to consider before you confirm.
              */
             warnings: string[];
         };
@@ -3093,20 +3100,20 @@ export interface components {
         };
         /**
          * EditRequest
-         * @description Another body, other headers, or both, for one dead letter that was read at `version`.
+         * @description A new body, new headers, or both, for one dead letter.
          *
-         *     `body` is a JSON value, or with another `encoding` the text or the base64 of the bytes. `headers` replace all that there
-         *     are; without them they stay, and `{}` removes them.
+         *     `body` is a JSON value; with the encoding `text` or `base64`, a string with the text or bytes. `headers` replace all
+         *     existing headers; `{}` removes them. A field that is missing keeps its current value.
          */
         EditRequest: {
             /**
              * Body
-             * @description The new body; left out, it stays as it is.
+             * @description New body. If missing, the body does not change.
              */
             body?: unknown;
             /**
              * Encoding
-             * @description What `body` is.
+             * @description Encoding of `body`.
              * @default json
              * @enum {string}
              */
@@ -3117,13 +3124,13 @@ export interface components {
             } | null;
             /**
              * Version
-             * @description The `version` that the dead letter was read at.
+             * @description The `version` that was read, to detect concurrent edits.
              */
             version: number;
         };
         /**
          * EditionResponse
-         * @description The payload as it was before an edit.
+         * @description The payload before an edit.
          */
         EditionResponse: {
             body: components["schemas"]["Content"];
@@ -3156,28 +3163,28 @@ export interface components {
         };
         /**
          * Error
-         * @description What went wrong, masked. Every error in every answer is this object.
+         * @description An error, masked. Every error in a response has this shape.
          */
         Error: {
             /**
              * Message
-             * @description What it says; cut in lists.
+             * @description Message of the exception, shortened in lists.
              */
             message: string;
             /**
              * Traceback
-             * @description Null where the answer leaves it out.
+             * @description Null if the response omits it.
              */
             traceback: string | null;
             /**
              * Type
-             * @description The class of the exception, with its module; empty: not an exception, or not known.
+             * @description Class of the exception, with its module. Empty if there was no exception, or it is unknown.
              */
             type: string;
         };
         /**
          * ExternalLinks
-         * @description Where other systems show a message, as configured. Null: not configured, or something that it names is not known.
+         * @description Links to a message's logs and trace. Null if no link is configured, or a value that the link needs is missing.
          */
         ExternalLinks: {
             /** Log Url */
@@ -3187,7 +3194,7 @@ export interface components {
         };
         /**
          * Facet
-         * @description How many have one value.
+         * @description Number of dead letters with one value of a field.
          */
         Facet: {
             /** Count */
@@ -3197,9 +3204,9 @@ export interface components {
         };
         /**
          * Facets
-         * @description How many matches have which value, with the 20 most frequent values of each field.
+         * @description Counts of matching dead letters by value, for the 20 most frequent values of each field.
          *
-         *     A facet ignores the filter on its own field, so that other values can be chosen.
+         *     The counts of a field ignore the filter on that field, so a client can offer other values.
          */
         Facets: {
             /**
@@ -3213,7 +3220,7 @@ export interface components {
             queue: components["schemas"]["Facet"][];
             /**
              * Relation
-             * @description `gte`: there are more dead letters than were looked at, the latest ones.
+             * @description `gte`: only the latest 50,000 are counted.
              * @enum {string}
              */
             relation: "eq" | "gte";
@@ -3226,7 +3233,7 @@ export interface components {
         };
         /**
          * FailureResponse
-         * @description One attempt that failed.
+         * @description A failed attempt.
          */
         FailureResponse: {
             /** Attempt */
@@ -3241,54 +3248,54 @@ export interface components {
         };
         /**
          * GroupMarkRequest
-         * @description What a group of failures with a common fingerprint is marked as.
+         * @description The new mark of a group by fingerprint.
          */
         GroupMarkRequest: {
             /**
              * Fixed In
-             * @description With `fixed`, the release that the fix is part of: failures in releases that failed before do not reopen the group.
+             * @description Only with `fixed`: the release that contains the fix. Failures in releases that failed before the mark do not reopen the group.
              */
             fixed_in?: string | null;
             /**
              * Id
-             * @description The group's id, as `outbox_dlq_groups` shows it.
+             * @description Id, as `outbox_dlq_groups` returns it.
              */
             id: string;
             /**
              * Muted Above
-             * @description With `muted`, and required: the group is reopened when more than so many are open.
+             * @description Required with `muted`: the group reopens when more than this number of its dead letters are open.
              */
             muted_above?: number | null;
             /**
              * Status
-             * @description `open` takes the mark away.
+             * @description New status. `open` removes the mark.
              * @enum {string}
              */
             status: "open" | "fixed" | "muted";
         };
         /**
          * GroupMarkResponse
-         * @description What an operator marked a group as. Null: does not apply.
+         * @description An operator's mark of a group. Fields that do not apply are null.
          */
         GroupMarkResponse: {
             /**
              * Count Since
-             * @description How many failed after the group was marked as fixed; counted up to 1,000.
+             * @description Number of failures after the group was marked as fixed, counted up to 1,000.
              */
             count_since: number;
             /**
              * Failed Since At
-             * @description When the first of those failed.
+             * @description When the first of these failures occurred.
              */
             failed_since_at: string | null;
             /**
              * Fixed In
-             * @description The release that the fix is part of.
+             * @description Release that contains the fix.
              */
             fixed_in: string | null;
             /**
              * Marked As
-             * @description `open`: there is no mark.
+             * @description `open`: the group is not marked.
              * @enum {string}
              */
             marked_as: "open" | "fixed" | "muted";
@@ -3298,13 +3305,13 @@ export interface components {
             marked_by: string | null;
             /**
              * Muted Above
-             * @description The group is reopened when more than so many are open.
+             * @description The group reopens when more than this number of its dead letters are open.
              */
             muted_above: number | null;
         };
         /**
          * GroupNoteRequest
-         * @description A note about a group, or none any more.
+         * @description The new note of a group, or its removal.
          */
         GroupNoteRequest: {
             /**
@@ -3314,18 +3321,18 @@ export interface components {
             by: "fingerprint" | "queue" | "routing_key";
             /**
              * Id
-             * @description The group's id, as `outbox_dlq_groups` shows it.
+             * @description Id, as `outbox_dlq_groups` returns it.
              */
             id: string;
             /**
              * Note
-             * @description Null, or nothing but spaces: the note is taken away.
+             * @description New note. Null or blank text removes the note.
              */
             note: string | null;
         };
         /**
          * GroupNoteResponse
-         * @description A group, and what is noted about it now.
+         * @description The current note of a group.
          */
         GroupNoteResponse: {
             /**
@@ -3339,15 +3346,15 @@ export interface components {
         };
         /**
          * GroupStatus
-         * @description What a group of failures with a common fingerprint is to operators.
+         * @description Status of a group of failures with a common fingerprint.
          *
-         *     `FIXED` and `MUTED` are what an operator marked it as; `REOPENED`: it was, but failed again, or more often than allowed.
+         *     An operator marks a group as `FIXED` or `MUTED`. `REOPENED`: it was marked, but failed again, or more often than allowed.
          * @enum {string}
          */
         GroupStatus: "open" | "fixed" | "muted" | "reopened";
         /**
          * GroupVersionResponse
-         * @description A release of the service in which dead letters of a group failed.
+         * @description A release of the service in which messages of a group failed.
          */
         GroupVersionResponse: {
             /** Count */
@@ -3384,7 +3391,7 @@ export interface components {
         };
         /**
          * HealthThresholdsResponse
-         * @description From which figures on something is a finding, as configured.
+         * @description Configured thresholds of findings.
          */
         HealthThresholdsResponse: {
             /**
@@ -3394,22 +3401,22 @@ export interface components {
             dead_letter_window_seconds: number;
             /**
              * Late After Seconds
-             * @description Age of a waiting message that is a warning.
+             * @description Age of a waiting message from which it is a warning.
              */
             late_after_seconds: number;
             /**
              * Lost For Seconds
-             * @description How long a lost component counts that was not replaced.
+             * @description How long a lost component that was not replaced is a finding.
              */
             lost_for_seconds: number;
             /**
              * Overdue After Seconds
-             * @description Age of a waiting message that is an error.
+             * @description Age of a waiting message from which it is an error.
              */
             overdue_after_seconds: number;
             /**
              * Queue Depth
-             * @description Messages in one queue beyond which it is deep.
+             * @description Number of messages in a queue above which it is a warning.
              */
             queue_depth: number;
         };
@@ -3443,7 +3450,7 @@ export interface components {
         };
         /**
          * ItemResponse
-         * @description One dead letter's part.
+         * @description The outcome for one dead letter.
          */
         ItemResponse: {
             /** Id */
@@ -3455,7 +3462,7 @@ export interface components {
             outcome: "failed_again" | "refused" | "not_found" | "skipped" | "pending" | "requeued" | "discarded" | "restored" | "purged";
             /**
              * Reason
-             * @description Why it was not done; empty if it was.
+             * @description Why the action was not done. Empty if it was.
              */
             reason: string;
         };
@@ -3498,73 +3505,73 @@ export interface components {
         };
         /**
          * LoginMethods
-         * @description How one can log in here.
+         * @description Available login methods.
          */
         LoginMethods: {
             /**
              * Provider
-             * @description At an OpenID Connect provider, by `GET /session/oidc` in a browser.
+             * @description Whether users can log in at a provider, with `GET /session/oidc` in a browser.
              */
             provider: boolean;
             /**
              * Token
-             * @description With a token, by `POST /session`.
+             * @description Whether users can log in with a token, with `POST /session`.
              */
             token: boolean;
         };
         /**
          * Message
-         * @description One message with all its details, and the reason why it waits.
+         * @description One message with all its details, and why it waits.
          */
         Message: {
             /**
              * Alive Relay Count
-             * @description Relays whose heartbeat is not late; null: not known.
+             * @description Number of relays whose heartbeat is on time. Null if unknown.
              */
             alive_relay_count: number | null;
             /**
              * Attempt Count
-             * @description Attempts to send it that were refused.
+             * @description Number of attempts to send it that the broker refused.
              */
             attempt_count: number;
             blocked_by: components["schemas"]["EarlierMessage"] | null;
             /**
              * Blocking Pauses
-             * @description Pauses of relays; one without a name holds it for certain.
+             * @description Pauses of all relays or of one. The latter may not block it.
              */
             blocking_pauses: components["schemas"]["BlockingPause"][];
             /**
              * Body
-             * @description The body as text, masked unless it was asked to be revealed; null for what is no text.
+             * @description The body as text, masked unless `reveal=true`. Null if it is not text.
              */
             body: string | null;
             /**
              * Body Base64
-             * @description Revealed, of a body that is no text.
+             * @description With `reveal=true`, a body that is not text, in base64.
              */
             body_base64: string | null;
             /** Content Type */
             content_type: string | null;
             /**
              * Created At
-             * @description Null for a time that no calendar holds.
+             * @description Null if the stored time is out of range.
              */
             created_at: string | null;
             /** Dedup Key */
             dedup_key: string | null;
             /**
              * Deliveries
-             * @description Its outcome in each queue; null: there is no history.
+             * @description Outcome in each queue. Null if there is no history.
              */
             deliveries: components["schemas"]["MessageDelivery"][] | null;
             /**
              * Due At
-             * @description Null: not before something else happens.
+             * @description When it is due. Null if it waits for an event instead of a time.
              */
             due_at: string | null;
             /**
              * Expiration Seconds
-             * @description How long it may take, from the first sending on.
+             * @description Lifetime of the message, counted from the first sending.
              */
             expiration_seconds: number | null;
             external: components["schemas"]["ExternalLinks"];
@@ -3576,57 +3583,57 @@ export interface components {
             } | null;
             /**
              * Held At
-             * @description Since when it is unroutable or stalled; null: it is neither, or a release without such a time held it.
+             * @description Since when it is held or stalled. Null if it is not, or if unknown.
              */
             held_at: string | null;
             /**
              * Hint
-             * @description What to do about it.
+             * @description What to do about it. Null if nothing needs to be done.
              */
             hint: string | null;
             /**
              * Id
-             * @description The number of its row, in the order of writing.
+             * @description Number of the row, in insertion order.
              */
             id: string;
-            /** @description What the broker said last, or what the message waits for. */
+            /** @description Last error of the broker, or what the message waits for. */
             last_error: components["schemas"]["Error"] | null;
             /** Masked */
             masked: boolean;
             /**
              * Message Id
-             * @description The id that it keeps everywhere; null: made when it is sent.
+             * @description Id of the message in every system. Null if a relay assigns it when sending.
              */
             message_id: string | null;
             /**
              * Next Attempt At
-             * @description When it is tried again, at the earliest; of a held one, when its probe is.
+             * @description Earliest time of the next attempt, of the probe if there is one.
              */
             next_attempt_at: string | null;
             /** Ordering Key */
             ordering_key: string | null;
             /**
              * Preview
-             * @description The beginning of the body, masked; what else it is, and how large.
+             * @description Beginning of the body, masked; for a binary body, its content type and size.
              */
             preview: string;
             /** Priority */
             priority: number;
             /**
              * Probe Id
-             * @description Of a held or stalled message: the id of the row that is tried for all that go its way.
+             * @description Message that a relay retries for all that are held or stalled on the same route.
              */
             probe_id: string | null;
             /**
              * Reason
-             * @description Why it is where it is, and what happens next.
+             * @description Why the message is in its state, and what happens next.
              */
             reason: string;
             /** Requeue Count */
             requeue_count: number;
             /**
              * Root Id
-             * @description The id of the message that its chain began with.
+             * @description Id of the first message of the chain.
              */
             root_id: string | null;
             /** Routing Key */
@@ -3635,26 +3642,26 @@ export interface components {
             sent_at: string | null;
             /**
              * Size
-             * @description Bytes of the body.
+             * @description Size of the body, in bytes.
              */
             size: number;
             state: components["schemas"]["MessageState"];
             /**
              * Target Queue
-             * @description The one queue that it is for, regardless of bindings.
+             * @description Queue that the message is addressed to, regardless of bindings.
              */
             target_queue: string | null;
             /** Tracking Ids */
             tracking_ids: string[];
             /**
              * Version
-             * @description Changes with the routing key, the body and the headers; an edit names it.
+             * @description Changes with the routing key, body and headers. An edit must name it.
              */
             version: number;
         };
         /**
          * MessageDelivery
-         * @description Its last fact of the history in one queue.
+         * @description Latest entry of the history about the message in one queue.
          */
         MessageDelivery: {
             /** Attempt */
@@ -3672,24 +3679,24 @@ export interface components {
         };
         /**
          * MessageEditRequest
-         * @description Another routing key, body or headers, or several of them, for one message that was read at `version`.
+         * @description New routing key, body or headers for one message. At least one of them is required.
          */
         MessageEditRequest: {
             /**
              * Body
-             * @description The new body; left out, it stays as it is.
+             * @description New body. If missing, the body does not change.
              */
             body?: unknown;
             /**
              * Encoding
-             * @description What `body` is.
+             * @description Encoding of `body`.
              * @default json
              * @enum {string}
              */
             encoding: "json" | "text" | "base64";
             /**
              * Force
-             * @description Also a body that a consumer's schema refuses.
+             * @description Accept a body that does not match a consumer's schema.
              * @default false
              */
             force: boolean;
@@ -3699,51 +3706,51 @@ export interface components {
             } | null;
             /**
              * Reason
-             * @description Why, for the record.
+             * @description Reason for the audit log.
              */
             reason?: string | null;
             /**
              * Routing Key
-             * @description Null: as it is.
+             * @description Null keeps the current one.
              */
             routing_key?: string | null;
             /**
              * Version
-             * @description The `version` that the dead letter was read at.
+             * @description The `version` that was read, to detect concurrent edits.
              */
             version: number;
         };
         /**
          * MessagePage
-         * @description Part of the list, with how many there are in each state.
+         * @description One page of the messages, with the number of messages in each state.
          */
         MessagePage: {
             /**
              * As Of
-             * @description When they were counted.
+             * @description When the messages were counted.
              */
             as_of: string | null;
             /** Items */
             items: components["schemas"]["MessageSummary"][];
             /**
              * Next
-             * @description Pass it as `cursor` to get the next page; null at the end.
+             * @description Pass it as `cursor` to get the next page. Null on the last page.
              */
             next: string | null;
             /**
              * Previous
-             * @description Pass it as `cursor` to get the previous page; null at the beginning.
+             * @description Pass it as `cursor` to get the previous page. Null on the first page.
              */
             previous: string | null;
             sent_kept: components["schemas"]["Counted"] | null;
-            /** @description As in the backlog; null: not counted yet. */
+            /** @description Message counts by state, as in the backlog. Null if not counted yet. */
             states: components["schemas"]["StateCounts"] | null;
-            /** @description With `total=true` only. */
+            /** @description Only with `total=true`. */
             total: components["schemas"]["Total"] | null;
         };
         /**
          * MessageSelector
-         * @description Which messages of the outbox to change: either ids or a filter.
+         * @description Which messages of the outbox to change: either `ids` or `filter`.
          */
         MessageSelector: {
             filter?: components["schemas"]["WaitingFilters"] | null;
@@ -3752,58 +3759,58 @@ export interface components {
         };
         /**
          * MessageState
-         * @description Where a row of the outbox is.
+         * @description State of a message in the outbox.
          * @enum {string}
          */
         MessageState: "pending" | "scheduled" | "held" | "stalled" | "blocked" | "retrying" | "parked" | "sent";
         /**
          * MessageSummary
-         * @description A message of the outbox, without its body.
+         * @description A message in the outbox, without its body.
          */
         MessageSummary: {
             /**
              * Attempt Count
-             * @description Attempts to send it that were refused.
+             * @description Number of attempts to send it that the broker refused.
              */
             attempt_count: number;
             /** Content Type */
             content_type: string | null;
             /**
              * Created At
-             * @description Null for a time that no calendar holds.
+             * @description Null if the stored time is out of range.
              */
             created_at: string | null;
             /** Dedup Key */
             dedup_key: string | null;
             /**
              * Due At
-             * @description Null: not before something else happens.
+             * @description When it is due. Null if it waits for an event instead of a time.
              */
             due_at: string | null;
             /** Failed At */
             failed_at: string | null;
             /**
              * Held At
-             * @description Since when it is unroutable or stalled; null: it is neither, or a release without such a time held it.
+             * @description Since when it is held or stalled. Null if it is not, or if unknown.
              */
             held_at: string | null;
             /**
              * Id
-             * @description The number of its row, in the order of writing.
+             * @description Number of the row, in insertion order.
              */
             id: string;
-            /** @description What the broker said last, or what the message waits for. */
+            /** @description Last error of the broker, or what the message waits for. */
             last_error: components["schemas"]["Error"] | null;
             /**
              * Message Id
-             * @description The id that it keeps everywhere; null: made when it is sent.
+             * @description Id of the message in every system. Null if a relay assigns it when sending.
              */
             message_id: string | null;
             /** Ordering Key */
             ordering_key: string | null;
             /**
              * Preview
-             * @description The beginning of the body, masked; what else it is, and how large.
+             * @description Beginning of the body, masked; for a binary body, its content type and size.
              */
             preview: string;
             /** Priority */
@@ -3812,7 +3819,7 @@ export interface components {
             requeue_count: number;
             /**
              * Root Id
-             * @description The id of the message that its chain began with.
+             * @description Id of the first message of the chain.
              */
             root_id: string | null;
             /** Routing Key */
@@ -3821,19 +3828,19 @@ export interface components {
             sent_at: string | null;
             /**
              * Size
-             * @description Bytes of the body.
+             * @description Size of the body, in bytes.
              */
             size: number;
             state: components["schemas"]["MessageState"];
             /**
              * Target Queue
-             * @description The one queue that it is for, regardless of bindings.
+             * @description Queue that the message is addressed to, regardless of bindings.
              */
             target_queue: string | null;
         };
         /**
          * Missing
-         * @description Why there is no such order.
+         * @description The error for an unknown order.
          */
         Missing: {
             /** Detail */
@@ -3841,42 +3848,42 @@ export interface components {
         };
         /**
          * MoveRequest
-         * @description Makes deliveries the first or the last of those that are due in their queue.
+         * @description Moves deliveries to the front or the back of their queue.
          */
         MoveRequest: {
             /**
              * Confirm Token
-             * @description Of the dry run of the same request.
+             * @description The token that the dry run returned.
              */
             confirm_token?: string | null;
             /**
              * Dry Run
-             * @description Say what would be done, and do nothing.
+             * @description Return what would change, without changing it.
              * @default false
              */
             dry_run: boolean;
             /**
              * Max Items
-             * @description At most so many, the first in their order.
+             * @description Maximum number of messages, in list order.
              * @default 10000
              */
             max_items: number;
             /**
              * Reason
-             * @description Why, for the record.
+             * @description Reason for the audit log.
              */
             reason?: string | null;
             selector: components["schemas"]["DeliverySelector"];
             /**
              * To
-             * @description Before all that are due, or after them.
+             * @description `front`: before all due deliveries. `back`: after them.
              * @enum {string}
              */
             to: "front" | "back";
         };
         /**
          * NewOrder
-         * @description What a customer wants.
+         * @description A new order.
          */
         NewOrder: {
             /** Customer */
@@ -3906,7 +3913,7 @@ export interface components {
         };
         /**
          * NotedEvent
-         * @description One thing that happened to the order.
+         * @description An event of the order.
          */
         NotedEvent: {
             /**
@@ -3919,32 +3926,32 @@ export interface components {
         };
         /**
          * OperationItemPage
-         * @description The items of an operation with their outcomes, those that failed first.
+         * @description One page of an operation's items with their outcomes, failed items first.
          */
         OperationItemPage: {
             /** Items */
             items: components["schemas"]["OperationItemResponse"][];
             /**
              * Next
-             * @description Pass it as `cursor` to get the next page; null at the end.
+             * @description Pass it as `cursor` to get the next page. Null on the last page.
              */
             next: string | null;
             /**
              * Previous
-             * @description Pass it as `cursor` to get the previous page; null at the beginning.
+             * @description Pass it as `cursor` to get the previous page. Null on the first page.
              */
             previous: string | null;
-            /** @description With `total=true` only. */
+            /** @description Only with `total=true`. */
             total: components["schemas"]["Total"] | null;
         };
         /**
          * OperationItemResponse
-         * @description One dead letter of an operation, at its position in it.
+         * @description A dead letter of an operation.
          */
         OperationItemResponse: {
             /**
              * Failed Attempt Count
-             * @description How many attempts failed since it was sent again.
+             * @description Number of failed attempts since the requeue.
              */
             failed_attempt_count: number;
             /** Id */
@@ -3958,95 +3965,95 @@ export interface components {
             position: number;
             /**
              * Reason
-             * @description Why it was not done; of a message that failed again or is retried, the error.
+             * @description Why the action was not done, or the error of the new attempt.
              */
             reason: string;
             /**
              * Result
-             * @description The result of its message; null: none was sent.
+             * @description Result of the requeued message. Null if it was not requeued.
              */
             result: ("waiting" | "retrying" | "handled" | "failed_again" | "unknown") | null;
         };
         /**
          * OperationOptions
-         * @description How an operation is done.
+         * @description Options of an operation.
          */
         OperationOptions: {
             canary: components["schemas"]["CanaryResponse"] | null;
             /**
              * Destination
-             * @description A queue, or null: the queue where each one failed.
+             * @description Destination queue. Null: the queue where each message failed.
              */
             destination: string | null;
             /** Force */
             force: boolean;
             /**
              * Max Items
-             * @description At most so many, the oldest.
+             * @description Maximum number of dead letters, the oldest first.
              */
             max_items: number | null;
             /**
              * Original Routing
-             * @description By the routing key, instead of to one queue.
+             * @description Whether the routing key decides, instead of one queue.
              */
             original_routing: boolean;
             /** Rate Per Second */
             rate_per_second: number | null;
             /**
              * Starts At
-             * @description When it begins, or began; null: when it was created.
+             * @description Start time. Null: the time when the operation was created.
              */
             starts_at: string | null;
             /**
              * Stop On Failure Ratio
-             * @description As it was asked for; null: 0.1, and a canary stops at the first failed attempt. 1: never.
+             * @description As requested. Null: 0.1, and a canary stops at the first failed attempt. 1: never stop.
              */
             stop_on_failure_ratio: number | null;
         };
         /**
          * OperationPage
-         * @description Operations, the newest first.
+         * @description One page of the operations, newest first.
          */
         OperationPage: {
             /** Items */
             items: components["schemas"]["OperationResponse"][];
             /**
              * Next
-             * @description Pass it as `cursor` to get the next page; null at the end.
+             * @description Pass it as `cursor` to get the next page. Null on the last page.
              */
             next: string | null;
             /**
              * Previous
-             * @description Pass it as `cursor` to get the previous page; null at the beginning.
+             * @description Pass it as `cursor` to get the previous page. Null on the first page.
              */
             previous: string | null;
-            /** @description With `total=true` only. */
+            /** @description Only with `total=true`. */
             total: components["schemas"]["Total"] | null;
         };
         /**
          * OperationResponse
-         * @description A change of many dead letters, made in batches wherever maintenance runs: what was asked for, and how far it is.
+         * @description A change of many dead letters, which maintenance processes in batches: the request and its progress.
          */
         OperationResponse: {
             action: components["schemas"]["Action"];
             /**
              * Active
-             * @description Whether it has not ended: it is running or paused.
+             * @description Whether the operation is running or paused.
              */
             active: boolean;
             /**
              * Canary Ends At
-             * @description Until then it waits for them at most; in the past, once the canary passed.
+             * @description When this wait ends at the latest.
              */
             canary_ends_at: string | null;
             /**
              * Canary Started At
-             * @description Since then it waits for the results of the canary.
+             * @description When the wait for the results of the canary began.
              */
             canary_started_at: string | null;
             /**
              * Counts
-             * @description How many items ended with each outcome.
+             * @description Number of items by outcome.
              */
             counts: {
                 [key: string]: number;
@@ -4058,7 +4065,7 @@ export interface components {
             created_at: string;
             /**
              * Failed Again Count
-             * @description How many of those that were requeued failed again: `results.failed_again`.
+             * @description The same as `results.failed_again`.
              */
             failed_again_count: number;
             /** Finished At */
@@ -4067,50 +4074,50 @@ export interface components {
             id: string;
             /**
              * Item Count
-             * @description How many dead letters it is for.
+             * @description Number of dead letters in the operation.
              */
             item_count: number;
             /**
              * Items Per Second
-             * @description Since it was asked for, until its end.
+             * @description Average rate, without waiting times.
              */
             items_per_second: number | null;
             /**
              * Next Batch At
-             * @description When the next batch is due; null when none is.
+             * @description When the next batch is due. Null if none is.
              */
             next_batch_at: string | null;
             options: components["schemas"]["OperationOptions"];
             /**
              * Progress
-             * @description The share of them.
+             * @description Fraction of items with an outcome.
              */
             progress: number;
             /** Reason */
             reason: string | null;
             /**
              * Remaining Seconds
-             * @description Estimated from its progress; null: no estimate.
+             * @description Estimated from the rate. Null if there is no estimate.
              */
             remaining_seconds: number | null;
             /** Requested By */
             requested_by: string | null;
-            /** @description The results of the messages that it sent again; null: it sends none. */
+            /** @description Results of requeued messages. Null if it is no requeue. */
             results: components["schemas"]["OperationResults"] | null;
             /**
              * Selector
-             * @description What was selected. The dead letters were fixed at `created_at`.
+             * @description The requested selection, as resolved at `created_at`.
              */
             selector: components["schemas"]["OperationSelector"];
             /**
              * Settled Count
-             * @description How many of its items have an outcome, without those left out when it was ended.
+             * @description Items with an outcome, except those skipped when it ended early.
              */
             settled_count: number;
             state: components["schemas"]["OperationState"];
             /**
              * Stop Reason
-             * @description Why it stopped itself; null: it did not.
+             * @description Why the operation stopped itself. Null if it did not.
              */
             stop_reason: string | null;
             /**
@@ -4121,41 +4128,41 @@ export interface components {
         };
         /**
          * OperationResults
-         * @description How many messages a requeue has sent again, and their results, which add up to `sent`.
+         * @description Results of the messages that a requeue has sent. All counts except `failed` add up to `sent`.
          *
-         *     They are also kept current after the end of the operation.
+         *     The counts stay current after the operation has ended.
          */
         OperationResults: {
             /**
              * Failed
-             * @description Of all of them, those of which any attempt failed, also if handled since.
+             * @description Messages with at least one failed attempt, even if they were handled later.
              */
             failed: number;
             /**
              * Failed Again
-             * @description Dead-lettered again, or parked.
+             * @description Messages that were dead-lettered again, or parked.
              */
             failed_again: number;
             /** Handled */
             handled: number;
             /**
              * Retrying
-             * @description An attempt failed, and another one follows.
+             * @description Messages with a failed attempt that will be retried.
              */
             retrying: number;
             /**
              * Sent
-             * @description How many were put into the outbox again.
+             * @description Messages put into the outbox again.
              */
             sent: number;
             /**
              * Unknown
-             * @description No data for seven days.
+             * @description Messages without data for seven days.
              */
             unknown: number;
             /**
              * Waiting
-             * @description No attempt is on record yet.
+             * @description Messages without a recorded attempt.
              */
             waiting: number;
         };
@@ -4166,31 +4173,31 @@ export interface components {
         OperationSelector: {
             /**
              * Count
-             * @description How many ids there were.
+             * @description Number of selected ids.
              */
             count?: number | null;
             filter?: components["schemas"]["DeadLetterFilters"] | null;
             /**
              * Ids
-             * @description Of many the first.
+             * @description The selected ids; only the first ones if there are many.
              */
             ids?: string[] | null;
         };
         /**
          * OperationState
-         * @description Running and paused ones go on; the others have ended: `STOPPED` by themselves, `CANCELLED` by a person.
+         * @description State of an operation. `RUNNING` and `PAUSED` are active. `STOPPED`: ended by itself; `CANCELLED`: by an operator.
          * @enum {string}
          */
         OperationState: "running" | "paused" | "cancelled" | "stopped" | "finished";
         /**
          * OrderStatus
-         * @description How far an order has come.
+         * @description The status of an order.
          * @enum {string}
          */
         OrderStatus: "placed" | "paid" | "reserved" | "confirmed" | "rejected";
         /**
          * OrderView
-         * @description The order, and what has happened to it so far, oldest first.
+         * @description An order with its events, oldest first.
          */
         OrderView: {
             /** Customer */
@@ -4296,7 +4303,7 @@ export interface components {
         };
         /**
          * PauseScope
-         * @description What can be paused.
+         * @description Kind of target that can be paused.
          * @enum {string}
          */
         PauseScope: "relay" | "worker" | "queue";
@@ -4364,7 +4371,7 @@ export interface components {
         };
         /**
          * PlacedOrder
-         * @description The order's id, to ask for it.
+         * @description The id and the status of a new order.
          */
         PlacedOrder: {
             /**
@@ -4392,34 +4399,34 @@ export interface components {
         };
         /**
          * ProblemDetails
-         * @description RFC 9457, with a `code` that stays the same and the `request_id` that the log names.
+         * @description Problem details (RFC 9457), with a stable `code` and the `request_id` that the log contains.
          */
         ProblemDetails: {
-            /** @description What scripts may rely on. */
+            /** @description Stable code of the problem, for scripts. */
             code: components["schemas"]["Code"];
             /**
              * Detail
-             * @description What is wrong here, and what to do about it.
+             * @description What is wrong with this request, and what to do about it.
              */
             detail: string;
             /**
              * Request Id
-             * @description What the log names the request by, and the header `X-Request-ID`.
+             * @description Id of the request, as in the log and the header `X-Request-ID`.
              */
             request_id: string;
             /**
              * Status
-             * @description The status of the answer, once more.
+             * @description HTTP status of the response.
              */
             status: number;
             /**
              * Title
-             * @description The problem in a sentence, the same each time.
+             * @description The problem in one sentence, the same for every problem with this code.
              */
             title: string;
             /**
              * Type
-             * @description `about:blank`: the code says all.
+             * @description Always `about:blank`: `code` identifies the problem.
              * @default about:blank
              */
             type: string;
@@ -4428,29 +4435,29 @@ export interface components {
         };
         /**
          * PublishRequest
-         * @description A message to be published as an application would, such as an event to try a consumer with.
+         * @description A message to publish, as an application would. Useful to test a consumer.
          */
         PublishRequest: {
             /**
              * Body
-             * @description A JSON value; with another `encoding` the text, or the base64 of the bytes.
+             * @description A JSON value; with the encodings `text` and `base64`, a string.
              */
             body: unknown;
             /**
              * Due At
-             * @description When it is sent; null: now.
+             * @description When to send the message. Null: now.
              */
             due_at?: string | null;
             /**
              * Encoding
-             * @description What `body` is.
+             * @description Encoding of `body`.
              * @default json
              * @enum {string}
              */
             encoding: "json" | "text" | "base64";
             /**
              * Force
-             * @description Also a body that a consumer's schema refuses.
+             * @description Accept a body that does not match a consumer's schema.
              * @default false
              */
             force: boolean;
@@ -4460,12 +4467,12 @@ export interface components {
             } | null;
             /**
              * Ordering Key
-             * @description Sent after those of the same key.
+             * @description Messages with one key are sent in order.
              */
             ordering_key?: string | null;
             /**
              * Reason
-             * @description Why, for the record.
+             * @description Reason for the audit log.
              */
             reason?: string | null;
             /** Routing Key */
@@ -4473,7 +4480,7 @@ export interface components {
         };
         /**
          * PublishedMessage
-         * @description What was published.
+         * @description A published message.
          */
         PublishedMessage: {
             /** Message Id */
@@ -4627,7 +4634,7 @@ export interface components {
         };
         /**
          * QueueDestination
-         * @description To this queue, which must exist.
+         * @description A queue as the destination. It must exist.
          */
         QueueDestination: {
             /** Queue */
@@ -4838,7 +4845,7 @@ export interface components {
         };
         /**
          * QuietHours
-         * @description Hours in which only errors are sent.
+         * @description Hours during which only errors are sent.
          */
         QuietHours: {
             /** Begins */
@@ -4894,39 +4901,39 @@ export interface components {
         };
         /**
          * RequeueOutcome
-         * @description The outcome of a requeue; `IN_PROGRESS`: none in the history yet.
+         * @description Outcome of a requeue. `IN_PROGRESS`: the history has none yet.
          * @enum {string}
          */
         RequeueOutcome: "in_progress" | "processed" | "failed_again" | "duplicate";
         /**
          * RequeuePolicyRequest
-         * @description Whether, and how fast, dead letters of a group are requeued by themselves.
+         * @description The new requeue policy of a group.
          */
         RequeuePolicyRequest: {
             /**
              * Id
-             * @description The group's id, as `outbox_dlq_groups` shows it.
+             * @description Id, as `outbox_dlq_groups` returns it.
              */
             id: string;
             /**
              * Per Hour
-             * @description At most so many an hour; null: none.
+             * @description Maximum number per hour. Null removes the policy.
              */
             per_hour: number | null;
         };
         /**
          * RequeuePolicyResponse
-         * @description How dead letters of a group are requeued by themselves. Null: does not apply.
+         * @description The automatic requeue of a group. Fields that do not apply are null.
          */
         RequeuePolicyResponse: {
             /**
              * Operation Id
-             * @description The latest operation that it started.
+             * @description Latest operation that the policy started.
              */
             operation_id: number | null;
             /**
              * Per Hour
-             * @description Once an hour at most so many open ones are requeued; null: there is no policy.
+             * @description Maximum number of requeues per hour. Null if there is no policy.
              */
             per_hour: number | null;
             /** Set At */
@@ -4935,12 +4942,12 @@ export interface components {
             set_by: string | null;
             /**
              * Started At
-             * @description When that was.
+             * @description When this operation started.
              */
             started_at: string | null;
             /**
              * Stopped At
-             * @description Nothing is requeued any more, until the policy is set again.
+             * @description When the policy stopped. It requeues nothing until it is set again.
              */
             stopped_at: string | null;
             /** Stopped Because */
@@ -4948,55 +4955,55 @@ export interface components {
         };
         /**
          * RequeueRequest
-         * @description Sends dead letters again. More than 100 ids, a filter, a group, a rate, a canary or a time make an operation.
+         * @description Requeues dead letters. More than 100 ids, a filter, a group, a rate, a canary or a start time make it an operation.
          */
         RequeueRequest: {
             canary?: components["schemas"]["CanaryRequest"] | null;
             /**
              * Confirm Token
-             * @description Of the dry run of the same request.
+             * @description The token that the dry run returned.
              */
             confirm_token?: string | null;
             /**
              * Destination
-             * @description Another queue, or every queue that is bound now; null: the queue where each one failed.
+             * @description `original_routing`: all queues bound for the routing key now. Null: the queue where each message failed.
              */
             destination?: components["schemas"]["QueueDestination"] | "original_routing" | null;
             /**
              * Dry Run
-             * @description Say what would be done, and do nothing.
+             * @description Return what would change, without changing it.
              * @default false
              */
             dry_run: boolean;
-            /** @description For one id only. */
+            /** @description New body or headers. Only with a single id. */
             edit?: components["schemas"]["EditRequest"] | null;
             /**
              * Force
-             * @description Also those that are older than inboxes remember, and edits that a consumer's schema refuses.
+             * @description Include messages older than the deduplication window, which may run twice, and accept edits that do not match a consumer's schema.
              * @default false
              */
             force: boolean;
             /**
              * Max Items
-             * @description At most so many, the oldest.
+             * @description Maximum number, the oldest first.
              */
             max_items?: number | null;
             /** Rate Per Second */
             rate_per_second?: number | null;
             /**
              * Reason
-             * @description Why, for the record.
+             * @description Reason for the audit log.
              */
             reason?: string | null;
             selector: components["schemas"]["Selector"];
             /**
              * Starts At
-             * @description Begin then, at most 30 days ahead, as an operation; null: now.
+             * @description Start time, at most 30 days ahead. Null: now.
              */
             starts_at?: string | null;
             /**
              * Stop On Failure Ratio
-             * @description Past this share of messages that failed an attempt, and were not handled since, it stops itself. Null: 0.1, and a canary stops at the first failed attempt. 1: it never does.
+             * @description The operation stops when more than this fraction of its messages have a failed attempt and were not handled since. Null: 0.1, and a canary stops at the first failed attempt. 1: never stop.
              */
             stop_on_failure_ratio?: number | null;
         };
@@ -5007,11 +5014,11 @@ export interface components {
         RequeueResponse: {
             /** Ended At */
             ended_at: string | null;
-            /** @description `duplicate`: the queue's inbox knew it, and it was not processed again. */
+            /** @description `duplicate`: skipped, because the inbox already contained it. */
             outcome: components["schemas"]["RequeueOutcome"];
             /**
              * Queue
-             * @description Where it was requeued to; null: wherever its routing key leads.
+             * @description Queue that it was requeued to. Null: all queues bound for its routing key.
              */
             queue: string | null;
             /**
@@ -5024,67 +5031,67 @@ export interface components {
         };
         /**
          * RescheduleRequest
-         * @description Makes messages due at another time, or gives them another priority, or both.
+         * @description Changes the due time of messages, their priority, or both.
          */
         RescheduleRequest: {
             /**
              * Confirm Token
-             * @description Of the dry run of the same request.
+             * @description The token that the dry run returned.
              */
             confirm_token?: string | null;
             /**
              * Dry Run
-             * @description Say what would be done, and do nothing.
+             * @description Return what would change, without changing it.
              * @default false
              */
             dry_run: boolean;
             /**
              * Due At
-             * @description When they are due; null: as it is. A past time means now.
+             * @description New due time; a past time means now. Null keeps it.
              */
             due_at?: string | null;
             /**
              * Max Items
-             * @description At most so many, the first in their order.
+             * @description Maximum number of messages, in list order.
              * @default 10000
              */
             max_items: number;
             /**
              * Priority
-             * @description Ahead of all with a lower one; null: as it is.
+             * @description New priority, highest first. Null keeps the old one.
              */
             priority?: number | null;
             /**
              * Reason
-             * @description Why, for the record.
+             * @description Reason for the audit log.
              */
             reason?: string | null;
             selector: components["schemas"]["MessageSelector"];
         };
         /**
          * RestoreRequest
-         * @description Opens discarded dead letters again.
+         * @description Restores discarded dead letters to open.
          */
         RestoreRequest: {
             /**
              * Confirm Token
-             * @description Of the dry run of the same request.
+             * @description The token that the dry run returned.
              */
             confirm_token?: string | null;
             /**
              * Dry Run
-             * @description Say what would be done, and do nothing.
+             * @description Return what would change, without changing it.
              * @default false
              */
             dry_run: boolean;
             /**
              * Max Items
-             * @description At most so many, the oldest.
+             * @description Maximum number, the oldest first.
              */
             max_items?: number | null;
             /**
              * Reason
-             * @description Why, for the record.
+             * @description Reason for the audit log.
              */
             reason?: string | null;
             selector: components["schemas"]["Selector"];
@@ -5140,36 +5147,36 @@ export interface components {
         };
         /**
          * RetryRequest
-         * @description Makes deliveries due now that wait for their next attempt.
+         * @description Makes deliveries that wait for their next attempt due now.
          */
         RetryRequest: {
             /**
              * Confirm Token
-             * @description Of the dry run of the same request.
+             * @description The token that the dry run returned.
              */
             confirm_token?: string | null;
             /**
              * Dry Run
-             * @description Say what would be done, and do nothing.
+             * @description Return what would change, without changing it.
              * @default false
              */
             dry_run: boolean;
             /**
              * Max Items
-             * @description At most so many, the first in their order.
+             * @description Maximum number of messages, in list order.
              * @default 10000
              */
             max_items: number;
             /**
              * Reason
-             * @description Why, for the record.
+             * @description Reason for the audit log.
              */
             reason?: string | null;
             selector: components["schemas"]["DeliverySelector"];
         };
         /**
          * Role
-         * @description A viewer reads; an operator also repairs, pauses and reveals masked values; an admin also deletes for good.
+         * @description Role of a principal. Viewers read; operators also repair, pause and reveal masked values; admins also delete for good.
          * @enum {string}
          */
         Role: "viewer" | "operator" | "admin";
@@ -5197,7 +5204,7 @@ export interface components {
         };
         /**
          * SampledItem
-         * @description One of the matches; its preview and error are masked.
+         * @description A matching dead letter, with its preview and error masked.
          */
         SampledItem: {
             error: components["schemas"]["Error"];
@@ -5219,12 +5226,12 @@ export interface components {
         };
         /**
          * SearchResponse
-         * @description What fits, exact ids first.
+         * @description Matches, exact ids first.
          */
         SearchResponse: {
             /**
              * Incomplete
-             * @description What could not be looked for in time, or while something is unavailable.
+             * @description Kinds that could not be searched: too slow, or unavailable.
              */
             incomplete: ("message" | "delivery" | "dead_letter" | "chain" | "queue" | "routing_key" | "component")[];
             /** Items */
@@ -5232,17 +5239,17 @@ export interface components {
         };
         /**
          * SearchResult
-         * @description Something that fits, and how to ask for it.
+         * @description A match.
          */
         SearchResult: {
             /**
              * Detail
-             * @description Its state, and what sets it apart.
+             * @description State and other details.
              */
             detail: string;
             /**
              * Id
-             * @description What its own endpoint takes: an id, a number, or a name.
+             * @description Id, number or name, for the endpoint of this kind.
              */
             id: string;
             /**
@@ -5252,7 +5259,7 @@ export interface components {
             kind: "message" | "delivery" | "dead_letter" | "chain" | "queue" | "routing_key" | "component";
             /**
              * Queue
-             * @description The queue that it is in, or failed in.
+             * @description Queue where the match is, or where it failed.
              */
             queue: string | null;
             /** Title */
@@ -5260,13 +5267,15 @@ export interface components {
         };
         /**
          * Selector
-         * @description Which dead letters to change: exactly one of the three. Without a status a filter matches what the action applies to.
+         * @description Which dead letters to change: exactly one of `ids`, `filter` and `group_id`.
+         *
+         *     A filter without a status matches the dead letters that the action applies to.
          */
         Selector: {
             filter?: components["schemas"]["DeadLetterFilters"];
             /**
              * Group Id
-             * @description The fingerprint of a group.
+             * @description Fingerprint of a group.
              */
             group_id?: string;
             /** Ids */
@@ -5274,34 +5283,34 @@ export interface components {
         } & (unknown | unknown | unknown);
         /**
          * SendNowRequest
-         * @description Makes messages due now, whatever they wait for: a time, a queue, or an earlier attempt.
+         * @description Makes messages due now, regardless of whether they wait for a time, a queue, or a retry.
          */
         SendNowRequest: {
             /**
              * Confirm Token
-             * @description Of the dry run of the same request.
+             * @description The token that the dry run returned.
              */
             confirm_token?: string | null;
             /**
              * Dry Run
-             * @description Say what would be done, and do nothing.
+             * @description Return what would change, without changing it.
              * @default false
              */
             dry_run: boolean;
             /**
              * Max Items
-             * @description At most so many, the first in their order.
+             * @description Maximum number of messages, in list order.
              * @default 10000
              */
             max_items: number;
             /**
              * Priority
-             * @description Ahead of all with a lower one; null: as it is.
+             * @description New priority, highest first. Null keeps the old one.
              */
             priority?: number | null;
             /**
              * Reason
-             * @description Why, for the record.
+             * @description Reason for the audit log.
              */
             reason?: string | null;
             selector: components["schemas"]["MessageSelector"];
@@ -5378,12 +5387,12 @@ export interface components {
         };
         /**
          * SessionResponse
-         * @description A browser that is logged in, with a token or through a login provider.
+         * @description A logged-in browser.
          */
         SessionResponse: {
             /**
              * By Provider
-             * @description Through a login provider, whose claims gave the role when it began.
+             * @description Whether the login was at a provider, whose claims gave the role.
              */
             by_provider: boolean;
             /**
@@ -5404,7 +5413,7 @@ export interface components {
         };
         /**
          * Source
-         * @description What dead-lettered a message: a relay that could not send it, a worker whose handler failed, or the broker.
+         * @description Component that dead-lettered a message: a relay that could not send it, a worker whose handler failed, or the broker.
          * @enum {string}
          */
         Source: "relay" | "worker" | "broker";
@@ -5479,7 +5488,7 @@ export interface components {
         };
         /**
          * TestedWebhook
-         * @description What a webhook did with a test message.
+         * @description Result of the test for one webhook.
          */
         TestedWebhook: {
             /** Delivered */
@@ -5491,26 +5500,26 @@ export interface components {
         };
         /**
          * TokenResponse
-         * @description A token that is configured. Nothing that could be used to log in is known of it.
+         * @description A configured token, without the secret and its hash.
          */
         TokenResponse: {
             /** Expired */
             expired: boolean;
             /**
              * Id
-             * @description What revokes it.
+             * @description Id for `DELETE /access/tokens/{id}`.
              */
             id: string;
             /**
              * Last Day
-             * @description The last day on which it is valid, in UTC; null: it does not expire.
+             * @description Last day on which the token is valid, in UTC. Null if it does not expire.
              */
             last_day: string | null;
             /** Name */
             name: string;
             /**
              * Revoked At
-             * @description Null: it was not revoked.
+             * @description Null if the token was not revoked.
              */
             revoked_at: string | null;
             /** Revoked By */
@@ -5635,12 +5644,12 @@ export interface components {
         };
         /**
          * Total
-         * @description How many there are in all.
+         * @description Total number of items in a list.
          */
         Total: {
             /**
              * Relation
-             * @description `eq`: exactly; `gte`: at least, counting was ended.
+             * @description `eq`: exact. `gte`: at least this many; counting stops at a limit.
              * @enum {string}
              */
             relation: "eq" | "gte";
@@ -5649,7 +5658,7 @@ export interface components {
         };
         /**
          * Unarchived
-         * @description How many dead letters the broker still has, which are in no list.
+         * @description Number of dead letters that are still at the broker. Lists do not contain them until an archiver has stored them.
          */
         Unarchived: {
             /**
@@ -5661,7 +5670,7 @@ export interface components {
             count: number;
             /**
              * Queues
-             * @description By queue, those that have any.
+             * @description Counts by queue, without empty queues.
              */
             queues: {
                 [key: string]: number;
@@ -5682,12 +5691,12 @@ export interface components {
         };
         /**
          * VerdictFinding
-         * @description Something that needs attention.
+         * @description A problem that needs attention.
          */
         VerdictFinding: {
             /**
              * Code
-             * @description A stable name of the problem.
+             * @description Stable code of the problem.
              * @enum {string}
              */
             code: "database_unreachable" | "broker_unreachable" | "outbox_late" | "messages_parked" | "messages_held" | "messages_stalled" | "queue_late" | "queue_deep" | "paused" | "no_relay" | "no_worker" | "no_maintenance" | "no_archiver" | "component_late" | "component_lost" | "component_waiting" | "consumer_failing" | "history_lost" | "dead_letters" | "relays_disagree" | "unroutable" | "queue_without_consumer" | "subscription_without_consumer" | "exchange_missing" | "queue_missing" | "dead_letter_queue_missing" | "retry_queue_missing" | "dead_letters_vanish" | "queue_limit" | "old_binding";
@@ -5703,12 +5712,12 @@ export interface components {
             severity: "warning" | "error";
             /**
              * Started At
-             * @description Since when; null: no data.
+             * @description When the problem began. Null if unknown.
              */
             started_at: string | null;
             /**
              * Subject
-             * @description Its name; empty: all of that kind.
+             * @description Name of the affected object. Empty if all of this kind are affected.
              */
             subject: string;
             /**
@@ -5721,7 +5730,7 @@ export interface components {
         };
         /**
          * VerdictResponse
-         * @description Whether all is well.
+         * @description Health of the installation.
          */
         VerdictResponse: {
             /**
@@ -5731,17 +5740,17 @@ export interface components {
             as_of: string;
             /**
              * Findings
-             * @description The gravest first.
+             * @description Findings, most severe first.
              */
             findings: components["schemas"]["VerdictFinding"][];
             /**
              * Started At
-             * @description When the first finding of that severity began; null: none, or no data.
+             * @description When the first finding of this severity began, if known.
              */
             started_at: string | null;
             /**
              * Status
-             * @description The worst severity of the findings.
+             * @description Highest severity of the findings.
              * @enum {string}
              */
             status: "ok" | "warning" | "error";
@@ -5749,38 +5758,38 @@ export interface components {
         };
         /**
          * WaitReason
-         * @description Why a delivery waits; `FAILING`: its worker pauses itself, as its handler fails; `NEXT`: a worker will take it next.
+         * @description Why a delivery waits. `FAILING`: its worker has paused itself because the handler fails. `NEXT`: it is next in line.
          * @enum {string}
          */
         WaitReason: "paused" | "no_consumer" | "failing" | "retry" | "behind" | "next";
         /**
          * WaitingFilters
-         * @description Which messages of the outbox: those in one state that fit all else.
+         * @description Messages of the outbox in one state, which match all other conditions.
          */
         WaitingFilters: {
             /**
              * Created After
-             * @description Written then or later.
+             * @description Created at this time or later.
              */
             created_after?: string | null;
             /**
              * Created Before
-             * @description Written before.
+             * @description Created before this time.
              */
             created_before?: string | null;
             /**
              * Message Id
-             * @description Its own id.
+             * @description Id of the message itself.
              */
             message_id?: string | null;
             /**
              * Ordering Key
-             * @description Its ordering key; those of one are listed in their order.
+             * @description Ordering key. Unsent messages are in sending order.
              */
             ordering_key?: string | null;
             /**
              * Routing Key
-             * @description Its routing key; with `*` at the end, how it begins.
+             * @description Routing key. A trailing `*` matches any ending.
              */
             routing_key?: string | null;
             /**
@@ -5790,12 +5799,12 @@ export interface components {
             state: "pending" | "scheduled" | "held" | "stalled" | "blocked" | "retrying";
             /**
              * Target Queue
-             * @description The one queue that it is for.
+             * @description Queue that the message is addressed to.
              */
             target_queue?: string | null;
             /**
              * Tracking Id
-             * @description Its id, or that of one of its causes.
+             * @description Id of the message, or of one of its causes.
              */
             tracking_id?: string | null;
         };
@@ -6112,13 +6121,13 @@ export interface operations {
     outbox_alerts_list: {
         parameters: {
             query?: {
-                /** @description At most so many items. */
+                /** @description Maximum number of items. */
                 limit?: number;
-                /** @description `next` or `previous` of a page before; with its filter. */
+                /** @description `next` or `previous` of an earlier page, with the same filter. */
                 cursor?: string | null;
-                /** @description Whether to count all, up to 10,000. */
+                /** @description Count all matching items, up to 10,000. */
                 total?: boolean;
-                /** @description `open`: the condition holds; without it, all. */
+                /** @description `open`: the condition holds. Default: both. */
                 status?: ("open" | "resolved") | null;
             };
             header?: never;
@@ -6397,11 +6406,11 @@ export interface operations {
     outbox_audit_list: {
         parameters: {
             query?: {
-                /** @description At most so many items. */
+                /** @description Maximum number of items. */
                 limit?: number;
-                /** @description `next` or `previous` of a page before; with its filter. */
+                /** @description `next` or `previous` of an earlier page, with the same filter. */
                 cursor?: string | null;
-                /** @description Whether to count all, up to 10,000. */
+                /** @description Count all matching items, up to 10,000. */
                 total?: boolean;
                 /** @description The principal's exact name. */
                 actor?: string | null;
@@ -6852,11 +6861,11 @@ export interface operations {
     outbox_deliveries_list: {
         parameters: {
             query: {
-                /** @description At most so many items. */
+                /** @description Maximum number of items. */
                 limit?: number;
-                /** @description `next` or `previous` of a page before; with its filter. */
+                /** @description `next` or `previous` of an earlier page, with the same filter. */
                 cursor?: string | null;
-                /** @description Whether to count all, up to 10,000. */
+                /** @description Count all matching items, up to 10,000. */
                 total?: boolean;
                 /** @description Name of the queue. */
                 queue: string;
@@ -6964,7 +6973,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Your name for this change: asked for again within a day, it is answered again and not done again. */
+                /** @description A unique key for this change. Repeating the request with the same key within a day returns the first response and changes nothing. */
                 "Idempotency-Key"?: string | null;
             };
             path?: never;
@@ -7083,7 +7092,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Your name for this change: asked for again within a day, it is answered again and not done again. */
+                /** @description A unique key for this change. Repeating the request with the same key within a day returns the first response and changes nothing. */
                 "Idempotency-Key"?: string | null;
             };
             path?: never;
@@ -7202,7 +7211,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Your name for this change: asked for again within a day, it is answered again and not done again. */
+                /** @description A unique key for this change. Repeating the request with the same key within a day returns the first response and changes nothing. */
                 "Idempotency-Key"?: string | null;
             };
             path?: never;
@@ -7421,7 +7430,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Your name for this change: asked for again within a day, it is answered again and not done again. */
+                /** @description A unique key for this change. Repeating the request with the same key within a day returns the first response and changes nothing. */
                 "Idempotency-Key"?: string | null;
             };
             path?: never;
@@ -7444,10 +7453,10 @@ export interface operations {
                     "application/json": components["schemas"]["RepairResponse"] | components["schemas"]["DryRunResponse"];
                 };
             };
-            /** @description An operation was made of it, whose letters are fixed now, and which goes on in batches. */
+            /** @description An operation was created. Its dead letters are fixed now; maintenance processes them in batches. */
             202: {
                 headers: {
-                    /** @description Where the operation is. */
+                    /** @description Path of the operation. */
                     location?: string;
                     [name: string]: unknown;
                 };
@@ -7550,39 +7559,39 @@ export interface operations {
     outbox_dlq_list: {
         parameters: {
             query?: {
-                /** @description At most so many items. */
+                /** @description Maximum number of items. */
                 limit?: number;
-                /** @description `next` or `previous` of a page before; with its filter. */
+                /** @description `next` or `previous` of an earlier page, with the same filter. */
                 cursor?: string | null;
-                /** @description Whether to count all, up to 10,000. */
+                /** @description Count all matching items, up to 10,000. */
                 total?: boolean;
-                /** @description What dead-lettered it: a `relay` that cannot send it, a failed `worker`, or the `broker`. */
+                /** @description What dead-lettered the message: a `relay` that could not send it, a `worker` whose handler failed, or the `broker`. */
                 source?: components["schemas"]["Source"] | null;
-                /** @description The queue where it failed. */
+                /** @description Queue where the message failed. */
                 queue?: string | string[] | null;
-                /** @description Its routing key, exactly. */
+                /** @description Exact routing key. */
                 routing_key?: string | string[] | null;
-                /** @description The type of the exception, with its module. */
+                /** @description Type of the exception, with its module. */
                 exception_type?: string | string[] | null;
-                /** @description The fingerprint of its group, see `outbox_dlq_groups`. */
+                /** @description Fingerprint of the group, as `outbox_dlq_groups` returns it. */
                 group_id?: string | null;
-                /** @description Its status; `open`: neither requeued nor discarded. */
+                /** @description Status. `open`: neither requeued nor discarded. */
                 status?: ("open" | "requeued" | "discarded" | "any") | ("open" | "requeued" | "discarded" | "any")[];
-                /** @description An id of its chain: its own, or of a message that led to it. */
+                /** @description Id of the message, or of one of its causes. */
                 tracking_id?: string | null;
-                /** @description Its own id. */
+                /** @description Id of the message itself. */
                 message_id?: string | null;
-                /** @description It failed for good at that time or later. */
+                /** @description Dead-lettered at this time or later. */
                 failed_after?: string | null;
-                /** @description It failed for good before that time. */
+                /** @description Dead-lettered before this time. */
                 failed_before?: string | null;
-                /** @description So many attempts failed, or more. */
+                /** @description Minimum number of failed attempts. */
                 min_failures?: number | null;
-                /** @description Words of its error and masked body: words, "phrases", or, -not. */
+                /** @description Search in errors and bodies: words, "phrases", or, -word. */
                 q?: string | null;
-                /** @description By the time of death, the latest first or last. */
+                /** @description By time of dead-lettering. */
                 sort?: "newest" | "oldest";
-                /** @description Whether to count by source, status, queue, exception type and routing key. */
+                /** @description Count by source, status, queue, exception type and routing key. */
                 facets?: boolean;
             };
             header?: never;
@@ -7670,35 +7679,35 @@ export interface operations {
     outbox_dlq_groups: {
         parameters: {
             query?: {
-                /** @description What dead-lettered it: a `relay` that cannot send it, a failed `worker`, or the `broker`. */
+                /** @description What dead-lettered the message: a `relay` that could not send it, a `worker` whose handler failed, or the `broker`. */
                 source?: components["schemas"]["Source"] | null;
-                /** @description The queue where it failed. */
+                /** @description Queue where the message failed. */
                 queue?: string | string[] | null;
-                /** @description Its routing key, exactly. */
+                /** @description Exact routing key. */
                 routing_key?: string | string[] | null;
-                /** @description The type of the exception, with its module. */
+                /** @description Type of the exception, with its module. */
                 exception_type?: string | string[] | null;
-                /** @description The fingerprint of its group, see `outbox_dlq_groups`. */
+                /** @description Fingerprint of the group, as `outbox_dlq_groups` returns it. */
                 group_id?: string | null;
-                /** @description Its status; `open`: neither requeued nor discarded. */
+                /** @description Status. `open`: neither requeued nor discarded. */
                 status?: ("open" | "requeued" | "discarded" | "any") | ("open" | "requeued" | "discarded" | "any")[];
-                /** @description An id of its chain: its own, or of a message that led to it. */
+                /** @description Id of the message, or of one of its causes. */
                 tracking_id?: string | null;
-                /** @description Its own id. */
+                /** @description Id of the message itself. */
                 message_id?: string | null;
-                /** @description It failed for good at that time or later. */
+                /** @description Dead-lettered at this time or later. */
                 failed_after?: string | null;
-                /** @description It failed for good before that time. */
+                /** @description Dead-lettered before this time. */
                 failed_before?: string | null;
-                /** @description So many attempts failed, or more. */
+                /** @description Minimum number of failed attempts. */
                 min_failures?: number | null;
-                /** @description Words of its error and masked body: words, "phrases", or, -not. */
+                /** @description Search in errors and bodies: words, "phrases", or, -word. */
                 q?: string | null;
-                /** @description What the dead letters of one group have in common; the fingerprint is that of the error. */
+                /** @description Field to group by. `fingerprint` identifies similar errors. */
                 by?: "fingerprint" | "queue" | "routing_key";
-                /** @description Only groups of these statuses, with `by=fingerprint`. Without it, all. */
+                /** @description Only groups with these statuses. Requires `by=fingerprint`. */
                 group_status?: components["schemas"]["GroupStatus"] | components["schemas"]["GroupStatus"][] | null;
-                /** @description Most groups, the largest first. */
+                /** @description Maximum number of groups, the largest first. */
                 limit?: number;
             };
             header?: never;
@@ -8073,7 +8082,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Its fingerprint. */
+                /** @description Fingerprint of the group. */
                 id: string;
             };
             cookie?: never;
@@ -8159,12 +8168,12 @@ export interface operations {
     outbox_dlq_show: {
         parameters: {
             query?: {
-                /** @description Unmasked; for operators, and written down in the audit. */
+                /** @description Show masked values. Requires the operator role, and is audited. */
                 reveal?: boolean;
             };
             header?: never;
             path: {
-                /** @description `17`, or `outbox-17` for a message that the relay parked. */
+                /** @description `17`, or `outbox-17` for a parked message. */
                 id: string;
             };
             cookie?: never;
@@ -8252,7 +8261,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description `17`, or `outbox-17` for a message that the relay parked. */
+                /** @description `17`, or `outbox-17` for a parked message. */
                 id: string;
             };
             cookie?: never;
@@ -8519,31 +8528,31 @@ export interface operations {
                 format?: "csv" | "ndjson";
                 /** @description Maximum number of rows. A file with exactly this many may be incomplete. */
                 limit?: number;
-                /** @description What dead-lettered it: a `relay` that cannot send it, a failed `worker`, or the `broker`. */
+                /** @description What dead-lettered the message: a `relay` that could not send it, a `worker` whose handler failed, or the `broker`. */
                 source?: components["schemas"]["Source"] | null;
-                /** @description The queue where it failed. */
+                /** @description Queue where the message failed. */
                 queue?: string | string[] | null;
-                /** @description Its routing key, exactly. */
+                /** @description Exact routing key. */
                 routing_key?: string | string[] | null;
-                /** @description The type of the exception, with its module. */
+                /** @description Type of the exception, with its module. */
                 exception_type?: string | string[] | null;
-                /** @description The fingerprint of its group, see `outbox_dlq_groups`. */
+                /** @description Fingerprint of the group, as `outbox_dlq_groups` returns it. */
                 group_id?: string | null;
-                /** @description Its status; `open`: neither requeued nor discarded. */
+                /** @description Status. `open`: neither requeued nor discarded. */
                 status?: ("open" | "requeued" | "discarded" | "any") | ("open" | "requeued" | "discarded" | "any")[];
-                /** @description An id of its chain: its own, or of a message that led to it. */
+                /** @description Id of the message, or of one of its causes. */
                 tracking_id?: string | null;
-                /** @description Its own id. */
+                /** @description Id of the message itself. */
                 message_id?: string | null;
-                /** @description It failed for good at that time or later. */
+                /** @description Dead-lettered at this time or later. */
                 failed_after?: string | null;
-                /** @description It failed for good before that time. */
+                /** @description Dead-lettered before this time. */
                 failed_before?: string | null;
-                /** @description So many attempts failed, or more. */
+                /** @description Minimum number of failed attempts. */
                 min_failures?: number | null;
-                /** @description Words of its error and masked body: words, "phrases", or, -not. */
+                /** @description Search in errors and bodies: words, "phrases", or, -word. */
                 q?: string | null;
-                /** @description By the time of death, the latest first or last. */
+                /** @description By time of dead-lettering. */
                 sort?: "newest" | "oldest";
             };
             header?: never;
@@ -8631,21 +8640,21 @@ export interface operations {
                 format?: "csv" | "ndjson";
                 /** @description Maximum number of rows. A file with exactly this many may be incomplete. */
                 limit?: number;
-                /** @description Its routing key; with `*` at the end, how it begins. */
+                /** @description Routing key. A trailing `*` matches any ending. */
                 routing_key?: string | null;
-                /** @description Its ordering key; those of one are listed in their order. */
+                /** @description Ordering key. Unsent messages are in sending order. */
                 ordering_key?: string | null;
-                /** @description Its own id. */
+                /** @description Id of the message itself. */
                 message_id?: string | null;
-                /** @description Its id, or that of one of its causes. */
+                /** @description Id of the message, or of one of its causes. */
                 tracking_id?: string | null;
-                /** @description The one queue that it is for. */
+                /** @description Queue that the message is addressed to. */
                 target_queue?: string | null;
-                /** @description Written then or later. */
+                /** @description Created at this time or later. */
                 created_after?: string | null;
-                /** @description Written before. */
+                /** @description Created before this time. */
                 created_before?: string | null;
-                /** @description Where it is. */
+                /** @description State of the message. Without it, messages of all states. */
                 state?: components["schemas"]["MessageState"] | null;
             };
             header?: never;
@@ -8733,7 +8742,7 @@ export interface operations {
                 format?: "csv" | "ndjson";
                 /** @description Maximum number of rows. A file with exactly this many may be incomplete. */
                 limit?: number;
-                /** @description Only those that have not ended. */
+                /** @description Only operations that are running or paused. */
                 active?: boolean;
             };
             header?: never;
@@ -8942,27 +8951,27 @@ export interface operations {
     outbox_messages_list: {
         parameters: {
             query?: {
-                /** @description At most so many items. */
+                /** @description Maximum number of items. */
                 limit?: number;
-                /** @description `next` or `previous` of a page before; with its filter. */
+                /** @description `next` or `previous` of an earlier page, with the same filter. */
                 cursor?: string | null;
-                /** @description Whether to count all, up to 10,000. */
+                /** @description Count all matching items, up to 10,000. */
                 total?: boolean;
-                /** @description Its routing key; with `*` at the end, how it begins. */
+                /** @description Routing key. A trailing `*` matches any ending. */
                 routing_key?: string | null;
-                /** @description Its ordering key; those of one are listed in their order. */
+                /** @description Ordering key. Unsent messages are in sending order. */
                 ordering_key?: string | null;
-                /** @description Its own id. */
+                /** @description Id of the message itself. */
                 message_id?: string | null;
-                /** @description Its id, or that of one of its causes. */
+                /** @description Id of the message, or of one of its causes. */
                 tracking_id?: string | null;
-                /** @description The one queue that it is for. */
+                /** @description Queue that the message is addressed to. */
                 target_queue?: string | null;
-                /** @description Written then or later. */
+                /** @description Created at this time or later. */
                 created_after?: string | null;
-                /** @description Written before. */
+                /** @description Created before this time. */
                 created_before?: string | null;
-                /** @description Where it is. */
+                /** @description State of the message. Without it, messages of all states. */
                 state?: components["schemas"]["MessageState"] | null;
             };
             header?: never;
@@ -9051,7 +9060,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Your name for this change: asked for again within a day, it is answered again and not done again. */
+                /** @description A unique key for this change. Repeating the request with the same key within a day returns the first response and changes nothing. */
                 "Idempotency-Key"?: string | null;
             };
             path?: never;
@@ -9161,7 +9170,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Your name for this change: asked for again within a day, it is answered again and not done again. */
+                /** @description A unique key for this change. Repeating the request with the same key within a day returns the first response and changes nothing. */
                 "Idempotency-Key"?: string | null;
             };
             path?: never;
@@ -9280,7 +9289,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Your name for this change: asked for again within a day, it is answered again and not done again. */
+                /** @description A unique key for this change. Repeating the request with the same key within a day returns the first response and changes nothing. */
                 "Idempotency-Key"?: string | null;
             };
             path?: never;
@@ -9399,7 +9408,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Your name for this change: asked for again within a day, it is answered again and not done again. */
+                /** @description A unique key for this change. Repeating the request with the same key within a day returns the first response and changes nothing. */
                 "Idempotency-Key"?: string | null;
             };
             path?: never;
@@ -9517,12 +9526,12 @@ export interface operations {
     outbox_messages_show: {
         parameters: {
             query?: {
-                /** @description Show what is masked. For operators, and written to the audit. */
+                /** @description Show masked values. Requires the operator role, and is audited. */
                 reveal?: boolean;
             };
             header?: never;
             path: {
-                /** @description The number of its row; `outbox-17` means 17. */
+                /** @description Number of the row: `17` or `outbox-17`. */
                 id: string;
             };
             cookie?: never;
@@ -9610,7 +9619,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The number of its row. */
+                /** @description Number of the row. */
                 id: number;
             };
             cookie?: never;
@@ -9727,13 +9736,13 @@ export interface operations {
     outbox_operations_list: {
         parameters: {
             query?: {
-                /** @description At most so many items. */
+                /** @description Maximum number of items. */
                 limit?: number;
-                /** @description `next` or `previous` of a page before; with its filter. */
+                /** @description `next` or `previous` of an earlier page, with the same filter. */
                 cursor?: string | null;
-                /** @description Whether to count all, up to 10,000. */
+                /** @description Count all matching items, up to 10,000. */
                 total?: boolean;
-                /** @description Only those that have not ended. */
+                /** @description Only operations that are running or paused. */
                 active?: boolean;
             };
             header?: never;
@@ -9823,7 +9832,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The number of the operation. */
+                /** @description Id of the operation. */
                 id: number;
             };
             cookie?: never;
@@ -9911,7 +9920,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The number of the operation. */
+                /** @description Id of the operation. */
                 id: number;
             };
             cookie?: never;
@@ -10024,18 +10033,18 @@ export interface operations {
     outbox_operations_items: {
         parameters: {
             query?: {
-                /** @description At most so many items. */
+                /** @description Maximum number of items. */
                 limit?: number;
-                /** @description `next` or `previous` of a page before; with its filter. */
+                /** @description `next` or `previous` of an earlier page, with the same filter. */
                 cursor?: string | null;
-                /** @description Whether to count all, up to 10,000. */
+                /** @description Count all matching items, up to 10,000. */
                 total?: boolean;
-                /** @description Only those of which this came. */
+                /** @description Only items with this outcome. */
                 outcome?: ("failed_again" | "refused" | "not_found" | "skipped" | "pending" | "requeued" | "discarded" | "restored" | "purged") | null;
             };
             header?: never;
             path: {
-                /** @description The number of the operation. */
+                /** @description Id of the operation. */
                 id: number;
             };
             cookie?: never;
@@ -10132,7 +10141,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The number of the operation. */
+                /** @description Id of the operation. */
                 id: number;
             };
             cookie?: never;
@@ -10247,7 +10256,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The number of the operation. */
+                /** @description Id of the operation. */
                 id: number;
             };
             cookie?: never;
@@ -10698,7 +10707,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Your name for this change: asked for again within a day, it is answered again and not done again. */
+                /** @description A unique key for this change. Repeating the request with the same key within a day returns the first response and changes nothing. */
                 "Idempotency-Key"?: string | null;
             };
             path?: never;
@@ -10721,10 +10730,10 @@ export interface operations {
                     "application/json": components["schemas"]["RepairResponse"] | components["schemas"]["DryRunResponse"];
                 };
             };
-            /** @description An operation was made of it, whose letters are fixed now, and which goes on in batches. */
+            /** @description An operation was created. Its dead letters are fixed now; maintenance processes them in batches. */
             202: {
                 headers: {
-                    /** @description Where the operation is. */
+                    /** @description Path of the operation. */
                     location?: string;
                     [name: string]: unknown;
                 };
@@ -10828,7 +10837,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Your name for this change: asked for again within a day, it is answered again and not done again. */
+                /** @description A unique key for this change. Repeating the request with the same key within a day returns the first response and changes nothing. */
                 "Idempotency-Key"?: string | null;
             };
             path?: never;
@@ -10851,10 +10860,10 @@ export interface operations {
                     "application/json": components["schemas"]["RepairResponse"] | components["schemas"]["DryRunResponse"];
                 };
             };
-            /** @description An operation was made of it, whose letters are fixed now, and which goes on in batches. */
+            /** @description An operation was created. Its dead letters are fixed now; maintenance processes them in batches. */
             202: {
                 headers: {
-                    /** @description Where the operation is. */
+                    /** @description Path of the operation. */
                     location?: string;
                     [name: string]: unknown;
                 };
@@ -11055,9 +11064,9 @@ export interface operations {
     outbox_search: {
         parameters: {
             query: {
-                /** @description What is looked for. */
+                /** @description Text to search for. */
                 q: string;
-                /** @description At most so many of a kind. */
+                /** @description Maximum number of matches of each kind. */
                 limit?: number;
             };
             header?: never;
