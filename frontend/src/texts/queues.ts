@@ -70,7 +70,7 @@ export const failedShare = "Failed attempts";
 export const times = "Handling time";
 export const timesBefore = "A day before";
 export const quantiles = (p50: string, p95: string, p99: string) => `p50 ${p50}, p95 ${p95}, p99 ${p99}`;
-export const period = "Rates, failures and handling times are of the last 5 full minutes, or of those since data began.";
+export const period = "Rates, failures and handling times cover the last 5 full minutes of data.";
 export const problems = "Problems";
 export const since = "since";
 
