@@ -117,7 +117,7 @@ class PendingMessage:
 
     `held` says that it was unroutable when it was last sent; `malformed` that the row cannot be sent as it is, and why. `lane`
     is that of its ordering key, if it has one. `deduplicated`: it has a dedup key. What is `too_large` was not fetched, and no
-    further attempt helps it.
+    further attempt helps it. `scheduled` is how long after its creation it was due.
     """
 
     row_id: int
@@ -128,3 +128,4 @@ class PendingMessage:
     lane: Lane | None = None
     deduplicated: bool = False
     too_large: bool = False
+    scheduled: timedelta = timedelta(0)

@@ -291,7 +291,7 @@ class SendingRound:
             match result:
                 case Confirmed():
                     age = max(now - message.created_at, _NO_TIME)  # clocks may differ; nothing was sent before it was written
-                    sent.append(SentMessage(message.id, message.routing_key, age, message.tracking_ids))
+                    sent.append(SentMessage(message.id, message.routing_key, age, message.tracking_ids, pending.scheduled))
                     if (pending.held or self._holds.probing) and self._holds.routed(_way(message), was_held=pending.held):
                         released[_way(message)] = None
                 case Unroutable():

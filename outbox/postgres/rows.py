@@ -20,6 +20,7 @@ UNROUTABLE = "unroutable"
 UNREADABLE = (asyncpg.DataError, asyncpg.ProgramLimitExceededError)
 """What the server says of a row that it cannot show: of text that has no form in UTF-8 (in a database of the encoding SQL_ASCII
 any bytes are text), or of JSON that has too many bytes as text."""
+_NO_TIME = timedelta(0)
 _LONGEST_TIME = timedelta(days=365_000).total_seconds()
 _LATEST = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 
@@ -44,6 +45,8 @@ class Rows:
         except MalformedMessageError:
             tracking_ids = ()
         tracking_ids = tracking_ids or (self._id_of_row(row["id"]),)
+        # After a failure the row is due at the time of its next attempt, which says nothing about when it was due first.
+        later = row["due"] - row["created_at"] if row["last_error"] is None else 0.0
         message = Message(
             id=tracking_ids[-1],
             routing_key=row["routing_key"],
@@ -67,6 +70,7 @@ class Rows:
             lane=lane,
             deduplicated=row["deduplicated"],
             too_large=too_large_bytes is not None,
+            scheduled=timedelta(seconds=min(later, _LONGEST_TIME)) if later > 0 else _NO_TIME,
         )
 
     def unread(self, row: asyncpg.Record, error: Exception, lane: Lane | None = None) -> PendingMessage:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Literal, Self
@@ -18,7 +19,7 @@ from outbox.admin.brokers import BrokerKind, DeclaredConsumer, declared
 from outbox.admin.cache import SingleFlightCache, Snapshot
 from outbox.admin.dlq.routes import Letters, UnarchivedView
 from outbox.admin.models import MOST_COUNTED, Model, Moment
-from outbox.admin.store import Count, Relation, backlog_queries
+from outbox.admin.store import Count, MessageState, Relation, backlog_queries
 from outbox.admin.topology import Seen, TopologyView, judged
 from outbox.admin.verdict.findings import (
     CODES,
@@ -32,12 +33,14 @@ from outbox.admin.verdict.findings import (
     judge,
 )
 from outbox.core import topics
-from outbox.core.events import HealthJudged
+from outbox.core.events import HealthJudged, InstallationMeasured, QueueMeasured
 from outbox.dead_letters import DeadLetterFilter, DeadLetterStatus
 from outbox.dead_letters.reader import GroupStatus
 from outbox.errors import DatabaseUnavailableError
 from outbox.postgres.pool import Connection
-from outbox.reporting.components import KnownComponent, recent_components
+from outbox.postgres.queries import TableName
+from outbox.postgres.schema.objects import SATELLITES
+from outbox.reporting.components import ComponentKind, ComponentStatus, KnownComponent, recent_components
 from outbox.reporting.pauses import pauses
 from outbox.runtime.observing import build_observer
 
@@ -45,6 +48,8 @@ MAX_AGE = timedelta(seconds=2)
 TIMEOUT = timedelta(seconds=20)
 _MEASURING = timedelta(seconds=5)
 _MINUTE = timedelta(minutes=1)
+_CHURNING = ("delivery", "inbox", "dead_letter")
+"""Tables next to the outbox table whose rows come and go."""
 _log = logging.getLogger("outbox")
 
 
@@ -79,6 +84,38 @@ class VerdictView:
         if found.error is not None:
             raise found.error
         return found
+
+    async def measured(self) -> InstallationMeasured:
+        """The figures that the latest verdict was made of, and what PostgreSQL says of dead rows.
+
+        Raises `DatabaseUnavailableError`, and what observing raised.
+        """
+        observed, table = (await self.judgement()).value.observed, self._admin.table
+        tables = [table.sql, *(TableName(SATELLITES[kind], table.schema).sql for kind in _CHURNING)]
+        async with self._admin.reading("measuring the database") as connection:
+            oldest: float = await connection.fetchval(self._sql["oldest_transaction"])
+            dead = await connection.fetch(self._sql["dead_rows"], tables)
+        components = Counter((one.kind.value, one.condition.value) for one in observed.components)
+        states, depths = observed.backlog.figures.counts.states, observed.backlog.queues
+        return InstallationMeasured(
+            components={
+                (kind.value, status.value): components[kind.value, status.value]
+                for kind in ComponentKind
+                for status in ComponentStatus
+            },
+            messages={state.value: states[state].value for state in MessageState if state is not MessageState.SENT},
+            # What is known of a queue's age on RabbitMQ is how long it is at least.
+            queues=None
+            if depths is None or depths.problem
+            else [
+                QueueMeasured(
+                    queue=each.name, depth=each.queued.value, oldest_due=timedelta(seconds=max(each.oldest_seconds or 0.0, 0.0))
+                )
+                for each in observed.queues
+            ],
+            oldest_transaction=timedelta(seconds=max(oldest, 0.0)),
+            dead_rows={row["name"]: row["dead"] for row in dead},
+        )
 
     async def close(self) -> None:
         """Ends what is being observed."""
@@ -188,21 +225,24 @@ class VerdictView:
 
 
 async def measure_health(admin: Admin) -> None:
-    """Sets the gauges `outbox_health_status` and `outbox_health_findings`: await it whenever metrics are about to be exposed.
+    """Sets the gauges of the verdict and of the installation: await it whenever metrics are about to be exposed.
 
-    It takes a few seconds at most. Nothing raises: a database that is away or too slow is a finding.
+    It takes a few seconds at most. Nothing raises: a database that is away or too slow is a finding, and the figures that were
+    read last stay.
     """
+    view, observer = admin.shared(VerdictView), build_observer(enable_metrics=True)
     try:
         async with asyncio.timeout(_MEASURING.total_seconds()):
-            verdict = (await admin.shared(VerdictView).now()).value
+            verdict = (await view.now()).value
+            with suppress(DatabaseUnavailableError):
+                observer.notify(await view.measured())
     except TimeoutError:
         verdict = database_unreachable("it is too slow")
     except Exception:  # noqa: BLE001  other metrics are exposed all the same
         _log.exception("the health of the installation could not be judged")
         return
     found = Counter[str](each.code for each in verdict.findings)
-    event = HealthJudged(status=verdict.status.value, findings={code: found[code] for code in CODES})
-    build_observer(enable_metrics=True).notify(event)
+    observer.notify(HealthJudged(status=verdict.status.value, findings={code: found[code] for code in CODES}))
 
 
 def _counted(count: int) -> Count:

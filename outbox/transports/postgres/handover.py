@@ -83,7 +83,10 @@ _STATES = {state.value: state for state in HandedState}
 
 @light_value()
 class HandedMessage:
-    """One row that was due: what became of it, how old it was, and whether it had been held before; `ordered` by a key."""
+    """One row that was due: what became of it, how old it was, and whether it had been held before; `ordered` by a key.
+
+    `scheduled` is how long after its creation it was due.
+    """
 
     row_id: int
     id: str
@@ -96,6 +99,7 @@ class HandedMessage:
     """The one that it is for alone."""
     refused: Retry | Dead | None = None
     """What becomes of it, if the database could not take it."""
+    scheduled: timedelta = timedelta(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -487,7 +491,7 @@ class HandoverRounds:
         for message in handed.messages:
             key = message.routing_key
             if message.state is HandedState.SENT:
-                sent.append(SentMessage(message.id, key, message.age))
+                sent.append(SentMessage(message.id, key, message.age, scheduled=message.scheduled))
                 # Whether others wait for the success of this one. Of those for one queue alone only they themselves know.
                 interval = self._intervals.pop(key, None) if message.queue is None else None
                 if interval is not None or message.was_held:
@@ -592,4 +596,5 @@ def _handed(row: asyncpg.Record, *, ordered: bool = False) -> HandedMessage:
         age=timedelta(seconds=min(max(row["age_seconds"], 0.0), _LONGEST_AGE)),
         ordered=ordered,
         queue=row["target_queue"],
+        scheduled=timedelta(seconds=min(max(row["scheduled_seconds"] or 0.0, 0.0), _LONGEST_AGE)),
     )
