@@ -49,7 +49,7 @@ def test_recording_rules_that_panels_use_are_there() -> None:
     assert used <= set(re.findall(r"record: (\S+)", RULES.read_text()))
 
 
-def test_panels_do_not_overlap_and_are_told_apart() -> None:
+def test_panels_do_not_overlap_and_are_described() -> None:
     cells = [
         (x, y)
         for place in (panel["gridPos"] for panel in DASHBOARD["panels"])
