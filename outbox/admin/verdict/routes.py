@@ -38,8 +38,6 @@ from outbox.dead_letters import DeadLetterFilter, DeadLetterStatus
 from outbox.dead_letters.reader import GroupStatus
 from outbox.errors import DatabaseUnavailableError
 from outbox.postgres.pool import Connection
-from outbox.postgres.queries import TableName
-from outbox.postgres.schema.objects import SATELLITES
 from outbox.reporting.components import ComponentKind, ComponentStatus, KnownComponent, recent_components
 from outbox.reporting.pauses import pauses
 from outbox.runtime.observing import build_observer
@@ -48,8 +46,6 @@ MAX_AGE = timedelta(seconds=2)
 TIMEOUT = timedelta(seconds=20)
 _MEASURING = timedelta(seconds=5)
 _MINUTE = timedelta(minutes=1)
-_CHURNING = ("delivery", "inbox", "dead_letter")
-"""Tables next to the outbox table whose rows come and go."""
 _log = logging.getLogger("outbox")
 
 
@@ -90,11 +86,10 @@ class VerdictView:
 
         Raises `DatabaseUnavailableError`, and what observing raised.
         """
-        observed, table = (await self.judgement()).value.observed, self._admin.table
-        tables = [table.sql, *(TableName(SATELLITES[kind], table.schema).sql for kind in _CHURNING)]
+        observed = (await self.judgement()).value.observed
         async with self._admin.reading("measuring the database") as connection:
             oldest: float = await connection.fetchval(self._sql["oldest_transaction"])
-            dead = await connection.fetch(self._sql["dead_rows"], tables)
+            dead = await connection.fetch(self._sql["dead_rows"])
         components = Counter((one.kind.value, one.condition.value) for one in observed.components)
         states, depths = observed.backlog.figures.counts.states, observed.backlog.queues
         return InstallationMeasured(
