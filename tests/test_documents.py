@@ -199,6 +199,8 @@ NOT_WAITED_FOR = {
     "outbox dlq requeue --canary": "waits for what becomes of the canary; tests/dead_letters do it",
 }
 """Commands that are only read here, and not run."""
+LOOKING = {"backlog", "components", "doctor", "queues", "stats", "status"}
+"""Commands that change nothing."""
 FAILING = {
     "outbox chain 0b5d7c1e-5a4f-4f0e-9a39-2f1f1d6f8f10",
     "outbox doctor",
@@ -285,7 +287,10 @@ def test_the_commands_of_a_page_do_what_they_say(
     ensure_outbox_schema_sync(database_url)
     asyncio.run(_prepare(database_url, _as_on_the_page))
     monkeypatch.chdir(tmp_path)
-    for words in [words for where, words in of_outbox() if where == page]:
+    # The runbook looks at the same things for many alerts; once is enough.
+    commands = [words for where, words in of_outbox() if where == page]
+    looks = [words for words in commands if words[1] in LOOKING]
+    for words in [words for number, words in enumerate(commands) if words not in looks or commands.index(words) == number]:
         if any(set(pattern.split()) <= set(words) for pattern in NOT_WAITED_FOR):
             continue
         arguments, _, file = shlex.join(words[1:]).partition(" '>' ")

@@ -23,6 +23,7 @@ def test_the_rules_are_valid() -> None:
     checked("promtool", "check", "rules", "--lint-fatal", str(RULES))
 
 
+@pytest.mark.slow
 @pytest.mark.prometheus
 def test_the_rules_fire_and_are_silent_as_their_cases_say() -> None:
     checked("promtool", "test", "rules", str(CASES))

@@ -83,6 +83,7 @@ def prometheus(database_url: str, tmp_path: Path, servers_folder: Path) -> Itera
         yield server
 
 
+@pytest.mark.slow
 @pytest.mark.prometheus
 async def test_every_panel_has_data_while_the_demo_runs(prometheus: Prometheus, database_url: str) -> None:
     # Attempts to publish that fail are no part of the demo.
