@@ -33,6 +33,7 @@ from tests.servers.postgres import (
     session_postgres,
     with_database,
 )
+from tests.servers.prometheus import ensure_prometheus
 from tests.servers.proxy import Proxy
 from tests.servers.rabbitmq import (
     NamedRabbitMQ,
@@ -71,7 +72,12 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Install what the tests need before the first one where that is possible, outside of any test's time limit."""
     if session.config.option.collectonly:
         return
-    needs = {"rabbitmq": ensure_rabbitmq, "browser": ensure_chromium, "pooler": ensure_pgbouncer}
+    needs = {
+        "rabbitmq": ensure_rabbitmq,
+        "browser": ensure_chromium,
+        "pooler": ensure_pgbouncer,
+        "prometheus": ensure_prometheus,
+    }
     capture = session.config.pluginmanager.getplugin("capturemanager")
     for marker, ensure in needs.items():
         if any(item.get_closest_marker(marker) for item in session.items):

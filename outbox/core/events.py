@@ -11,12 +11,16 @@ from outbox.core.outcome import DeliveryOutcome, Failure, RelayOutcome
 
 @light_value()
 class SentMessage:
-    """One sent message: its id, routing key, time in the table, and tracking ids where known."""
+    """One sent message: its id, routing key, time in the table, and tracking ids where known.
+
+    `scheduled` is the part of its age before it was due.
+    """
 
     id: str
     routing_key: str
     age: timedelta
     tracking_ids: tuple[str, ...] = ()
+    scheduled: timedelta = timedelta(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,11 +187,12 @@ class DutyFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerStarted:
-    """A consumer has subscribed to its queue."""
+    """A consumer has subscribed to its queue. `handler` names its function."""
 
     queue: str
     exchange_name: str
     binding_key: str
+    handler: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -368,6 +373,21 @@ class HealthJudged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class InstallationMeasured:
+    """Figures of the whole installation: components by kind and status, unsent messages by state, and what waits in queues.
+
+    `queues` is None where the broker did not answer. `oldest_transaction` is the age of the transaction that has kept vacuum
+    from removing dead rows for the longest; `dead_rows` are those of each table.
+    """
+
+    components: Mapping[tuple[str, str], int]
+    messages: Mapping[str, int]
+    queues: Sequence[QueueMeasured] | None
+    oldest_transaction: timedelta
+    dead_rows: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
     """Something does not work as well as it could. `text` names it and the fix."""
 
@@ -409,5 +429,6 @@ Event = (
     | CircuitClosed
     | HistoryLost
     | HealthJudged
+    | InstallationMeasured
     | Advice
 )

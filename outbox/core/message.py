@@ -115,6 +115,7 @@ class PendingMessage:
 
     `held`: it was unroutable when it was last sent. `malformed`: why the row cannot be sent. `lane` is that of its ordering
     key, if it has one. `deduplicated`: it has a dedup key. `too_large`: it was not fetched, and retrying does not help.
+    `scheduled`: how long after its creation it was due.
     """
 
     row_id: int
@@ -125,3 +126,4 @@ class PendingMessage:
     lane: Lane | None = None
     deduplicated: bool = False
     too_large: bool = False
+    scheduled: timedelta = timedelta(0)

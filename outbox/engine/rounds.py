@@ -292,7 +292,7 @@ class SendingRound:
             match result:
                 case Confirmed():
                     age = max(now - message.created_at, _ZERO)  # the clocks of two hosts may differ
-                    sent.append(SentMessage(message.id, message.routing_key, age, message.tracking_ids))
+                    sent.append(SentMessage(message.id, message.routing_key, age, message.tracking_ids, pending.scheduled))
                     held, way = pending.held, _way(message)
                     if (held or self._holds.probing) and self._holds.record_routed(way, was_held=held):
                         released[way] = None

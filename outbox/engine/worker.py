@@ -162,7 +162,12 @@ class WorkerRunner:
                 async with self._broker.subscribe(subscription, handler.receiving(task_set, leaving)) as intake:
                     self._outage.answers()
                     self._observer.notify(
-                        ConsumerStarted(queue=queue, exchange_name=exchange_name, binding_key=subscription.binding_key)
+                        ConsumerStarted(
+                            queue=queue,
+                            exchange_name=exchange_name,
+                            binding_key=subscription.binding_key,
+                            handler=queue_of(consumer.callback),
+                        )
                     )
                     try:
                         self._task_sets.add(task_set)

@@ -32,6 +32,7 @@ from outbox.core.events import (
     HandlersAbandoned,
     HealthJudged,
     HistoryLost,
+    InstallationMeasured,
     IsolationStep,
     MaintenanceStarted,
     MaintenanceStopped,
@@ -280,6 +281,12 @@ _LINES: Mapping[type, _Line] = dict(
             logging.DEBUG,
             "health of the installation: %s, %d findings",
             lambda e: (e.status, sum(e.findings.values())),
+        ),
+        _line(
+            InstallationMeasured,
+            logging.DEBUG,
+            "measured the installation: %d unsent messages, %d queues",
+            lambda e: (sum(e.messages.values()), len(e.queues or ())),
         ),
         _line(
             HistoryLost,

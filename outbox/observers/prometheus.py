@@ -1,6 +1,6 @@
 """Metrics on prometheus-client's global registry."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from functools import cache
 from typing import Any, Final, TypeVar
@@ -20,11 +20,13 @@ from outbox.core.events import (
     Event,
     HealthJudged,
     HistoryLost,
+    InstallationMeasured,
     Paused,
     Processed,
     ProcessingStatus,
     QueueMeasured,
     Received,
+    RelayStarted,
     Resumed,
     RoundFinished,
     RouteResumed,
@@ -34,15 +36,19 @@ from outbox.core.events import (
     WakeModeChanged,
 )
 from outbox.core.findings import Severity
-from outbox.core.outcome import Retry
+from outbox.core.outcome import Cause, Dead, Retry
 
 AGE_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600, 21600, 86400)
 """From milliseconds of normal operation to an outage of a day."""
 ROUND_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 HANDLER_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 
-_LATEST: Final = "livemostrecent"
+MOST_DELAYS = 50
+"""Delays of one queue that have series of their own: handlers may ask for any delay, and each series is kept for good."""
+OTHER_DELAYS = "other"
 
+_LATEST: Final = "livemostrecent"
+_VERDICTS: Final = {Severity.OK: 0, Severity.WARNING: 1, Severity.ERROR: 2}
 
 _BY_EXCHANGE: Final = ("exchange_name",)
 _BY_CONSUMER: Final = ("queue", "exchange_name")
@@ -57,6 +63,9 @@ class PrometheusObserver:
         self._reactions: dict[type, list[Callable[[Any], object]]] = {}
         self._register_relay_metrics()
         self._register_worker_metrics()
+        self._register_dead_letter_metrics()
+        self._register_queue_metrics()
+        self._register_health_metrics()
         self._register_installation_metrics()
 
     def notify(self, event: Event) -> None:
@@ -80,14 +89,17 @@ class PrometheusObserver:
         )
 
         age = Histogram(
-            "outbox_message_age_seconds", "Time in the outbox table before publishing", _BY_EXCHANGE, buckets=AGE_BUCKETS
+            "outbox_message_age_seconds",
+            "Time in the outbox table before publishing, from when the message was due",
+            _BY_EXCHANGE,
+            buckets=AGE_BUCKETS,
         )
 
         def observe_ages(event: BatchSent) -> None:
             observe = age.labels(event.exchange_name).observe
             for message in event.messages:
                 # The clocks of producer and relay may differ a little: an age is never negative.
-                observe(max(message.age.total_seconds(), 0))
+                observe(max((message.age - message.scheduled).total_seconds(), 0))
 
         self._on(BatchSent, observe_ages)
 
@@ -126,6 +138,15 @@ class PrometheusObserver:
         duration = Histogram(
             "outbox_message_processing_duration_seconds", "Handler time", _BY_CONSUMER, buckets=HANDLER_BUCKETS
         )
+        delays: dict[str, set[str]] = {}
+
+        def delay_label(queue: str, delay: timedelta) -> str:
+            """`60` for a minute, `0.5` for half a second; never an exponent."""
+            label, known = f"{delay.total_seconds():.3f}".rstrip("0").rstrip("."), delays.setdefault(queue, set())
+            if label not in known and len(known) >= MOST_DELAYS:
+                return OTHER_DELAYS
+            known.add(label)
+            return label
 
         # Cached, because a lookup of labels costs more than the increment. All statuses of a queue are created with its first
         # message, so that a failure rate without failures is 0 and not missing.
@@ -139,9 +160,7 @@ class PrometheusObserver:
             by_status[event.status].inc()
             seconds.observe(event.duration.total_seconds())
             if isinstance(event.outcome, Retry):
-                # The label is `60` for a minute and `0.5` for half a second, never with an exponent.
-                delay = f"{event.outcome.delay.total_seconds():.3f}".rstrip("0").rstrip(".")
-                retries.labels(event.queue, delay).inc()
+                retries.labels(event.queue, delay_label(event.queue, event.outcome.delay)).inc()
 
         self._on(Received, lambda event: series_of(event.queue, event.exchange_name)[0].inc())
         self._on(Processed, count_processed)
@@ -153,6 +172,14 @@ class PrometheusObserver:
         self._on(ConsumerStarted, lambda event: consumers.labels(event.queue, event.exchange_name).inc())
         self._on(ConsumerStopped, lambda event: consumers.labels(event.queue, event.exchange_name).dec())
 
+        handlers = Gauge(
+            "outbox_handler_info",
+            "1 for the function that handles the messages of the queue",
+            ("queue", "handler"),
+            multiprocess_mode=_LATEST,
+        )
+        self._on(ConsumerStarted, lambda event: handlers.labels(event.queue, event.handler).set(1))
+
         paused = Gauge(
             "outbox_consumer_paused",
             "1 while a consumer has paused itself because its handler failed with an error of pause_on",
@@ -163,7 +190,62 @@ class PrometheusObserver:
         self._on(CircuitClosed, lambda event: paused.labels(event.queue, event.exchange_name).set(0))
         self._on(ConsumerStopped, lambda event: paused.labels(event.queue, event.exchange_name).set(0))
 
-    def _register_installation_metrics(self) -> None:
+    def _register_dead_letter_metrics(self) -> None:
+        dead = Counter("outbox_dead_letters_total", "Messages that failed for good, by cause", ("queue", "cause"))
+
+        def count(queue: str, outcome: object) -> None:
+            if isinstance(outcome, Dead):
+                dead.labels(queue, outcome.cause.value).inc()
+
+        def begin(queue: str, causes: Iterable[Cause]) -> None:
+            # `increase()` does not see a series that begins with 1, so each one starts at 0, before the first dead letter.
+            for cause in causes:
+                dead.labels(queue, cause.value)
+
+        self._on(ConsumerStarted, lambda event: begin(event.queue, set(Cause) - {Cause.REFUSED}))
+        self._on(RelayStarted, lambda _: begin("", [Cause.REFUSED]))
+        self._on(Processed, lambda event: count(event.queue, event.outcome))
+        self._on(SendFailed, lambda event: count("", event.outcome))
+
+        dead_letters = Gauge(
+            "outbox_dlq_messages", "Dead letters at the broker and archived", ("queue",), multiprocess_mode=_LATEST
+        )
+        self._on(DeadLettersMeasured, lambda event: dead_letters.labels(event.queue).set(event.count))
+
+        archived = Counter("outbox_archived_total", "Dead letters moved from the broker to the database", ("queue",))
+        self._on(Archived, lambda event: archived.labels(event.queue).inc(event.count))
+
+    def _register_queue_metrics(self) -> None:
+        depth = Gauge("outbox_queue_messages", "Messages waiting in a queue", ("queue",), multiprocess_mode=_LATEST)
+        oldest = Gauge(
+            "outbox_queue_oldest_age_seconds",
+            "Time since the first message of a queue was due; 0 without any, absent if the broker does not report it",
+            ("queue",),
+            multiprocess_mode=_LATEST,
+        )
+        reported: set[str] = set()
+
+        def set_queue(event: QueueMeasured) -> None:
+            depth.labels(event.queue).set(event.depth)
+            if event.oldest_due is not None:
+                oldest.labels(event.queue).set(event.oldest_due.total_seconds())
+
+        def set_queues(event: InstallationMeasured) -> None:
+            if event.queues is None:
+                return
+            for queue in event.queues:
+                set_queue(queue)
+            present = {queue.queue for queue in event.queues}
+            # A deleted queue is reported as empty: prometheus-client cannot remove a series in multiprocess mode.
+            for gone in reported - present:
+                set_queue(QueueMeasured(queue=gone, depth=0, oldest_due=timedelta(0)))
+            reported.clear()
+            reported.update(present)
+
+        self._on(QueueMeasured, set_queue)
+        self._on(InstallationMeasured, set_queues)
+
+    def _register_health_metrics(self) -> None:
         mode_of = Gauge(
             "outbox_wake_mode",
             "1 for the mode in which a waiting process learns of new rows on the channel, 0 for the other",
@@ -176,30 +258,6 @@ class PrometheusObserver:
                 mode_of.labels(event.channel, mode.value).set(mode is event.mode)
 
         self._on(WakeModeChanged, set_wake_mode)
-
-        dead_letters = Gauge(
-            "outbox_dlq_messages", "Dead letters at the broker and archived", ("queue",), multiprocess_mode=_LATEST
-        )
-        self._on(DeadLettersMeasured, lambda event: dead_letters.labels(event.queue).set(event.count))
-
-        depth = Gauge("outbox_queue_messages", "Messages waiting in a queue", ("queue",), multiprocess_mode=_LATEST)
-        self._on(QueueMeasured, lambda event: depth.labels(event.queue).set(event.depth))
-
-        oldest = Gauge(
-            "outbox_queue_oldest_age_seconds",
-            "Time since the first message of a queue was due; 0 without any, absent if the broker does not report it",
-            ("queue",),
-            multiprocess_mode=_LATEST,
-        )
-
-        def set_oldest(event: QueueMeasured) -> None:
-            if event.oldest_due is not None:
-                oldest.labels(event.queue).set(event.oldest_due.total_seconds())
-
-        self._on(QueueMeasured, set_oldest)
-
-        archived = Counter("outbox_archived_total", "Dead letters moved from the broker to the database", ("queue",))
-        self._on(Archived, lambda event: archived.labels(event.queue).inc(event.count))
 
         paused = Gauge(
             "outbox_paused",
@@ -219,12 +277,46 @@ class PrometheusObserver:
             ("status",),
             multiprocess_mode=_LATEST,
         )
+        verdict = Gauge(
+            "outbox_health_verdict",
+            "The verdict on the installation: 0 is ok, 1 a warning, 2 an error",
+            multiprocess_mode=_LATEST,
+        )
         findings = Gauge("outbox_health_findings", "Findings of the health check by code", ("code",), multiprocess_mode=_LATEST)
 
         def set_health(event: HealthJudged) -> None:
             for status in Severity:
                 statuses.labels(status.value).set(status.value == event.status)
+            verdict.set(_VERDICTS[Severity(event.status)])
             for code, count in event.findings.items():
                 findings.labels(code).set(count)
 
         self._on(HealthJudged, set_health)
+
+    def _register_installation_metrics(self) -> None:
+        components = Gauge(
+            "outbox_components",
+            "Relays, workers, archivers and maintenance by what their heartbeats say",
+            ("kind", "status"),
+            multiprocess_mode=_LATEST,
+        )
+        messages = Gauge(
+            "outbox_table_messages", "Unsent messages of the outbox table by state", ("state",), multiprocess_mode=_LATEST
+        )
+        transaction = Gauge(
+            "outbox_oldest_transaction_age_seconds",
+            "Age of the transaction that has kept vacuum from removing dead rows for the longest; 0 without any",
+            multiprocess_mode=_LATEST,
+        )
+        dead_rows = Gauge("outbox_dead_rows", "Dead rows that vacuum has not removed", ("table",), multiprocess_mode=_LATEST)
+
+        def set_all(event: InstallationMeasured) -> None:
+            for (kind, status), count in event.components.items():
+                components.labels(kind, status).set(count)
+            for state, count in event.messages.items():
+                messages.labels(state).set(count)
+            transaction.set(event.oldest_transaction.total_seconds())
+            for table, count in event.dead_rows.items():
+                dead_rows.labels(table).set(count)
+
+        self._on(InstallationMeasured, set_all)

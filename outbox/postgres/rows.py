@@ -20,6 +20,7 @@ UNROUTABLE = "unroutable"
 UNREADABLE = (asyncpg.DataError, asyncpg.ProgramLimitExceededError)
 """Errors about a row that the server cannot return: text that is not UTF-8, which a database with the encoding SQL_ASCII
 accepts, or JSON that is too long as text."""
+_NO_TIME = timedelta(0)
 _LONGEST_TIME = timedelta(days=365_000).total_seconds()
 _LATEST = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 
@@ -45,6 +46,8 @@ class Rows:
         except MalformedMessageError:
             tracking_ids = ()
         tracking_ids = tracking_ids or (self._id_of_row(row["id"]),)
+        # After a failure the row is due at the time of its next attempt, which says nothing about when it was due first.
+        later = row["due"] - row["created_at"] if row["last_error"] is None else 0.0
         message = Message(
             id=tracking_ids[-1],
             routing_key=row["routing_key"],
@@ -68,6 +71,7 @@ class Rows:
             lane=lane,
             deduplicated=row["deduplicated"],
             too_large=too_large_bytes is not None,
+            scheduled=timedelta(seconds=min(later, _LONGEST_TIME)) if later > 0 else _NO_TIME,
         )
 
     def unread(self, row: asyncpg.Record, error: Exception, lane: Lane | None = None) -> PendingMessage:

@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 from prometheus_client import REGISTRY
 
+from outbox import ensure_outbox_schema_async
 from outbox.admin import Admin, HealthThresholds, Role, measure_health, topology
 from outbox.admin.verdict import routes as view
 from outbox.admin.verdict.findings import CODES
@@ -22,6 +23,7 @@ from outbox.cli import main as cli
 from outbox.errors import ConfigurationError
 from tests.admin.rows import insert
 from tests.admin.support import client_of, serving
+from tests.servers.postgres import OwnPostgres
 
 NOW = timedelta(0)
 
@@ -280,6 +282,50 @@ async def test_metrics_and_doctor_report_the_same_verdict(database: str, well: a
     assert status == {"ok": 0, "warning": 0, "error": 1}
     assert REGISTRY.get_sample_value("outbox_health_findings", {"code": "queue_late"}) == 1
     assert REGISTRY.get_sample_value("outbox_health_findings", {"code": "paused"}) == 0
+
+
+def sample(name: str, **labels: str) -> float | None:
+    return REGISTRY.get_sample_value(name, labels)
+
+
+async def test_metrics_have_the_figures_of_the_installation(database: str, well: asyncpg.Connection) -> None:
+    await deliver(well, "mail", 3, ago="6 minutes")
+    await component(well, "relay", name="relay-2", ago="20 minutes")
+    await well.execute("insert into outbox_table (routing_key, body, send_after) values ('a', '', now() + interval '1 h')")
+    await well.execute("insert into outbox_table (routing_key, body, failed_at, last_error) values ('a', '', now(), 'refused')")
+    writer = await asyncpg.connect(database)
+    transaction = writer.transaction()
+    await transaction.start()
+    await writer.execute("insert into outbox_table (routing_key, body) values ('a', '')")
+    async with Admin(database) as admin:
+        await measure_health(admin)
+        assert (sample("outbox_oldest_transaction_age_seconds") or 0) > 0
+        await transaction.rollback()
+        await writer.close()
+        await measure_health(admin)
+    assert sample("outbox_oldest_transaction_age_seconds") == 0
+    assert sample("outbox_health_verdict") == 2
+    assert sample("outbox_components", kind="relay", status="alive") == 1
+    assert sample("outbox_components", kind="relay", status="lost") == 1
+    assert sample("outbox_components", kind="archiver", status="alive") == 0
+    assert sample("outbox_table_messages", state="scheduled") == 1
+    assert sample("outbox_table_messages", state="parked") == 1
+    assert sample("outbox_queue_messages", queue="mail") == 3
+    assert (sample("outbox_queue_oldest_age_seconds", queue="mail") or 0) >= 360
+    for table in ("outbox_table", "outbox_delivery", "outbox_inbox", "outbox_dead_letter"):
+        assert sample("outbox_dead_rows", table=table) is not None
+
+
+async def test_figures_stay_as_they_were_while_the_database_is_away(own_postgres: OwnPostgres) -> None:
+    await ensure_outbox_schema_async(own_postgres.url)
+    async with Admin(own_postgres.url) as admin:
+        await measure_health(admin)
+        before = sample("outbox_dead_rows", table="outbox_table")
+        own_postgres.kill()
+        await measure_health(admin)
+    assert sample("outbox_health_verdict") == 2
+    assert sample("outbox_health_findings", code="database_unreachable") == 1
+    assert sample("outbox_dead_rows", table="outbox_table") == before
 
 
 async def test_the_command_shows_the_verdict_and_exits_with_its_severity(database: str, well: asyncpg.Connection) -> None:

@@ -11,18 +11,21 @@ from click.testing import CliRunner
 
 from outbox.cli import main
 from outbox.runtime.settings import VARIABLES
+from tests.servers.prometheus import checked
 from tests.support.compose import resolved
 
 ENV_EXAMPLE = Path(".env.example")
+MONITORING = Path("monitoring")
 COMPOSE: dict[str, Any] = yaml.safe_load(Path("docker-compose.yml").read_text())
 SERVICES: dict[str, Any] = COMPOSE["services"]
 PROCESSES = ("api", "relay", "worker", "archiver", "maintain")
 OURS = ("migrate", *PROCESSES)
+MONITORS = ("prometheus", "alertmanager", "grafana")
 VARIABLE = re.compile(r"\$\{(?P<name>\w+):?(?P<sign>[-?])")
 
 
 def test_it_starts_the_servers_and_every_process() -> None:
-    assert sorted(SERVICES) == sorted(("postgres", "rabbitmq", "token", *OURS))
+    assert sorted(SERVICES) == sorted(("postgres", "rabbitmq", "token", *OURS, *MONITORS))
     assert SERVICES["rabbitmq"]["image"].startswith("rabbitmq:4-management")
 
 
@@ -53,7 +56,7 @@ def test_processes_wait_for_the_tables(name: str) -> None:
 
 def test_ports_are_published_on_loopback_by_default() -> None:
     published = [port for service in SERVICES.values() for port in service.get("ports", ())]
-    assert len(published) == 2
+    assert len(published) == 5
     for port in published:
         assert resolved(port).startswith("127.0.0.1:"), port
 
@@ -86,6 +89,97 @@ def test_a_token_is_created_with_one_command() -> None:
     assert "depends_on" not in service
     answer = CliRunner().invoke(main, service["command"][1:])
     assert re.search(r"^ +OUTBOX_ADMIN_TOKENS=admin:admin:[0-9a-f]{64}$", answer.output, re.MULTILINE)
+
+
+# --- the profile `monitoring` ---------------------------------------------------------------------------------------------
+
+
+def configuration(name: str) -> Any:
+    return yaml.safe_load((MONITORING / name).read_text())
+
+
+def mounts(service: str) -> dict[str, str]:
+    """What a service sees at which path, of the files of this repository."""
+    volumes = [volume.split(":") for volume in SERVICES[service]["volumes"]]
+    return {target: source for source, target, *_ in volumes if source.startswith("./")}
+
+
+def test_monitoring_is_a_profile_and_changes_nothing_else() -> None:
+    assert {name for name, service in SERVICES.items() if service.get("profiles") == ["monitoring"]} == set(MONITORS)
+    assert not any(set(MONITORS) & set(service.get("depends_on", ())) for service in SERVICES.values())
+
+
+def test_what_is_mounted_is_there_and_read_only() -> None:
+    for service in MONITORS:
+        for volume in SERVICES[service]["volumes"]:
+            source, *_, last = volume.split(":")
+            if source.startswith("./"):
+                assert Path(source).exists(), source
+                assert last == "ro", volume
+            else:
+                assert source in COMPOSE["volumes"]
+
+
+def test_every_process_is_scraped_on_the_port_that_it_serves() -> None:
+    scraped = {
+        (name, source["port"])
+        for job in configuration("prometheus.yml")["scrape_configs"]
+        for source in job["dns_sd_configs"]
+        for name in source["names"]
+    }
+    served = {(name, int(SERVICES[name]["environment"].get("OUTBOX_MONITORING_PORT", "8000"))) for name in PROCESSES}
+    assert scraped == served
+    # The commands listen on 127.0.0.1 unless they are told otherwise.
+    assert "OUTBOX_MONITORING_HOST=0.0.0.0" in Path("Dockerfile").read_text()
+
+
+def test_prometheus_finds_its_rules_and_the_token_that_the_api_asks_for() -> None:
+    prometheus = configuration("prometheus.yml")
+    folder = Path("/etc/prometheus")
+    assert mounts("prometheus")[str(folder / "prometheus.yml")] == "./monitoring/prometheus.yml"
+    for rules in prometheus["rule_files"]:
+        assert mounts("prometheus")[str(folder / rules)] == f"./monitoring/{rules}"
+    with_token = {
+        job["job_name"]: job["authorization"]["credentials_file"]
+        for job in prometheus["scrape_configs"]
+        if "authorization" in job
+    }
+    (config,) = SERVICES["prometheus"]["configs"]
+    assert with_token == {"outbox-api": Path(config["target"]).name}
+    assert Path(config["target"]).parent == folder
+    content = COMPOSE["configs"][config["source"]]["content"]
+    assert resolved(content) == resolved(SERVICES["api"]["environment"]["OUTBOX_METRICS_TOKEN"])
+    assert resolved(content, OUTBOX_METRICS_TOKEN="secret") == "secret"
+
+
+def test_alerts_reach_alertmanager_and_inhibit_alerts_that_exist() -> None:
+    (manager,) = configuration("prometheus.yml")["alerting"]["alertmanagers"]
+    assert manager["static_configs"] == [{"targets": ["alertmanager:9093"]}]
+    text = (MONITORING / "alertmanager.yml").read_text()
+    routes = yaml.safe_load(text)
+    assert routes["route"]["receiver"] in {receiver["name"] for receiver in routes["receivers"]}
+    alerts = {rule["alert"] for group in configuration("alerts.yml")["groups"] for rule in group["rules"] if "alert" in rule}
+    assert set(re.findall(r"Outbox\w+", text)) <= alerts
+
+
+def test_grafana_has_the_data_source_and_the_dashboard() -> None:
+    provisioning = MONITORING / "grafana" / "provisioning"
+    (source,) = yaml.safe_load((provisioning / "datasources" / "prometheus.yml").read_text())["datasources"]
+    assert (source["type"], source["url"], source["isDefault"]) == ("prometheus", "http://prometheus:9090", True)
+    assert source["jsonData"]["timeInterval"] == configuration("prometheus.yml")["global"]["scrape_interval"]
+    (provider,) = yaml.safe_load((provisioning / "dashboards" / "outbox.yml").read_text())["providers"]
+    dashboard = f"{provider['options']['path']}/outbox.json"
+    assert mounts("grafana") == {
+        "/etc/grafana/provisioning": "./monitoring/grafana/provisioning",
+        dashboard: "./monitoring/grafana/outbox.json",
+    }
+    assert SERVICES["grafana"]["environment"]["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"] == dashboard
+
+
+@pytest.mark.prometheus
+def test_prometheus_and_alertmanager_understand_their_configuration() -> None:
+    checked("promtool", "check", "config", "--syntax-only", "monitoring/prometheus.yml")
+    checked("amtool", "check-config", "monitoring/alertmanager.yml")
 
 
 def test_commands_exist() -> None:

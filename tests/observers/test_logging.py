@@ -31,6 +31,7 @@ from outbox.core.events import (
     HandlersAbandoned,
     HealthJudged,
     HistoryLost,
+    InstallationMeasured,
     IsolationStep,
     MaintenanceStarted,
     MaintenanceStopped,
@@ -93,6 +94,7 @@ LEVELS: list[tuple[Event, int]] = [
             DeadLettersMeasured,
             QueueMeasured,
             HealthJudged,
+            InstallationMeasured,
             Duplicate,
         )
     ),

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -13,26 +14,31 @@ from prometheus_client.samples import Sample
 from outbox.core.events import (
     Archived,
     BacklogMeasured,
+    BatchSent,
     CircuitClosed,
     CircuitOpened,
     ConsumerStarted,
     ConsumerStopped,
     DeadLettersMeasured,
     Duplicate,
+    HealthJudged,
     HistoryLost,
+    InstallationMeasured,
     Paused,
     ProcessingStatus,
     QueueMeasured,
     Received,
+    RelayStarted,
     Resumed,
     RoundFinished,
     RouteResumed,
     RouteStalled,
+    SentMessage,
     WakeMode,
     WakeModeChanged,
 )
 from outbox.core.outcome import Retry
-from outbox.observers.prometheus import PrometheusObserver
+from outbox.observers.prometheus import MOST_DELAYS, PrometheusObserver
 from outbox.runtime.observing import build_observer
 from tests.observers import events
 from tests.observers.events import FAILURE, MESSAGE
@@ -53,12 +59,19 @@ FAMILIES = {
     "outbox_queue_messages": ("gauge", {"queue"}),
     "outbox_queue_oldest_age_seconds": ("gauge", {"queue"}),
     "outbox_archived": ("counter", {"queue"}),
+    "outbox_dead_letters": ("counter", {"queue", "cause"}),
+    "outbox_handler_info": ("gauge", {"queue", "handler"}),
     "outbox_active_consumers": ("gauge", {"queue", "exchange_name"}),
     "outbox_consumer_paused": ("gauge", {"queue", "exchange_name"}),
     "outbox_oldest_unsent_age_seconds": ("gauge", {"exchange_name"}),
     "outbox_wake_mode": ("gauge", {"channel", "mode"}),
     "outbox_health_status": ("gauge", {"status"}),
     "outbox_health_findings": ("gauge", {"code"}),
+    "outbox_health_verdict": ("gauge", set()),
+    "outbox_components": ("gauge", {"kind", "status"}),
+    "outbox_table_messages": ("gauge", {"state"}),
+    "outbox_oldest_transaction_age_seconds": ("gauge", set()),
+    "outbox_dead_rows": ("gauge", {"table"}),
     "outbox_paused": ("gauge", {"queue", "exchange_name"}),
     "outbox_history_lost": ("counter", set()),
 }
@@ -118,6 +131,12 @@ def test_sent_messages_are_counted_and_their_ages_observed(observer: PrometheusO
     assert exchange.value("outbox_message_age_seconds_count", **labels) == 4
     assert exchange.value("outbox_message_age_seconds_sum", **labels) == pytest.approx(2.22)
     assert exchange.value("outbox_message_age_seconds_bucket", le="0.25", **labels) == 3
+
+
+def test_the_age_of_a_scheduled_message_begins_when_it_is_due(observer: PrometheusObserver, exchange: Exchange) -> None:
+    timer = SentMessage("1", "order.unpaid", timedelta(hours=1, seconds=2), scheduled=timedelta(hours=1))
+    observer.notify(BatchSent(exchange_name=exchange.name, messages=[timer]))
+    assert exchange.value("outbox_message_age_seconds_sum", exchange_name=exchange.name) == 2
 
 
 def test_failed_attempts_are_counted_by_kind_and_error(observer: PrometheusObserver) -> None:
@@ -189,6 +208,74 @@ def test_retries_are_counted_by_their_delay_in_plain_seconds(
     assert exchange.value("outbox_retry_attempts_total", queue=exchange.queue["queue"], delay_seconds=label) == 1
 
 
+def test_delays_that_a_handler_invents_share_one_series_beyond_a_limit(
+    observer: PrometheusObserver, exchange: Exchange
+) -> None:
+    for seconds in (*range(MOST_DELAYS + 7), 3):
+        observer.notify(_in(exchange, events.processed(ProcessingStatus.FAILED, Retry(timedelta(seconds=seconds), FAILURE))))
+    queue = exchange.queue["queue"]
+    assert exchange.value("outbox_retry_attempts_total", queue=queue, delay_seconds="other") == 7
+    assert exchange.value("outbox_retry_attempts_total", queue=queue, delay_seconds="3") == 2
+
+
+def test_dead_letters_are_counted_by_cause_and_begin_with_0(observer: PrometheusObserver, exchange: Exchange) -> None:
+    observer.notify(ConsumerStarted(**exchange.queue, binding_key="#", handler="shop.mail"))
+    for event in (events.EXHAUSTED, events.EXHAUSTED, events.REJECTED, events.FAILED, events.HANDLED):
+        observer.notify(_in(exchange, event))
+    queue = exchange.queue["queue"]
+    causes = ("exhausted", "rejected", "expired", "undecodable", "crashed")
+    found = [exchange.value("outbox_dead_letters_total", queue=queue, cause=cause) for cause in causes]
+    assert found == [2, 1, 0, 0, 0]
+
+
+def test_messages_that_a_relay_parks_are_dead_letters_without_a_queue(observer: PrometheusObserver, exchange: Exchange) -> None:
+    observer.notify(RelayStarted(exchange_name=exchange.name, table="outbox_table"))
+    before = exchange.value("outbox_dead_letters_total", queue="", cause="refused")
+    assert before is not None
+    observer.notify(events.PARKED)
+    assert exchange.value("outbox_dead_letters_total", queue="", cause="refused") == before + 1
+
+
+def test_a_queue_is_known_by_its_handler(observer: PrometheusObserver, exchange: Exchange) -> None:
+    observer.notify(ConsumerStarted(**exchange.queue, binding_key="#", handler="shop.mail"))
+    assert exchange.value("outbox_handler_info", queue=exchange.queue["queue"], handler="shop.mail") == 1
+
+
+@pytest.mark.parametrize(("status", "number"), [("ok", 0), ("warning", 1), ("error", 2)])
+def test_the_verdict_is_a_number(observer: PrometheusObserver, exchange: Exchange, status: str, number: int) -> None:
+    observer.notify(HealthJudged(status=status, findings={}))
+    assert exchange.value("outbox_health_verdict") == number
+
+
+def measured(*queues: str) -> InstallationMeasured:
+    return InstallationMeasured(
+        components={("relay", "alive"): 2, ("relay", "lost"): 0},
+        messages={"held": 4},
+        queues=[QueueMeasured(queue=queue, depth=7, oldest_due=timedelta(minutes=1)) for queue in queues],
+        oldest_transaction=timedelta(minutes=20),
+        dead_rows={"outbox_table": 5},
+    )
+
+
+def test_figures_of_the_installation_are_the_latest(observer: PrometheusObserver, exchange: Exchange) -> None:
+    observer.notify(measured(exchange.name))
+    assert exchange.value("outbox_components", kind="relay", status="alive") == 2
+    assert exchange.value("outbox_table_messages", state="held") == 4
+    assert exchange.value("outbox_oldest_transaction_age_seconds") == 1200
+    assert exchange.value("outbox_dead_rows", table="outbox_table") == 5
+    assert exchange.value("outbox_queue_messages", queue=exchange.name) == 7
+    assert exchange.value("outbox_queue_oldest_age_seconds", queue=exchange.name) == 60
+
+
+def test_a_queue_that_is_deleted_is_empty_unless_the_broker_is_away(observer: PrometheusObserver, exchange: Exchange) -> None:
+    observer.notify(measured(exchange.name))
+    observer.notify(replace(measured(), queues=None))
+    assert exchange.value("outbox_queue_messages", queue=exchange.name) == 7
+    observer.notify(measured())
+    assert exchange.value("outbox_queue_messages", queue=exchange.name) == 0
+    assert exchange.value("outbox_queue_oldest_age_seconds", queue=exchange.name) == 0
+
+
 def test_a_dead_letter_is_no_retry(observer: PrometheusObserver, exchange: Exchange) -> None:
     observer.notify(_in(exchange, events.EXHAUSTED))
     assert [sample for sample in samples("outbox_retry_attempts") if sample.labels["queue"] == exchange.queue["queue"]] == []
@@ -224,8 +311,6 @@ def test_archived_dead_letters_are_counted(observer: PrometheusObserver, exchang
 
 
 def _in(exchange: Exchange, event: Any) -> Any:
-    from dataclasses import replace
-
     return replace(event, **exchange.queue)
 
 

@@ -425,3 +425,19 @@ async def test_a_row_that_was_replaced_is_dropped_also_behind_a_long_backlog_of_
         keys += [message.routing_key for message in messages]
     assert keys == ["plain"] * 50 + ["newer"]
     assert await outbox(pool) == []
+
+
+@pytest.mark.parametrize("ordering_key", [None, "customer-7"])
+async def test_a_message_that_was_scheduled_is_as_late_as_it_was_due(pool: Pool, ordering_key: str | None) -> None:
+    await bind(pool, "mail", "#")
+    for last_error in (None, "refused"):  # after a failure the row is due when it is tried again
+        await pool.execute(
+            "insert into outbox_table (routing_key, body, ordering_key, created_at, send_after, last_error) "
+            "values ('timer', '', $1, now() - interval '1 h', now() - interval '5 s', $2)",
+            ordering_key,
+            last_error,
+        )
+    first, second = (await handover(pool).hand_over(10)).messages
+    assert first.scheduled == timedelta(hours=1) - timedelta(seconds=5)
+    assert second.scheduled == timedelta(0)
+    assert first.age >= timedelta(hours=1)

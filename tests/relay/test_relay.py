@@ -306,3 +306,24 @@ async def test_a_relay_whose_backends_are_all_terminated_comes_back(url: str, co
         await connection.execute(INSERT, "after")
         await eventually(lambda: transport.routing_keys == ["before", "after"])
         assert not relay.task.done()
+
+
+@pytest.mark.parametrize("ordering_key", [None, "customer-7"])
+async def test_the_time_in_which_a_message_was_scheduled_is_reported_apart_from_its_age(
+    url: str, connection: asyncpg.Connection, ordering_key: str | None
+) -> None:
+    for name, last_error in (("timer", None), ("retried", "refused")):  # a retried row is due when it is tried again
+        await connection.execute(
+            "insert into outbox_table (routing_key, body, ordering_key, created_at, send_after, last_error) "
+            "values ($1, '', $2, now() - interval '1 h', now() - interval '5 s', $3)",
+            name,
+            ordering_key,
+            last_error,
+        )
+    async with relaying(url, ScriptedTransport()) as relay:
+        await eventually(lambda: rows_are(connection, 0))
+        await relay.stopped()
+    sent = {message.routing_key: message for event in relay.recorder.of(BatchSent) for message in event.messages}
+    assert sent["timer"].scheduled == timedelta(hours=1) - timedelta(seconds=5)
+    assert sent["retried"].scheduled == timedelta(0)
+    assert min(message.age for message in sent.values()) >= timedelta(hours=1)

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Literal, Self
@@ -18,7 +19,7 @@ from outbox.admin.brokers import BrokerKind, DeclaredConsumer, declared_consumer
 from outbox.admin.cache import SingleFlightCache, Snapshot
 from outbox.admin.dlq.routes import Letters, UnarchivedView
 from outbox.admin.models import MOST_COUNTED, Model, Moment
-from outbox.admin.store import Count, Relation, backlog_queries
+from outbox.admin.store import Count, MessageState, Relation, backlog_queries
 from outbox.admin.topology import TopologySnapshot, TopologyView, find_problems
 from outbox.admin.verdict.findings import (
     CODES,
@@ -32,12 +33,12 @@ from outbox.admin.verdict.findings import (
     judge,
 )
 from outbox.core import topics
-from outbox.core.events import HealthJudged
+from outbox.core.events import HealthJudged, InstallationMeasured, QueueMeasured
 from outbox.dead_letters import DeadLetterFilter, DeadLetterStatus
 from outbox.dead_letters.reader import GroupStatus
 from outbox.errors import DatabaseUnavailableError
 from outbox.postgres.pool import Connection
-from outbox.reporting.components import KnownComponent, recent_components
+from outbox.reporting.components import ComponentKind, ComponentStatus, KnownComponent, recent_components
 from outbox.reporting.pauses import pauses
 from outbox.runtime.observing import build_observer
 
@@ -79,6 +80,37 @@ class VerdictView:
         if found.error is not None:
             raise found.error
         return found
+
+    async def measured(self) -> InstallationMeasured:
+        """The figures that the latest verdict was made of, and what PostgreSQL says of dead rows.
+
+        Raises `DatabaseUnavailableError`, and what observing raised.
+        """
+        observed = (await self.judgement()).value.observed
+        async with self._admin.reading("measuring the database") as connection:
+            oldest: float = await connection.fetchval(self._sql["oldest_transaction"])
+            dead = await connection.fetch(self._sql["dead_rows"])
+        components = Counter((one.kind.value, one.condition.value) for one in observed.components)
+        states, depths = observed.backlog.figures.counts.states, observed.backlog.queues
+        return InstallationMeasured(
+            components={
+                (kind.value, status.value): components[kind.value, status.value]
+                for kind in ComponentKind
+                for status in ComponentStatus
+            },
+            messages={state.value: states[state].value for state in MessageState if state is not MessageState.SENT},
+            # What is known of a queue's age on RabbitMQ is how long it is at least.
+            queues=None
+            if depths is None or depths.problem
+            else [
+                QueueMeasured(
+                    queue=each.name, depth=each.queued.value, oldest_due=timedelta(seconds=max(each.oldest_seconds or 0.0, 0.0))
+                )
+                for each in observed.queues
+            ],
+            oldest_transaction=timedelta(seconds=max(oldest, 0.0)),
+            dead_rows={row["name"]: row["dead"] for row in dead},
+        )
 
     async def close(self) -> None:
         """Cancels the observation."""
@@ -190,21 +222,24 @@ class VerdictView:
 
 
 async def measure_health(admin: Admin) -> None:
-    """Sets the gauges `outbox_health_status` and `outbox_health_findings`. Await it before each exposition of metrics.
+    """Sets the gauges of the verdict and of the installation. Await it before each exposition of metrics.
 
-    Takes at most a few seconds, and never raises: an unavailable or slow database is a finding.
+    Takes at most a few seconds, and never raises: an unavailable or slow database is a finding, and the other gauges keep the
+    values that were read last.
     """
+    view, observer = admin.shared(VerdictView), build_observer(enable_metrics=True)
     try:
         async with asyncio.timeout(_MEASURING.total_seconds()):
-            verdict = (await admin.shared(VerdictView).now()).value
+            verdict = (await view.now()).value
+            with suppress(DatabaseUnavailableError):
+                observer.notify(await view.measured())
     except TimeoutError:
         verdict = database_unreachable("timeout")
     except Exception:  # noqa: BLE001  the other metrics must still be exposed
         _log.exception("the health of the installation could not be judged")
         return
     found = Counter[str](each.code for each in verdict.findings)
-    event = HealthJudged(status=verdict.status.value, findings={code: found[code] for code in CODES})
-    build_observer(enable_metrics=True).notify(event)
+    observer.notify(HealthJudged(status=verdict.status.value, findings={code: found[code] for code in CODES}))
 
 
 def _counted(count: int) -> Count:

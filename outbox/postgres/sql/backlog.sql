@@ -210,6 +210,27 @@ from {component}
 where kind = 'relay' and stopped_at is null and seen_at > clock_timestamp() - 2 * every
     and jsonb_typeof(activity -> 'per_second' -> 'sent') = 'number'
 
+-- name: oldest_transaction
+-- How long the oldest transaction has kept vacuum from removing dead rows of this database: one with a snapshot, or one that has
+-- written. A role without pg_read_all_stats does not see when those of other roles began.
+select coalesce(extract(epoch from clock_timestamp() - min(since)), 0)::float8
+from (
+    select xact_start as since
+    from pg_catalog.pg_stat_activity
+    where (backend_xmin is not null or backend_xid is not null) and pid <> pg_backend_pid()
+        and backend_type = 'client backend' and datname = current_database()
+    union all
+    select prepared
+    from pg_catalog.pg_prepared_xacts
+    where database = current_database()
+) as pinning
+
+-- name: dead_rows
+-- Of the tables whose rows come and go, as the statistics have them: nothing is counted.
+select relname::text as name, pg_stat_get_dead_tuples(oid) as dead
+from pg_catalog.pg_class
+where oid in (to_regclass('{table}'), to_regclass('{delivery}'), to_regclass('{inbox}'), to_regclass('{dead_letter}'))
+
 -- name: deliveries
 -- Walks the index from queue to queue. Reads up to $1 rows in total, but a hundred of each queue.
 with recursive walk (queue) as (

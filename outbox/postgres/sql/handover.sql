@@ -357,7 +357,11 @@ parked as (
 select id as row_id, case state when 'too_large' then left(chain ->> -1, 255) else chain ->> -1 end as message_id,
     case state when 'too_large' then left(routing_key, 255) else routing_key end as routing_key, state,
     last_error is not distinct from 'unroutable' as was_held,
-    date_part('epoch', now()) - date_part('epoch', created_at) as age_seconds, target_queue, priority,
+    date_part('epoch', now()) - date_part('epoch', created_at) as age_seconds,
+    case
+        when last_error is null and isfinite(created_at) then date_part('epoch', send_after) - date_part('epoch', created_at)
+    end as scheduled_seconds,
+    target_queue, priority,
     date_part('epoch', send_after) as due, exists(select from claimed where dedup_key is not null) as deduplicated,
     case
         when exists (
@@ -377,7 +381,11 @@ order by send_after, id
 select id as row_id, case state when 'too_large' then left(chain ->> -1, 255) else chain ->> -1 end as message_id,
     case state when 'too_large' then left(routing_key, 255) else routing_key end as routing_key, state,
     last_error is not distinct from 'unroutable' as was_held,
-    date_part('epoch', now()) - date_part('epoch', created_at) as age_seconds, target_queue, priority,
+    date_part('epoch', now()) - date_part('epoch', created_at) as age_seconds,
+    case
+        when last_error is null and isfinite(created_at) then date_part('epoch', send_after) - date_part('epoch', created_at)
+    end as scheduled_seconds,
+    target_queue, priority,
     date_part('epoch', send_after) as due
 from (select) as one
 left join message on true
@@ -388,7 +396,11 @@ order by send_after, id
 select id as row_id, case state when 'too_large' then left(chain ->> -1, 255) else chain ->> -1 end as message_id,
     case state when 'too_large' then left(routing_key, 255) else routing_key end as routing_key, state,
     last_error is not distinct from 'unroutable' as was_held,
-    date_part('epoch', now()) - date_part('epoch', created_at) as age_seconds, target_queue,
+    date_part('epoch', now()) - date_part('epoch', created_at) as age_seconds,
+    case
+        when last_error is null and isfinite(created_at) then date_part('epoch', send_after) - date_part('epoch', created_at)
+    end as scheduled_seconds,
+    target_queue,
     array(select distinct lane from claimed where blocked) as blocked
 from (select) as one
 left join message on true

@@ -154,7 +154,7 @@ select id, case when too_large then left(routing_key, 255) else routing_key end 
     case when expiration < interval '1000 years' then date_part('epoch', expiration) end as expiration,
     case when not too_large then headers::text end as headers, content_type, ordering_key, target_queue, attempts, last_error,
     hlc, requeue_count, case when too_large then row_bytes end as too_large_bytes, dedup_key is not null as deduplicated,
-    batch_bytes, lane, policy, blocked
+    batch_bytes, lane, policy, blocked, date_part('epoch', send_after) as due
 from measured
 where batch_bytes <= $5 or (batch_bytes = row_bytes and not too_large)
 

@@ -238,7 +238,8 @@ select id, case when too_large then left(routing_key, 255) else routing_key end 
     date_part('epoch', created_at) as created_at,
     case when expiration < interval '1000 years' then date_part('epoch', expiration) end as expiration,
     case when not too_large then headers::text end as headers, content_type, ordering_key, target_queue, attempts, last_error,
-    hlc, requeue_count, case when too_large then row_bytes end as too_large_bytes, dedup_key is not null as deduplicated
+    hlc, requeue_count, case when too_large then row_bytes end as too_large_bytes, dedup_key is not null as deduplicated,
+    date_part('epoch', send_after) as due
 from measured
 
 -- name: supersede
