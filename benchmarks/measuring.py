@@ -2,9 +2,10 @@
 
 import statistics
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from html import escape
 
 OWN_COST = ", own cost"
 """The end of the names of figures in microseconds of our own processor time."""
@@ -65,3 +66,22 @@ async def repeated(runs: int, run: Callable[[], Awaitable[dict[str, float]]]) ->
 def percentile(values: Sequence[float], share: float) -> float:
     """The value below which `share` of `values` lie."""
     return sorted(values)[min(int(len(values) * share), len(values) - 1)]
+
+
+def bar_chart(title: str, values: Mapping[str, float], *, highlighted: str = "") -> str:
+    """Horizontal bars as SVG, legible on light and dark pages. Names that begin with `highlighted` have the accent colour."""
+    height, most = 26, max(values.values())
+    box = f'viewBox="0 0 760 {height * len(values) + 12}"'
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" {box} role="img" font-family="sans-serif" font-size="13">',
+        f"<title>{escape(title)}</title>",
+    ]
+    for number, (name, value) in enumerate(values.items()):
+        top, color = 6 + number * height, "#2f5bea" if name.startswith(highlighted) else "#8a94a6"
+        width = round(340 * value / most, 1)
+        lines += [
+            f'<text x="318" y="{top + 16}" text-anchor="end" fill="#6b7688">{escape(name)}</text>',
+            f'<rect x="328" y="{top + 3}" width="{width}" height="{height - 7}" rx="3" fill="{color}"/>',
+            f'<text x="{334 + width}" y="{top + 16}" fill="#6b7688">{value:,.0f}</text>',
+        ]
+    return "\n".join((*lines, "</svg>", ""))

@@ -1,5 +1,7 @@
 """How fast one relay empties the table: into a quorum queue, and into the queues of its own database."""
 
+from typing import Any
+
 from benchmarks.measuring import timed
 from benchmarks.servers import Servers, execute, filled_outbox, running, until_empty
 from benchmarks.working import declared_queue
@@ -12,13 +14,13 @@ KEYS = 200
 async def relay_to_rabbitmq(servers: Servers, count: int) -> dict[str, float]:
     """Messages per second, confirmed by a quorum queue, persistent and mandatory."""
     async with servers.fresh_database() as url, servers.fresh_vhost() as broker:
-        return await _drained("relay to RabbitMQ", url, broker, count)
+        return await drained("relay to RabbitMQ", url, broker, count)
 
 
 async def relay_to_postgres(servers: Servers, count: int) -> dict[str, float]:
     """Messages per second, handed over to one queue in the outbox's database."""
     async with servers.fresh_database() as url:
-        return await _drained("relay to PostgreSQL", url, url, count)
+        return await drained("relay to PostgreSQL", url, url, count)
 
 
 async def relay_variants_to_rabbitmq(servers: Servers, count: int) -> dict[str, float]:
@@ -34,21 +36,33 @@ async def relay_variants_to_postgres(servers: Servers, count: int) -> dict[str, 
 
 
 async def _variants(name: str, url: str, broker: str, count: int) -> dict[str, float]:
-    figures = await _drained(f"relay to {name}, history", url, broker, count)
-    figures |= await _drained(f"relay to {name}, no history", url, broker, count, history=False)
-    return figures | await _drained(f"relay to {name}, {KEYS} keys", url, broker, count // 4, keys=KEYS)
+    figures = await drained(f"relay to {name}, history", url, broker, count)
+    figures |= await drained(f"relay to {name}, no history", url, broker, count, history=False)
+    return figures | await drained(f"relay to {name}, {KEYS} keys", url, broker, count // 4, keys=KEYS)
 
 
-async def _drained(
-    name: str, url: str, broker: str, count: int, *, history: bool = True, keys: int | None = None
+async def drained(
+    name: str,
+    url: str,
+    broker: str,
+    count: int,
+    *,
+    keys: int | None = None,
+    body_bytes: int | None = None,
+    count_by: int = 1,
+    **options: Any,
 ) -> dict[str, float]:
+    """The rate and own cost of a relay with `options` that empties a table of `count / count_by` messages."""
     await declared_queue(url, broker)
-    await filled_outbox(url, count)
+    await filled_outbox(url, count // count_by)
     if keys is not None:
         await execute(url, "update outbox_table set ordering_key = 'key-' || id % $1", keys)
+    if body_bytes is not None:
+        await execute(url, "update outbox_table set body = decode(repeat('ab', $1), 'hex')", body_bytes)
+    if keys is not None or body_bytes is not None:
         await execute(url, "vacuum analyze outbox_table")
-    relay = MessageRelay(db_engine_url=url, broker=broker, enable_metrics=False, history=history)
+    relay = MessageRelay(db_engine_url=url, broker=broker, enable_metrics=False, **options)
     with timed() as watch:
         async with running(relay):
             await until_empty(url, "outbox_table")
-    return watch.rates(name, count)
+    return watch.rates(name, count // count_by)

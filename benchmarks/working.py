@@ -62,14 +62,14 @@ async def declared_queue(url: str, broker: str) -> None:
 async def worker_on_rabbitmq(servers: Servers, count: int) -> dict[str, float]:
     """Messages per second out of a quorum queue, at the default prefetch of 10 and at 100, each acked."""
     async with servers.fresh_database() as url, servers.fresh_vhost() as broker:
-        few = await _worked_off("worker on RabbitMQ, prefetch 10", url, broker, count, 10)
-        return few | await _worked_off("worker on RabbitMQ, prefetch 100", url, broker, count, 100)
+        few = await worked_off("worker on RabbitMQ, prefetch 10", url, broker, count, 10)
+        return few | await worked_off("worker on RabbitMQ, prefetch 100", url, broker, count, 100)
 
 
 async def worker_on_postgres(servers: Servers, count: int) -> dict[str, float]:
     """Messages per second out of the delivery table, at the default prefetch of 10."""
     async with servers.fresh_database() as url:
-        return await _worked_off("worker on PostgreSQL, prefetch 10", url, url, count, 10)
+        return await worked_off("worker on PostgreSQL, prefetch 10", url, url, count, 10)
 
 
 async def inbox_on_rabbitmq(servers: Servers, count: int) -> dict[str, float]:
@@ -88,13 +88,22 @@ async def _worked_off_once(url: str, broker: str, count: int, transport: str) ->
     rates: dict[str, float] = {}
     for name, batch, prefetch_count in (("inbox", False, 10), ("inbox", False, 100), ("inbox in batches", True, 100)):
         label = f"{name} on {transport}, prefetch {prefetch_count}"
-        rates |= await _worked_off(label, url, broker, count, prefetch_count, with_inbox=True, batch=batch)
+        rates |= await worked_off(label, url, broker, count, prefetch_count, with_inbox=True, batch=batch)
     return rates
 
 
-async def _worked_off(
-    name: str, url: str, broker: str, count: int, prefetch_count: int, *, with_inbox: bool = False, batch: bool = False
+async def worked_off(
+    name: str,
+    url: str,
+    broker: str,
+    count: int,
+    prefetch_count: int,
+    *,
+    with_inbox: bool = False,
+    batch: bool = False,
+    history: bool = True,
 ) -> dict[str, float]:
+    """The rate and own cost of a worker that empties a queue of `count` messages."""
     await declared_queue(url, broker)
     await filled_outbox(url, count)
     async with running(MessageRelay(db_engine_url=url, broker=broker, enable_metrics=False)):
@@ -103,7 +112,14 @@ async def _worked_off(
         await execute(url, "vacuum analyze outbox_delivery")
     counter = Counter(count)
     consumer = counter.with_inbox(batch=batch) if with_inbox else counter.consumer
-    worker = Worker(broker=broker, db_engine_url=url, consumers=[consumer], prefetch_count=prefetch_count, enable_metrics=False)
+    worker = Worker(
+        broker=broker,
+        db_engine_url=url,
+        consumers=[consumer],
+        prefetch_count=prefetch_count,
+        enable_metrics=False,
+        history=history,
+    )
     with timed() as watch:
         async with running(worker):
             await counter.wait()

@@ -19,9 +19,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 CEILINGS = {
     "Python files": 228,
-    "lines of Python": 49_570,
+    "lines of Python": 49_745,
     "modules with one importer": 35,
-    "private functions named once, %": 12.7,
+    "private functions named once, %": 12.8,
     "modules named …ing": 9,
     "import edges": 1_281,
     "import cycles": 0,

@@ -21,10 +21,10 @@ import time
 import venv
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from html import escape
 from pathlib import Path
 from typing import Any
 
+from benchmarks.measuring import bar_chart
 from benchmarks.servers import Servers, running_servers
 
 HERE = Path(__file__).parent
@@ -173,26 +173,6 @@ def table(rates: Mapping[str, Sequence[float]]) -> str:
     return "\n".join(("| | messages a second | from, to |", "|---|---|---|", *rows))
 
 
-def plot(server: str, rates: Mapping[str, Sequence[float]]) -> str:
-    """Bars, as SVG, which can be read on light and dark pages."""
-    medians = {name: statistics.median(samples) for name, samples in rates.items()}
-    height, most = 26, max(medians.values())
-    box = f'viewBox="0 0 760 {height * len(medians) + 12}"'
-    lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" {box} role="img" font-family="sans-serif" font-size="13">',
-        f"<title>{escape(server)}: messages a second, medians</title>",
-    ]
-    for number, (name, median) in enumerate(medians.items()):
-        top, color = 6 + number * height, "#2f5bea" if name.startswith("Outbox") else "#8a94a6"
-        width = round(340 * median / most, 1)
-        lines += [
-            f'<text x="318" y="{top + 16}" text-anchor="end" fill="#6b7688">{escape(name)}</text>',
-            f'<rect x="328" y="{top + 3}" width="{width}" height="{height - 7}" rx="3" fill="{color}"/>',
-            f'<text x="{334 + width}" y="{top + 16}" fill="#6b7688">{median:,.0f}</text>',
-        ]
-    return "\n".join((*lines, "</svg>", ""))
-
-
 _BLOCK = re.compile(r"(<!-- peers: (?P<name>[A-Za-z]+) -->\n\n)(?:.*?)(\n\n<!-- /peers -->)", re.DOTALL)
 
 
@@ -200,7 +180,9 @@ def written(figures: Mapping[str, Any]) -> None:
     """Into the page, the plots and the JSON file."""
     FIGURES.write_text(json.dumps(figures, indent=2) + "\n")
     for server, rates in figures["rates"].items():
-        (ROOT / "docs" / "images" / f"peers-{server.lower()}.svg").write_text(plot(server, rates))
+        medians = {name: statistics.median(samples) for name, samples in rates.items()}
+        chart = bar_chart(f"{server}: messages a second, medians", medians, highlighted="Outbox")
+        (ROOT / "docs" / "images" / f"peers-{server.lower()}.svg").write_text(chart)
     PAGE.write_text(page(PAGE.read_text(), figures))
 
 

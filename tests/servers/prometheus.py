@@ -101,7 +101,7 @@ def scraping(target: str, folder: Path, *, rules: Path) -> Iterator[Prometheus]:
         folder=folder,
         environment={"PATH": os.defpath},
         log=log,
-        ending=[StopStep(signal=signal.SIGKILL, seconds=5)],
+        stop_steps=[StopStep(signal=signal.SIGKILL, seconds=5)],
     )
     try:
         with httpx.Client(base_url=f"http://127.0.0.1:{own_port}", timeout=30) as client:
