@@ -1,4 +1,4 @@
-// Texts of the page of alerts.
+// Texts of the alerts page.
 
 import { number } from "~/lib/format";
 

@@ -8,14 +8,14 @@ import styles from "./Login.module.css";
 import { loginFailure, providerAddress } from "./link";
 import { RateLimited } from "./RateLimited";
 
-/** Asks for a token, and logs in by itself with the one that the address carried. */
+/** The login page. Logs in without asking if the URL contained a token. */
 export default function Login({
   linked,
   ended = false,
   onEntered,
 }: {
   linked?: string | undefined;
-  /** A user was logged in in this tab: the session ended, or they logged out. */
+  /** Whether a session in this tab has ended, by itself or by logging out. */
   ended?: boolean;
   onEntered?: () => void;
 }) {
@@ -44,7 +44,7 @@ export default function Login({
     }
   }
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a link is used once, when the page comes up
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a link is used once, when the page opens
   useEffect(() => {
     if (linked) void enter(linked);
   }, []);
@@ -84,7 +84,7 @@ export default function Login({
               autoFocus={methods.data?.provider !== true}
               spellCheck={false}
               placeholder={texts.tokenFormat}
-              error={isWrong ? wrong(linked) : undefined}
+              error={isWrong ? (linked ? texts.linkExpired : texts.wrongToken) : undefined}
               value={token}
               onChange={(event) => setToken(event.target.value)}
             />
@@ -111,8 +111,4 @@ export default function Login({
       </div>
     </main>
   );
-}
-
-function wrong(linked: string | undefined): string {
-  return linked ? texts.linkExpired : texts.wrongToken;
 }

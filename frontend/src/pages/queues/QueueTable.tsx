@@ -6,7 +6,7 @@ import * as texts from "~/texts/queues";
 import { AsOf, Badge, Empty, Loaded, Loading, Page, Table, Tabs, TextField } from "~/ui";
 import { Sparkline } from "~/ui/charts";
 import styles from "./Queues.module.css";
-import { found, isTroubled, living, sorted, stateOf } from "./state";
+import { activeConsumers, found, hasProblem, sorted, stateOf } from "./state";
 
 const KINDS = ["all", "troubled"] as const;
 const NAMES = { all: texts.all, troubled: texts.troubled };
@@ -21,21 +21,21 @@ const NUMBERS = [
 ];
 const PARAMETERS = { show: choice(KINDS, "all"), q: text };
 
-/** Which queue is behind, which handler is slow, and who consumes what. */
+/** All queues with their depth, rates, handling times and consumers. */
 export function QueueTable() {
   const query = useQueues();
   return (
     <Page title={texts.title} aside={query.data && <AsOf at={query.dataUpdatedAt} />}>
       <Loaded query={query} loading={<Loading lines={8} />}>
-        {(queues) => <Listed of={queues} />}
+        {(queues) => <QueueTabs of={queues} />}
       </Loaded>
     </Page>
   );
 }
 
-function Listed({ of }: { of: QueueList }) {
+function QueueTabs({ of }: { of: QueueList }) {
   const [{ show, q = "" }, change] = useUrlState(PARAMETERS);
-  const troubled = of.items.filter(isTroubled);
+  const troubled = of.items.filter(hasProblem);
   const shown = sorted(found(show === "all" ? of.items : troubled, q));
   if (of.items.length === 0) return <Empty title={texts.empty}>{texts.emptyHint}</Empty>;
   return (
@@ -91,7 +91,7 @@ function Listed({ of }: { of: QueueList }) {
 
 function Row({ of }: { of: Queue }) {
   const { tone, words } = stateOf(of);
-  const alive = living(of).length;
+  const alive = activeConsumers(of).length;
   return (
     <tr role="row">
       <th role="rowheader" scope="row">
@@ -158,7 +158,7 @@ function Row({ of }: { of: Queue }) {
   );
 }
 
-/** In a narrow window, where columns have no heading, each value has its own. */
+/** A value with its own label, for narrow windows, where the table has no column headings. */
 function Labelled({ by, children }: { by: string; children: React.ReactNode }) {
   return (
     <>

@@ -13,13 +13,13 @@ import { RepairProblem } from "./RepairProblem";
 import type { RepairDialogProps } from "./types";
 import { type RepairForm, useRepairForm } from "./useRepairForm";
 
-/** Shows what a dry run found, asks how and why, does it, and says what came of it. */
+/** Shows a dry run, asks for options and a reason, runs the change, and shows the outcome. */
 export function RepairDialog({ onClose, onDone, ...given }: RepairDialogProps) {
-  // What is meant stays what it was when the dialog opened, also when the selection behind it is cleared.
-  const [meant] = useState(given);
-  const props = { ...meant, onClose, onDone };
-  const { action, describe } = meant;
-  useFocusLeft();
+  // Keeps the selection from when the dialog opened, also if the list clears its selection.
+  const [initial] = useState(given);
+  const props = { ...initial, onClose, onDone };
+  const { action, describe } = initial;
+  useFocusTitleAtClose();
   const words = ACTION_TEXTS[action];
   const form = useId();
   const repairing = useRepairForm(props);
@@ -53,8 +53,8 @@ export function RepairDialog({ onClose, onDone, ...given }: RepairDialogProps) {
   );
 }
 
-/** Closed, it leaves focus at the page's title where the button that opened it is gone. */
-function useFocusLeft(): void {
+/** Moves focus to the page title after closing, if the button that opened the dialog is gone. */
+function useFocusTitleAtClose(): void {
   useEffect(
     () => () => {
       setTimeout(() => {

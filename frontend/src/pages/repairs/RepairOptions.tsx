@@ -12,16 +12,18 @@ interface Props extends RepairDialogProps {
   repairing: RepairForm;
 }
 
-/** Where to, how carefully, how many, and why. */
+/** Destination, safety, limit and reason. */
 export function RepairOptions(props: Props) {
   const { action, selector, edit, repairing } = props;
   const { options, errors, change } = repairing;
   const several = isOpenEnded(selector) || ("ids" in selector && selector.ids.length > 1);
   return (
-    <section className={styles.manners} aria-label={texts.options}>
-      {action === "requeue" && <Destination repairing={repairing} several={several} />}
+    <section className={styles.options} aria-label={texts.options}>
+      {action === "requeue" && <Destination repairing={repairing} />}
       {action === "requeue" && !edit && several && <Safety repairing={repairing} />}
-      {several && <Typed repairing={repairing} field="maxItems" label={texts.limit} hint={texts.limitHint} />}
+      {several && (
+        <NumberField repairing={repairing} field="maxItems" label={texts.limit} hint={texts.limitHint} />
+      )}
       <TextArea
         label={action === "purge" ? texts.reason : texts.reasonOptional}
         hint={texts.reasonHint}
@@ -40,20 +42,14 @@ export function RepairOptions(props: Props) {
   );
 }
 
-/** What is done against all advice, to one and to several. */
+/** Labels of the checkbox that overrides a check, for one and for several. */
 const FORCE: Record<"requeue" | "purge", readonly [one: string, several: string]> = {
   requeue: [texts.includeOldOne, texts.includeOld],
   purge: [texts.purgeOpenOne, texts.purgeOpen],
 };
 const FORCE_EDIT = texts.forceEdit;
 
-function Destination({
-  repairing: { options, errors, change },
-  several,
-}: {
-  repairing: RepairForm;
-  several: boolean;
-}) {
+function Destination({ repairing: { options, errors, change } }: { repairing: RepairForm }) {
   const names = useQueueNames();
   const list = useId();
   return (
@@ -64,7 +60,7 @@ function Destination({
         onChoose={(where) => change({ where })}
         hint={options.where === "routing" ? texts.destinationHint : undefined}
         options={[
-          ["back", several ? texts.originalQueue : texts.originalQueue],
+          ["back", texts.originalQueue],
           ["routing", texts.allBoundQueues],
           ["queue", texts.anotherQueue],
         ]}
@@ -92,25 +88,25 @@ function Destination({
 }
 
 function Safety({ repairing }: { repairing: RepairForm }) {
-  const { careful, change } = repairing;
+  const { withCanary, change } = repairing;
   const { zone } = usePreferences();
   return (
     <fieldset className={styles.group}>
       <legend>{texts.safety}</legend>
-      <Checkbox label={texts.canary} checked={careful} onChange={(canary) => change({ canary })} />
-      {careful && (
+      <Checkbox label={texts.canary} checked={withCanary} onChange={(canary) => change({ canary })} />
+      {withCanary && (
         <div className={styles.pair}>
-          <Typed repairing={repairing} field="canaryCount" label={texts.canarySize} />
-          <Typed repairing={repairing} field="canaryWait" label={texts.observeFor} />
+          <NumberField repairing={repairing} field="canaryCount" label={texts.canarySize} />
+          <NumberField repairing={repairing} field="canaryWait" label={texts.observeFor} />
         </div>
       )}
       <div className={styles.pair}>
-        <Typed repairing={repairing} field="rate" label={texts.maxRate} hint={texts.maxRateHint} />
-        <Typed
+        <NumberField repairing={repairing} field="rate" label={texts.maxRate} hint={texts.maxRateHint} />
+        <NumberField
           repairing={repairing}
           field="stopPercent"
           label={texts.stopAt}
-          hint={careful ? texts.stopAtHintCanary : texts.stopAtHint}
+          hint={withCanary ? texts.stopAtHintCanary : texts.stopAtHint}
         />
       </div>
       <TextField
@@ -125,8 +121,8 @@ function Safety({ repairing }: { repairing: RepairForm }) {
   );
 }
 
-/** A number that is typed. */
-function Typed({
+/** A field for a number. */
+function NumberField({
   repairing: { options, errors, change },
   field,
   ...words
