@@ -14,13 +14,13 @@ import type { Item } from "./tree";
 /** Details of the selected message, and links to other pages about it. */
 export function Detail({
   item,
-  asked,
+  isLookedUp,
   choose,
   close,
 }: {
   item: Item;
   /** Whether the chain was looked up by this message's ID. */
-  asked: boolean;
+  isLookedUp: boolean;
   choose(id: string): void;
   close(): void;
 }) {
@@ -43,7 +43,7 @@ export function Detail({
       <Facts
         of={[
           [texts.id, <Id key="id" id={message.id} />],
-          [texts.lookedUp, asked ? texts.byThisId : null],
+          [texts.lookedUp, isLookedUp ? texts.byThisId : null],
           [texts.criticalPath, item.critical ? texts.yes : null],
           [
             texts.cause,

@@ -10,27 +10,27 @@ import type { Tree } from "./tree";
 export function Notices({
   chain,
   tree,
-  asked,
+  lookedUpId,
   choose,
 }: {
   chain: Chain;
   tree: Tree;
-  asked: string;
+  lookedUpId: string;
   choose(id: string): void;
 }) {
   const [{ all, node }, change] = useUrlState(oneChain);
   const orphans = tree.roots.filter(({ orphan }) => orphan).length;
-  const isElsewhere = asked !== chain.root_id && asked !== node;
+  const isElsewhere = lookedUpId !== chain.root_id && lookedUpId !== node;
   const notices = [
-    isElsewhere && tree.byId.has(asked) && (
+    isElsewhere && tree.byId.has(lookedUpId) && (
       <>
-        {texts.lookedFor} <code>{asked}</code>
-        {texts.lookedForIn} <Button onClick={() => choose(asked)}>{texts.showIt}</Button>
+        {texts.lookedFor} <code>{lookedUpId}</code>
+        {texts.lookedForIn} <Button onClick={() => choose(lookedUpId)}>{texts.showIt}</Button>
       </>
     ),
-    isElsewhere && !tree.byId.has(asked) && (
+    isElsewhere && !tree.byId.has(lookedUpId) && (
       <>
-        {texts.notShownMessage} <code>{asked}</code> {texts.notShownIn}
+        {texts.notShownMessage} <code>{lookedUpId}</code> {texts.notShownIn}
       </>
     ),
     chain.truncated && !all && (

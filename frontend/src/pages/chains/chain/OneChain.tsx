@@ -44,7 +44,7 @@ export default function OneChain({ id }: { id: string }) {
         </Empty>
       ) : (
         <Loaded query={query}>
-          {(chain) => <LoadedChain chain={chain} asked={id} readAt={query.dataUpdatedAt} />}
+          {(chain) => <LoadedChain chain={chain} lookedUpId={id} readAt={query.dataUpdatedAt} />}
         </Loaded>
       )}
     </Page>
@@ -57,7 +57,7 @@ const VIEWS: readonly { value: View; label: string }[] = [
   { value: "table", label: texts.table },
 ];
 
-function LoadedChain({ chain, asked, readAt }: { chain: Chain; asked: string; readAt: number }) {
+function LoadedChain({ chain, lookedUpId, readAt }: { chain: Chain; lookedUpId: string; readAt: number }) {
   const [{ view, sort, down, page }, change] = useUrlState(oneChain);
   const chainView = useChainView(chain, readAt);
   const handlers = useChainHandlers(chainView.tree);
@@ -76,7 +76,7 @@ function LoadedChain({ chain, asked, readAt }: { chain: Chain; asked: string; re
   return (
     <>
       <Summary chain={chain} tree={chainView.tree} extent={chainView.extent} />
-      <Notices chain={chain} tree={chainView.tree} asked={asked} choose={handlers.choose} />
+      <Notices chain={chain} tree={chainView.tree} lookedUpId={lookedUpId} choose={handlers.choose} />
       <div className={styles.content} data-detail={selected ? true : undefined}>
         <section ref={drawing} className={styles.drawing} aria-labelledby="messages">
           <h2 id="messages" className="unseen">
@@ -97,7 +97,7 @@ function LoadedChain({ chain, asked, readAt }: { chain: Chain; asked: string; re
         {selected && (
           <Detail
             item={selected}
-            asked={selected.message.id === asked}
+            isLookedUp={selected.message.id === lookedUpId}
             choose={handlers.choose}
             close={close}
           />

@@ -108,20 +108,20 @@ function deliveryLane(message: ChainMessage, delivery: Delivery, now: number): L
   const pieces: Piece[] = [];
   const marks: Mark[] = [];
   let at = milliseconds(message.sent_at) ?? milliseconds(delivery.received_at);
-  let waitingAs: Kind = "broker";
+  let waitKind: Kind = "broker";
   for (const attempt of delivery.attempts) {
     const ended = milliseconds(attempt.ended_at);
     if (ended === undefined) continue;
     const began = ended - (attempt.handling_seconds ?? 0) * 1000;
-    if (at !== undefined && began > at) pieces.push({ kind: waitingAs, from: at, to: began, open: false });
+    if (at !== undefined && began > at) pieces.push({ kind: waitKind, from: at, to: began, open: false });
     if (ended > began) pieces.push({ kind: "handling", from: began, to: ended, open: false });
     if (attempt.outcome !== "processed") {
       marks.push({ at: ended, outcome: attempt.outcome, attempt: attempt.attempt });
     }
     at = ended;
-    waitingAs = attempt.outcome === "dead_lettered" ? "dead" : "retry";
+    waitKind = attempt.outcome === "dead_lettered" ? "dead" : "retry";
   }
-  const last = openPiece(delivery, at, waitingAs, now);
+  const last = openPiece(delivery, at, waitKind, now);
   return { pieces: last ? [...pieces, last] : pieces, marks };
 }
 
@@ -129,13 +129,13 @@ function deliveryLane(message: ChainMessage, delivery: Delivery, now: number): L
 function openPiece(
   delivery: Delivery,
   at: number | undefined,
-  waitingAs: Kind,
+  waitKind: Kind,
   now: number,
 ): Piece | undefined {
   if (at === undefined || now <= at) return undefined;
   if (delivery.state === "in_flight") return { kind: "handling", from: at, to: now, open: true };
   if (!WAITING_STATES.has(delivery.state)) return undefined;
-  return { kind: waitingAs === "dead" ? "broker" : waitingAs, from: at, to: now, open: true };
+  return { kind: waitKind === "dead" ? "broker" : waitKind, from: at, to: now, open: true };
 }
 
 function milliseconds(iso: string | null): number | undefined {
