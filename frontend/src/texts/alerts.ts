@@ -29,7 +29,7 @@ export const quietHours = (begins: string, ends: string, zone: string) =>
 export const limit = (above: number) => number(above);
 export const test = "Send test message";
 export const delivered = (target: string) => `${target} accepted the test message.`;
-export const refused = (target: string, why: string) => `${target}: ${why}`;
+export const rejected = (target: string, why: string) => `${target}: ${why}`;
 export const isSent = "sent";
 export const waits = "waiting";
 export const retries = (attempts: number) => `retrying, ${number(attempts)} failed`;

@@ -158,7 +158,7 @@ export const waitedForRetry = "Waiting for the next attempt";
 export const wasDeadLetter = "Dead letter";
 export const doneOutcome = "done";
 export const retriedOutcome = "failed, retried";
-export const diedOutcome = "failed, dead-lettered";
+export const deadLetteredOutcome = "failed, dead-lettered";
 export const duplicateOutcome = "duplicate";
 export const noName = "(no name)";
 export const inQueue = (queue: string) => `in ${queue}`;

@@ -9,7 +9,7 @@ export const allQueues = "All queues";
 // The list
 export const kinds = "Queues to show";
 export const all = "All";
-export const troubled = "With problems";
+export const withProblems = "With problems";
 export const queue = "Queue";
 export const state = "State";
 export const waiting = "Queued";
@@ -21,7 +21,7 @@ export const dead = "Dead letters";
 export const search = "Search queues and handlers";
 export const empty = "No queues.";
 export const emptyHint = "A queue is listed as soon as a worker consumes it or it is bound to the exchange.";
-export const noneTroubled = "No queue has a problem.";
+export const noneWithProblems = "No queue has a problem.";
 export const noneFound = (words: string) => `No queue or handler contains “${words}”.`;
 export const depthsUnknown = (why: string) => `Depths are unknown: ${why}`;
 export const unknown = "unknown";
@@ -34,7 +34,7 @@ export const dayBefore = (time: string) => `${time} a day earlier`;
 export const noAttempts = "no attempts";
 export const attempts = (handled: number, failed: number, latest: number) =>
   `${plural(handled, "message")} handled and ${number(failed)} failed in the last hour, ${number(latest)} in the last 5 minutes`;
-export const living = (count: number) => number(count);
+export const activeCount = (count: number) => number(count);
 export const lost = (count: number) => `${number(count)} lost`;
 
 // States

@@ -131,7 +131,7 @@ function Configuration({ of: settings }: { of: AlertSettings }) {
       onSuccess({ items }) {
         for (const { target, delivered, error } of items) {
           announce(
-            delivered ? texts.delivered(target) : texts.refused(target, error ?? ""),
+            delivered ? texts.delivered(target) : texts.rejected(target, error ?? ""),
             delivered ? "good" : "bad",
           );
         }

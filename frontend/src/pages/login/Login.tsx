@@ -22,22 +22,22 @@ export default function Login({
   const queries = useQueryClient();
   const [token, setToken] = useState("");
   const [busy, setBusy] = useState(false);
-  const [refused, setRefused] = useState<{ failure: Failure; at: number }>();
+  const [rejection, setRejection] = useState<{ failure: Failure; at: number }>();
   const field = useRef<HTMLInputElement>(null);
-  const isWrong = refused?.failure.code === "unauthenticated";
+  const isWrong = rejection?.failure.code === "unauthenticated";
   const methods = useQuery(loginMethods);
   const failed = loginFailure();
 
   async function enter(given: string) {
     setBusy(true);
-    setRefused(undefined);
+    setRejection(undefined);
     try {
       const identity = await logIn(given);
       onEntered?.();
       queries.setQueryData(session.queryKey, identity);
       void queries.invalidateQueries();
     } catch (problem) {
-      setRefused({ failure: failureOf(problem), at: Date.now() });
+      setRejection({ failure: failureOf(problem), at: Date.now() });
       field.current?.select();
     } finally {
       setBusy(false);
@@ -88,10 +88,10 @@ export default function Login({
               value={token}
               onChange={(event) => setToken(event.target.value)}
             />
-            {refused && refused.failure.code === "too_many_logins" ? (
-              <RateLimited seconds={refused.failure.retryAfter} at={refused.at} />
+            {rejection && rejection.failure.code === "too_many_logins" ? (
+              <RateLimited seconds={rejection.failure.retryAfter} at={rejection.at} />
             ) : (
-              refused && !isWrong && <Problem of={refused.failure} />
+              rejection && !isWrong && <Problem of={rejection.failure} />
             )}
             <Button
               type="submit"

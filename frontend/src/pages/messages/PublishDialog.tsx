@@ -18,7 +18,7 @@ export function PublishDialog({ onClose }: { onClose(): void }) {
     onClose();
   });
   const wrong = validate(routingKey, body);
-  const refused = publish.error && failureOf(publish.error).code === "invalid_edit";
+  const schemaRejected = publish.error && failureOf(publish.error).code === "invalid_edit";
 
   function submit(event: FormEvent) {
     event.preventDefault();
@@ -67,7 +67,7 @@ export function PublishDialog({ onClose }: { onClose(): void }) {
           onChange={(event) => setReason(event.target.value)}
         />
         {publish.error && <Problem of={publish.error} />}
-        {refused && <Checkbox label={texts.forcePublish} checked={force} onChange={setForce} />}
+        {schemaRejected && <Checkbox label={texts.forcePublish} checked={force} onChange={setForce} />}
       </form>
     </Dialog>
   );

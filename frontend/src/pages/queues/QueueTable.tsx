@@ -9,7 +9,7 @@ import styles from "./Queues.module.css";
 import { activeConsumers, found, hasProblem, sorted, stateOf } from "./state";
 
 const KINDS = ["all", "troubled"] as const;
-const NAMES = { all: texts.all, troubled: texts.troubled };
+const NAMES = { all: texts.all, troubled: texts.withProblems };
 const NUMBERS = [
   texts.waiting,
   texts.incoming,
@@ -35,8 +35,8 @@ export function QueueTable() {
 
 function QueueTabs({ of }: { of: QueueList }) {
   const [{ show, q = "" }, change] = useUrlState(PARAMETERS);
-  const troubled = of.items.filter(hasProblem);
-  const shown = sorted(found(show === "all" ? of.items : troubled, q));
+  const withProblems = of.items.filter(hasProblem);
+  const shown = sorted(found(show === "all" ? of.items : withProblems, q));
   if (of.items.length === 0) return <Empty title={texts.empty}>{texts.emptyHint}</Empty>;
   return (
     <Tabs
@@ -46,7 +46,7 @@ function QueueTabs({ of }: { of: QueueList }) {
       tabs={KINDS.map((value) => ({
         value,
         label: NAMES[value],
-        count: String(value === "all" ? of.items.length : troubled.length),
+        count: String(value === "all" ? of.items.length : withProblems.length),
       }))}
     >
       <div className={styles.search}>
@@ -59,7 +59,7 @@ function QueueTabs({ of }: { of: QueueList }) {
         {of.broker_error && <p className="quiet">{texts.depthsUnknown(of.broker_error.message)}</p>}
       </div>
       {shown.length === 0 ? (
-        <Empty title={q ? texts.noneFound(q) : texts.noneTroubled} />
+        <Empty title={q ? texts.noneFound(q) : texts.noneWithProblems} />
       ) : (
         <div className={styles.list}>
           <Table
@@ -140,7 +140,7 @@ function Row({ of }: { of: Queue }) {
         />
       </td>
       <td role="cell" data-number>
-        <Labelled by={texts.consumers}>{texts.living(alive)}</Labelled>
+        <Labelled by={texts.consumers}>{texts.activeCount(alive)}</Labelled>
         <Below of={of.consumers.length > alive ? [texts.lost(of.consumers.length - alive)] : []} />
       </td>
       <td role="cell" data-number>

@@ -11,11 +11,11 @@ import type { RepairForm } from "./useRepairForm";
 export function DryRunResult({
   action,
   selector,
-  repairing: { run, pinned, options },
+  repairForm: { run, pinned, options },
 }: {
   action: Action;
   selector: Selector;
-  repairing: RepairForm;
+  repairForm: RepairForm;
 }) {
   const dryRun = run.data;
   if (!dryRun) return run.error ? <div /> : <Loading lines={6} />;

@@ -22,13 +22,13 @@ export function RepairDialog({ onClose, onDone, ...given }: RepairDialogProps) {
   useFocusTitleAtClose();
   const words = ACTION_TEXTS[action];
   const form = useId();
-  const repairing = useRepairForm(props);
-  const { repair, isLost } = repairing;
+  const repairForm = useRepairForm(props);
+  const { repair, isLost } = repairForm;
   const answer = repair.data;
 
   function submit(event: FormEvent) {
     event.preventDefault();
-    repairing.send();
+    repairForm.send();
   }
 
   if (answer?.at === "once") return <Outcomes repaired={answer.repaired} onClose={onClose} />;
@@ -37,16 +37,16 @@ export function RepairDialog({ onClose, onDone, ...given }: RepairDialogProps) {
       open
       wide
       onClose={onClose}
-      unsaved={repairing.isTouched && !repair.isPending}
+      unsaved={repairForm.isTouched && !repair.isPending}
       title={`${words.verb} ${describe}`}
       description={meaningOf(action, props.selector)}
-      actions={<Actions form={form} repairing={repairing} {...props} />}
+      actions={<Actions form={form} repairForm={repairForm} {...props} />}
     >
       <form id={form} className={styles.form} onSubmit={submit}>
-        <RepairProblem repairing={repairing} />
+        <RepairProblem repairForm={repairForm} />
         <div className={styles.columns} inert={repair.isPending || isLost}>
-          <DryRunResult action={action} selector={props.selector} repairing={repairing} />
-          <RepairOptions repairing={repairing} {...props} />
+          <DryRunResult action={action} selector={props.selector} repairForm={repairForm} />
+          <RepairOptions repairForm={repairForm} {...props} />
         </div>
       </form>
     </Dialog>
@@ -67,11 +67,11 @@ function useFocusTitleAtClose(): void {
 
 function Actions({
   form,
-  repairing,
+  repairForm,
   action,
   selector,
-}: RepairDialogProps & { form: string; repairing: RepairForm }) {
-  const { repair, isLost, isCurrent, count, typed, setTyped, whyNot } = repairing;
+}: RepairDialogProps & { form: string; repairForm: RepairForm }) {
+  const { repair, isLost, isCurrent, count, typed, setTyped, whyNot } = repairForm;
   const words = ACTION_TEXTS[action];
   return (
     <>

@@ -9,26 +9,26 @@ import type { RepairDialogProps } from "./types";
 import type { RepairForm } from "./useRepairForm";
 
 interface Props extends RepairDialogProps {
-  repairing: RepairForm;
+  repairForm: RepairForm;
 }
 
 /** Destination, safety, limit and reason. */
 export function RepairOptions(props: Props) {
-  const { action, selector, edit, repairing } = props;
-  const { options, errors, change } = repairing;
+  const { action, selector, edit, repairForm } = props;
+  const { options, errors, change } = repairForm;
   const several = isOpenEnded(selector) || ("ids" in selector && selector.ids.length > 1);
   return (
     <section className={styles.options} aria-label={texts.options}>
-      {action === "requeue" && <Destination repairing={repairing} />}
-      {action === "requeue" && !edit && several && <Safety repairing={repairing} />}
+      {action === "requeue" && <Destination repairForm={repairForm} />}
+      {action === "requeue" && !edit && several && <Safety repairForm={repairForm} />}
       {several && (
-        <NumberField repairing={repairing} field="maxItems" label={texts.limit} hint={texts.limitHint} />
+        <NumberField repairForm={repairForm} field="maxItems" label={texts.limit} hint={texts.limitHint} />
       )}
       <TextArea
         label={action === "purge" ? texts.reason : texts.reasonOptional}
         hint={texts.reasonHint}
         value={options.reason}
-        error={options.reason || repairing.repair.error ? errors.reason : undefined}
+        error={options.reason || repairForm.repair.error ? errors.reason : undefined}
         onChange={(event) => change({ reason: event.target.value })}
       />
       {(action === "requeue" || action === "purge") && (
@@ -49,7 +49,7 @@ const FORCE: Record<"requeue" | "purge", readonly [one: string, several: string]
 };
 const FORCE_EDIT = texts.forceEdit;
 
-function Destination({ repairing: { options, errors, change } }: { repairing: RepairForm }) {
+function Destination({ repairForm: { options, errors, change } }: { repairForm: RepairForm }) {
   const names = useQueueNames();
   const list = useId();
   return (
@@ -87,8 +87,8 @@ function Destination({ repairing: { options, errors, change } }: { repairing: Re
   );
 }
 
-function Safety({ repairing }: { repairing: RepairForm }) {
-  const { withCanary, change } = repairing;
+function Safety({ repairForm }: { repairForm: RepairForm }) {
+  const { withCanary, change } = repairForm;
   const { zone } = usePreferences();
   return (
     <fieldset className={styles.group}>
@@ -96,14 +96,14 @@ function Safety({ repairing }: { repairing: RepairForm }) {
       <Checkbox label={texts.canary} checked={withCanary} onChange={(canary) => change({ canary })} />
       {withCanary && (
         <div className={styles.pair}>
-          <NumberField repairing={repairing} field="canaryCount" label={texts.canarySize} />
-          <NumberField repairing={repairing} field="canaryWait" label={texts.observeFor} />
+          <NumberField repairForm={repairForm} field="canaryCount" label={texts.canarySize} />
+          <NumberField repairForm={repairForm} field="canaryWait" label={texts.observeFor} />
         </div>
       )}
       <div className={styles.pair}>
-        <NumberField repairing={repairing} field="rate" label={texts.maxRate} hint={texts.maxRateHint} />
+        <NumberField repairForm={repairForm} field="rate" label={texts.maxRate} hint={texts.maxRateHint} />
         <NumberField
-          repairing={repairing}
+          repairForm={repairForm}
           field="stopPercent"
           label={texts.stopAt}
           hint={withCanary ? texts.stopAtHintCanary : texts.stopAtHint}
@@ -113,8 +113,8 @@ function Safety({ repairing }: { repairing: RepairForm }) {
         label={texts.startsAt(zone === "utc" ? "UTC" : texts.localTime)}
         hint={texts.startsAtHint}
         type="datetime-local"
-        value={repairing.options.startsAt}
-        error={repairing.errors.startsAt}
+        value={repairForm.options.startsAt}
+        error={repairForm.errors.startsAt}
         onChange={(event) => change({ startsAt: event.target.value })}
       />
     </fieldset>
@@ -123,11 +123,11 @@ function Safety({ repairing }: { repairing: RepairForm }) {
 
 /** A field for a number. */
 function NumberField({
-  repairing: { options, errors, change },
+  repairForm: { options, errors, change },
   field,
   ...words
 }: {
-  repairing: RepairForm;
+  repairForm: RepairForm;
   field: Exclude<Field, "queue" | "startsAt" | "reason">;
   label: string;
   hint?: string;

@@ -7,8 +7,8 @@ import styles from "./RepairProblem.module.css";
 import type { RepairForm } from "./useRepairForm";
 
 /** Why the dry run or the change failed, and how to continue. */
-export function RepairProblem({ repairing }: { repairing: RepairForm }) {
-  const { notice, run, repair, isLost, repeatDryRun, excludeNew } = repairing;
+export function RepairProblem({ repairForm }: { repairForm: RepairForm }) {
+  const { notice, run, repair, isLost, repeatDryRun, excludeNew } = repairForm;
   const countChange = countChangeOf(repair.error);
   return (
     <>

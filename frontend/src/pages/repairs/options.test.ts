@@ -6,14 +6,14 @@ const ids = { ids: ["17"] };
 
 describe("the options of a repair", () => {
   it("allow a dry run only for valid input", () => {
-    const asked = (options: Partial<typeof DEFAULT_OPTIONS>) =>
+    const requestFor = (options: Partial<typeof DEFAULT_OPTIONS>) =>
       requestOf({ action: "requeue", selector: filter }, { ...DEFAULT_OPTIONS, ...options });
-    expect(asked({})).toMatchObject({ destination: undefined, maxItems: undefined, force: false });
-    expect(asked({ where: "routing" })?.destination).toBe("original_routing");
-    expect(asked({ where: "queue", queue: " mail.late " })?.destination).toEqual({ queue: "mail.late" });
-    expect(asked({ where: "queue" })).toBeUndefined();
-    expect(asked({ maxItems: "1,204" })?.maxItems).toBe(1204);
-    expect(asked({ maxItems: "0" })).toBeUndefined();
+    expect(requestFor({})).toMatchObject({ destination: undefined, maxItems: undefined, force: false });
+    expect(requestFor({ where: "routing" })?.destination).toBe("original_routing");
+    expect(requestFor({ where: "queue", queue: " mail.late " })?.destination).toEqual({ queue: "mail.late" });
+    expect(requestFor({ where: "queue" })).toBeUndefined();
+    expect(requestFor({ maxItems: "1,204" })?.maxItems).toBe(1204);
+    expect(requestFor({ maxItems: "0" })).toBeUndefined();
   });
 
   it("use a canary for many dead letters by default", () => {

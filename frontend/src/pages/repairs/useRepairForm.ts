@@ -65,7 +65,7 @@ export function useRepairForm(props: RepairDialogProps) {
   const isLost = repair.error !== null && mayHaveBeenDone(repair.error);
   const facts = { action, selector: settled.selector, errors, isCurrent, count, typed };
   const whyNot =
-    denied ?? (isLost ? undefined : whyNotYet({ ...facts, refused: run.error, failed: repair.error }));
+    denied ?? (isLost ? undefined : whyNotYet({ ...facts, dryRunError: run.error, failed: repair.error }));
 
   const before =
     action === "requeue" || action === "discard" ? until(props.selector, run.data?.at) : undefined;
@@ -111,13 +111,13 @@ function whyNotYet(facts: {
   isCurrent: boolean;
   count: number;
   typed: string;
-  refused: unknown;
+  dryRunError: unknown;
   failed: unknown;
 }): string | undefined {
   const { action, selector, errors, isCurrent, count, typed } = facts;
   const [error] = Object.values(errors);
   if (error) return error;
-  if (facts.refused) return texts.dryRunRejected;
+  if (facts.dryRunError) return texts.dryRunRejected;
   if (!isCurrent) return texts.dryRunRunning;
   if (countChangeOf(facts.failed)) return texts.repeatDryRun;
   if (count === 0) return texts.nothingTo(ACTION_TEXTS[action].verb.toLowerCase());

@@ -18,7 +18,7 @@ export const KINDS = {
 export const OUTCOMES: Record<string, string> = {
   processed: texts.doneOutcome,
   retried: texts.retriedOutcome,
-  dead_lettered: texts.diedOutcome,
+  dead_lettered: texts.deadLetteredOutcome,
   duplicate: texts.duplicateOutcome,
 };
 

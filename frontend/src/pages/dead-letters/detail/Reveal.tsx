@@ -14,7 +14,7 @@ export function Reveal({
   deadLetter: DeadLetter;
   reveal: ReturnType<typeof useReveal>;
 }) {
-  const [asking, setAsking] = useState(false);
+  const [confirming, setConfirming] = useState(false);
   const denied = useWhyNot("reveal");
   if (deadLetter.revealed) {
     return (
@@ -28,14 +28,14 @@ export function Reveal({
       </>
     );
   }
-  const close = () => setAsking(false);
+  const close = () => setConfirming(false);
   return (
     <>
-      <Button icon="eye" whyNot={denied} onClick={() => setAsking(true)}>
+      <Button icon="eye" whyNot={denied} onClick={() => setConfirming(true)}>
         {texts.reveal}
       </Button>
       <Dialog
-        open={asking}
+        open={confirming}
         onClose={close}
         title={texts.revealTitle}
         description={texts.revealHint}

@@ -36,7 +36,7 @@ export function EditDialog({
     ...(typed !== undefined && typed !== shown?.body && { body: typed, encoding: "text" as const }),
   };
   const isUnchanged = Object.keys(changes).length === 0;
-  const refused = edit.error && failureOf(edit.error).code === "invalid_edit";
+  const schemaRejected = edit.error && failureOf(edit.error).code === "invalid_edit";
 
   function submit(event: FormEvent) {
     event.preventDefault();
@@ -101,7 +101,7 @@ export function EditDialog({
         />
         {reveal.error && <Problem of={reveal.error} onRetry={() => reveal.mutate()} />}
         {edit.error && <Problem of={edit.error} />}
-        {refused && <Checkbox label={texts.force} checked={force} onChange={setForce} />}
+        {schemaRejected && <Checkbox label={texts.force} checked={force} onChange={setForce} />}
       </form>
     </Dialog>
   );
