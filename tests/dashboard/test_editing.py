@@ -43,7 +43,7 @@ async def test_an_edit_is_checked_while_it_is_typed_shown_as_a_difference_and_se
     await expect(dialog).to_be_hidden()
 
     await page.goto(f"{stage.ui}dead-letters/{letter['id']}?status=requeued")
-    await expect(detail(page, letter)).to_contain_text("Processed since.")
+    await expect(detail(page, letter)).to_contain_text("It has been processed.")
     await expect(detail(page, letter)).to_contain_text("Edited by olga")
     tree = detail(page, letter).get_by_role("tree", name=f"Body of dead letter {letter['id']}")
     await expect(tree.get_by_role("treeitem", name=f"account: {LARGE}")).to_be_visible()

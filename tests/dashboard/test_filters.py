@@ -36,7 +36,7 @@ async def test_a_page_of_a_list_that_is_not_there_becomes_the_first_one(two_kind
     for address in ("messages", "dead-letters?view=messages", "audit", "operations", "chains"):
         separator = "&" if "?" in address else "?"
         page = await visit(f"{address}{separator}cursor=nonsense", Role.OPERATOR, expected=("status of 400",))
-        await announced(page, "That page of the list is not there.")
+        await announced(page, "That page of the list no longer exists.")
         await expect(page).to_have_url(re.compile(rf"{re.escape(address)}$"))
         await expect(page.get_by_role("alert")).to_have_count(0)
 

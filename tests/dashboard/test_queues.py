@@ -62,6 +62,6 @@ async def test_a_viewer_sees_why_a_queue_cannot_be_paused_and_a_name_without_a_q
     page = await visit(f"queues?name={QUEUE}", Role.VIEWER)
     await expect(page.get_by_role("button", name="Pause", exact=True)).to_be_disabled()
     page = await visit("queues?name=a/queue that is not there")
-    await expect(page.get_by_text("No such queue.")).to_be_visible()
+    await expect(page.get_by_text("Queue not found.")).to_be_visible()
     await page.get_by_role("link", name="All queues").click()
     await expect(page.get_by_role("link", name=QUEUE, exact=True)).to_be_visible()

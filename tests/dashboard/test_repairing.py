@@ -65,7 +65,7 @@ async def test_one_goes_and_does_not_come_back(stage: Stage, visit: Visit) -> No
     await announced(page, "1 of 1 dead letter was requeued.")
     await page.goto(f"{stage.ui}dead-letters/{letter['id']}?status=requeued")
     await expect(detail(page, letter)).to_contain_text("Requeued by olga")
-    await expect(detail(page, letter)).to_contain_text("Processed since.")
+    await expect(detail(page, letter)).to_contain_text("It has been processed.")
 
 
 async def test_all_that_match_go_with_a_canary_first_once_their_number_is_typed(stage: Stage, visit: Visit) -> None:

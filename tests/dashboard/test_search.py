@@ -36,5 +36,5 @@ async def test_what_is_searched_for_is_in_the_address_and_nothing_says_so(visit:
     results = page.get_by_role("list", name="Results")
     await expect(results.get_by_role("link", name="payments.capture")).to_be_visible()
     await page.get_by_role("searchbox").fill("no such thing")
-    await expect(page.get_by_text("Nothing was found for “no such thing”.")).to_be_visible()
+    await expect(page.get_by_text("No results for “no such thing”.")).to_be_visible()
     await expect(page).to_have_url(re.compile(r"search\?q=no\+such\+thing$"))

@@ -114,7 +114,7 @@ async def test_viewers_see_why_they_may_not(stage: Stage, visit: Visit) -> None:
 async def test_a_queue_of_rabbitmq_says_why_its_messages_are_not_listed(stage: Stage, visit: Visit) -> None:
     page = await visit(f"queues?name={QUEUE}")
     part = page.get_by_role("region", name="Messages in the queue")
-    await expect(part).to_contain_text("RabbitMQ shows no message without delivering it")
+    await expect(part).to_contain_text("RabbitMQ cannot show messages without delivering them")
     await expect(part.get_by_role("button")).to_have_count(0)
 
 

@@ -9,7 +9,7 @@ import { session } from "~/api/session";
 import { listen } from "~/lib/keyboard";
 import { base } from "~/lib/mount";
 import { usePreferences } from "~/lib/preferences";
-import { listenToLinks, loginOfHost, tokenInAddress } from "~/pages/login/link";
+import { hostLoginUrl, listenForLoginLinks, takeTokenFromUrl } from "~/pages/login/link";
 import * as texts from "~/texts/app";
 import { Announcements, Empty, Loading, Page, Problem } from "~/ui";
 import { Boundary } from "./Boundary";
@@ -21,9 +21,9 @@ const HostLogin = lazy(() => import("~/pages/login/HostLogin"));
 const Switch = lazy(() => import("~/pages/login/SwitchSession"));
 const queries = newQueryClient();
 /** Of the link that a start in development prints. */
-const LINKED = tokenInAddress();
+const LINKED = takeTokenFromUrl();
 /** Defined where it is not the admin that logs people in. */
-const HOST = loginOfHost();
+const HOST = hostLoginUrl();
 
 export function App() {
   useEffect(() => listen(), []);
@@ -49,7 +49,7 @@ function SessionGate() {
   const { data, error, refetch } = useQuery(session);
   const [wasInside, setWasInside] = useState(false);
   if (data && !wasInside) setWasInside(true);
-  useEffect(() => listenToLinks(setLink), []);
+  useEffect(() => listenForLoginLinks(setLink), []);
   const go = () => setLink(undefined);
   if (data && link && HOST === undefined) return <Switch from={data} token={link} onDone={go} />;
   if (error && HOST !== undefined && [401, 403].includes(failureOf(error).status)) {

@@ -1,4 +1,4 @@
-// Texts of the page of alerts.
+// Texts of the alerts page.
 
 import { number } from "~/lib/format";
 
@@ -29,7 +29,7 @@ export const quietHours = (begins: string, ends: string, zone: string) =>
 export const limit = (above: number) => number(above);
 export const test = "Send test message";
 export const delivered = (target: string) => `${target} accepted the test message.`;
-export const refused = (target: string, why: string) => `${target}: ${why}`;
+export const rejected = (target: string, why: string) => `${target}: ${why}`;
 export const isSent = "sent";
 export const waits = "waiting";
 export const retries = (attempts: number) => `retrying, ${number(attempts)} failed`;

@@ -1,4 +1,4 @@
-// Texts about requests: why one failed, and why an action is not allowed.
+// Texts about requests: why a request failed, and why an action is not allowed.
 
 export const unreachable = "The service does not respond.";
 export const unreachableDetail =

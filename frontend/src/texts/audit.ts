@@ -34,7 +34,7 @@ export const entry = "Entry";
 export const byActor = (actor: string) => `All entries by ${actor}`;
 export const onTarget = (target: string) => `All entries for ${target}`;
 
-/** What an entry's action is called. */
+/** Names of the actions in the audit log. */
 export const actions: Record<string, string> = {
   "dlq.requeue": "Requeued",
   "dlq.discard": "Discarded",
@@ -69,5 +69,5 @@ export const actions: Record<string, string> = {
   "export.audit": "Exported the audit log",
 };
 
-/** A count of entries as text, with the number that decides between singular and plural. */
+/** Formats a count of entries. `count` decides between singular and plural. */
 export const entries = (shown: string, count: number) => `${shown} ${count === 1 ? "entry" : "entries"}`;

@@ -24,7 +24,7 @@ export const noMatchHint = "Remove a filter to see more.";
 export const noMatch = "No chains match the filters.";
 export const empty = "No chains in the history.";
 export const emptyHint =
-  "A chain appears here once its first message was sent, while relays and workers write the history. Look up messages that are still in the outbox by ID.";
+  "A chain appears here once its first message has been sent, if relays and workers write the history. Look up messages that are still in the outbox by ID.";
 export const firstMessage = "First message";
 export const started = "Started";
 export const duration = "Duration";
@@ -110,7 +110,7 @@ export const notShownIn = "is part of this chain, but not among those shown.";
 export const more = (shown: number) => `The chain has more than the ${number(shown)} messages shown.`;
 export const showUpTo = (most: number) => `Show up to ${number(most)}`;
 export const tooMany = (shown: number) =>
-  `The chain has more than the ${number(shown)} messages shown, the maximum of one response. Look up a further message by its ID.`;
+  `The chain has more than the ${number(shown)} messages shown, which is the maximum per response. To see another message, look it up by its ID.`;
 export const orphans = (count: number) =>
   count === 1
     ? "The cause of 1 message is unknown. It is listed at the end as “cause unknown”."
@@ -122,7 +122,7 @@ export const allChains = "All chains";
 export const notFound = "No chain found for this ID.";
 export const notFoundHint = "Check the ID:";
 export const notFoundHistory =
-  ". Sent messages are found in the history only, which is deleted after the retention period.";
+  ". Sent messages are found only in the history, which is deleted after the retention period.";
 export const waterfall = "Waterfall";
 export const tree = "Tree";
 export const table = "Table";
@@ -158,7 +158,7 @@ export const waitedForRetry = "Waiting for the next attempt";
 export const wasDeadLetter = "Dead letter";
 export const doneOutcome = "done";
 export const retriedOutcome = "failed, retried";
-export const diedOutcome = "failed, dead-lettered";
+export const deadLetteredOutcome = "failed, dead-lettered";
 export const duplicateOutcome = "duplicate";
 export const noName = "(no name)";
 export const inQueue = (queue: string) => `in ${queue}`;

@@ -3,5 +3,5 @@
 export const cancel = "Cancel";
 export const close = "Close";
 export const tryAgain = "Try again";
-/** Where the record names no actor. */
+/** Shown where the record names no actor. */
 export const unknownActor = "an unknown user";

@@ -1,4 +1,4 @@
-// Texts of the page about components and pauses.
+// Texts of the components page, with pauses.
 
 import { capital, number, plural } from "~/lib/format";
 
@@ -30,9 +30,10 @@ export const noArchiver = "No archivers.";
 export const noArchiverHint =
   "With RabbitMQ, an archiver copies dead letters into the database. Start one with: outbox archiver.";
 export const empty = "No heartbeats.";
-export const emptyKind = (kind: string) => (kind === "maintenance" ? "No maintenance." : `No ${kind}s.`);
+export const emptyKind = (kind: string) =>
+  kind === "maintenance" ? "No maintenance processes." : `No ${kind}s.`;
 export const emptyHint =
-  "Relays publish messages from the outbox, workers handle them. Start them with: outbox relay, outbox worker. Stopped components stay listed for a day.";
+  "Relays publish messages from the outbox; workers handle them. Start them with: outbox relay, outbox worker. Stopped components stay listed for a day.";
 
 // Consumers of a worker
 export const consumersUnknown = "The worker did not report its queues.";
@@ -112,7 +113,7 @@ export const silent = "lost, no report";
 export const resumed = (target: string) => `Resumed ${target}.`;
 export const alreadyResumed = (target: string) => `${capital(target)} was already resumed.`;
 export const stillPaused = (done: string, pause: string) =>
-  `${done} Part of it stays paused by the pause of ${pause}.`;
+  `${done} Part of it is still paused by the pause of ${pause}.`;
 export const pausedBy = "Paused by";
 export const pausedAt = "Paused";
 export const noReason = "none";

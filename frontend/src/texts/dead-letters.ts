@@ -77,7 +77,7 @@ export const matchingDeadLetters = (all: string) =>
   `${all.toLowerCase()} dead letters that match the filters`;
 export const selectAllMatching = (count: string) => `Select all ${count} matching`;
 
-// What the list leaves out
+// What is missing from the list
 export const unavailable = (names: string, broker: boolean) =>
   `${names} did not respond. The dead letters shown are correct. ${broker ? "The number of dead letters still at the broker is unknown." : "Further dead letters may exist."}`;
 export const notArchived = (count: number, queues: string) =>
@@ -135,7 +135,7 @@ export const noSuchGroupHint = "Its dead letters may have been deleted permanent
 export const policy = "Requeue policy";
 export const policyTitle = "Requeue this group automatically";
 export const policyMeaning =
-  "Once an hour, maintenance requeues the oldest open dead letters of this group. One goes ahead; the others follow when it was handled. The policy stops when a message fails again.";
+  "Once an hour, maintenance requeues the oldest open dead letters of this group. One is sent first; the others follow once it has been handled. The policy stops when a message fails again.";
 export const policyPerHour = "At most per hour";
 export const policyOn = "On";
 export const policyOff = "Off (remove the policy)";
@@ -152,13 +152,13 @@ export const asFixed = "Fixed";
 export const asMuted = "Muted";
 export const asOpen = "Open (remove the mark)";
 export const fixedMeaning =
-  "The group is hidden from the list until it fails again; then it is reopened and says so.";
+  "Hides the group from the list until it fails again. Then it is listed as reopened.";
 export const mutedMeaning =
-  "The group is hidden from the list and does not count in the status until more than this number are open.";
+  "Hides the group from the list and from the status until more than this number are open.";
 export const openMeaning = "Removes the mark. The group is listed again.";
 export const fixedIn = "In version (optional)";
 export const fixedInHint =
-  "The release with the fix, as OUTBOX_SERVICE_VERSION says. Failures in releases that failed before do not reopen the group.";
+  "The release with the fix, as set in OUTBOX_SERVICE_VERSION. Failures in releases that already failed do not reopen the group.";
 export const mutedAbove = "Reopen when more than this number are open";
 export const mutedWrong = "Enter a whole number from 1 to 100,000.";
 export const marked = {
@@ -175,7 +175,7 @@ export const versionsHeading = "Versions";
 export const count = "Count";
 export const firstSeen = "First failed";
 export const lastSeen = "Last failed";
-export const noVersions = "Set OUTBOX_SERVICE_VERSION to see in which releases of your service it fails.";
+export const noVersions = "Set OUTBOX_SERVICE_VERSION to see which releases of your service are affected.";
 export const sample = "Latest sample";
 export const latestMessages = "Latest messages";
 export const latestTable = "Dead letters of this group";
@@ -274,7 +274,7 @@ export const removedByBroker = "Removed by the broker";
 export const decidedBy = (discarded: boolean, actor: string) =>
   `${discarded ? "Discarded" : "Requeued"} by ${actor}`;
 export const outcomeUnderWay = "In progress.";
-export const outcomeProcessed = "Processed since.";
+export const outcomeProcessed = "It has been processed.";
 export const outcomeFailedAgain = "Failed again.";
 export const outcomeDuplicate = "Skipped as a duplicate.";
 export const foldFrames = "Collapse frames";

@@ -1,5 +1,5 @@
 // Links to other systems.
 
-export const external = "Elsewhere";
+export const external = "External links";
 export const logs = "Logs";
 export const trace = "Trace";

@@ -31,7 +31,7 @@ export const providerFailures: Readonly<Record<string, string>> = {
   expired: "The login took too long, or was started in another browser. Try again.",
   refused: "The login provider refused the login.",
   unavailable: "The login provider does not respond. Try again later, or use a token.",
-  invalid: "The login provider's answer was not accepted. The log of the service has the reason.",
+  invalid: "The login provider's response was not accepted. See the service log for the reason.",
   no_role: "Your account has no role here. Ask an administrator of this service.",
 };
 

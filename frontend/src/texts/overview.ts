@@ -101,7 +101,7 @@ export const collecting = "Collecting data…";
 export const noTraffic = "No traffic.";
 export const growing = "Backlog is growing.";
 export const shrinking = "Backlog is shrinking.";
-export const keepsUp = "Little is waiting.";
+export const keepsUp = "Backlog is small.";
 export const lastSent = (ago: string) => `Last sent ${ago} ago.`;
 export const nothingSent = "No messages sent in the last hour.";
 export const sentJustNow = "Last sent less than a minute ago.";

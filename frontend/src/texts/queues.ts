@@ -7,9 +7,9 @@ export const tabTitle = (name: string) => `Queue ${name}`;
 export const allQueues = "All queues";
 
 // The list
-export const kinds = "Which queues";
+export const kinds = "Queues to show";
 export const all = "All";
-export const troubled = "With problems";
+export const withProblems = "With problems";
 export const queue = "Queue";
 export const state = "State";
 export const waiting = "Queued";
@@ -21,7 +21,7 @@ export const dead = "Dead letters";
 export const search = "Search queues and handlers";
 export const empty = "No queues.";
 export const emptyHint = "A queue is listed as soon as a worker consumes it or it is bound to the exchange.";
-export const noneTroubled = "No queue has a problem.";
+export const noneWithProblems = "No queue has a problem.";
 export const noneFound = (words: string) => `No queue or handler contains “${words}”.`;
 export const depthsUnknown = (why: string) => `Depths are unknown: ${why}`;
 export const unknown = "unknown";
@@ -30,11 +30,11 @@ export const retrying = (count: string) => `${count} retrying`;
 export const oldest = (age: string) => `oldest ${age}`;
 export const drained = (age: string) => `drained in ${age}`;
 export const growing = "growing";
-export const dayBefore = (time: string) => `${time} a day before`;
+export const dayBefore = (time: string) => `${time} a day earlier`;
 export const noAttempts = "no attempts";
 export const attempts = (handled: number, failed: number, latest: number) =>
   `${plural(handled, "message")} handled and ${number(failed)} failed in the last hour, ${number(latest)} in the last 5 minutes`;
-export const living = (count: number) => number(count);
+export const activeCount = (count: number) => number(count);
 export const lost = (count: number) => `${number(count)} lost`;
 
 // States
@@ -50,7 +50,7 @@ export const states = {
 };
 
 // One queue
-export const notThere = "No such queue.";
+export const notThere = "Queue not found.";
 export const notThereHint =
   "No worker has consumed a queue of this name in the last day, and none is bound to the exchange.";
 export const pause = "Pause";
@@ -68,7 +68,7 @@ export const drainedLabel = "Drained in";
 export const never = "not at these rates";
 export const failedShare = "Failed attempts";
 export const times = "Handling time";
-export const timesBefore = "A day before";
+export const timesBefore = "A day earlier";
 export const quantiles = (p50: string, p95: string, p99: string) => `p50 ${p50}, p95 ${p95}, p99 ${p99}`;
 export const period = "Rates, failures and handling times cover the last 5 full minutes of data.";
 export const problems = "Problems";
@@ -77,8 +77,9 @@ export const since = "since";
 // Charts
 export const depthChart = "Queued and oldest age";
 export const depthLabel = "Queued messages and oldest age over time";
-export const depthMeaning = "Most messages that waited for a worker in the interval";
-export const oldestMeaning = "Longest that the first of them had been due; RabbitMQ reports no ages";
+export const depthMeaning = "Maximum number of queued messages in the interval";
+export const oldestMeaning =
+  "Maximum age of the oldest due message in the interval; RabbitMQ reports no ages";
 export const noDepth = "No worker measured the queue in this period.";
 export const throughput = "Throughput and failures";
 export const throughputLabel = "Messages per second over time";
@@ -109,11 +110,11 @@ export const startedAt = "Started";
 export const status = "Status";
 export const activity = "Activity";
 export const noWorkers = "No worker consumes this queue.";
-export const noWorkersHint = "Its messages wait until one is started: outbox worker.";
+export const noWorkersHint = "Its messages wait until you start a worker: outbox worker.";
 
 // Attempts
 export const attemptsTitle = "Attempts";
-export const attemptOrder = "Which attempts";
+export const attemptOrder = "Order of attempts";
 export const attemptOrders = { latest: "Latest", slowest: "Slowest" };
 export const attemptsTable = "Attempts of the handler";
 export const attemptsHead = ["Message", "Outcome", "Handling time", "Waited", "Attempt", "Ended", "Error"];
@@ -121,7 +122,7 @@ export const noAttemptsListed = "No attempt in the last day.";
 export const noAttemptsHint =
   "Attempts come from the history, which workers write unless OUTBOX_HISTORY is off.";
 
-// What leads on
+// Links
 export const groups = "Failure groups";
 export const noGroups = "No open dead letters.";
 export const openCount = (count: string) => `${count} open`;

@@ -1,12 +1,11 @@
-// Texts of the search for everything.
+// Texts of the search page.
 
 export const title = "Search";
 export const field = "ID, number, queue, handler, routing key or words of an error";
-export const hint =
-  "Ids are found in the outbox, in queues of the database, in the history and among dead letters.";
-export const nothing = (q: string) => `Nothing was found for “${q}”.`;
+export const hint = "Finds IDs in the outbox, in PostgreSQL queues, in the history and among dead letters.";
+export const nothing = (q: string) => `No results for “${q}”.`;
 export const nothingHint =
-  "Ids have to be complete. Errors are found by whole words, names by any part. The history may not go back that far.";
+  "IDs must be complete. Errors match by whole words, names by any part. The history may not go back far enough.";
 export const results = "Results";
 export const kinds = {
   message: "Message",

@@ -38,7 +38,7 @@ export const denied = "not allowed";
 // Access, for administrators
 export const tokens = "Tokens";
 export const tokensTable = "Configured tokens";
-export const noTokens = "No tokens are configured: your application authenticates.";
+export const noTokens = "No tokens are configured: your application authenticates users.";
 export const validUntil = "Valid until";
 export const unlimited = "removed";
 export const expired = "expired";
@@ -46,7 +46,7 @@ export const revoked = "revoked";
 export const revoke = "Revoke";
 export const revokeOf = (name: string) => `Revoke a token of ${name}?`;
 export const revokeHint =
-  "It stops working within seconds, in every process, and its sessions end. This cannot be undone: a new token takes a new entry in the configuration.";
+  "It stops working within seconds, in every process, and its sessions end. This cannot be undone: a new token needs a new entry in the configuration.";
 export const tokenRevoked = (name: string) => `A token of ${name} was revoked.`;
 export const byProvider = "single sign-on";
 export const sessions = "Sessions";
@@ -56,6 +56,7 @@ export const loggedIn = "Logged in";
 export const action = "Action";
 export const endSession = "End session";
 export const of = (name: string) => `of ${name}`;
+export const by = (name: string) => `by ${name}`;
 export const endSessionOf = (name: string) => `End the session of ${name}?`;
 export const endSessionHint =
   "The browser is logged out everywhere. The token can still log in; to prevent that, remove it from the configuration.";

@@ -1,4 +1,4 @@
-// What each state means, in one sentence; apart from the names, which every page loads.
+// What each state means, in one sentence. Kept apart from the names, which every page loads.
 
 export const stateMeanings: Record<string, string> = {
   pending: "Waits for a relay to send it.",
@@ -10,7 +10,7 @@ export const stateMeanings: Record<string, string> = {
   parked: "It cannot be sent and needs attention.",
   sent: "The broker confirmed it.",
   queued: "Waits for a worker.",
-  postponed: "Due later, such as after an earlier message of its ordering key.",
+  postponed: "Due later, for example after an earlier message with its ordering key.",
   in_flight: "A worker is handling it.",
   processed: "A handler completed it.",
   retried: "The attempt failed and was followed by a retry.",

@@ -1,4 +1,4 @@
-// What each state of a message, dead letter, component and operation is called.
+// Names of the states of messages, dead letters, components and operations.
 
 export const states: Record<string, string> = {
   pending: "pending",

@@ -1,4 +1,4 @@
-// Texts of the page about the topology.
+// Texts of the topology page.
 
 import { number, plural } from "~/lib/format";
 

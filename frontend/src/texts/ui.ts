@@ -1,4 +1,4 @@
-// Texts of the parts that pages share.
+// Texts of the shared UI components.
 
 import { number } from "~/lib/format";
 
@@ -16,9 +16,9 @@ export const loading = "Loading …";
 export const newer = "Newer";
 export const noNewer = "These are the newest.";
 export const older = "Older";
-export const noOlder = "There are no older ones.";
+export const noOlder = "These are the oldest.";
 export const previous = "Previous";
-export const pageNotFound = "That page of the list is not there. This is the first one.";
+export const pageNotFound = "That page of the list no longer exists. This is the first page.";
 export const firstPage = "This is the first page.";
 export const next = "Next";
 export const lastPage = "This is the last page.";

@@ -1,4 +1,4 @@
-// Texts about messages that wait, in the outbox or in a queue, and about changing them.
+// Texts about waiting messages, in the outbox or in a queue, and about changing them.
 
 import { number, plural } from "~/lib/format";
 
@@ -15,12 +15,12 @@ export const cancelAll = "Cancel all …";
 export const retryAll = "Retry all now …";
 export const deadLetterAll = "Dead-letter all …";
 export const actions = "Actions";
-export const sentAlready = "It was sent already.";
-export const isParked = "It is parked: requeue or discard its dead letter.";
-export const isInFlight = "A worker has it: its outcome counts.";
-export const isDue = "It is due already.";
-export const isNotDue = "It is not due yet.";
-export const isOrdered = "It has an ordering key: it is handled after those before it.";
+export const sentAlready = "Already sent.";
+export const isParked = "Parked. Requeue or discard its dead letter.";
+export const isInFlight = "A worker is handling it.";
+export const isDue = "Already due.";
+export const isNotDue = "Not due yet.";
+export const isOrdered = "It has an ordering key, so it is handled in order.";
 
 // The dialogs
 export const titles = {
@@ -34,13 +34,15 @@ export const titles = {
 };
 export const meanings = {
   cancel:
-    "They leave the outbox before they are sent, and become discarded dead letters, which can be restored and requeued.",
-  send_now: "They are due now, whatever they wait for. What still has no queue is held again.",
-  reschedule: "They are due at another time, or sent ahead of messages with a lower priority.",
-  retry: "Their next attempt is due now.",
-  front: "They are due now, before all others in the queue.",
-  back: "They are handled after all others that are due now.",
-  dead_letter: "They end without another attempt, with their failures so far. A dead letter can be requeued.",
+    "Removes the messages from the outbox before they are sent. They become discarded dead letters, which can be restored and requeued.",
+  send_now:
+    "Makes the messages due now, whatever they are waiting for. Messages that still have no queue are held again.",
+  reschedule: "Changes when the messages are due, or their priority.",
+  retry: "Makes the next attempt due now.",
+  front: "Makes the messages due now, before all others in the queue.",
+  back: "Moves the messages after all others that are due now.",
+  dead_letter:
+    "Ends the messages without another attempt. The dead letters keep the failures so far, and can be requeued.",
 };
 const verbs = {
   cancel: "Cancel",
@@ -54,8 +56,8 @@ const verbs = {
 export type Action = keyof typeof verbs;
 export const submit = (action: Action, count: number) => `${verbs[action]} ${plural(count, "message")}`;
 export const matching = (count: number) =>
-  `${plural(count, "message")} ${count === 1 ? "matches" : "match"} now. No more than that are changed; what is in flight is skipped.`;
-export const nothingMatches = "Nothing matches any more.";
+  `${plural(count, "message")} ${count === 1 ? "matches" : "match"} now. No more than these are changed; messages in flight are skipped.`;
+export const nothingMatches = "No messages match any more.";
 export const counting = "Counting …";
 export const keep = "Keep";
 export const reason = "Reason";
@@ -63,7 +65,7 @@ export const reasonHint = "Recorded in the audit log.";
 export const due = (zone: string) => `Due, ${zone}`;
 export const dueHint = "Leave empty to keep the time.";
 export const priority = "Priority";
-export const priorityHint = "0 to 9; higher ones are sent first. Leave empty to keep it.";
+export const priorityHint = "0 to 9; higher priorities are sent first. Leave empty to keep it.";
 export const nothingChosen = "Enter a time or a priority.";
 export const wrongPriority = "Enter a number from 0 to 9.";
 const participles = {
@@ -80,27 +82,27 @@ export const notDone = (count: number, why: string) => `${plural(count, "message
 
 // Editing
 export const editTitle = (id: string) => `Edit message ${id}`;
-export const editMeaning = "It is sent as it is afterwards. The change is recorded in the audit log.";
+export const editMeaning = "The message is sent with your changes. They are recorded in the audit log.";
 export const routingKey = "Routing key";
 export const body = "Body";
-export const bodyHint = "It is checked against the schema of the consumers that it is for.";
+export const bodyHint = "Checked against the schemas of the consumers.";
 export const revealBody = "Reveal the body to edit it (recorded in the audit log)";
 export const noTextBody = "The body is not text; edit it with the command line.";
 export const save = "Save";
-export const force = "Save even if a consumer's schema refuses the body";
+export const force = "Save even if a consumer's schema rejects the body";
 export const edited = (id: string) => `Message ${id} was changed.`;
-export const nothingEdited = "Nothing was changed yet.";
+export const nothingEdited = "No changes yet.";
 
 // Publishing
 export const publish = "Publish …";
 export const publishTitle = "Publish a message";
 export const publishMeaning =
-  "It is sent and handled as if an application had published it, and recorded in the audit log.";
+  "The message is sent and handled as if an application had published it. This is recorded in the audit log.";
 export const publishBody = "Body (JSON)";
-export const notJson = "This is not JSON.";
+export const notJson = "Invalid JSON.";
 export const enterRoutingKey = "Enter a routing key.";
 export const publishButton = "Publish";
-export const forcePublish = "Publish even if a consumer's schema refuses the body";
+export const forcePublish = "Publish even if a consumer's schema rejects the body";
 export const sentAs = (id: string) => `Published ${id}.`;
 
 // Deliveries
@@ -109,23 +111,23 @@ export const table = "Deliveries";
 export const status = "Status";
 export const all = "All";
 export const rabbitmq =
-  "RabbitMQ shows no message without delivering it, so that messages in its queues can be neither listed nor changed. Pause the queue, or let them fail and repair the dead letters.";
+  "RabbitMQ cannot show messages without delivering them, so messages in its queues cannot be listed or changed. Pause the queue, or let them fail and repair the dead letters.";
 export const none = "No messages in the queue.";
 export const noneWith = (state: string) => `No ${state} messages in the queue.`;
 export const delivery = "Delivery";
 export const deliveryTitle = (id: string) => `Delivery ${id}`;
 export const notThere = (id: string) => `Delivery ${id} is no longer in the queue.`;
-export const notThereHint = "It was handled, or it is a dead letter. Its chain shows the outcome.";
+export const notThereHint = "It was handled or dead-lettered. Its chain shows the outcome.";
 export const head = ["Message", "Status", "Attempt", "Due", "Published", "Last error or body"];
 export const worker = "Worker";
 export const workerOn = (name: string, host: string, id: number) =>
   `${name} on ${host}, process ${number(id)}`;
 export const since = "Since";
-export const ahead = "Due before it";
-export const begins = "Begins in about";
+export const ahead = "Ahead in the queue";
+export const begins = "Starts in about";
 export const blockedBy = "Waits for";
 export const attempt = "Attempt";
-export const crashes = "Workers lost with it";
+export const crashes = "Worker crashes";
 export const dueAt = "Due";
 export const leaseEnds = "Lease ends";
 export const published = "Published";

@@ -4,7 +4,7 @@ import { inOneLine } from "~/api/problems";
 import { useWhyNot } from "~/api/session";
 import { age } from "~/lib/format";
 import { groupAddress, maybe, text, useUrlState } from "~/lib/url-state";
-import { whereOf } from "~/pages/overview/health";
+import { findingAddress } from "~/pages/overview/health";
 import * as texts from "~/texts/alerts";
 import {
   Ago,
@@ -29,7 +29,7 @@ const STATUSES = ["open", "resolved"] as const;
 const PARAMETERS = { status: maybe(STATUSES), cursor: text };
 const TONES: Record<Alert["severity"], Tone> = { error: "bad", warning: "warn", info: "info" };
 
-/** What was sent to webhooks about what is wrong, and how that is configured. */
+/** Alerts with their webhook deliveries, and the alert configuration. */
 export default function Alerts() {
   const [{ status, cursor }, change] = useUrlState(PARAMETERS);
   const query = useAlerts(status, cursor);
@@ -116,11 +116,11 @@ function outcomeOf({ sent_at, due_at, attempts, last_error }: Alert["deliveries"
   return `${texts.notSent}${last_error ? `: ${last_error}` : ""}`;
 }
 
-/** Where the dashboard shows what an alert is about. */
+/** Returns the page that shows the subject of an alert. */
 function addressOf({ code, subject_kind, subject }: Alert): string {
   if (code.startsWith("group_")) return groupAddress(subject);
   if (code === "operation_ended") return `/operations/${encodeURIComponent(subject)}`;
-  return whereOf({ code, subject_kind, subject });
+  return findingAddress({ code, subject_kind, subject });
 }
 
 function Configuration({ of: settings }: { of: AlertSettings }) {
@@ -131,7 +131,7 @@ function Configuration({ of: settings }: { of: AlertSettings }) {
       onSuccess({ items }) {
         for (const { target, delivered, error } of items) {
           announce(
-            delivered ? texts.delivered(target) : texts.refused(target, error ?? ""),
+            delivered ? texts.delivered(target) : texts.rejected(target, error ?? ""),
             delivered ? "good" : "bad",
           );
         }

@@ -24,10 +24,10 @@ const PARAMETERS = {
 };
 const idOf = ({ id }: Entry) => id;
 
-/** Who did what, or was not allowed to. */
+/** The audit log, or why the user cannot read it. */
 export default function Audit() {
   const whyNot = useWhyNot("read_audit");
-  if (whyNot === undefined) return <Readable />;
+  if (whyNot === undefined) return <AuditLog />;
   return (
     <Page title={texts.title}>
       <Empty title={texts.forbidden}>{whyNot}</Empty>
@@ -35,14 +35,14 @@ export default function Audit() {
   );
 }
 
-function Readable() {
+function AuditLog() {
   const state = useUrlState(PARAMETERS);
   const [{ cursor, open, ...filters }, change] = state;
   const query = useAudit(filters, cursor);
   const items = query.isPlaceholderData ? undefined : query.data?.items;
-  const held = useStableList(items, JSON.stringify([filters, cursor]), idOf);
-  const shown = query.isPlaceholderData ? (query.data?.items ?? []) : held.items;
-  const known = useMemo(() => filtersFor(query.data?.items ?? []), [query.data]);
+  const stable = useStableList(items, JSON.stringify([filters, cursor]), idOf);
+  const shown = query.isPlaceholderData ? (query.data?.items ?? []) : stable.items;
+  const filterFields = useMemo(() => filtersFor(query.data?.items ?? []), [query.data]);
   const total = query.data?.total;
   return (
     <Page
@@ -59,22 +59,22 @@ function Readable() {
     >
       <FilterBar
         label={texts.filter}
-        filters={known}
+        filters={filterFields}
         state={state}
         also={{ cursor: undefined, open: undefined }}
       />
       <Loaded query={query} loading={<Loading lines={8} />}>
         {(page) => (
           <>
-            {held.fresh > 0 && !cursor && (
+            {stable.fresh > 0 && !cursor && (
               <p>
-                <Button icon="up" onClick={held.show}>
-                  {texts.fresh(held.fresh)}
+                <Button icon="up" onClick={stable.show}>
+                  {texts.fresh(stable.fresh)}
                 </Button>
               </p>
             )}
             {shown.length === 0 ? (
-              <Nothing filtered={Object.values(filters).some(Boolean)} />
+              <EmptyLog filtered={Object.values(filters).some(Boolean)} />
             ) : (
               <Entries
                 items={shown}
@@ -97,7 +97,7 @@ function Readable() {
   );
 }
 
-function Nothing({ filtered }: { filtered: boolean }) {
+function EmptyLog({ filtered }: { filtered: boolean }) {
   if (!filtered) {
     return <Empty title={texts.empty}>{texts.emptyHint}</Empty>;
   }
@@ -105,13 +105,13 @@ function Nothing({ filtered }: { filtered: boolean }) {
 }
 
 function filtersFor(items: readonly Entry[]): readonly Filter<keyof typeof PARAMETERS>[] {
-  const some = (values: readonly string[]) => [...new Set(values)].filter(Boolean).sort();
+  const distinct = (values: readonly string[]) => [...new Set(values)].filter(Boolean).sort();
   return [
     {
       kind: "text",
       name: "actor",
       label: texts.actor,
-      suggestions: some(items.map(({ actor }) => actor)),
+      suggestions: distinct(items.map(({ actor }) => actor)),
       hint: texts.actorHint,
       first: true,
     },
@@ -130,7 +130,7 @@ function filtersFor(items: readonly Entry[]): readonly Filter<keyof typeof PARAM
       kind: "text",
       name: "target",
       label: texts.target,
-      suggestions: some(items.map(({ target }) => target)),
+      suggestions: distinct(items.map(({ target }) => target)),
       hint: texts.targetHint,
     },
     { kind: "time", name: "created_after", label: texts.after },

@@ -6,9 +6,9 @@ import { useShortcuts } from "~/lib/keyboard";
 import * as texts from "~/texts/audit";
 import { Badge, CopyButton, Facts, Icon, Moment, Table } from "~/ui";
 import styles from "./Audit.module.css";
-import { groupOf, pageOf, wordsOf } from "./actions";
+import { actionLabel, groupOf, pageOf } from "./actions";
 
-/** Entries, newest first; one of them open, with everything that was written down. */
+/** The entries, newest first. The open one shows all recorded details. */
 export function Entries({
   items,
   open,
@@ -20,14 +20,14 @@ export function Entries({
   onOpen(id: string | undefined): void;
   onNarrow(changes: { actor?: string; target?: string }): void;
 }) {
-  const place = useRef<HTMLDivElement>(null);
+  const container = useRef<HTMLDivElement>(null);
   useShortcuts(texts.title, [
-    { keys: "j", label: texts.next, run: () => step(place.current, 1) },
-    { keys: "k", label: texts.previous, run: () => step(place.current, -1) },
+    { keys: "j", label: texts.next, run: () => step(container.current, 1) },
+    { keys: "k", label: texts.previous, run: () => step(container.current, -1) },
     { keys: "Escape", label: texts.close, run: () => open && onOpen(undefined) },
   ]);
   return (
-    <div ref={place} className={styles.list}>
+    <div ref={container} className={styles.list}>
       <Table
         folds
         label={texts.title}
@@ -72,7 +72,7 @@ function Row({ entry, open, onOpen }: { entry: Entry; open: boolean; onOpen(id: 
         {entry.actor} <span className={styles.quiet}>{entry.role}</span>
       </td>
       <td role="cell">
-        {wordsOf(entry.action)}
+        {actionLabel(entry.action)}
         <code className={styles.code}>{entry.action}</code>
       </td>
       <td role="cell" className={styles.target}>
@@ -134,9 +134,9 @@ function Details({
   );
 }
 
-/** Focus goes to another row's button, which Enter opens. */
-function step(place: HTMLElement | null, by: 1 | -1): void {
-  const rows = [...(place?.querySelectorAll<HTMLElement>("[data-row]") ?? [])];
+/** Moves focus to the button of the next or previous row. Enter then opens it. */
+function step(container: HTMLElement | null, by: 1 | -1): void {
+  const rows = [...(container?.querySelectorAll<HTMLElement>("[data-row]") ?? [])];
   const at = rows.indexOf(document.activeElement as HTMLElement);
   const to = at < 0 ? (by > 0 ? 0 : rows.length - 1) : Math.min(rows.length - 1, Math.max(0, at + by));
   rows[to]?.focus();

@@ -1,4 +1,4 @@
-// What the audit's actions are called, and where their targets are shown.
+// Labels of the audit log's actions, and links to their targets.
 
 import type { Entry } from "~/api/audit";
 import { groupAddress } from "~/lib/url-state";
@@ -6,21 +6,21 @@ import { actions } from "~/texts/audit";
 
 export const ACTIONS: readonly string[] = Object.keys(actions);
 
-/** What was done, as a person says it. */
-export function wordsOf(action: string): string {
+/** Returns the label of an action. Unknown actions are shown as they are. */
+export function actionLabel(action: string): string {
   return actions[action] ?? action;
 }
 
-/** The group of failures with a common fingerprint that it was done to, where it was done to one. */
-export function groupOf({ action, target, details }: Done): string | undefined {
+/** Returns the ID of the failure group that an entry is about, if any. Notes can also be about queues. */
+export function groupOf({ action, target, details }: EntrySubject): string | undefined {
   const ofGroups = action === "dlq.mark" || action === "dlq.policy";
   return ofGroups || (action === "dlq.note" && details.by === "fingerprint") ? target : undefined;
 }
 
-type Done = Pick<Entry, "action" | "target" | "details">;
+type EntrySubject = Pick<Entry, "action" | "target" | "details">;
 
-/** The page that shows what it was done to, where there is one. */
-export function pageOf(entry: Done): string | undefined {
+/** Returns the page that shows the target of an entry, if there is one. */
+export function pageOf(entry: EntrySubject): string | undefined {
   const { action, target } = entry;
   const operation = /^operation (\d+)$/.exec(target)?.[1];
   if (operation) return `/operations/${operation}`;

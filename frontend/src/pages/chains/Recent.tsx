@@ -14,7 +14,7 @@ import { Search } from "./Search";
 
 const STATES = LISTED_STATES.map((state) => [state, stateStyle(state).label] as const);
 
-/** The chains that began last, and the way to any other by an id. */
+/** The most recent chains, and a search for any chain by ID. */
 export function Recent() {
   const state = useUrlState(recentChains);
   const [{ state: worst, routing_key, sent_after, sent_before, cursor }, change] = state;
@@ -22,8 +22,8 @@ export function Recent() {
   const query = useQuery({ ...options, refetchInterval: useFallbackInterval() });
   const { data, isPlaceholderData } = query;
   const scope = JSON.stringify(options.queryKey);
-  const held = useStableList(isPlaceholderData ? undefined : data?.items, scope, idOf);
-  const shown = isPlaceholderData ? (data?.items ?? []) : held.items;
+  const stable = useStableList(isPlaceholderData ? undefined : data?.items, scope, idOf);
+  const shown = isPlaceholderData ? (data?.items ?? []) : stable.items;
   const filtered = [worst, routing_key, sent_after, sent_before].some((value) => value !== undefined);
   const table = useRef<HTMLDivElement>(null);
   useRowKeys(table);
@@ -41,9 +41,9 @@ export function Recent() {
         flush
         aside={
           <>
-            {!isPlaceholderData && held.fresh > 0 && (
-              <Button icon="up" onClick={held.show}>
-                {texts.fresh(held.fresh)}
+            {!isPlaceholderData && stable.fresh > 0 && (
+              <Button icon="up" onClick={stable.show}>
+                {texts.fresh(stable.fresh)}
               </Button>
             )}
             {data && <AsOf at={query.dataUpdatedAt} />}
@@ -56,7 +56,7 @@ export function Recent() {
               shown.length > 0 ? (
                 <RecentTable chains={shown} />
               ) : (
-                <Nothing filtered={filtered} onward={page.next !== null} />
+                <EmptyList filtered={filtered} hasMore={page.next !== null} />
               )
             }
           </Loaded>
@@ -100,7 +100,7 @@ function useFilters(
   }, [shown]);
 }
 
-/** `j` and `k` go from chain to chain; Enter opens the one with focus, as it is a link. */
+/** Moves focus between the chains with `j` and `k`. The focused element is a link, so Enter opens it. */
 function useRowKeys(table: RefObject<HTMLElement | null>): void {
   function step(by: number) {
     const links = [...(table.current?.querySelectorAll<HTMLElement>("tbody th a") ?? [])];
@@ -113,8 +113,8 @@ function useRowKeys(table: RefObject<HTMLElement | null>): void {
   ]);
 }
 
-function Nothing({ filtered, onward }: { filtered: boolean; onward: boolean }) {
-  if (onward) {
+function EmptyList({ filtered, hasMore }: { filtered: boolean; hasMore: boolean }) {
+  if (hasMore) {
     return <Empty title={texts.noMatchHere}>{texts.noMatchHereHint}</Empty>;
   }
   if (filtered) return <Empty title={texts.noMatch}>{texts.noMatchHint}</Empty>;

@@ -33,7 +33,7 @@ function Row({ chain, longest }: { chain: ChainSummary; longest: number }) {
     sent_at,
     duration_seconds: seconds,
     message_count: messages,
-    dead_letter_count: deaths,
+    dead_letter_count: deadLetters,
     truncated: more,
   } = chain;
   return (
@@ -61,9 +61,9 @@ function Row({ chain, longest }: { chain: ChainSummary; longest: number }) {
         {more && "+"}
       </td>
       <td className={styles.moment}>
-        {deaths > 0 ? (
-          <span className={styles.deaths}>
-            <Icon name="dead" /> {number(deaths)}
+        {deadLetters > 0 ? (
+          <span className={styles.deadLetters}>
+            <Icon name="dead" /> {number(deadLetters)}
           </span>
         ) : (
           "0"

@@ -6,7 +6,7 @@ import * as texts from "~/texts/chains";
 import { Button } from "~/ui";
 import styles from "./Search.module.css";
 
-/** Opens the chain of whatever id is typed or pasted. */
+/** Opens the chain of the ID that the user enters. */
 export function Search({ keys = "/" }: { keys?: string }) {
   const [, navigate] = useLocation();
   const [typed, setTyped] = useState("");
@@ -20,7 +20,7 @@ export function Search({ keys = "/" }: { keys?: string }) {
     navigate(chainAddress(id));
   }
   return (
-    <search className={styles.place}>
+    <search className={styles.container}>
       <form className={styles.search} onSubmit={submit}>
         <label className="unseen" htmlFor="chain-id">
           {texts.anyId}

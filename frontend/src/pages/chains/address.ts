@@ -1,16 +1,16 @@
-// What of the chains is in the address.
+// URL parameters of the chain pages.
 
 import { LISTED_STATES } from "~/api/chains";
 import { choice, flag, maybe, type Parameter, text, whole } from "~/lib/url-state";
 
-/** Ids, each encoded for itself: whatever they contain, a comma parts them. */
+/** A comma-separated set of IDs. Each is encoded by itself, so that IDs can contain commas. */
 export const ids: Parameter<ReadonlySet<string>> = {
   read: (found) => new Set(found === null ? [] : found.split(",").flatMap(decoded)),
-  write: (value) => (value.size > 0 ? [...value].slice(0, MOST_IDS).map(encodeURIComponent).join(",") : null),
+  write: (value) => (value.size > 0 ? [...value].slice(0, MAX_IDS).map(encodeURIComponent).join(",") : null),
 };
 
-/** More would make the address too long to be sent. */
-const MOST_IDS = 40;
+/** Keeps the URL within the length that servers and proxies accept. */
+const MAX_IDS = 40;
 
 function decoded(part: string): string[] {
   try {
@@ -29,12 +29,12 @@ export type Sort = (typeof SORTS)[number];
 export const oneChain = {
   id: text,
   view: choice(VIEWS, "waterfall"),
-  /** The message whose facts are shown. */
+  /** ID of the message in the details. */
   node: text,
-  /** Whose children are all shown, and below whom nothing is. */
+  /** IDs of the messages whose effects are all shown, and of those whose effects are collapsed. */
   open: ids,
   shut: ids,
-  /** Asks for as many messages as are answered at once. */
+  /** Requests the maximum number of messages per response. */
   all: flag,
   sort: choice(SORTS, "chain"),
   down: flag,

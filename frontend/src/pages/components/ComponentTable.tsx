@@ -12,22 +12,22 @@ import type { PauseActions } from "./PauseButton";
 
 export interface ComponentTableProps extends PauseActions {
   items: readonly Component[];
-  /** Ids of those that the service no longer tells of. */
+  /** IDs of components that the service no longer reports. */
   gone: ReadonlySet<string>;
   open: string | undefined;
   onOpen(id: string | undefined): void;
 }
 
-/** One row each; the one that is open shows everything that is known of it below. */
+/** A table of components. The open one shows its details below its row. */
 export function ComponentTable({ items, gone, open, onOpen, ...pausing }: ComponentTableProps) {
-  const place = useRef<HTMLDivElement>(null);
+  const container = useRef<HTMLDivElement>(null);
   useShortcuts(texts.title, [
-    { keys: "j", label: texts.next, run: () => step(place.current, 1) },
-    { keys: "k", label: texts.previous, run: () => step(place.current, -1) },
+    { keys: "j", label: texts.next, run: () => step(container.current, 1) },
+    { keys: "k", label: texts.previous, run: () => step(container.current, -1) },
     { keys: "Escape", label: texts.close, run: () => open && onOpen(undefined) },
   ]);
   return (
-    <div ref={place} className={styles.list}>
+    <div ref={container} className={styles.list}>
       <Table
         folds
         label={texts.title}
@@ -90,13 +90,13 @@ function Row({
       <td role="cell">
         {gone ? <Badge icon="stop">{texts.gone}</Badge> : <State of={one.status} />}
         <span className={styles.below}>
-          {texts.forTime} <Lasting since={one.statusChangedAt} />
+          {texts.forTime} <Elapsed since={one.statusChangedAt} />
         </span>
       </td>
       <td role="cell">
         <ul className={styles.does}>
-          {activityOf(one).map((said) => (
-            <li key={said}>{said}</li>
+          {activityOf(one).map((text) => (
+            <li key={text}>{text}</li>
           ))}
           {one.activity.lastFailure && one.status !== "stopped" && (
             <li className={styles.below}>
@@ -121,14 +121,14 @@ function Row({
   );
 }
 
-function Lasting({ since }: { since: string }) {
+function Elapsed({ since }: { since: string }) {
   const now = useNow();
   return <time dateTime={since}>{age(secondsSince(since, now))}</time>;
 }
 
-/** Focus goes to another row's button, which Enter opens. */
-function step(place: HTMLElement | null, by: 1 | -1): void {
-  const rows = [...(place?.querySelectorAll<HTMLElement>("[data-row]") ?? [])];
+/** Moves focus to the button of the next or previous row. Enter then opens it. */
+function step(container: HTMLElement | null, by: 1 | -1): void {
+  const rows = [...(container?.querySelectorAll<HTMLElement>("[data-row]") ?? [])];
   const at = rows.indexOf(document.activeElement as HTMLElement);
   const to = at < 0 ? (by > 0 ? 0 : rows.length - 1) : Math.min(rows.length - 1, Math.max(0, at + by));
   rows[to]?.focus();

@@ -26,7 +26,7 @@ const NAMES = {
 const PARAMETERS = { kind: choice(KINDS, "all"), open: text };
 const idOf = ({ id }: Component) => id;
 
-/** Who lives, what each of them does, and what is paused. */
+/** The components with their status and activity, and the current pauses. */
 export default function Components() {
   const query = useComponents();
   const whyNot = useWhyNot("pause");
@@ -38,7 +38,7 @@ export default function Components() {
   return (
     <Page
       title={texts.title}
-      aside={query.data && <Standing all={query.data.items} at={query.dataUpdatedAt} />}
+      aside={query.data && <StatusSummary all={query.data.items} at={query.dataUpdatedAt} />}
       actions={
         <Button icon="pause" whyNot={whyNot} onClick={() => setPausing("any")}>
           {texts.pauseButton}
@@ -49,7 +49,7 @@ export default function Components() {
         {({ items, pauses }) => (
           <>
             <Pauses pauses={pauses} onResume={setResuming} />
-            <Listed items={items} pauses={pauses} onPause={setPausing} onResume={setResuming} />
+            <ComponentTabs items={items} pauses={pauses} onPause={setPausing} onResume={setResuming} />
           </>
         )}
       </Loaded>
@@ -65,7 +65,7 @@ export default function Components() {
   );
 }
 
-function Standing({ all, at }: { all: readonly Component[]; at: number }) {
+function StatusSummary({ all, at }: { all: readonly Component[]; at: number }) {
   return (
     <span className={styles.standing}>
       {summary(all)} · <AsOf at={at} />
@@ -73,10 +73,10 @@ function Standing({ all, at }: { all: readonly Component[]; at: number }) {
   );
 }
 
-function Listed({ items, ...pausing }: PauseActions & { items: readonly Component[] }) {
+function ComponentTabs({ items, ...pausing }: PauseActions & { items: readonly Component[] }) {
   const [{ kind, open }, change] = useUrlState(PARAMETERS);
-  const those = items.filter((one) => kind === "all" || one.kind === kind);
-  const held = useStableList(sortedComponents(those), kind, idOf);
+  const ofKind = items.filter((one) => kind === "all" || one.kind === kind);
+  const stable = useStableList(sortedComponents(ofKind), kind, idOf);
   return (
     <Tabs
       label={texts.kinds}
@@ -88,19 +88,19 @@ function Listed({ items, ...pausing }: PauseActions & { items: readonly Componen
         count: String(value === "all" ? items.length : items.filter((one) => one.kind === value).length),
       }))}
     >
-      {held.fresh > 0 && (
+      {stable.fresh > 0 && (
         <p className={styles.fresh}>
-          <Button icon="down" onClick={held.show}>
-            {texts.fresh(held.fresh)}
+          <Button icon="down" onClick={stable.show}>
+            {texts.fresh(stable.fresh)}
           </Button>
         </p>
       )}
-      {held.items.length === 0 ? (
+      {stable.items.length === 0 ? (
         <NoComponents kind={kind} />
       ) : (
         <ComponentTable
-          items={held.items}
-          gone={held.gone}
+          items={stable.items}
+          gone={stable.gone}
           open={open}
           onOpen={(id) => change({ open: id }, { replace: true })}
           {...pausing}

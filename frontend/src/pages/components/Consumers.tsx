@@ -8,7 +8,7 @@ import { Button, CopyButton, Dialog, Table } from "~/ui";
 import styles from "./Components.module.css";
 import { type PauseActions, PauseButton } from "./PauseButton";
 
-/** What a worker runs, queue by queue. */
+/** The consumers of a worker, one per queue. */
 export function Consumers({ of, ...pausing }: PauseActions & { of: Component }) {
   const schemas = useSchemas(of.id);
   const [shown, setShown] = useState<{ queue: string; schema: object }>();
@@ -38,8 +38,8 @@ export function Consumers({ of, ...pausing }: PauseActions & { of: Component }) 
               <code>{one.bindingKey}</code>
             </td>
             <td data-number>{number(one.prefetch)}</td>
-            <td>{handling(one)}</td>
-            <td>{retries(one)}</td>
+            <td>{describeHandling(one)}</td>
+            <td>{describeRetries(one)}</td>
             <td>
               <Schema
                 of={schemas.data?.get(one.queue)}
@@ -73,7 +73,7 @@ export function Consumers({ of, ...pausing }: PauseActions & { of: Component }) 
   );
 }
 
-/** Leads to the schema, if there is one; it may not be read yet. */
+/** A button that opens the schema of a consumer, or its loading or error state. */
 function Schema({
   of,
   query,
@@ -99,18 +99,18 @@ function Schema({
   );
 }
 
-/** How messages come to the handler. */
-export function handling(one: Consumer): string {
-  const said = [
+/** Describes how messages are passed to the handler. */
+export function describeHandling(one: Consumer): string {
+  const parts = [
     one.batch ? texts.inBatches : texts.oneByOne,
     one.ordered && texts.inKeyOrder,
     one.inbox && texts.deduplicated,
     one.timeoutSeconds !== undefined && texts.timeout(span(one.timeoutSeconds)),
   ];
-  return said.filter(Boolean).join(", ");
+  return parts.filter(Boolean).join(", ");
 }
 
-function retries(one: Consumer): string {
+function describeRetries(one: Consumer): string {
   const delays = one.retryDelays.map((delay) => span(delay)).join(", ");
   if (one.retriesComputed) return delays ? texts.delaysOrComputed(delays) : texts.computed;
   return delays || texts.noRetries;

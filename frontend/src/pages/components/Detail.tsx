@@ -4,12 +4,12 @@ import { nameOf } from "~/api/pauses";
 import { capital, number, span } from "~/lib/format";
 import * as texts from "~/texts/components";
 import { Ago, Badge, Facts, Moment } from "~/ui";
-import { wordOf } from "./activity";
+import { countLabel } from "./activity";
 import styles from "./Components.module.css";
 import { Consumers } from "./Consumers";
 import { type PauseActions, PauseButton } from "./PauseButton";
 
-/** Everything that one component said of itself. */
+/** All that a component reports about itself. */
 export function Detail({ of, ...pausing }: PauseActions & { of: Component }) {
   const { activity } = of;
   return (
@@ -22,7 +22,7 @@ export function Detail({ of, ...pausing }: PauseActions & { of: Component }) {
             [texts.heartbeatEvery, span(of.heartbeatIntervalSeconds)],
             [texts.lastSent, activity.lastSentAt && <Ago key="" at={activity.lastSentAt} />],
             [texts.wakeUp, activity.wakesBy],
-            [texts.appliedPauses, of.appliedPauses.map((hold) => nameOf(hold)).join(", ")],
+            [texts.appliedPauses, of.appliedPauses.map((pause) => nameOf(pause)).join(", ")],
           ]}
         />
         <Facts
@@ -30,7 +30,7 @@ export function Detail({ of, ...pausing }: PauseActions & { of: Component }) {
             [texts.inFlight, activity.inFlight === undefined ? undefined : number(activity.inFlight)],
             [texts.unsentLabel, activity.unsent === undefined ? undefined : number(activity.unsent)],
             ...Object.entries(activity.totals).map(
-              ([name, total]) => [texts.sinceStart(capital(wordOf(name))), number(total)] as const,
+              ([name, total]) => [texts.sinceStart(capital(countLabel(name))), number(total)] as const,
             ),
           ]}
         />

@@ -3,14 +3,14 @@ import { useWhyNot } from "~/api/session";
 import * as texts from "~/texts/components";
 import { Button } from "~/ui";
 
-/** What is paused, and how that changes. */
+/** The current pauses, and callbacks that change them. */
 export interface PauseActions {
   pauses: readonly Pause[];
   onPause(target: Target): void;
   onResume(pause: Pause): void;
 }
 
-/** Pauses, or resumes what is paused. */
+/** Pauses a target, or resumes it if it is paused. */
 export function PauseButton({
   target,
   pauses,

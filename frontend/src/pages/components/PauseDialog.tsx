@@ -22,7 +22,7 @@ const MEANING: Record<Scope | "", string> = {
   queue: texts.queueMeaning,
 };
 
-/** Asks what is to take nothing new, why, and for how long. Without a target nothing is chosen beforehand. */
+/** Asks what to pause, why, and for how long. `target` preselects what to pause. */
 export function PauseDialog({
   target,
   components,
@@ -43,17 +43,17 @@ export function PauseDialog({
     announce(texts.paused(nameOf(paused)));
     onClose();
   });
-  const wanted = scope === "" ? undefined : { scope, name: name.trim() };
-  const wrong = whatIsWrong(wanted, end, at, zone);
+  const chosen = scope === "" ? undefined : { scope, name: name.trim() };
+  const wrong = validate(chosen, end, at, zone);
 
   function submit(event: FormEvent) {
     event.preventDefault();
     const until = endOf(end, at, zone);
-    if (!wanted || wrong || until === undefined || pause.isPending) return;
+    if (!chosen || wrong || until === undefined || pause.isPending) return;
     pause.mutate({
-      ...wanted,
+      ...chosen,
       reason: reason.trim() || null,
-      expires_at: keptFor(pause.variables, end, until),
+      expires_at: expiryOf(pause.variables, end, until),
     });
   }
   return (
@@ -67,7 +67,7 @@ export function PauseDialog({
         <>
           <DialogClose>{common.cancel}</DialogClose>
           <Button type="submit" form={form} look="primary" icon="pause" busy={pause.isPending} whyNot={wrong}>
-            {texts.pauseTarget(wrong || !wanted ? "" : nameOf(wanted))}
+            {texts.pauseTarget(wrong || !chosen ? "" : nameOf(chosen))}
           </Button>
         </>
       }
@@ -114,7 +114,7 @@ function Name({
     <>
       <TextField
         label={scope === "queue" ? texts.queue : texts.nameOfScope(scope)}
-        hint={concerned(components, scope, name.trim())}
+        hint={affectedBy(components, scope, name.trim())}
         placeholder={scope === "queue" ? "" : texts.emptyForAll(scope)}
         list={id}
         autoComplete="off"
@@ -131,46 +131,46 @@ function Name({
   );
 }
 
-function living(components: readonly Component[]): readonly Component[] {
+function aliveComponents(components: readonly Component[]): readonly Component[] {
   return components.filter(({ status }) => status === "alive" || status === "late");
 }
 
-/** Names that may be meant: of those that live, and of the queues that they consume. */
+/** Returns the names to suggest: those of alive components, or of the queues that they consume. */
 export function namesOf(components: readonly Component[], scope: Scope): readonly string[] {
   const names =
     scope === "queue"
       ? components.flatMap(({ consumers }) => consumers.map(({ queue }) => queue))
-      : living(components).flatMap((one) => (one.kind === scope ? [one.name] : []));
+      : aliveComponents(components).flatMap((one) => (one.kind === scope ? [one.name] : []));
   return [...new Set(names)].sort();
 }
 
-/** Whom a pause would concern now. */
-export function concerned(components: readonly Component[], scope: Scope, name: string): string {
+/** Describes which components a pause would affect now. */
+export function affectedBy(components: readonly Component[], scope: Scope, name: string): string {
   if (scope === "queue" && !name) return texts.queueHint;
-  const those = living(components).filter((one) =>
+  const affected = aliveComponents(components).filter((one) =>
     scope === "queue"
       ? one.consumers.some(({ queue }) => queue === name)
       : one.kind === scope && (name === "" || one.name === name),
   );
   const kind = scope === "queue" ? "worker" : scope;
-  if (those.length === 0) return texts.appliesLater;
-  return texts.appliesTo(those.length, kind, those.map((one) => one.name).join(", "));
+  if (affected.length === 0) return texts.appliesLater;
+  return texts.appliesTo(affected.length, kind, affected.map((one) => one.name).join(", "));
 }
 
-function whatIsWrong(
-  wanted: Target | undefined,
+function validate(
+  target: Target | undefined,
   end: End,
   at: string,
   zone: "local" | "utc",
 ): string | undefined {
-  if (!wanted) return texts.scopeRequired;
-  if (wanted.scope === "queue" && !wanted.name) return texts.queueRequired;
+  if (!target) return texts.scopeRequired;
+  if (target.scope === "queue" && !target.name) return texts.queueRequired;
   if (endOf(end, at, zone) === undefined) return texts.futureRequired;
   return undefined;
 }
 
-/** Tried again after a failure, a pause of an hour still ends when it did at first: it is the same request. */
-function keptFor(
+/** Returns the end of the pause. A retry keeps the end of the first attempt, because it has to be the same request. */
+function expiryOf(
   before: { expires_at: string | null } | undefined,
   end: End,
   until: string | null,

@@ -7,7 +7,7 @@ import * as texts from "~/texts/components";
 import { Ago, Badge, Button, Panel } from "~/ui";
 import styles from "./Components.module.css";
 
-/** What is paused, asked for against applied. Nothing is shown where nothing is. */
+/** The current pauses, and which components have applied them. Renders nothing without pauses. */
 export function Pauses({ pauses, onResume }: { pauses: readonly Pause[]; onResume(pause: Pause): void }) {
   const whyNot = useWhyNot("pause");
   if (pauses.length === 0) return null;
@@ -32,7 +32,7 @@ export function Pauses({ pauses, onResume }: { pauses: readonly Pause[]; onResum
                   texts.untilResumed
                 )}
               </p>
-              <Concerned of={pause} />
+              <AffectedComponents of={pause} />
             </div>
             <Button
               icon="play"
@@ -62,10 +62,10 @@ const STATES = {
   silent: { tone: "neutral", words: texts.silent },
 } as const;
 
-function Concerned({ of }: { of: Pause }) {
+function AffectedComponents({ of }: { of: Pause }) {
   if (of.components.length === 0) return null;
   return (
-    <ul className={styles.concerned}>
+    <ul className={styles.affected}>
       {of.components.map(({ id, name, state }) => (
         <li key={id}>
           <Link href={`/components?open=${id}`}>{name}</Link>{" "}

@@ -5,7 +5,7 @@ import * as texts from "~/texts/components";
 import { Ago, announce, Button, Dialog, Facts, Problem, TextArea } from "~/ui";
 import styles from "./Components.module.css";
 
-/** Shows why it was paused before it takes that back. */
+/** Shows the reason of a pause before it is resumed. */
 export function ResumeDialog({ pause, onClose }: { pause: Pause; onClose(): void }) {
   const [reason, setReason] = useState("");
   const form = useId();

@@ -36,8 +36,8 @@ function component(facts: Partial<Component>, activity: Partial<Component["activ
   };
 }
 
-describe("what a component does", () => {
-  it("begins with what stands in its way, then says how much it does", () => {
+describe("the activity of a component", () => {
+  it("lists what holds it up first, then its rates and counts", () => {
     const activity = {
       perSecond: { failed: 0.5, success: 15.4, rejected: 0 },
       inFlight: 3,
@@ -56,7 +56,7 @@ describe("what a component does", () => {
     ]);
   });
 
-  it("of one that is lost is what it said last, and of one that ended nothing", () => {
+  it("is the last report for a lost component, and empty for a stopped one", () => {
     expect(activityOf(component({ status: "lost" }, { inFlight: 3 }))).toEqual([
       "last reported: running, 3 in flight",
     ]);
@@ -65,7 +65,7 @@ describe("what a component does", () => {
 });
 
 describe("the list of components", () => {
-  it("has those first that need attention, and those last that ended", () => {
+  it("sorts components that need attention first, and stopped ones last", () => {
     const all = [
       component({ name: "d", status: "stopped" }),
       component({ name: "c" }),

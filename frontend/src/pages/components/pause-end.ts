@@ -1,4 +1,4 @@
-// When a pause ends by itself, as a person chooses it.
+// The choices for the end of a pause.
 
 import type { Zone } from "~/lib/format";
 import * as texts from "~/texts/components";
@@ -14,7 +14,7 @@ export const ENDS = [
 
 export type End = (typeof ENDS)[number][0];
 
-/** The moment as RFC 3339 text, null for no end; undefined where the time that was typed makes no sense, or is past. */
+/** Returns the end as RFC 3339 text, null for no end, or undefined if the entered time is invalid or in the past. */
 export function endOf(end: End, at: string, zone: Zone, now = Date.now()): string | null | undefined {
   if (end === "") return null;
   if (end !== "at") return new Date(now + Number(end) * 60_000).toISOString();

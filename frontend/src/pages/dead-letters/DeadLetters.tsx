@@ -17,7 +17,7 @@ import { useList } from "./list/useList";
 import { addressOf, filtersOf, PARAMETERS, STATUSES } from "./parameters";
 import { ViewSwitch } from "./ViewSwitch";
 
-/** What failed for good: by what it has in common, or one by one, with the open one in the side panel. */
+/** Dead letters, grouped or one by one. The open one is in the side panel. */
 export default function DeadLetters() {
   const { group, id } = useParams<{ group?: string; id?: string }>();
   return group === undefined ? <Lists id={id} /> : <OneGroup key={group} id={group} />;
@@ -25,19 +25,19 @@ export default function DeadLetters() {
 
 function Lists({ id }: { id: string | undefined }) {
   const state = useUrlState(PARAMETERS);
-  const [place, change] = state;
-  const list = useList(place);
+  const [urlState, change] = state;
+  const list = useList(urlState);
   const [, navigate] = useLocation();
   const go = (to: string | undefined) =>
     navigate(addressOf(to), { replace: id !== undefined && to !== undefined });
-  useReturn(id);
-  const groups = place.view === "groups" && id === undefined;
+  useRestoreFocus(id);
+  const groups = urlState.view === "groups" && id === undefined;
   return (
     <Page
       title={texts.title}
       tab={id === undefined ? texts.title : texts.titleOf(id)}
       wide
-      actions={<Export list="dlq" filters={{ ...filtersOf(place), sort: place.sort }} />}
+      actions={<Export list="dlq" filters={{ ...filtersOf(urlState), sort: urlState.sort }} />}
     >
       <div className={styles.page} data-open={id !== undefined || undefined}>
         <div className={styles.top}>
@@ -55,18 +55,24 @@ function Lists({ id }: { id: string | undefined }) {
           <Tabs<Status>
             label={texts.status}
             tabs={STATUSES.map(([value, label]) => ({ value, label, count: list.countOf(value) }))}
-            value={place.status}
+            value={urlState.status}
             onChoose={(status) => change({ status, cursor: undefined })}
           >
             {groups ? (
               <Groups
-                filters={filtersOf(place)}
-                by={place.by}
-                status={place.group_status}
+                filters={filtersOf(urlState)}
+                by={urlState.by}
+                status={urlState.group_status}
                 onNarrow={change}
               />
             ) : (
-              <List list={list} open={id} place={place} onOpen={go} onTurn={(cursor) => change({ cursor })} />
+              <List
+                list={list}
+                open={id}
+                urlState={urlState}
+                onOpen={go}
+                onTurn={(cursor) => change({ cursor })}
+              />
             )}
           </Tabs>
         </div>
@@ -88,8 +94,8 @@ function Lists({ id }: { id: string | undefined }) {
   );
 }
 
-/** Closed, a letter gives focus back to its row; on narrow screens also the place of the page. */
-function useReturn(id: string | undefined): void {
+/** Returns focus to the row of a dead letter that is closed. On narrow screens, restores the scroll position as well. */
+function useRestoreFocus(id: string | undefined): void {
   const last = useRef<{ id: string; top: number }>(undefined);
   const top = useRef(0);
   useEffect(() => {
@@ -113,7 +119,7 @@ function useReturn(id: string | undefined): void {
   }, [id]);
 }
 
-/** After an action the next letter opens, and the button that had focus is gone: its row has it then. */
+/** Moves focus to the row if it was lost. After an action the next dead letter opens, and the button that had focus is gone. */
 function keepFocus(id: string): () => void {
   const timer = setTimeout(() => {
     if (document.activeElement === document.body) rowOf(id)?.focus({ preventScroll: true });

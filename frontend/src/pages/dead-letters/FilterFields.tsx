@@ -8,7 +8,7 @@ import type { PARAMETERS } from "./parameters";
 
 type Name = Exclude<keyof typeof PARAMETERS, "view" | "by" | "status" | "sort" | "cursor">;
 
-const NOTHING: Facets = {
+const NO_FACETS: Facets = {
   as_of: "",
   relation: "eq",
   source: [],
@@ -18,10 +18,10 @@ const NOTHING: Facets = {
   routing_key: [],
 };
 
-/** The filter; it suggests what there is, the most frequent first. */
+/** The filter bar. Suggests existing values, most frequent first. */
 export function FilterFields({
   state,
-  facets = NOTHING,
+  facets = NO_FACETS,
 }: {
   state: ReturnType<typeof useUrlState<typeof PARAMETERS>>;
   facets: Facets | undefined;
@@ -33,10 +33,10 @@ export function FilterFields({
 }
 
 function filtersFor(facets: Facets, groupTitle: string | undefined): readonly Filter<Name>[] {
-  const known = (field: "queue" | "routing_key" | "exception_type") =>
+  const suggestionsFor = (field: "queue" | "routing_key" | "exception_type") =>
     facets[field]
       .filter(({ value }) => value !== "")
-      .map((facet) => [facet.value, counted(facet.value, facet.count, facets)] as const);
+      .map((facet) => [facet.value, withCount(facet.value, facet.count, facets)] as const);
   return [
     {
       name: "q",
@@ -45,16 +45,26 @@ function filtersFor(facets: Facets, groupTitle: string | undefined): readonly Fi
       first: true,
       hint: texts.searchHint,
     },
-    { name: "exception_type", label: texts.error, kind: "text", suggestions: known("exception_type") },
-    { name: "queue", label: texts.queue, kind: "text", suggestions: known("queue") },
-    { name: "routing_key", label: texts.routingKey, kind: "text", suggestions: known("routing_key") },
+    {
+      name: "exception_type",
+      label: texts.error,
+      kind: "text",
+      suggestions: suggestionsFor("exception_type"),
+    },
+    { name: "queue", label: texts.queue, kind: "text", suggestions: suggestionsFor("queue") },
+    {
+      name: "routing_key",
+      label: texts.routingKey,
+      kind: "text",
+      suggestions: suggestionsFor("routing_key"),
+    },
     {
       name: "source",
       label: texts.source,
       kind: "choice",
       options: SOURCES.map(([source, text]) => {
         const found = facets.source.find(({ value }) => value === source)?.count ?? 0;
-        return [source, text, counted(text, found, facets)] as const;
+        return [source, text, withCount(text, found, facets)] as const;
       }),
     },
     { name: "failed_after", label: texts.failedAfter, kind: "time" },
@@ -72,7 +82,7 @@ const SOURCES = [
   ["broker", texts.theBroker],
 ] as const;
 
-/** A suggestion with how many there are of it. */
-function counted(text: string, value: number, { as_of, relation }: Facets): string {
+/** Adds the number of matches to a suggestion. */
+function withCount(text: string, value: number, { as_of, relation }: Facets): string {
   return as_of === "" ? text : `${text} · ${count({ value, relation: value > 0 ? relation : "eq" })}`;
 }

@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import styles from "./ListHeader.module.css";
 
-/** Above rows: how many they are and what can be done with all of them; at the right, how old that is. */
+/** Header of a list: counts and actions on the left, the age of the data on the right. */
 export function ListHeader({ age, children }: { age: ReactNode; children: ReactNode }) {
   return (
     <div className={styles.head}>

@@ -1,7 +1,7 @@
 import type { GroupedBy } from "~/api/dead-letters";
 import * as texts from "~/texts/dead-letters";
 import { Choice } from "~/ui";
-import type { Place } from "./parameters";
+import type { UrlState } from "./parameters";
 import styles from "./ViewSwitch.module.css";
 
 const VIEWS = [
@@ -15,23 +15,23 @@ const BY: readonly (readonly [GroupedBy, string])[] = [
   ["routing_key", texts.routingKey],
 ];
 
-const GROUP_STATUSES: readonly (readonly [Place["group_status"], string])[] = [
+const GROUP_STATUSES: readonly (readonly [UrlState["group_status"], string])[] = [
   ["active", texts.activeGroups],
   ["fixed", texts.fixedGroups],
   ["muted", texts.mutedGroups],
   ["any", texts.anyGroups],
 ];
 
-/** One by one, or by what they have in common; and in which order. */
+/** Switches between messages and groups, and chooses grouping and order. */
 export function ViewSwitch({
-  state: [place, change],
+  state: [urlState, change],
   view: shown,
   onLeave,
 }: {
-  state: readonly [Place, (changes: Partial<Place>) => void];
-  /** What is shown: next to an open message always messages. */
-  view: Place["view"];
-  /** Another view was chosen: what is open is of no use there. */
+  state: readonly [UrlState, (changes: Partial<UrlState>) => void];
+  /** The current view. While a message is open, always messages. */
+  view: UrlState["view"];
+  /** Called when another view is chosen, to close the open dead letter. */
   onLeave(): void;
 }) {
   return (
@@ -54,25 +54,25 @@ export function ViewSwitch({
       </fieldset>
       {shown === "groups" ? (
         <>
-          {place.by === "fingerprint" && (
-            <Choice<Place["group_status"]>
+          {urlState.by === "fingerprint" && (
+            <Choice<UrlState["group_status"]>
               label={<span className="unseen">{texts.groupStatus}</span>}
-              value={place.group_status}
+              value={urlState.group_status}
               onChoose={(group_status) => change({ group_status })}
               options={GROUP_STATUSES}
             />
           )}
           <Choice<GroupedBy>
             label={<span className="unseen">{texts.groupedBy}</span>}
-            value={place.by}
+            value={urlState.by}
             onChoose={(by) => change({ by })}
             options={BY}
           />
         </>
       ) : (
-        <Choice<Place["sort"]>
+        <Choice<UrlState["sort"]>
           label={<span className="unseen">{texts.order}</span>}
-          value={place.sort}
+          value={urlState.sort}
           onChoose={(sort) => change({ sort, cursor: undefined })}
           options={[
             ["newest", texts.newestFirst],

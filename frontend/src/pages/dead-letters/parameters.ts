@@ -1,4 +1,4 @@
-// What the page's address says: which view, which filter, which page of the list.
+// URL parameters of the page: view, filters, page of the list.
 
 import type { Filters, Status } from "~/api/dead-letters";
 import { choice, maybe, text, type Values, whole } from "~/lib/url-state";
@@ -24,20 +24,20 @@ export const PARAMETERS = {
   cursor: text,
 };
 
-export type Place = Values<typeof PARAMETERS>;
+export type UrlState = Values<typeof PARAMETERS>;
 
-/** The filter in the address as the API takes it: what is not set is left out. */
-export function filtersOf({ view, group_status, by, sort, cursor, ...filters }: Place): Filters {
+/** Returns the filters for the API, without unset ones. */
+export function filtersOf({ view, group_status, by, sort, cursor, ...filters }: UrlState): Filters {
   const set = Object.entries(filters).filter(([, value]) => value !== undefined);
   return Object.fromEntries(set) as unknown as Filters;
 }
 
-/** Whether anything narrows the list apart from the status. */
+/** Whether any filter other than the status is set. */
 export function isNarrowed({ status: _, ...others }: Filters): boolean {
   return Object.keys(others).length > 0;
 }
 
-/** Leads to one letter, or without an id to the list, with the address's search part as it is. */
+/** Returns the address of a dead letter, or of the list without an ID. Keeps the query string. */
 export function addressOf(id: string | undefined): string {
   const path = id === undefined ? "/dead-letters" : `/dead-letters/${encodeURIComponent(id)}`;
   return path + window.location.search;

@@ -4,7 +4,7 @@ import * as texts from "~/texts/login";
 import { Button, Page } from "~/ui";
 import styles from "./Login.module.css";
 
-/** For whom the application around the admin does not know: what it answered, and where it logs people in. */
+/** Shown to users whom the host application does not recognize: its response, and a link to its login page. */
 export default function HostLogin({ at, of, onRetry }: { at: string; of: unknown; onRetry: () => void }) {
   const failure = failureOf(of);
   return (
@@ -16,7 +16,7 @@ export default function HostLogin({ at, of, onRetry }: { at: string; of: unknown
             <p>
               {texts.hostUnknown} <strong>{failure.status}</strong>:
             </p>
-            <pre className={styles.answer}>{answerOf(failure.more.body, failure.message)}</pre>
+            <pre className={styles.answer}>{messageIn(failure.more.body, failure.message)}</pre>
             {at ? (
               <p>
                 <a href={at}>{texts.hostLogin}</a>
@@ -35,13 +35,13 @@ export default function HostLogin({ at, of, onRetry }: { at: string; of: unknown
   );
 }
 
-const LONGEST = 500;
+const MAX_LENGTH = 500;
 
-/** The words of an answer in a format that is not ours, as far as they can be found. */
-function answerOf(body: unknown, otherwise: string): string {
-  if (typeof body === "string" && body.trim()) return body.trim().slice(0, LONGEST);
-  if (typeof body !== "object" || body === null) return otherwise;
+/** Returns the message in a response of unknown format, or the response itself, or `fallback`. */
+function messageIn(body: unknown, fallback: string): string {
+  if (typeof body === "string" && body.trim()) return body.trim().slice(0, MAX_LENGTH);
+  if (typeof body !== "object" || body === null) return fallback;
   const { detail, message } = body as Record<string, unknown>;
-  const words = typeof detail === "string" ? detail : typeof message === "string" ? message : undefined;
-  return (words ?? JSON.stringify(body)).slice(0, LONGEST);
+  const text = typeof detail === "string" ? detail : typeof message === "string" ? message : undefined;
+  return (text ?? JSON.stringify(body)).slice(0, MAX_LENGTH);
 }

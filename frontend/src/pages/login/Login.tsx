@@ -8,43 +8,43 @@ import styles from "./Login.module.css";
 import { loginFailure, providerAddress } from "./link";
 import { RateLimited } from "./RateLimited";
 
-/** Asks for a token, and logs in by itself with the one that the address carried. */
+/** The login page. Logs in without asking if the URL contained a token. */
 export default function Login({
   linked,
   ended = false,
   onEntered,
 }: {
   linked?: string | undefined;
-  /** A user was logged in in this tab: the session ended, or they logged out. */
+  /** Whether a session in this tab has ended, by itself or by logging out. */
   ended?: boolean;
   onEntered?: () => void;
 }) {
   const queries = useQueryClient();
   const [token, setToken] = useState("");
   const [busy, setBusy] = useState(false);
-  const [refused, setRefused] = useState<{ failure: Failure; at: number }>();
+  const [rejection, setRejection] = useState<{ failure: Failure; at: number }>();
   const field = useRef<HTMLInputElement>(null);
-  const isWrong = refused?.failure.code === "unauthenticated";
+  const isWrong = rejection?.failure.code === "unauthenticated";
   const methods = useQuery(loginMethods);
   const failed = loginFailure();
 
   async function enter(given: string) {
     setBusy(true);
-    setRefused(undefined);
+    setRejection(undefined);
     try {
       const identity = await logIn(given);
       onEntered?.();
       queries.setQueryData(session.queryKey, identity);
       void queries.invalidateQueries();
     } catch (problem) {
-      setRefused({ failure: failureOf(problem), at: Date.now() });
+      setRejection({ failure: failureOf(problem), at: Date.now() });
       field.current?.select();
     } finally {
       setBusy(false);
     }
   }
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a link is used once, when the page comes up
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a link is used once, when the page opens
   useEffect(() => {
     if (linked) void enter(linked);
   }, []);
@@ -84,14 +84,14 @@ export default function Login({
               autoFocus={methods.data?.provider !== true}
               spellCheck={false}
               placeholder={texts.tokenFormat}
-              error={isWrong ? wrong(linked) : undefined}
+              error={isWrong ? (linked ? texts.linkExpired : texts.wrongToken) : undefined}
               value={token}
               onChange={(event) => setToken(event.target.value)}
             />
-            {refused && refused.failure.code === "too_many_logins" ? (
-              <RateLimited seconds={refused.failure.retryAfter} at={refused.at} />
+            {rejection && rejection.failure.code === "too_many_logins" ? (
+              <RateLimited seconds={rejection.failure.retryAfter} at={rejection.at} />
             ) : (
-              refused && !isWrong && <Problem of={refused.failure} />
+              rejection && !isWrong && <Problem of={rejection.failure} />
             )}
             <Button
               type="submit"
@@ -111,8 +111,4 @@ export default function Login({
       </div>
     </main>
   );
-}
-
-function wrong(linked: string | undefined): string {
-  return linked ? texts.linkExpired : texts.wrongToken;
 }

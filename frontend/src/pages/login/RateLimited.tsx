@@ -4,7 +4,7 @@ import * as texts from "~/texts/login";
 import { Icon } from "~/ui";
 import styles from "./Login.module.css";
 
-/** Too many wrong tokens came from here: how long that lasts. A right one is let in meanwhile, so nothing is locked. */
+/** How long invalid tokens from this address are rejected. A valid token is still accepted, so the form stays enabled. */
 export function RateLimited({ seconds = 0, at }: { seconds?: number | undefined; at: number }) {
   const left = Math.ceil(seconds - (useNow() - at) / 1000);
   return (

@@ -17,18 +17,18 @@ export default function SwitchSession({
 }) {
   const queries = useQueryClient();
   const [busy, setBusy] = useState(false);
-  const [refused, setRefused] = useState<unknown>();
+  const [rejection, setRejection] = useState<unknown>();
 
   async function go() {
     setBusy(true);
-    setRefused(undefined);
+    setRejection(undefined);
     try {
       const identity = await logIn(token);
       queries.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== "session" });
       onDone();
       queries.setQueryData(session.queryKey, identity);
     } catch (problem) {
-      setRefused(problem);
+      setRejection(problem);
     } finally {
       setBusy(false);
     }
@@ -44,7 +44,7 @@ export default function SwitchSession({
               {texts.youAre} <strong>{from.name}</strong>
               {texts.switchHint(from.role)}
             </p>
-            {refused !== undefined && <Problem of={refused} />}
+            {rejection !== undefined && <Problem of={rejection} />}
             <Button look="primary" autoFocus onClick={onDone}>
               {texts.stay(from.name)}
             </Button>

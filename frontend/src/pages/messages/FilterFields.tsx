@@ -9,7 +9,7 @@ import type { PARAMETERS } from "./parameters";
 
 type Name = Exclude<keyof typeof PARAMETERS, "state" | "cursor">;
 
-/** The filter; it suggests what waits, what the broker has, and what is on the page. */
+/** The filter bar. Suggests values from the backlog, the broker and the current page. */
 export function FilterFields({
   state,
   shown,

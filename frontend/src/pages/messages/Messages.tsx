@@ -20,17 +20,17 @@ import { addressOf, listOf, PARAMETERS, STATES } from "./parameters";
 const ALL = "all";
 const TABS: readonly (MessageState | typeof ALL)[] = [ALL, ...STATES];
 
-/** What is in the outbox, by where it is; one message in the side panel, with its status. */
+/** The messages in the outbox by state. The open one is in the side panel. */
 export default function Messages() {
   const id = useParams<{ id?: string }>().id;
   const state = useUrlState(PARAMETERS);
-  const [place, change] = state;
-  const list = useList(place);
+  const [urlState, change] = state;
+  const list = useList(urlState);
   const [, navigate] = useLocation();
   const go = (to: string) => navigate(addressOf(to), { replace: id !== undefined });
-  const mayNot = useWhyNot("repair");
+  const denied = useWhyNot("repair");
   const [publishing, setPublishing] = useState(false);
-  useReturn(id);
+  useRestoreFocus(id);
   return (
     <Page
       title={texts.title}
@@ -38,8 +38,8 @@ export default function Messages() {
       wide
       actions={
         <>
-          <Export list="messages" filters={listOf(place)} />
-          <Button icon="messages" whyNot={mayNot} onClick={() => setPublishing(true)}>
+          <Export list="messages" filters={listOf(urlState)} />
+          <Button icon="messages" whyNot={denied} onClick={() => setPublishing(true)}>
             {publish}
           </Button>
         </>
@@ -48,7 +48,7 @@ export default function Messages() {
       {publishing && <PublishDialog onClose={() => setPublishing(false)} />}
       <div className={styles.page} data-open={id !== undefined || undefined}>
         <div className={styles.top}>
-          <FilterFields state={state} shown={list.held.items} />
+          <FilterFields state={state} shown={list.stable.items} />
         </div>
         <div className={styles.views}>
           <Tabs
@@ -58,14 +58,14 @@ export default function Messages() {
               label: value === ALL ? texts.all : capital(stateStyle(value).label),
               count: list.countOf(value === ALL ? undefined : value),
             }))}
-            value={place.state ?? ALL}
+            value={urlState.state ?? ALL}
             onChoose={(chosen) => change({ state: chosen === ALL ? undefined : chosen, cursor: undefined })}
           >
             <div className={styles.parts}>
               <div className={styles.list}>
                 <List
                   list={list}
-                  place={place}
+                  urlState={urlState}
                   open={id}
                   onOpen={go}
                   onTurn={(cursor) => change({ cursor })}
@@ -91,8 +91,8 @@ export default function Messages() {
   );
 }
 
-/** Closed, a message gives focus back to its row. */
-function useReturn(id: string | undefined): void {
+/** Returns focus to the row of a message that is closed. */
+function useRestoreFocus(id: string | undefined): void {
   const last = useRef<string>(undefined);
   useEffect(() => {
     if (id === undefined && last.current !== undefined) rowOf(last.current)?.focus();

@@ -1,11 +1,12 @@
 import { type FormEvent, useId, useState } from "react";
 import { failureOf } from "~/api/problems";
 import { usePublish } from "~/api/waiting";
+import * as common from "~/texts/common";
 import * as texts from "~/texts/waiting";
 import { announce, Button, Checkbox, Dialog, DialogClose, Problem, TextArea, TextField } from "~/ui";
 import styles from "./Messages.module.css";
 
-/** Publishes one message, such as an event to try a consumer with. */
+/** Publishes one message, for example to test a consumer. */
 export function PublishDialog({ onClose }: { onClose(): void }) {
   const form = useId();
   const [routingKey, setRoutingKey] = useState("");
@@ -16,8 +17,8 @@ export function PublishDialog({ onClose }: { onClose(): void }) {
     announce(texts.sentAs(id));
     onClose();
   });
-  const wrong = whatIsWrong(routingKey, body);
-  const refused = publish.error && failureOf(publish.error).code === "invalid_edit";
+  const wrong = validate(routingKey, body);
+  const schemaRejected = publish.error && failureOf(publish.error).code === "invalid_edit";
 
   function submit(event: FormEvent) {
     event.preventDefault();
@@ -34,7 +35,7 @@ export function PublishDialog({ onClose }: { onClose(): void }) {
       unsaved={(routingKey !== "" || body !== "{}") && !publish.isPending}
       actions={
         <>
-          <DialogClose>{texts.keep}</DialogClose>
+          <DialogClose>{common.cancel}</DialogClose>
           <Button type="submit" form={form} look="primary" busy={publish.isPending} whyNot={wrong}>
             {texts.publishButton}
           </Button>
@@ -66,13 +67,13 @@ export function PublishDialog({ onClose }: { onClose(): void }) {
           onChange={(event) => setReason(event.target.value)}
         />
         {publish.error && <Problem of={publish.error} />}
-        {refused && <Checkbox label={texts.forcePublish} checked={force} onChange={setForce} />}
+        {schemaRejected && <Checkbox label={texts.forcePublish} checked={force} onChange={setForce} />}
       </form>
     </Dialog>
   );
 }
 
-function whatIsWrong(routingKey: string, body: string): string | undefined {
+function validate(routingKey: string, body: string): string | undefined {
   if (!routingKey.trim()) return texts.enterRoutingKey;
   try {
     JSON.parse(body);

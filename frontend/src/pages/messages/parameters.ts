@@ -1,4 +1,4 @@
-// What the page's address says: which state, which filter, which page of the list.
+// URL parameters of the page: state, filters, page of the list.
 
 import { type MessageFilters, type MessageList, type MessageState, UNSENT } from "~/api/messages";
 import { maybe, text, type Values } from "~/lib/url-state";
@@ -17,20 +17,20 @@ export const PARAMETERS = {
   cursor: text,
 };
 
-export type Place = Values<typeof PARAMETERS>;
+export type UrlState = Values<typeof PARAMETERS>;
 
-/** The list in the address as the API is asked for it: what is not set is left out. */
-export function listOf({ cursor: _, ...list }: Place): MessageList {
+/** Returns the filters for the API, without unset ones. */
+export function listOf({ cursor: _, ...list }: UrlState): MessageList {
   const set = Object.entries(list).filter(([, value]) => value !== undefined);
   return Object.fromEntries(set) as MessageList;
 }
 
-/** Whether anything narrows the list apart from the state. */
+/** Whether any filter other than the state is set. */
 export function isNarrowed({ state: _, ...filters }: MessageList): boolean {
   return Object.keys(filters satisfies MessageFilters).length > 0;
 }
 
-/** Leads to one message, or without an id to the list, with the address's search part as it is. */
+/** Returns the address of a message, or of the list without an ID. Keeps the query string. */
 export function addressOf(id: string | undefined, search = window.location.search): string {
   const path = id === undefined ? "/messages" : `/messages/${encodeURIComponent(id)}`;
   return search ? `${path}?${search.replace(/^\?/, "")}` : path;

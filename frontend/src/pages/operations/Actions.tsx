@@ -5,21 +5,21 @@ import { useWhyNot } from "~/api/session";
 import * as texts from "~/texts/operations";
 import { announce, Button, Dialog, Problem } from "~/ui";
 
-/** Pause, resume and cancel, as far as the state allows it. */
+/** Pause, resume and cancel, as the state allows. */
 export function Actions({ of }: { of: Operation }) {
   const whyNot = useWhyNot("repair");
   const change = useOperationAction(of.id);
-  const [asks, setAsks] = useState(false);
-  useFocusKept(of.active);
+  const [confirming, setConfirming] = useState(false);
+  useFocusTitleAtEnd(of.active);
   if (!of.active) return null;
 
-  function act(what: OperationAction) {
-    change.mutate(what, {
+  function act(action: OperationAction) {
+    change.mutate(action, {
       onSuccess() {
-        announce(texts.done(of.id, DONE[what]));
-        setAsks(false);
+        announce(texts.done(of.id, DONE_TEXTS[action]));
+        setConfirming(false);
       },
-      onError: (thrown) => what !== "cancel" && announce(texts.failed(of.id, inOneLine(thrown)), "bad"),
+      onError: (thrown) => action !== "cancel" && announce(texts.failed(of.id, inOneLine(thrown)), "bad"),
     });
   }
 
@@ -35,39 +35,39 @@ export function Actions({ of }: { of: Operation }) {
           {texts.pause}
         </Button>
       )}
-      <Button icon="cross" whyNot={whyNot} onClick={() => setAsks(true)}>
+      <Button icon="cross" whyNot={whyNot} onClick={() => setConfirming(true)}>
         {texts.cancel}
       </Button>
-      <Cancelling
+      <CancelDialog
         of={of}
-        open={asks}
+        open={confirming}
         busy={busy === "cancel"}
         failed={change.variables === "cancel" ? change.error : null}
-        onClose={() => setAsks(false)}
+        onClose={() => setConfirming(false)}
         onCancel={() => act("cancel")}
       />
     </>
   );
 }
 
-/** Buttons that vanish, because it has ended, leave focus at the page's title. */
-function useFocusKept(goesOn: boolean): void {
+/** Moves focus to the page title when the operation ends, because the buttons disappear. */
+function useFocusTitleAtEnd(active: boolean): void {
   useEffect(() => {
-    if (goesOn) return;
+    if (active) return;
     const timer = setTimeout(() => {
       if (document.activeElement === document.body) document.getElementById("page-title")?.focus();
     }, 100);
     return () => clearTimeout(timer);
-  }, [goesOn]);
+  }, [active]);
 }
 
-const DONE: Record<OperationAction, string> = {
+const DONE_TEXTS: Record<OperationAction, string> = {
   pause: texts.isPaused,
   resume: texts.isResumed,
   cancel: texts.isCancelled,
 };
 
-function Cancelling({
+function CancelDialog({
   of: { id, settled_count: settled, item_count: total },
   open,
   busy,

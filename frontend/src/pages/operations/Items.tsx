@@ -22,18 +22,18 @@ import {
 } from "~/ui";
 import styles from "./Items.module.css";
 
-/** What came of the letters is read again so soon after the operation itself, whose numbers are to agree with it. */
-const SOON = 1_000;
+/** Delay until items older than the operation are read again, so that both show the same counts. Milliseconds. */
+const REFETCH_AFTER = 1_000;
 
 const PARAMETERS = { outcome: maybe(FAILURES_FIRST), cursor: text };
 
-/** What came of each letter, by outcome, what failed first. `at`: when the operation was read, in milliseconds. */
+/** The dead letters of an operation by outcome, failures first. `at` is when the operation was read, in milliseconds. */
 export function Items({ of, at }: { of: Operation; at: number }) {
   const [{ outcome, cursor }, change] = useUrlState(PARAMETERS);
-  const rests = useConnection() === "resting";
+  const isPaused = useConnection() === "resting";
   const query = useQuery({
     ...itemsOf(of.id, outcome, cursor),
-    refetchInterval: ({ state }) => (state.dataUpdatedAt < at && !rests ? SOON : false),
+    refetchInterval: ({ state }) => (state.dataUpdatedAt < at && !isPaused ? REFETCH_AFTER : false),
   });
   const shown = FAILURES_FIRST.filter((one) => one === outcome || (of.counts[one] ?? 0) > 0);
   const tabs = [
@@ -56,7 +56,7 @@ export function Items({ of, at }: { of: Operation; at: number }) {
         <Loaded query={query}>
           {({ items, next, previous }) => (
             <>
-              <Letters items={items} scope={scope} outcome={outcome} />
+              <ItemTable items={items} scope={scope} outcome={outcome} />
               <Pager
                 order="place"
                 shown={items.length}
@@ -73,7 +73,7 @@ export function Items({ of, at }: { of: Operation; at: number }) {
   );
 }
 
-function Letters({
+function ItemTable({
   items: latest,
   scope,
   outcome,
@@ -100,15 +100,15 @@ function Letters({
         </p>
       )}
       <Table label={texts.items} head={[texts.deadLetter, texts.outcome, texts.result, texts.reason]}>
-        {items.map(({ id, outcome: came, reason, result, failed_attempt_count }) => (
+        {items.map(({ id, outcome: itemOutcome, reason, result, failed_attempt_count }) => (
           <tr key={id}>
             <th scope="row">
               <Link href={`/dead-letters/${encodeURIComponent(id)}?status=any`}>{id}</Link>
             </th>
             <td>
-              <State of={came} />
+              <State of={itemOutcome} />
             </td>
-            <td>{result === null ? "—" : <Became result={result} failed={failed_attempt_count} />}</td>
+            <td>{result === null ? "—" : <Result result={result} failed={failed_attempt_count} />}</td>
             <td>{reason}</td>
           </tr>
         ))}
@@ -117,8 +117,8 @@ function Letters({
   );
 }
 
-/** What became of the message that was sent again. */
-function Became({ result, failed }: { result: NonNullable<Item["result"]>; failed: number }) {
+/** Result of a requeued message. */
+function Result({ result, failed }: { result: NonNullable<Item["result"]>; failed: number }) {
   const { label, tone, icon } = RESULTS[result];
   return (
     <>

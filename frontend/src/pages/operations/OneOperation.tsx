@@ -11,15 +11,15 @@ import { Items } from "./Items";
 import { Progress } from "./Progress";
 import { isOpen, optionSentences, selectionOf, stateOf, titleOf } from "./request";
 
-/** The stream tells of the latest operations only; one that goes on, or has messages without a result, is read this often. */
-const EVERY = 3_000;
+/** Refetch interval of an operation that is active or waits for results. Live updates cover only the latest operations. Milliseconds. */
+const INTERVAL = 3_000;
 
-/** One operation: how far it is, what was asked for, and what came of each letter. */
+/** One operation: progress, request, and the outcome of each dead letter. */
 export function OneOperation({ id }: { id: string }) {
-  const rests = useConnection() === "resting";
+  const isPaused = useConnection() === "resting";
   const query = useQuery({
     ...operation(id),
-    refetchInterval: ({ state }) => (state.data && isOpen(state.data) && !rests ? EVERY : false),
+    refetchInterval: ({ state }) => (state.data && isOpen(state.data) && !isPaused ? INTERVAL : false),
   });
   const { data } = query;
   return (
@@ -38,7 +38,7 @@ export function OneOperation({ id }: { id: string }) {
         {(found) => (
           <>
             <Progress of={found} />
-            <Asked of={found} />
+            <Request of={found} />
             <Items of={found} at={query.dataUpdatedAt} />
           </>
         )}
@@ -47,14 +47,14 @@ export function OneOperation({ id }: { id: string }) {
   );
 }
 
-function Asked({ of }: { of: Operation }) {
+function Request({ of }: { of: Operation }) {
   const options = optionSentences(of);
   return (
     <Panel title={texts.request}>
       <Facts
         of={[
           [texts.operation, of.id],
-          [texts.selection, <Which key="which" of={of} />],
+          [texts.selection, <SelectionText key="selection" of={of} />],
           [texts.options, options.length > 0 && options.map((sentence) => <p key={sentence}>{sentence}</p>)],
           [texts.reason, of.reason],
           [texts.startedBy, of.requested_by],
@@ -71,22 +71,22 @@ function Asked({ of }: { of: Operation }) {
   );
 }
 
-/** Which dead letters were meant; they were fixed when it began. */
-function Which({ of }: { of: Operation }) {
+/** The selected dead letters. The selection was fixed when the operation started. */
+function SelectionText({ of }: { of: Operation }) {
   const { zone } = usePreferences();
   const group = of.selector.filter?.group_id;
-  const meant = selectionOf(of, zone, useGroupTitle(group ?? undefined));
-  if (meant.kind === "filter")
+  const selection = selectionOf(of, zone, useGroupTitle(group ?? undefined));
+  if (selection.kind === "filter")
     return (
       <>
-        {texts.selectionHint(meant.phrases.join(", ") || texts.anyDeadLetter)}{" "}
-        <Link href={meant.address}>{texts.showSelection}</Link>
+        {texts.selectionHint(selection.phrases.join(", ") || texts.anyDeadLetter)}{" "}
+        <Link href={selection.address}>{texts.showSelection}</Link>
       </>
     );
-  const others = meant.count - meant.ids.length;
+  const others = selection.count - selection.ids.length;
   return (
     <>
-      {meant.ids.map((id, index) => (
+      {selection.ids.map((id, index) => (
         <span key={id}>
           {index > 0 && ", "}
           <Link href={`/dead-letters/${encodeURIComponent(id)}?status=any`}>{id}</Link>

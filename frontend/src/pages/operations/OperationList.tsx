@@ -16,16 +16,16 @@ import { useRows } from "./useRows";
 
 const PARAMETERS = { cursor: text };
 
-/** The stream tells of operations that go on; results come after that, too. */
-const EVERY = 5_000;
+/** Refetch interval while operations are open. Results arrive after the live updates of an operation have ended. Milliseconds. */
+const INTERVAL = 5_000;
 
-/** All operations: those that go on first, then the newest. */
+/** All operations: active ones first, then newest first. */
 export function OperationList() {
   const [{ cursor }, change] = useUrlState(PARAMETERS);
-  const rests = useConnection() === "resting";
+  const isPaused = useConnection() === "resting";
   const query = useQuery({
     ...operations(cursor),
-    refetchInterval: ({ state }) => (state.data?.items.some(isOpen) && !rests ? EVERY : false),
+    refetchInterval: ({ state }) => (state.data?.items.some(isOpen) && !isPaused ? INTERVAL : false),
   });
   return (
     <Page title={texts.title} actions={<Export list="operations" />}>

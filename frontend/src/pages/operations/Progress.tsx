@@ -9,12 +9,12 @@ import styles from "./Progress.module.css";
 import { ProgressBar, percent } from "./ProgressBar";
 import { isOpen } from "./request";
 
-/** Progress, speed, what is left, and why it stands still if it does. */
+/** Progress, rate and remaining time of an operation, and why it is not progressing. */
 export function Progress({ of }: { of: Operation }) {
   const { item_count: total, settled_count: settled, active, state, results } = of;
   return (
     <Panel title={texts.progress}>
-      <div className={styles.far}>
+      <div className={styles.progress}>
         <ProgressBar of={of} />
         <dl className={styles.numbers}>
           <Figure name={results ? texts.sent : texts.doneFigure}>
@@ -23,7 +23,7 @@ export function Progress({ of }: { of: Operation }) {
           </Figure>
           <Figure name={active ? texts.rateSoFar : texts.rate}>{rate(of.items_per_second)}</Figure>
           {active ? (
-            <Figure name={texts.timeLeft}>{state === "paused" ? "paused" : <Left of={of} />}</Figure>
+            <Figure name={texts.timeLeft}>{state === "paused" ? "paused" : <TimeLeft of={of} />}</Figure>
           ) : (
             <Figure name={texts.duration}>{span(durationOf(of))}</Figure>
           )}
@@ -35,7 +35,7 @@ export function Progress({ of }: { of: Operation }) {
   );
 }
 
-/** What became of the messages that it has sent. */
+/** Results of the messages that the operation has sent. */
 function Outcomes({ of, results }: { of: Operation; results: NonNullable<Operation["results"]> }) {
   const { waiting, retrying, handled, unknown } = results;
   return (
@@ -60,12 +60,12 @@ function Figure({ name, children }: { name: string; children: ReactNode }) {
   );
 }
 
-/** How long the others will take. */
-function Left({ of: { remaining_seconds } }: { of: Operation }) {
+/** Estimated remaining time. */
+function TimeLeft({ of: { remaining_seconds } }: { of: Operation }) {
   return remaining_seconds === null ? texts.noEstimate : texts.about(span(remaining_seconds));
 }
 
-/** In a sentence: what it waits for, or how it ended. */
+/** One sentence on what the operation waits for, or how it ended. */
 function Phase({ of }: { of: Operation }) {
   const now = useNow();
   const {
@@ -78,7 +78,7 @@ function Phase({ of }: { of: Operation }) {
     results,
   } = of;
   const left = total - settled;
-  const watched = canary_ends_at ? -secondsSince(canary_ends_at, now) : 0;
+  const canarySecondsLeft = canary_ends_at ? -secondsSince(canary_ends_at, now) : 0;
   if (state === "stopped")
     return (
       <Sentence icon="stop" tone="bad">
@@ -103,10 +103,10 @@ function Phase({ of }: { of: Operation }) {
         {texts.startsIn} <Ago at={options.starts_at} /> (<Moment at={options.starts_at} />)
       </Sentence>
     );
-  if (state === "running" && options.canary && watched > 0)
+  if (state === "running" && options.canary && canarySecondsLeft > 0)
     return (
       <Sentence icon="eye" tone="info">
-        {texts.canarySent(options.canary.count, left, age(watched))}
+        {texts.canarySent(options.canary.count, left, age(canarySecondsLeft))}
       </Sentence>
     );
   if (state === "finished" && results && isOpen(of))

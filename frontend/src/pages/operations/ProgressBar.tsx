@@ -2,7 +2,7 @@ import { FAILURES_FIRST, type Operation, wasEnded } from "~/api/operations";
 import * as texts from "~/texts/operations";
 import styles from "./ProgressBar.module.css";
 
-/** How far an operation is, each outcome with a part of the bar as long as its share. */
+/** Progress bar of an operation, with a segment for each outcome. */
 export function ProgressBar({ of, thin = false }: { of: Operation; thin?: boolean }) {
   const { id, item_count: total, settled_count: settled, counts, state } = of;
   const untouched = wasEnded(state) ? ["pending", "skipped"] : ["pending"];
@@ -33,7 +33,7 @@ export function ProgressBar({ of, thin = false }: { of: Operation; thin?: boolea
   );
 }
 
-/** Whole percent; 100 only when it is all. */
+/** Returns the progress in whole percent; 100 only if complete. */
 export function percent({ settled_count: settled, item_count: total }: Operation): number {
   return total === 0 ? 100 : Math.floor((100 * settled) / total);
 }

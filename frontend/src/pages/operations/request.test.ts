@@ -14,7 +14,7 @@ const OPTIONS = {
 };
 
 function operation(facts: Partial<Operation>): Operation {
-  const asked = {
+  const defaults = {
     id: "7",
     action: "requeue",
     state: "running",
@@ -22,11 +22,11 @@ function operation(facts: Partial<Operation>): Operation {
     settled_count: 0,
     counts: {},
   };
-  return { ...asked, options: OPTIONS, selector: {}, ...facts } as Operation;
+  return { ...defaults, options: OPTIONS, selector: {}, ...facts } as Operation;
 }
 
 describe("an operation in words", () => {
-  it("says how carefully it goes", () => {
+  it("describes the options", () => {
     const options = { ...OPTIONS, destination: "mail", rate_per_second: 200, stop_on_failure_ratio: 0.1 };
     const canary = { count: 10, wait_seconds: 90 };
     expect(optionSentences(operation({ options: { ...options, canary } }))).toEqual([
@@ -48,7 +48,7 @@ describe("an operation in words", () => {
     expect(optionSentences(operation({}))[0]).toBe("Destination: original queue.");
   });
 
-  it("leads to the dead letters that were meant, whatever became of them", () => {
+  it("links to the selected dead letters, whatever their status is now", () => {
     const filter = { status: "open" as const, group_id: "8f1c", failed_before: "2026-11-20T20:15:04+00:00" };
     expect(selectionOf(operation({ selector: { filter } }), "utc")).toEqual({
       kind: "filter",
@@ -58,7 +58,7 @@ describe("an operation in words", () => {
     });
   });
 
-  it("names a group by its title, once that is known", () => {
+  it("names a group by its title, if known", () => {
     const found = selectionOf(
       operation({ selector: { filter: { status: "open", group_id: "8f1c" } } }),
       "utc",
@@ -67,7 +67,7 @@ describe("an operation in words", () => {
     expect(found).toMatchObject({ phrases: ["with status open", "of group “ShopError: closed”"] });
   });
 
-  it("names the first of many ids, and how many there are", () => {
+  it("lists the first of many IDs, and the total", () => {
     expect(selectionOf(operation({ selector: { ids: ["17", "outbox-4"], count: 1204 } }), "utc")).toEqual({
       kind: "ids",
       ids: ["17", "outbox-4"],
@@ -75,7 +75,7 @@ describe("an operation in words", () => {
     });
   });
 
-  it("is open until nothing more can become of what it sent, also after its end", () => {
+  it("stays open until all results are known, also after its end", () => {
     const results = { sent: 3, waiting: 0, retrying: 0, handled: 2, failed_again: 1, unknown: 0, failed: 1 };
     const ended = { state: "finished", active: false } as const;
     expect(isOpen(operation({ ...ended, results }))).toBe(false);
@@ -84,7 +84,7 @@ describe("an operation in words", () => {
     expect(isOpen(operation({ active: true, results: null }))).toBe(true);
   });
 
-  it("says of one that stopped that it did so itself", () => {
+  it("says that a stopped operation stopped automatically", () => {
     const stopped = operation({ state: "stopped" });
     expect([stateOf(stopped), titleOf(stopped)]).toEqual([
       "stopped automatically",

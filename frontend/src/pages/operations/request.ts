@@ -1,4 +1,4 @@
-// What an operation was asked for, as sentences.
+// Describes the request of an operation in text.
 
 import type { Operation } from "~/api/operations";
 import type { Zone } from "~/lib/format";
@@ -8,29 +8,29 @@ export function titleOf({ action, item_count: total }: Operation): string {
   return texts.actionOn(action, total);
 }
 
-/** The status of an operation, which differs from a component's of the same name. */
+/** Returns the state of an operation. `stopped` gets its own text, because a stopped component means something else. */
 export function stateOf({ state }: Operation): string {
   return state === "stopped" ? texts.stoppedState : state;
 }
 
-/** Past which share of failures a requeue stops unless chosen otherwise. */
-const STOP_RATIO = 0.1;
+/** Default failure rate at which a requeue stops. */
+const DEFAULT_STOP_RATIO = 0.1;
 
-/** Whether it goes on, or something may still become of what it has sent. */
+/** Whether the operation is active, or waits for results of messages that it has sent. */
 export function isOpen({ active, results }: Operation): boolean {
   return active || (results !== null && results.waiting + results.retrying > 0);
 }
 
-/** The options, one sentence each: number, destination, safety. */
+/** Describes the options, one sentence each: limit, destination, safety. */
 export function optionSentences(of: Operation): readonly string[] {
   const { action, options } = of;
   const limit = options.max_items === null ? [] : [texts.limited(options.max_items)];
   if (action !== "requeue") return options.force ? [...limit, texts.forcedPurge] : limit;
   const { canary, rate_per_second: rate, stop_on_failure_ratio: ratio } = options;
-  const share = `${Number((100 * (ratio ?? STOP_RATIO)).toFixed(2))} %`;
+  const share = `${Number((100 * (ratio ?? DEFAULT_STOP_RATIO)).toFixed(2))} %`;
   return [
     ...limit,
-    destinationInWords(options),
+    destinationText(options),
     rate === null ? texts.unlimitedRate : texts.limitedRate(rate),
     ...(canary ? [texts.canary(canary.count, canary.wait_seconds, ratio === null ? undefined : share)] : []),
     ratio === 1 ? texts.neverStops : texts.stopsAt(share),
@@ -38,7 +38,7 @@ export function optionSentences(of: Operation): readonly string[] {
   ];
 }
 
-function destinationInWords({ destination, original_routing }: Operation["options"]): string {
+function destinationText({ destination, original_routing }: Operation["options"]): string {
   if (destination) return texts.toQueue(destination);
   return original_routing ? texts.toBoundQueues : texts.toOriginalQueue;
 }
@@ -47,7 +47,7 @@ export type Selection =
   | { kind: "ids"; ids: readonly string[]; count: number }
   | { kind: "filter"; phrases: readonly string[]; address: string };
 
-/** Which dead letters were meant, and the address of a list of them, whatever became of them since. */
+/** Returns the selected dead letters and the address of a list of them, whatever their status is now. */
 export function selectionOf({ selector }: Operation, zone: Zone, groupTitle?: string): Selection {
   const { ids, count } = selector;
   if (ids) return { kind: "ids", ids, count: count ?? ids.length };

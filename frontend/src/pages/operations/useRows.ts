@@ -3,7 +3,7 @@ import { useLocation } from "wouter";
 import { useShortcuts } from "~/lib/keyboard";
 import * as texts from "~/texts/operations";
 
-/** `j` and `k` go through rows, `Enter` opens: the row in question, and focus on its link. */
+/** Moves through rows with `j` and `k`, and opens the current one with `Enter`. Focuses the link of the current row. */
 export function useRows(group: string, addresses: readonly string[]): { current: number | undefined } {
   const [, navigate] = useLocation();
   const [current, setCurrent] = useState<number>();

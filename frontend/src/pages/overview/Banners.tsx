@@ -5,7 +5,7 @@ import * as texts from "~/texts/overview";
 import { Ago, Icon, Moment } from "~/ui";
 import styles from "./Banners.module.css";
 
-/** What is not as usual for everything below: pauses, and servers that do not answer. */
+/** Banners about pauses and unavailable servers, which affect everything below. */
 export function Banners({
   backlog,
   pauses = [],

@@ -3,7 +3,7 @@ import { rate } from "~/lib/format";
 import * as texts from "~/texts/overview";
 import { type Chart, depthLines, History, type Line } from "~/ui/charts";
 
-/** What has happened, over the time in the address. */
+/** Charts of the time range in the URL. */
 export function Charts() {
   return <History charts={CHARTS} />;
 }

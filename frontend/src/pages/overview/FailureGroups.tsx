@@ -10,10 +10,10 @@ import { Ago, Button, Empty, Loaded, Panel } from "~/ui";
 import { Sparkline } from "~/ui/charts";
 import styles from "./FailureGroups.module.css";
 
-/** What fails most, with the way to look at it and the way to repair it. */
+/** The largest failure groups, with a link to each and a requeue button. */
 export function FailureGroups() {
   const groups = useTopGroups();
-  const [repaired, repair] = useState<FailureGroup>();
+  const [requeued, setRequeued] = useState<FailureGroup>();
   return (
     <Panel title={texts.failureGroups} flush aside={<Link href="/dead-letters">{texts.allGroups}</Link>}>
       <Loaded query={groups}>
@@ -23,18 +23,18 @@ export function FailureGroups() {
           ) : (
             <ul className={styles.groups}>
               {items.map((group) => (
-                <Group key={group.id} group={group} onRequeue={() => repair(group)} />
+                <Group key={group.id} group={group} onRequeue={() => setRequeued(group)} />
               ))}
             </ul>
           )
         }
       </Loaded>
-      {repaired && (
+      {requeued && (
         <RepairDialog
           action="requeue"
-          selector={{ group_id: repaired.id }}
-          describe={texts.deadLettersOf(repaired.open_count, repaired.title)}
-          onClose={() => repair(undefined)}
+          selector={{ group_id: requeued.id }}
+          describe={texts.deadLettersOf(requeued.open_count, requeued.title)}
+          onClose={() => setRequeued(undefined)}
         />
       )}
     </Panel>
@@ -68,7 +68,7 @@ function Group({ group, onRequeue }: { group: FailureGroup; onRequeue(): void })
   );
 }
 
-/** Names of modules and functions break behind their dots and slashes, not in the middle of a word. */
+/** Allows line breaks after dots and slashes in module and function names, not inside words. */
 function Breakable({ text }: { text: string }) {
   return text.split(/(?<=[./:_])(?=\w)/).map((part, index) => (
     // biome-ignore lint/suspicious/noArrayIndexKey: parts of one text never move

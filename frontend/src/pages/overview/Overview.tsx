@@ -19,7 +19,7 @@ export default function Overview() {
       <Loaded query={backlog} loading={<Loading lines={4} />}>
         {(now) => (
           <>
-            <Verdict backlog={now} living={components.data} />
+            <Verdict backlog={now} components={components.data} />
             <Tiles backlog={now} components={components} />
           </>
         )}

@@ -8,7 +8,7 @@ import styles from "./RunningOperations.module.css";
 
 type Operation = Schemas["OperationResponse"];
 
-/** Changes of many dead letters that have not ended. */
+/** Operations that have not ended. */
 export function RunningOperations() {
   return (
     <Panel

@@ -2,7 +2,7 @@ import type { ReactNode } from "react";
 import type { Tone } from "~/ui";
 import styles from "./Tiles.module.css";
 
-/** One number, what it is called, and below it what it means. */
+/** A number with its name, and an explanation below. */
 export function Tile({
   name,
   value,

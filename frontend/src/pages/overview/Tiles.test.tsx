@@ -72,15 +72,15 @@ function tile(name: string) {
   return { text: found.textContent, links };
 }
 
-describe("the numbers of now", () => {
-  it("tell how old the oldest waiting message is, in words too, and lead to those of its state", () => {
+describe("the tiles", () => {
+  it("show the age of the oldest waiting message, rate it, and link to messages in its state", () => {
     const { text, links } = tile("Oldest waiting");
     expect(text).toContain("Overdue");
     expect(text).toContain("Late after 1 min, overdue after 5 min.");
     expect(links).toEqual([["1 h 2 min", "/messages?state=pending"]]);
   });
 
-  it("lead each to the list with the same filter", () => {
+  it("link each count to the list with the same filter", () => {
     expect(tile("Backlog").links.slice(0, 3)).toEqual([
       ["≈ 1,002,151", "/messages?state=pending"],
       ["24,922 scheduled", "/messages?state=scheduled"],
@@ -88,14 +88,14 @@ describe("the numbers of now", () => {
     ]);
   });
 
-  it("lead from dead letters of the last hour to those since the same moment", () => {
+  it("link new dead letters to the list since the same time", () => {
     expect(tile("Dead letters").links).toEqual([
       ["10,000+", "/dead-letters"],
       ["3 new in the last hour", `/dead-letters?view=messages&failed_after=${encodeURIComponent(since)}`],
     ]);
   });
 
-  it("tell who was lost lately, not who was replaced long ago", () => {
+  it("count recently lost components, not those replaced long ago", () => {
     expect(tile("Alive").text).toContain("1 lost in the last 15 min.");
   });
 });

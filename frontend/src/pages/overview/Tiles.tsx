@@ -6,7 +6,7 @@ import { capital, count, number, rate, span } from "~/lib/format";
 import * as texts from "~/texts/overview";
 import { Badge, Loading, Problem } from "~/ui";
 import {
-  ALIVE,
+  COMPONENT_FINDINGS,
   countAlive,
   flow,
   MIN_BACKLOG_SECONDS,
@@ -18,7 +18,7 @@ import {
 import { Tile } from "./Tile";
 import styles from "./Tiles.module.css";
 
-/** The numbers of now, the one that tells most first. Each leads to the list that it counts. */
+/** Current key figures, most important first. Each links to the list that it counts. */
 export function Tiles({
   backlog,
   components,
@@ -28,16 +28,16 @@ export function Tiles({
 }) {
   return (
     <div className={styles.tiles}>
-      <Oldest backlog={backlog} />
-      <Waiting backlog={backlog} />
-      <Speed backlog={backlog} />
-      <Letters />
-      <Alive components={components} />
+      <OldestTile backlog={backlog} />
+      <BacklogTile backlog={backlog} />
+      <ThroughputTile backlog={backlog} />
+      <DeadLettersTile />
+      <ComponentsTile components={components} />
     </div>
   );
 }
 
-function Oldest({ backlog }: { backlog: Backlog }) {
+function OldestTile({ backlog }: { backlog: Backlog }) {
   const { data: verdict } = useVerdict();
   const waiting = oldestWaiting(backlog);
   const { tone, word } = waitingStatus(verdict, waiting);
@@ -66,11 +66,18 @@ function Oldest({ backlog }: { backlog: Backlog }) {
   );
 }
 
-const OTHERS: readonly WaitingState[] = ["scheduled", "held", "stalled", "blocked", "retrying", "parked"];
+const OTHER_STATES: readonly WaitingState[] = [
+  "scheduled",
+  "held",
+  "stalled",
+  "blocked",
+  "retrying",
+  "parked",
+];
 
-function Waiting({ backlog }: { backlog: Backlog }) {
+function BacklogTile({ backlog }: { backlog: Backlog }) {
   const { states, drained_in_seconds: drained } = backlog;
-  const others = OTHERS.filter((state) => states[state].value > 0);
+  const others = OTHER_STATES.filter((state) => states[state].value > 0);
   const queued = inQueues(backlog);
   return (
     <Tile
@@ -92,7 +99,7 @@ function Waiting({ backlog }: { backlog: Backlog }) {
   );
 }
 
-function Speed({ backlog }: { backlog: Backlog }) {
+function ThroughputTile({ backlog }: { backlog: Backlog }) {
   const { incoming, outgoing } = backlog.per_second;
   return (
     <Tile
@@ -113,11 +120,11 @@ function Speed({ backlog }: { backlog: Backlog }) {
   );
 }
 
-function Letters() {
+function DeadLettersTile() {
   const open = useOpenLetters();
   const fresh = useNewLetters();
   const { data: verdict } = useVerdict();
-  if (!open.data) return <Waits name={texts.deadLetters} error={open.error} />;
+  if (!open.data) return <LoadingTile name={texts.deadLetters} error={open.error} />;
   return (
     <Tile
       name={texts.deadLetters}
@@ -134,9 +141,9 @@ function Letters() {
   );
 }
 
-function Alive({ components }: { components: UseQueryResult<Pick<Living, "items" | "as_of">> }) {
+function ComponentsTile({ components }: { components: UseQueryResult<Pick<Living, "items" | "as_of">> }) {
   const { data: verdict } = useVerdict();
-  if (!components.data) return <Waits name={texts.components} error={components.error} />;
+  if (!components.data) return <LoadingTile name={texts.components} error={components.error} />;
   const { items, as_of: asOf } = components.data;
   const within = verdict?.thresholds.lost_for_seconds ?? 0;
   const relays = countAlive(items, "relay", asOf, within);
@@ -145,7 +152,7 @@ function Alive({ components }: { components: UseQueryResult<Pick<Living, "items"
   return (
     <Tile
       name={texts.components}
-      tone={toneOf(verdict, ALIVE)}
+      tone={toneOf(verdict, COMPONENT_FINDINGS)}
       value={
         <Link href="/components" className={styles.speeds ?? ""}>
           <span>
@@ -157,18 +164,18 @@ function Alive({ components }: { components: UseQueryResult<Pick<Living, "items"
         </Link>
       }
     >
-      {missed(late, lost, within)}
+      {heartbeatText(late, lost, within)}
     </Tile>
   );
 }
 
-function missed(late: number, lost: number, within: number): string {
+function heartbeatText(late: number, lost: number, within: number): string {
   if (late + lost === 0) return texts.allOnTime;
   const parts = [late > 0 && texts.late(late), lost > 0 && texts.lost(lost, span(within))];
   return `${parts.filter(Boolean).join(", ")}.`;
 }
 
-function Waits({ name, error }: { name: string; error: Error | null }) {
+function LoadingTile({ name, error }: { name: string; error: Error | null }) {
   return (
     <Tile name={name} value={null}>
       {error ? <Problem of={error} /> : <Loading lines={2} />}

@@ -17,7 +17,7 @@ const states = ["pending", "scheduled", "held", "stalled", "blocked", "retrying"
   eq(0),
 ]);
 const backlog = { states: Object.fromEntries(states), queues: [] } as unknown;
-const living = { items: [], as_of: "2026-11-20T20:00:03Z", pauses: [] } as unknown;
+const components = { items: [], as_of: "2026-11-20T20:00:03Z", pauses: [] } as unknown;
 
 const late: Finding = {
   code: "queue_late",
@@ -29,8 +29,8 @@ const late: Finding = {
   subject: "mail",
 };
 
-function shown(): void {
-  render(<Verdict backlog={backlog as Backlog} living={living as Living} />);
+function renderVerdict(): void {
+  render(<Verdict backlog={backlog as Backlog} components={components as Living} />);
 }
 
 beforeEach(() => {
@@ -39,43 +39,43 @@ beforeEach(() => {
 });
 
 describe("the verdict", () => {
-  it("says that all is well once the server has judged so", () => {
-    shown();
+  it("shows the all-clear once the server has confirmed it", () => {
+    renderVerdict();
     expect(screen.getByText("Nothing pending. Last sent 3 s ago.").closest("[data-sure]")).not.toBeNull();
   });
 
-  it("says nothing about it before", () => {
+  it("does not show the all-clear before that", () => {
     answer.data = undefined;
-    shown();
+    renderVerdict();
     expect(screen.getByText("Last sent 3 s ago.").closest("[data-sure]")).toBeNull();
   });
 
-  it("takes it back when the server no longer answers", () => {
+  it("removes the all-clear when the server stops responding", () => {
     answer.error = new Error("unreachable");
-    shown();
+    renderVerdict();
     expect(screen.getByText("Last sent 3 s ago.").closest("[data-sure]")).toBeNull();
   });
 
-  it("tells each finding in the server's words, since when, and where to look at it", () => {
+  it("shows each finding with its time and a link", () => {
     answer.data = { status: "warning", findings: [late] };
-    shown();
+    renderVerdict();
     const link = screen.getByRole("link", { name: /^In the queue 'mail' 3,255 messages wait/ });
     expect(link.getAttribute("href")).toBe("/queues?name=mail");
     expect(screen.getByRole("listitem").textContent).toMatch(/ since .+ ago$/);
     expect(screen.queryByText(/Nothing pending/)).toBeNull();
   });
 
-  it("does not call well what is paused, which is told above", () => {
+  it("shows no all-clear during a pause, which has its own banner", () => {
     answer.data = { status: "warning", findings: [{ ...late, code: "paused" }] };
-    shown();
+    renderVerdict();
     expect(screen.queryByRole("listitem")).toBeNull();
     expect(screen.queryByText(/Nothing pending/)).toBeNull();
   });
 
-  it("says that it is not known when the server cannot be asked", () => {
+  it("shows no all-clear if the server cannot be reached", () => {
     answer.data = undefined;
     answer.error = new Error("away");
-    shown();
+    renderVerdict();
     expect(screen.queryByText(/Last sent/)).toBeNull();
   });
 });

@@ -4,33 +4,33 @@ import { type Finding, type Living, lastSentAt, useVerdict } from "~/api/overvie
 import { useStatistics } from "~/api/statistics";
 import * as texts from "~/texts/overview";
 import { Ago, Icon, Problem } from "~/ui";
-import { isIdle, lastSent, lastSentByMinutes, whereOf } from "./health";
+import { findingAddress, isIdle, lastSent, lastSentByMinutes } from "./health";
 import styles from "./Verdict.module.css";
 
-/** What the server found wrong, or that nothing is. Pauses are told above, with who asked for them. */
-export function Verdict({ backlog, living }: { backlog: Backlog; living: Living | undefined }) {
+/** The server's findings, or an all-clear. Pauses are shown in banners instead. */
+export function Verdict({ backlog, components }: { backlog: Backlog; components: Living | undefined }) {
   const { data: verdict, error } = useVerdict();
   if (error && !verdict) return <Problem of={error} />;
   if (!verdict || verdict.status === "ok") {
-    return <Well backlog={backlog} living={living} isSure={verdict !== undefined && !error} />;
+    return <Healthy backlog={backlog} components={components} isSure={verdict !== undefined && !error} />;
   }
   const found = verdict.findings.filter(({ code }) => code !== "paused");
   return (
-    <ul className={styles.troubles} aria-label={texts.problems}>
+    <ul className={styles.findings} aria-label={texts.problems}>
       {found.map((finding) => (
-        <Found key={`${finding.code} ${finding.subject_kind} ${finding.subject}`} finding={finding} />
+        <FindingItem key={`${finding.code} ${finding.subject_kind} ${finding.subject}`} finding={finding} />
       ))}
     </ul>
   );
 }
 
-function Found({ finding }: { finding: Finding }) {
+function FindingItem({ finding }: { finding: Finding }) {
   const { severity, summary, hint, started_at: since } = finding;
   return (
     <li data-tone={severity === "error" ? "bad" : "warn"}>
       <Icon name={severity === "error" ? "dead" : "clock"} />
       <span>
-        <Link href={whereOf(finding)} title={hint}>
+        <Link href={findingAddress(finding)} title={hint}>
           {summary.charAt(0).toUpperCase() + summary.slice(1)}
         </Link>
         {since && (
@@ -44,30 +44,30 @@ function Found({ finding }: { finding: Finding }) {
   );
 }
 
-function Well({
+function Healthy({
   backlog,
-  living,
+  components,
   isSure,
 }: {
   backlog: Backlog;
-  living: Living | undefined;
-  /** The server judges so now; what it said before it was lost counts no longer. */
+  components: Living | undefined;
+  /** Whether the server confirms this now. An earlier verdict does not count while it is unreachable. */
   isSure: boolean;
 }) {
-  const at = living && lastSentAt(living.items);
+  const at = components && lastSentAt(components.items);
   return (
-    <p className={styles.well} data-sure={isSure || undefined}>
+    <p className={styles.healthy} data-sure={isSure || undefined}>
       <Icon name={isSure ? "check" : "info"} />
       <span>
         {isSure && (isIdle(backlog) ? texts.nothingPending : texts.allOnSchedule)}
-        {at !== undefined && lastSent(at, living?.as_of ?? at)}
-        {living && at === undefined && <SentByMinutes />}
+        {at !== undefined && lastSent(at, components?.as_of ?? at)}
+        {components && at === undefined && <SentByMinutes />}
       </span>
     </p>
   );
 }
 
-/** Relays that just started have not sent anything yet: what others sent is in the statistics. */
+/** When the last message was sent, from the statistics. Relays that have just started do not know what others sent before. */
 function SentByMinutes() {
   const { data } = useStatistics({ from: "-1h", to: "now" });
   return data ? lastSentByMinutes(data) : null;

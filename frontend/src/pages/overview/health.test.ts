@@ -4,6 +4,7 @@ import type { Component, Finding, Verdict } from "~/api/overview";
 import { perSecond } from "~/api/statistics";
 import {
   countAlive,
+  findingAddress,
   flow,
   isIdle,
   lastSent,
@@ -11,7 +12,6 @@ import {
   oldestWaiting,
   toneOf,
   waitingStatus,
-  whereOf,
 } from "./health";
 
 const none = { value: 0, relation: "eq" } as const;
@@ -58,8 +58,8 @@ function verdict(...findings: Finding[]): Verdict {
   return { findings } as unknown as Verdict;
 }
 
-describe("what the numbers mean", () => {
-  it("calls the oldest waiting message what the verdict calls it", () => {
+describe("the health texts", () => {
+  it("rate the oldest waiting message as the verdict does", () => {
     const waiting = { state: "held", seconds: 240 } as const;
     expect(waitingStatus(undefined, waiting).word).toBe("…");
     expect(waitingStatus(verdict(), waiting)).toEqual({ tone: "good", word: "On time" });
@@ -70,7 +70,7 @@ describe("what the numbers mean", () => {
     expect(waitingStatus(verdict(), null).word).toBe("Nothing waiting");
   });
 
-  it("shows the age of held messages where they have waited for longer than the pending ones", () => {
+  it("show the age of held messages if they are older than pending ones", () => {
     const held = { oldest_held_age_seconds: 240, oldest_pending_age_seconds: 2 };
     expect(oldestWaiting(backlog(held, { pending: some(1), held: some(3) }))).toEqual({
       state: "held",
@@ -79,12 +79,12 @@ describe("what the numbers mean", () => {
     expect(oldestWaiting(backlog(held, { pending: some(1) }))).toEqual({ state: "pending", seconds: 2 });
   });
 
-  it("takes the oldest age and the counts as one, whichever was read first", () => {
+  it("tolerate counts and ages that were read at different times", () => {
     expect(oldestWaiting(backlog({ oldest_pending_age_seconds: 0.2 }))).toBeNull();
     expect(oldestWaiting(backlog({}, { pending: some(1) }))?.seconds).toBe(0);
   });
 
-  it("takes the tone of a tile from the findings that are about it", () => {
+  it("take the tone of a tile from its findings", () => {
     const found = verdict(finding("dead_letters", "warning"), finding("no_relay", "error"));
     expect(toneOf(found, ["dead_letters"])).toBe("warn");
     expect(toneOf(found, ["dead_letters", "no_relay"])).toBe("bad");
@@ -92,28 +92,28 @@ describe("what the numbers mean", () => {
     expect(toneOf(undefined, ["paused"])).toBe("neutral");
   });
 
-  it("counts who was lost lately, not who was replaced long ago", () => {
+  it("count recently lost components, not those replaced long ago", () => {
     const lost = { kind: "relay", status: "lost", status_changed_at: "2026-11-20T19:30:00Z" } as Component;
     expect(countAlive([lost], "relay", "2026-11-20T19:40:00Z", 900).lost).toBe(1);
     expect(countAlive([lost], "relay", "2026-11-20T19:50:00Z", 900).lost).toBe(0);
   });
 
-  it("leads from each finding to where it can be looked at", () => {
-    expect(whereOf(finding("messages_stalled", "error"))).toBe("/messages?state=stalled");
-    expect(whereOf(finding("outbox_late", "error"))).toBe("/messages?state=pending");
-    expect(whereOf(finding("dead_letters", "error"))).toBe("/dead-letters");
-    expect(whereOf(finding("queue_deep", "warning", "queue"))).toBe("/topology");
-    expect(whereOf(finding("component_lost", "warning", "worker"))).toBe("/components");
+  it("link each finding to the page that shows it", () => {
+    expect(findingAddress(finding("messages_stalled", "error"))).toBe("/messages?state=stalled");
+    expect(findingAddress(finding("outbox_late", "error"))).toBe("/messages?state=pending");
+    expect(findingAddress(finding("dead_letters", "error"))).toBe("/dead-letters");
+    expect(findingAddress(finding("queue_deep", "warning", "queue"))).toBe("/topology");
+    expect(findingAddress(finding("component_lost", "warning", "worker"))).toBe("/components");
   });
 
-  it("is idle only when nothing waits for workers either", () => {
+  it("report idle only if nothing waits for workers either", () => {
     expect(isIdle(backlog())).toBe(true);
     expect(isIdle(backlog({}, { scheduled: some(5) }))).toBe(true);
     expect(isIdle(backlog({}, { retrying: some(1) }))).toBe(false);
     expect(isIdle(waiting)).toBe(false);
   });
 
-  it("says when something was last sent as exactly as is known", () => {
+  it("show the last send time as precisely as known", () => {
     const start = Date.parse("2026-11-20T20:05:00Z") / 1000;
     const hour = { startsAt: [start, start + 60, start + 120], step: 60, asOf: start + 303 };
     expect(lastSent("2026-11-20T20:10:00Z", "2026-11-20T20:10:03Z")).toBe("Last sent 3 s ago.");
@@ -124,7 +124,7 @@ describe("what the numbers mean", () => {
     expect(lastSentByMinutes({ ...hour, sent: [null, 0, null] })).toBe("No messages sent in the last hour.");
   });
 
-  it("tells that a backlog grows only when it is worth more than seconds of work", () => {
+  it("report a growing backlog only above a few seconds of work", () => {
     const speed = { incoming: 100, outgoing: 50 };
     const growing = { per_second: speed, drained_in_seconds: null };
     expect(flow(backlog(growing, { pending: some(5_000) }))).toContain("growing");
@@ -133,12 +133,12 @@ describe("what the numbers mean", () => {
       "Backlog is shrinking.",
     );
     expect(flow(backlog({ per_second: speed, drained_in_seconds: 90 }, { pending: some(20) }))).toBe(
-      "Little is waiting.",
+      "Backlog is small.",
     );
     expect(flow(backlog())).toBe("No traffic.");
   });
 
-  it("divides the newest step by what is over of it, and leaves out what has hardly begun", () => {
+  it("divide the newest interval by its elapsed time, and omit it if it has just begun", () => {
     const startsAt = [0, 60, 120];
     expect(perSecond([60, 60, 60], { startsAt, step: 60, asOf: 150 })).toEqual([1, 1, 2]);
     expect(perSecond([60, null, 1], { startsAt, step: 60, asOf: 125 })).toEqual([1, null, null]);

@@ -1,4 +1,4 @@
-// What the numbers mean, in words. Whether all is well is the server's verdict.
+// Texts and tones for the key figures. The server's verdict decides on the health itself.
 
 import { type Backlog, inQueues } from "~/api/backlog";
 import type { Component, Finding, FindingCode, Verdict } from "~/api/overview";
@@ -8,13 +8,13 @@ import { queueAddress } from "~/lib/url-state";
 import * as texts from "~/texts/overview";
 import type { Tone } from "~/ui";
 
-/** What waits though it should not, and for how long: the oldest of the pending, held and stalled messages. */
+/** State and age of the oldest pending, held or stalled message. */
 export interface Waiting {
   state: "pending" | "held" | "stalled";
   seconds: number;
 }
 
-/** The oldest message that waits; null where none does. Its age and the counts are taken one after the other. */
+/** Returns the oldest waiting message, or null. Counts decide whether one exists, because ages are read at another time. */
 export function oldestWaiting(backlog: Backlog): Waiting | null {
   const { states } = backlog;
   const ages = [
@@ -31,9 +31,9 @@ export function oldestWaiting(backlog: Backlog): Waiting | null {
   );
 }
 
-const WAITS: readonly FindingCode[] = ["outbox_late", "messages_held", "messages_stalled"];
-/** What is about relays and workers, which the tile counts. */
-export const ALIVE: readonly FindingCode[] = [
+const WAITING_FINDINGS: readonly FindingCode[] = ["outbox_late", "messages_held", "messages_stalled"];
+/** Findings about relays and workers, for the tile that counts them. */
+export const COMPONENT_FINDINGS: readonly FindingCode[] = [
   "no_relay",
   "no_worker",
   "component_late",
@@ -41,7 +41,7 @@ export const ALIVE: readonly FindingCode[] = [
   "component_waiting",
 ];
 
-/** How grave the verdict finds those codes; neutral while there is none. */
+/** Returns the highest severity among the findings with these codes; neutral without a verdict. */
 export function toneOf(verdict: Verdict | undefined, codes: readonly FindingCode[]): Tone {
   if (!verdict) return "neutral";
   const found = verdict.findings.filter(({ code }) => codes.includes(code));
@@ -54,24 +54,24 @@ export interface WaitingStatus {
   word: string;
 }
 
-/** How grave it is that the oldest message waits, as the verdict says. */
+/** Returns how the verdict rates the oldest waiting message. */
 export function waitingStatus(verdict: Verdict | undefined, waiting: Waiting | null): WaitingStatus {
-  const tone = toneOf(verdict, WAITS);
+  const tone = toneOf(verdict, WAITING_FINDINGS);
   const words: Partial<Record<Tone, string>> = {
     bad: texts.overdue,
     warn: texts.lateWord,
     good: texts.onTime,
   };
   if (!waiting) return { tone, word: texts.nothingWaiting };
-  // What is held or stalled needs somebody however short a time it has been so: it is not late.
+  // Held and stalled messages need attention however short they have waited, so they are not called late.
   const isLate = waiting.state === "pending" || tone !== "warn";
   return { tone, word: isLate ? (words[tone] ?? "…") : capital(waiting.state) };
 }
 
-/** Seconds of work: a backlog that is smaller comes and goes by itself. */
+/** Seconds of work below which a backlog is normal. */
 export const MIN_BACKLOG_SECONDS = 10;
 
-/** Whether more comes than goes, and how that reads. */
+/** Describes whether the backlog is growing or shrinking. */
 export function flow({ states, per_second: speed, drained_in_seconds: drained }: Backlog): string {
   if (speed.incoming === null || speed.outgoing === null) return texts.collecting;
   if (speed.incoming === 0 && speed.outgoing === 0) return texts.noTraffic;
@@ -86,7 +86,7 @@ export interface Alive {
   lost: number;
 }
 
-/** How many of a kind live, and how many were lost in the last `within` seconds, as of then. */
+/** Counts the components of a kind. Lost ones count if they were lost within `within` seconds before `asOf`. */
 export function countAlive(
   components: readonly Component[],
   kind: string,
@@ -101,19 +101,19 @@ export function countAlive(
   return { alive: count("alive").length, late: count("late").length, lost: lost.length };
 }
 
-/** Whether nothing waits anywhere: neither in the outbox for a relay, nor at the broker for a worker. */
+/** Whether no messages wait, neither in the outbox nor at the broker. */
 export function isIdle(backlog: Backlog): boolean {
   const { states } = backlog;
   const waits = [states.pending, states.blocked, states.retrying, states.held, states.stalled];
   return waits.every(({ value }) => value === 0) && (inQueues(backlog) ?? 0) === 0;
 }
 
-/** `Last sent 3 s ago.`, by the server's clock. */
+/** Returns, for example, `Last sent 3 s ago.`, by the server's clock. */
 export function lastSent(at: string, asOf: string): string {
   return texts.lastSent(age((Date.parse(asOf) - Date.parse(at)) / 1000));
 }
 
-/** The same as exactly as the steps of the last hour tell. */
+/** Returns the same text from the statistics of the last hour, as precisely as their interval allows. */
 export function lastSentByMinutes({
   sent,
   startsAt,
@@ -131,13 +131,13 @@ function latestOf(column: Column): number | undefined {
   return index < 0 ? undefined : index;
 }
 
-/** `2 new in the last hour`. */
+/** Returns, for example, `2 new in the last hour`. */
 export function newInLastHour(fresh: Counted): string {
   return texts.newInHour(fresh.value > 0 ? count(fresh) : texts.noneNew);
 }
 
-/** What is wrong with how a queue is wired is seen best in the topology. */
-const WIRING: readonly string[] = [
+/** Findings about the topology of a queue. They link to the topology page. */
+const TOPOLOGY_FINDINGS: readonly string[] = [
   "queue_missing",
   "dead_letter_queue_missing",
   "retry_queue_missing",
@@ -146,10 +146,10 @@ const WIRING: readonly string[] = [
   "old_binding",
 ];
 
-const PROCESSES: readonly string[] = ["relay", "worker", "archiver", "maintenance"];
+const COMPONENT_KINDS: readonly string[] = ["relay", "worker", "archiver", "maintenance"];
 
-/** Where a finding is to be looked at. */
-export function whereOf({
+/** Returns the page that shows a finding. */
+export function findingAddress({
   code,
   subject_kind: kind,
   subject,
@@ -157,6 +157,6 @@ export function whereOf({
   if (code.startsWith("messages_")) return `/messages?state=${code.slice("messages_".length)}`;
   if (code === "outbox_late") return "/messages?state=pending";
   if (code === "dead_letters") return "/dead-letters";
-  if (kind === "queue" && subject && !WIRING.includes(code)) return queueAddress(subject);
-  return code === "paused" || PROCESSES.includes(kind) ? "/components" : "/topology";
+  if (kind === "queue" && subject && !TOPOLOGY_FINDINGS.includes(code)) return queueAddress(subject);
+  return code === "paused" || COMPONENT_KINDS.includes(kind) ? "/components" : "/topology";
 }

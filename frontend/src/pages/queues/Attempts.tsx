@@ -10,7 +10,7 @@ import { Ago, Empty, Loaded, Loading, Panel, State, Table, Tabs } from "~/ui";
 const ORDERS = ["latest", "slowest"] as const;
 const PARAMETERS = { attempts: maybe(ORDERS) };
 
-/** What the queue's handler did last, or what took it longest. */
+/** The latest or slowest attempts of the queue's handler. */
 export function Attempts({ queue }: { queue: string }) {
   const [{ attempts: order = "latest" }, change] = useUrlState(PARAMETERS);
   return (
@@ -21,13 +21,13 @@ export function Attempts({ queue }: { queue: string }) {
         onChoose={(chosen) => change({ attempts: chosen === "slowest" ? chosen : undefined })}
         tabs={ORDERS.map((value) => ({ value, label: texts.attemptOrders[value] }))}
       >
-        <Listed queue={queue} order={order} />
+        <AttemptTable queue={queue} order={order} />
       </Tabs>
     </Panel>
   );
 }
 
-function Listed({ queue, order }: { queue: string; order: AttemptOrder }) {
+function AttemptTable({ queue, order }: { queue: string; order: AttemptOrder }) {
   return (
     <Loaded query={useAttempts(queue, order)} loading={<Loading lines={4} />}>
       {({ items }) =>

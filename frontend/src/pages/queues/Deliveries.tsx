@@ -36,16 +36,16 @@ import { Payload } from "~/ui/payload";
 const PARAMETERS = { status: maybe(DELIVERY_STATES), cursor: text, delivery: text };
 const ALL = "all";
 
-/** The messages in a queue, where it can show them, and what can be done to them. */
-export function Deliveries({ queue, shows }: { queue: string; shows: boolean }) {
+/** The messages in a queue, if the broker can list them, with actions. */
+export function Deliveries({ queue, listable }: { queue: string; listable: boolean }) {
   return (
     <Panel title={texts.inQueue}>
-      {shows ? <Listed queue={queue} /> : <p className="quiet">{texts.rabbitmq}</p>}
+      {listable ? <DeliveryTabs queue={queue} /> : <p className="quiet">{texts.rabbitmq}</p>}
     </Panel>
   );
 }
 
-function Listed({ queue }: { queue: string }) {
+function DeliveryTabs({ queue }: { queue: string }) {
   const [{ status, cursor, delivery: open }, change] = useUrlState(PARAMETERS);
   const search = useSearch();
   const query = useDeliveries(queue, status, cursor);
@@ -147,7 +147,7 @@ function Detail({ id, onClose }: { id: string; onClose(): void }) {
 }
 
 function Parts({ of: found }: { of: DeliveryDetail }) {
-  const flies = found.state === "in_flight" ? texts.isInFlight : undefined;
+  const inFlight = found.state === "in_flight" ? texts.isInFlight : undefined;
   const due = found.state === "queued" ? texts.isDue : undefined;
   const ordered = found.ordering_key === null ? undefined : texts.isOrdered;
   const { leased_by: holder, blocked_by: first } = found;
@@ -159,14 +159,14 @@ function Parts({ of: found }: { of: DeliveryDetail }) {
       <Changes
         target={{ ids: [found.id] }}
         choices={[
-          { action: "retry", label: texts.retry, whyNot: flies ?? due },
-          { action: "front", label: texts.toFront, whyNot: flies ?? ordered },
+          { action: "retry", label: texts.retry, whyNot: inFlight ?? due },
+          { action: "front", label: texts.toFront, whyNot: inFlight ?? ordered },
           {
             action: "back",
             label: texts.toBack,
-            whyNot: flies ?? ordered ?? (due ? undefined : texts.isNotDue),
+            whyNot: inFlight ?? ordered ?? (due ? undefined : texts.isNotDue),
           },
-          { action: "dead_letter", label: texts.deadLetter, whyNot: flies },
+          { action: "dead_letter", label: texts.deadLetter, whyNot: inFlight },
         ]}
       />
       <Facts
@@ -178,7 +178,7 @@ function Parts({ of: found }: { of: DeliveryDetail }) {
           [texts.blockedBy, first && texts.deliveryTitle(first.id)],
           [texts.attempt, String(found.attempt)],
           [texts.crashes, found.crash_count > 0 && String(found.crash_count)],
-          [flies ? texts.leaseEnds : texts.dueAt, found.due_at && <Moment at={found.due_at} />],
+          [inFlight ? texts.leaseEnds : texts.dueAt, found.due_at && <Moment at={found.due_at} />],
           [texts.published, found.created_at && <Moment at={found.created_at} />],
           [texts.expires, found.expires_at && <Moment at={found.expires_at} />],
           [texts.orderingKey, found.ordering_key],

@@ -20,9 +20,9 @@ import { type Chart, depthLines, History, type Line, Sparkline } from "~/ui/char
 import { Attempts } from "./Attempts";
 import { Deliveries } from "./Deliveries";
 import styles from "./Queues.module.css";
-import { living, stateOf, versionsOf } from "./state";
+import { activeConsumers, stateOf, versionsOf } from "./state";
 
-/** One queue: how it is now, how it was, who consumes it, and what failed. */
+/** One queue: current state, history, workers, messages, attempts and failures. */
 export function OneQueue({ name }: { name: string }) {
   const query = useQueue(name);
   const starts = query.data?.worker_starts;
@@ -68,7 +68,7 @@ export function OneQueue({ name }: { name: string }) {
             </div>
             <History queue={queue.name} charts={CHARTS} markers={markers} />
             <Workers of={queue} />
-            <Deliveries queue={queue.name} shows={queue.broker === "postgresql"} />
+            <Deliveries queue={queue.name} listable={queue.broker === "postgresql"} />
             <Attempts queue={queue.name} />
             <Failures of={queue} />
           </>
@@ -207,7 +207,11 @@ function times({ handling: { p50, p95, p99 } }: Statistics): readonly Line[] {
 
 function Workers({ of: queue }: { of: QueueDetail }) {
   return (
-    <Panel title={texts.workers} flush={queue.consumers.length > 0} aside={number(living(queue).length)}>
+    <Panel
+      title={texts.workers}
+      flush={queue.consumers.length > 0}
+      aside={number(activeConsumers(queue).length)}
+    >
       {queue.consumers.length === 0 ? (
         <Empty title={texts.noWorkers}>{texts.noWorkersHint}</Empty>
       ) : (

@@ -6,10 +6,10 @@ import * as texts from "~/texts/queues";
 import { AsOf, Badge, Empty, Loaded, Loading, Page, Table, Tabs, TextField } from "~/ui";
 import { Sparkline } from "~/ui/charts";
 import styles from "./Queues.module.css";
-import { found, isTroubled, living, sorted, stateOf } from "./state";
+import { activeConsumers, found, hasProblem, sorted, stateOf } from "./state";
 
 const KINDS = ["all", "troubled"] as const;
-const NAMES = { all: texts.all, troubled: texts.troubled };
+const NAMES = { all: texts.all, troubled: texts.withProblems };
 const NUMBERS = [
   texts.waiting,
   texts.incoming,
@@ -21,22 +21,22 @@ const NUMBERS = [
 ];
 const PARAMETERS = { show: choice(KINDS, "all"), q: text };
 
-/** Which queue is behind, which handler is slow, and who consumes what. */
+/** All queues with their depth, rates, handling times and consumers. */
 export function QueueTable() {
   const query = useQueues();
   return (
     <Page title={texts.title} aside={query.data && <AsOf at={query.dataUpdatedAt} />}>
       <Loaded query={query} loading={<Loading lines={8} />}>
-        {(queues) => <Listed of={queues} />}
+        {(queues) => <QueueTabs of={queues} />}
       </Loaded>
     </Page>
   );
 }
 
-function Listed({ of }: { of: QueueList }) {
+function QueueTabs({ of }: { of: QueueList }) {
   const [{ show, q = "" }, change] = useUrlState(PARAMETERS);
-  const troubled = of.items.filter(isTroubled);
-  const shown = sorted(found(show === "all" ? of.items : troubled, q));
+  const withProblems = of.items.filter(hasProblem);
+  const shown = sorted(found(show === "all" ? of.items : withProblems, q));
   if (of.items.length === 0) return <Empty title={texts.empty}>{texts.emptyHint}</Empty>;
   return (
     <Tabs
@@ -46,7 +46,7 @@ function Listed({ of }: { of: QueueList }) {
       tabs={KINDS.map((value) => ({
         value,
         label: NAMES[value],
-        count: String(value === "all" ? of.items.length : troubled.length),
+        count: String(value === "all" ? of.items.length : withProblems.length),
       }))}
     >
       <div className={styles.search}>
@@ -59,7 +59,7 @@ function Listed({ of }: { of: QueueList }) {
         {of.broker_error && <p className="quiet">{texts.depthsUnknown(of.broker_error.message)}</p>}
       </div>
       {shown.length === 0 ? (
-        <Empty title={q ? texts.noneFound(q) : texts.noneTroubled} />
+        <Empty title={q ? texts.noneFound(q) : texts.noneWithProblems} />
       ) : (
         <div className={styles.list}>
           <Table
@@ -91,7 +91,7 @@ function Listed({ of }: { of: QueueList }) {
 
 function Row({ of }: { of: Queue }) {
   const { tone, words } = stateOf(of);
-  const alive = living(of).length;
+  const alive = activeConsumers(of).length;
   return (
     <tr role="row">
       <th role="rowheader" scope="row">
@@ -140,7 +140,7 @@ function Row({ of }: { of: Queue }) {
         />
       </td>
       <td role="cell" data-number>
-        <Labelled by={texts.consumers}>{texts.living(alive)}</Labelled>
+        <Labelled by={texts.consumers}>{texts.activeCount(alive)}</Labelled>
         <Below of={of.consumers.length > alive ? [texts.lost(of.consumers.length - alive)] : []} />
       </td>
       <td role="cell" data-number>
@@ -158,7 +158,7 @@ function Row({ of }: { of: Queue }) {
   );
 }
 
-/** In a narrow window, where columns have no heading, each value has its own. */
+/** A value with its own label, for narrow windows, where the table has no column headings. */
 function Labelled({ by, children }: { by: string; children: React.ReactNode }) {
   return (
     <>

@@ -4,7 +4,7 @@ import { QueueTable } from "./QueueTable";
 
 const PARAMETERS = { name: text };
 
-/** Every queue, or the one that the address names. */
+/** All queues, or the one named in the URL. */
 export default function Queues() {
   const [{ name }] = useUrlState(PARAMETERS);
   return name === undefined ? <QueueTable /> : <OneQueue key={name} name={name} />;

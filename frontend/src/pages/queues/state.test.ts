@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Queue } from "~/api/queues";
-import { found, isTroubled, sorted, stateOf, versionsOf } from "./state";
+import { found, hasProblem, sorted, stateOf, versionsOf } from "./state";
 
 const consumer = { status: "alive" } as Queue["consumers"][number];
 const finding = (code: string, severity: string) => ({ code, severity }) as Queue["findings"][number];
@@ -17,7 +17,7 @@ function queue(name: string, facts: Partial<Queue> = {}): Queue {
   } as unknown as Queue;
 }
 
-test("the tone of a state is as grave as its gravest finding", () => {
+test("the tone of a state follows its most severe finding", () => {
   expect(stateOf(queue("a"))).toEqual({ tone: "good", words: "OK" });
   expect(stateOf(queue("a", { state: "missing" }))).toEqual({ tone: "bad", words: "does not exist" });
   const late = [finding("queue_late", "error"), finding("paused", "warning")];
@@ -27,16 +27,16 @@ test("the tone of a state is as grave as its gravest finding", () => {
   );
 });
 
-test("the gravest queues come first, then by name", () => {
+test("queues are sorted by severity, then by name", () => {
   const late = queue("z", { state: "behind", findings: [finding("queue_late", "error")] });
   const names = sorted([queue("b"), queue("a"), queue("y", { state: "no_consumer" }), late]).map(
     ({ name }) => name,
   );
   expect(names).toEqual(["z", "y", "a", "b"]);
-  expect([queue("a"), late].filter(isTroubled)).toEqual([late]);
+  expect([queue("a"), late].filter(hasProblem)).toEqual([late]);
 });
 
-test("queues are found by parts of their names and of their handlers", () => {
+test("queues are found by parts of their names and handlers", () => {
   const all = [queue("billing", { handlers: ["shop.billing.charge"] }), queue("mail")];
   const names = (words: string) => found(all, words).map(({ name }) => name);
   expect(names("")).toEqual(["billing", "mail"]);
@@ -44,7 +44,7 @@ test("queues are found by parts of their names and of their handlers", () => {
   expect(names("charge mail")).toEqual([]);
 });
 
-test("a version is marked where it was started first", () => {
+test("a version is marked when it was first started", () => {
   const start = (version: string, started_at: string) => ({
     name: "w",
     host: "web-1",

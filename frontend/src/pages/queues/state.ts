@@ -1,4 +1,4 @@
-// How a queue is, in a word or two, and which ones need a look.
+// States of queues, sorting and search.
 
 import type { Queue, QueueDetail } from "~/api/queues";
 import * as texts from "~/texts/queues";
@@ -10,32 +10,32 @@ export interface QueueState {
   words: string;
 }
 
-/** What is worst about a queue, as the server says. */
+/** Returns label and tone of the state that the server reports. */
 export function stateOf({ state, findings }: Queue): QueueState {
   const words = texts.states[state];
   if (state === "ok") return { tone: "good", words };
-  const isGrave = state === "missing" || findings.some(({ severity }) => severity === "error");
-  return { tone: isGrave ? "bad" : "warn", words };
+  const isSevere = state === "missing" || findings.some(({ severity }) => severity === "error");
+  return { tone: isSevere ? "bad" : "warn", words };
 }
 
-/** The workers that consume it now. */
-export function living(queue: Queue): Queue["consumers"] {
+/** Returns the workers that consume the queue now. */
+export function activeConsumers(queue: Queue): Queue["consumers"] {
   return queue.consumers.filter(({ status }) => status !== "lost");
 }
 
-export function isTroubled(queue: Queue): boolean {
+export function hasProblem(queue: Queue): boolean {
   return stateOf(queue).tone !== "good";
 }
 
-const GRAVITY: Partial<Record<Tone, number>> = { bad: 0, warn: 1 };
+const SEVERITY: Partial<Record<Tone, number>> = { bad: 0, warn: 1 };
 
-/** The gravest first, then by name, so that a queue keeps its place while numbers change. */
+/** Sorts by severity, then by name, so that queues keep their position while numbers change. */
 export function sorted(queues: readonly Queue[]): readonly Queue[] {
-  const gravity = (queue: Queue) => GRAVITY[stateOf(queue).tone] ?? 2;
-  return [...queues].sort((a, b) => gravity(a) - gravity(b) || a.name.localeCompare(b.name));
+  const severity = (queue: Queue) => SEVERITY[stateOf(queue).tone] ?? 2;
+  return [...queues].sort((a, b) => severity(a) - severity(b) || a.name.localeCompare(b.name));
 }
 
-/** Those whose name or handler contains every word. */
+/** Returns the queues whose name or handlers contain every word. */
 export function found(queues: readonly Queue[], words: string): readonly Queue[] {
   const parts = words.toLowerCase().split(/\s+/).filter(Boolean);
   return queues.filter(({ name, handlers }) => {
@@ -44,7 +44,7 @@ export function found(queues: readonly Queue[], words: string): readonly Queue[]
   });
 }
 
-/** When each version was started first. */
+/** Returns a marker for the first start of each version. */
 export function versionsOf(starts: QueueDetail["worker_starts"]): readonly Marker[] {
   const first = new Map<string, number>();
   for (const { service_version, version: ours, started_at } of starts) {

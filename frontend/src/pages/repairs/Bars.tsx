@@ -2,9 +2,9 @@ import { number } from "~/lib/format";
 import * as texts from "~/texts/repairs";
 import styles from "./Bars.module.css";
 
-const MOST = 6;
+const MAX_BARS = 6;
 
-/** Numbers by name, the largest first, each with a bar as long as its share. */
+/** A bar chart of counts by name, largest first. */
 export function Bars({
   title,
   of,
@@ -18,12 +18,12 @@ export function Bars({
 }) {
   const found = Object.entries(of).sort(([, one], [, other]) => other - one);
   const [largest = 1] = found.map(([, count]) => count);
-  const others = found.slice(MOST);
+  const others = found.slice(MAX_BARS);
   return (
     <div>
       <h3 className={styles.title}>{title}</h3>
       <ul className={styles.bars}>
-        {found.slice(0, MOST).map(([name, count]) => (
+        {found.slice(0, MAX_BARS).map(([name, count]) => (
           <li key={name}>
             <span className={styles.name} title={name || nameless}>
               {shorten(name) || nameless}

@@ -7,43 +7,43 @@ import { Bars } from "./Bars";
 import styles from "./DryRunResult.module.css";
 import type { RepairForm } from "./useRepairForm";
 
-/** What the dry run found: how many, where and of what they died, the first of them, and what to think of before. */
+/** Result of the dry run: count, warnings, counts by queue and exception, and a sample. */
 export function DryRunResult({
   action,
   selector,
-  repairing: { run, pinned, options },
+  repairForm: { run, pinned, options },
 }: {
   action: Action;
   selector: Selector;
-  repairing: RepairForm;
+  repairForm: RepairForm;
 }) {
-  const plan = run.data;
-  if (!plan) return run.error ? <div /> : <Loading lines={6} />;
+  const dryRun = run.data;
+  if (!dryRun) return run.error ? <div /> : <Loading lines={6} />;
   return (
-    <section className={styles.seen} aria-label={texts.dryRun} aria-busy={run.isFetching}>
+    <section className={styles.result} aria-label={texts.dryRun} aria-busy={run.isFetching}>
       <Headline
         action={action}
         selector={selector}
-        plan={plan}
-        isLooking={run.isFetching}
-        isCut={options.maxItems !== ""}
+        dryRun={dryRun}
+        isChecking={run.isFetching}
+        isLimited={options.maxItems !== ""}
       />
       {pinned && (
         <p className="quiet">
-          {texts.failedAfter} <Moment at={pinned.at} short /> .
+          {texts.failedAfter} <Moment at={pinned.at} short />.
         </p>
       )}
-      {plan.warnings.length > 0 && <Warnings of={plan.warnings} />}
-      {plan.count > 0 && (
+      {dryRun.warnings.length > 0 && <Warnings of={dryRun.warnings} />}
+      {dryRun.count > 0 && (
         <>
-          <Bars title={texts.byQueue} of={plan.byQueue} nameless={texts.parkedInOutbox} />
+          <Bars title={texts.byQueue} of={dryRun.byQueue} nameless={texts.parkedInOutbox} />
           <Bars
             title={texts.byException}
-            of={plan.byException}
+            of={dryRun.byException}
             nameless={texts.noException}
             shorten={lastPart}
           />
-          <Sample of={plan} />
+          <Sample of={dryRun} />
         </>
       )}
     </section>
@@ -53,21 +53,21 @@ export function DryRunResult({
 function Headline({
   action,
   selector,
-  plan,
-  isLooking,
-  isCut,
+  dryRun,
+  isChecking,
+  isLimited,
 }: {
   action: Action;
   selector: Selector;
-  plan: DryRun;
-  isLooking: boolean;
-  /** Some may be left out because more were not wanted. */
-  isCut: boolean;
+  dryRun: DryRun;
+  isChecking: boolean;
+  /** Whether a limit applies, so that some may be left out. */
+  isLimited: boolean;
 }) {
   const words = ACTION_TEXTS[action];
   const named = "ids" in selector ? new Set(selector.ids).size : undefined;
-  const skipped = named === undefined || isCut ? 0 : named - plan.count;
-  if (plan.count === 0)
+  const skipped = named === undefined || isLimited ? 0 : named - dryRun.count;
+  if (dryRun.count === 0)
     return (
       <Empty title={texts.nothingToDo(words.participle)}>
         {named === undefined
@@ -80,15 +80,15 @@ function Headline({
   return (
     <div aria-live="polite">
       <p className={styles.headline}>
-        <strong>{number(plan.count)}</strong> {texts.wouldBe(words.participle)}
-        {isLooking && <span className="quiet"> {texts.checking}</span>}
+        <strong>{number(dryRun.count)}</strong> {texts.wouldBe(words.participle)}
+        {isChecking && <span className="quiet"> {texts.checking}</span>}
       </p>
       {skipped > 0 && <p className="quiet">{texts.skipped(skipped, words.needed)}</p>}
     </div>
   );
 }
 
-/** Of a name with its module the name. */
+/** Returns a name without its module. */
 function lastPart(name: string): string {
   return name.slice(name.lastIndexOf(".") + 1);
 }
@@ -113,7 +113,7 @@ function Sample({ of: { sample, count } }: { of: DryRun }) {
       <ol className={styles.sample}>
         {sample.map(({ id, queue, error, failedAt, preview }) => (
           <li key={id}>
-            <p className={styles.who}>
+            <p className={styles.subject}>
               <strong>{id}</strong>
               <span>{queue || texts.parked}</span>
               <Moment at={failedAt} short />

@@ -8,7 +8,7 @@ import styles from "./Outcomes.module.css";
 
 const ORDER = ["refused", "not_found", "skipped"];
 
-/** What came of each dead letter, those that were not done first. */
+/** The outcome for each dead letter, unchanged ones first. */
 export function Outcomes({
   repaired: { action, items, counts },
   onClose,
@@ -58,6 +58,6 @@ export function Outcomes({
 }
 
 function rank(outcome: string): number {
-  const place = ORDER.indexOf(outcome);
-  return place < 0 ? ORDER.length : place;
+  const index = ORDER.indexOf(outcome);
+  return index < 0 ? ORDER.length : index;
 }

@@ -13,22 +13,22 @@ import { RepairProblem } from "./RepairProblem";
 import type { RepairDialogProps } from "./types";
 import { type RepairForm, useRepairForm } from "./useRepairForm";
 
-/** Shows what a dry run found, asks how and why, does it, and says what came of it. */
+/** Shows a dry run, asks for options and a reason, runs the change, and shows the outcome. */
 export function RepairDialog({ onClose, onDone, ...given }: RepairDialogProps) {
-  // What is meant stays what it was when the dialog opened, also when the selection behind it is cleared.
-  const [meant] = useState(given);
-  const props = { ...meant, onClose, onDone };
-  const { action, describe } = meant;
-  useFocusLeft();
+  // Keeps the selection from when the dialog opened, also if the list clears its selection.
+  const [initial] = useState(given);
+  const props = { ...initial, onClose, onDone };
+  const { action, describe } = initial;
+  useFocusTitleAtClose();
   const words = ACTION_TEXTS[action];
   const form = useId();
-  const repairing = useRepairForm(props);
-  const { repair, isLost } = repairing;
+  const repairForm = useRepairForm(props);
+  const { repair, isLost } = repairForm;
   const answer = repair.data;
 
   function submit(event: FormEvent) {
     event.preventDefault();
-    repairing.send();
+    repairForm.send();
   }
 
   if (answer?.at === "once") return <Outcomes repaired={answer.repaired} onClose={onClose} />;
@@ -37,24 +37,24 @@ export function RepairDialog({ onClose, onDone, ...given }: RepairDialogProps) {
       open
       wide
       onClose={onClose}
-      unsaved={repairing.isTouched && !repair.isPending}
+      unsaved={repairForm.isTouched && !repair.isPending}
       title={`${words.verb} ${describe}`}
       description={meaningOf(action, props.selector)}
-      actions={<Actions form={form} repairing={repairing} {...props} />}
+      actions={<Actions form={form} repairForm={repairForm} {...props} />}
     >
       <form id={form} className={styles.form} onSubmit={submit}>
-        <RepairProblem repairing={repairing} />
+        <RepairProblem repairForm={repairForm} />
         <div className={styles.columns} inert={repair.isPending || isLost}>
-          <DryRunResult action={action} selector={props.selector} repairing={repairing} />
-          <RepairOptions repairing={repairing} {...props} />
+          <DryRunResult action={action} selector={props.selector} repairForm={repairForm} />
+          <RepairOptions repairForm={repairForm} {...props} />
         </div>
       </form>
     </Dialog>
   );
 }
 
-/** Closed, it leaves focus at the page's title where the button that opened it is gone. */
-function useFocusLeft(): void {
+/** Moves focus to the page title after closing, if the button that opened the dialog is gone. */
+function useFocusTitleAtClose(): void {
   useEffect(
     () => () => {
       setTimeout(() => {
@@ -67,11 +67,11 @@ function useFocusLeft(): void {
 
 function Actions({
   form,
-  repairing,
+  repairForm,
   action,
   selector,
-}: RepairDialogProps & { form: string; repairing: RepairForm }) {
-  const { repair, isLost, isCurrent, count, typed, setTyped, whyNot } = repairing;
+}: RepairDialogProps & { form: string; repairForm: RepairForm }) {
+  const { repair, isLost, isCurrent, count, typed, setTyped, whyNot } = repairForm;
   const words = ACTION_TEXTS[action];
   return (
     <>

@@ -9,24 +9,26 @@ import type { RepairDialogProps } from "./types";
 import type { RepairForm } from "./useRepairForm";
 
 interface Props extends RepairDialogProps {
-  repairing: RepairForm;
+  repairForm: RepairForm;
 }
 
-/** Where to, how carefully, how many, and why. */
+/** Destination, safety, limit and reason. */
 export function RepairOptions(props: Props) {
-  const { action, selector, edit, repairing } = props;
-  const { options, errors, change } = repairing;
+  const { action, selector, edit, repairForm } = props;
+  const { options, errors, change } = repairForm;
   const several = isOpenEnded(selector) || ("ids" in selector && selector.ids.length > 1);
   return (
-    <section className={styles.manners} aria-label={texts.options}>
-      {action === "requeue" && <Destination repairing={repairing} several={several} />}
-      {action === "requeue" && !edit && several && <Safety repairing={repairing} />}
-      {several && <Typed repairing={repairing} field="maxItems" label={texts.limit} hint={texts.limitHint} />}
+    <section className={styles.options} aria-label={texts.options}>
+      {action === "requeue" && <Destination repairForm={repairForm} />}
+      {action === "requeue" && !edit && several && <Safety repairForm={repairForm} />}
+      {several && (
+        <NumberField repairForm={repairForm} field="maxItems" label={texts.limit} hint={texts.limitHint} />
+      )}
       <TextArea
         label={action === "purge" ? texts.reason : texts.reasonOptional}
         hint={texts.reasonHint}
         value={options.reason}
-        error={options.reason || repairing.repair.error ? errors.reason : undefined}
+        error={options.reason || repairForm.repair.error ? errors.reason : undefined}
         onChange={(event) => change({ reason: event.target.value })}
       />
       {(action === "requeue" || action === "purge") && (
@@ -40,20 +42,14 @@ export function RepairOptions(props: Props) {
   );
 }
 
-/** What is done against all advice, to one and to several. */
+/** Labels of the checkbox that overrides a check, for one and for several. */
 const FORCE: Record<"requeue" | "purge", readonly [one: string, several: string]> = {
   requeue: [texts.includeOldOne, texts.includeOld],
   purge: [texts.purgeOpenOne, texts.purgeOpen],
 };
 const FORCE_EDIT = texts.forceEdit;
 
-function Destination({
-  repairing: { options, errors, change },
-  several,
-}: {
-  repairing: RepairForm;
-  several: boolean;
-}) {
+function Destination({ repairForm: { options, errors, change } }: { repairForm: RepairForm }) {
   const names = useQueueNames();
   const list = useId();
   return (
@@ -64,7 +60,7 @@ function Destination({
         onChoose={(where) => change({ where })}
         hint={options.where === "routing" ? texts.destinationHint : undefined}
         options={[
-          ["back", several ? texts.originalQueue : texts.originalQueue],
+          ["back", texts.originalQueue],
           ["routing", texts.allBoundQueues],
           ["queue", texts.anotherQueue],
         ]}
@@ -91,47 +87,47 @@ function Destination({
   );
 }
 
-function Safety({ repairing }: { repairing: RepairForm }) {
-  const { careful, change } = repairing;
+function Safety({ repairForm }: { repairForm: RepairForm }) {
+  const { withCanary, change } = repairForm;
   const { zone } = usePreferences();
   return (
     <fieldset className={styles.group}>
       <legend>{texts.safety}</legend>
-      <Checkbox label={texts.canary} checked={careful} onChange={(canary) => change({ canary })} />
-      {careful && (
+      <Checkbox label={texts.canary} checked={withCanary} onChange={(canary) => change({ canary })} />
+      {withCanary && (
         <div className={styles.pair}>
-          <Typed repairing={repairing} field="canaryCount" label={texts.canarySize} />
-          <Typed repairing={repairing} field="canaryWait" label={texts.observeFor} />
+          <NumberField repairForm={repairForm} field="canaryCount" label={texts.canarySize} />
+          <NumberField repairForm={repairForm} field="canaryWait" label={texts.observeFor} />
         </div>
       )}
       <div className={styles.pair}>
-        <Typed repairing={repairing} field="rate" label={texts.maxRate} hint={texts.maxRateHint} />
-        <Typed
-          repairing={repairing}
+        <NumberField repairForm={repairForm} field="rate" label={texts.maxRate} hint={texts.maxRateHint} />
+        <NumberField
+          repairForm={repairForm}
           field="stopPercent"
           label={texts.stopAt}
-          hint={careful ? texts.stopAtHintCanary : texts.stopAtHint}
+          hint={withCanary ? texts.stopAtHintCanary : texts.stopAtHint}
         />
       </div>
       <TextField
         label={texts.startsAt(zone === "utc" ? "UTC" : texts.localTime)}
         hint={texts.startsAtHint}
         type="datetime-local"
-        value={repairing.options.startsAt}
-        error={repairing.errors.startsAt}
+        value={repairForm.options.startsAt}
+        error={repairForm.errors.startsAt}
         onChange={(event) => change({ startsAt: event.target.value })}
       />
     </fieldset>
   );
 }
 
-/** A number that is typed. */
-function Typed({
-  repairing: { options, errors, change },
+/** A field for a number. */
+function NumberField({
+  repairForm: { options, errors, change },
   field,
   ...words
 }: {
-  repairing: RepairForm;
+  repairForm: RepairForm;
   field: Exclude<Field, "queue" | "startsAt" | "reason">;
   label: string;
   hint?: string;

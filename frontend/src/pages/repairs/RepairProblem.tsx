@@ -6,29 +6,31 @@ import { countChangeOf, errorsOf, fieldProblemsOf, whyNewDryRun } from "./proble
 import styles from "./RepairProblem.module.css";
 import type { RepairForm } from "./useRepairForm";
 
-/** What went wrong with the dry run or the change, and what to do about it. */
-export function RepairProblem({ repairing }: { repairing: RepairForm }) {
-  const { notice, run, repair, isLost, lookAgain, leaveOutNew } = repairing;
-  const drift = countChangeOf(repair.error);
+/** Why the dry run or the change failed, and how to continue. */
+export function RepairProblem({ repairForm }: { repairForm: RepairForm }) {
+  const { notice, run, repair, isLost, repeatDryRun, excludeNew } = repairForm;
+  const countChange = countChangeOf(repair.error);
   return (
     <>
       {notice && <Notice title={texts.newDryRun}>{notice}</Notice>}
-      {drift && (
+      {countChange && (
         <Notice
           title={texts.countChanged}
-          action={<RepeatDryRun onLook={() => lookAgain()} onLeaveOut={leaveOutNew} />}
+          action={<RepeatDryRun onRepeat={() => repeatDryRun()} onExclude={excludeNew} />}
         >
-          {drift}
+          {countChange}
         </Notice>
       )}
       {isLost && <NoResponse thrown={repair.error} />}
-      {repair.error && !drift && !isLost && !whyNewDryRun(repair.error) && <Refused thrown={repair.error} />}
-      {run.error && !repair.error && <Refused thrown={run.error} onRetry={() => lookAgain()} />}
+      {repair.error && !countChange && !isLost && !whyNewDryRun(repair.error) && (
+        <Rejected thrown={repair.error} />
+      )}
+      {run.error && !repair.error && <Rejected thrown={run.error} onRetry={() => repeatDryRun()} />}
     </>
   );
 }
 
-/** The outcome is unknown here: a retry under the same key returns it, and nothing runs twice. */
+/** Shown when the outcome is unknown. A retry with the same key returns the outcome and does not run the change twice. */
 function NoResponse({ thrown }: { thrown: unknown }) {
   const running = failureOf(thrown).code === "request_running";
   return (
@@ -36,32 +38,32 @@ function NoResponse({ thrown }: { thrown: unknown }) {
   );
 }
 
-function RepeatDryRun({ onLook, onLeaveOut }: { onLook(): void; onLeaveOut: (() => void) | undefined }) {
+function RepeatDryRun({ onRepeat, onExclude }: { onRepeat(): void; onExclude: (() => void) | undefined }) {
   return (
     <div className={styles.buttons}>
-      <Button icon="operations" onClick={onLook}>
+      <Button icon="operations" onClick={onRepeat}>
         {texts.dryRunAgain}
       </Button>
-      {onLeaveOut && <Button onClick={onLeaveOut}>{texts.excludeNew}</Button>}
+      {onExclude && <Button onClick={onExclude}>{texts.excludeNew}</Button>}
     </div>
   );
 }
 
-function Refused({ thrown, onRetry }: { thrown: unknown; onRetry?: () => void }) {
+function Rejected({ thrown, onRetry }: { thrown: unknown; onRetry?: () => void }) {
   const { code } = failureOf(thrown);
-  const misfits = fieldProblemsOf(thrown);
+  const problems = fieldProblemsOf(thrown);
   if (
     code === "invalid_request" &&
-    Object.keys(errorsOf(thrown)).length === misfits.length &&
-    misfits.length > 0
+    Object.keys(errorsOf(thrown)).length === problems.length &&
+    problems.length > 0
   )
     return null;
   return (
     <>
       <Problem of={thrown} {...(onRetry && { onRetry })} />
-      {misfits.length > 0 && (
-        <ul className={styles.misfits}>
-          {misfits.map(({ at, message }) => (
+      {problems.length > 0 && (
+        <ul className={styles.problems}>
+          {problems.map(({ at, message }) => (
             <li key={`${at} ${message}`}>
               <code>{at}</code> {message}
             </li>

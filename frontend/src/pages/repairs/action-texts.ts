@@ -1,18 +1,18 @@
-// How each action is spoken of.
+// Texts for each action.
 
 import type { Action, Selector } from "~/api/repairs";
 import * as texts from "~/texts/repairs";
 import type { ButtonProps } from "~/ui";
 
 export interface ActionTexts {
-  /** On buttons, and in titles before what is meant. */
+  /** For buttons, and titles such as "Requeue 12 selected dead letters". */
   verb: string;
-  /** "12 would be requeued". */
+  /** For sentences such as "12 would be requeued". */
   participle: string;
-  /** What it does to one, and to several, in a sentence. */
+  /** A sentence on what the action does, for one and for several. */
   meaning: readonly [one: string, several: string];
   look: NonNullable<ButtonProps["look"]>;
-  /** What those are not that were named and are not counted. */
+  /** The status that a dead letter needs for the action. */
   needed: string;
 }
 
@@ -47,7 +47,7 @@ export const ACTION_TEXTS: Record<Action, ActionTexts> = {
   },
 };
 
-/** What the action does to what is meant, in a sentence. */
+/** Returns a sentence on what the action does to the selection. */
 export function meaningOf(action: Action, selector: Selector): string {
   const [one, several] = ACTION_TEXTS[action].meaning;
   return "ids" in selector && selector.ids.length === 1 ? one : several;

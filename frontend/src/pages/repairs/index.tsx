@@ -1,4 +1,4 @@
-// The dialogs that repair dead letters, for the pages that show them; loaded when one is first opened.
+// The repair dialog, loaded when it is first opened.
 
 import { lazy, Suspense } from "react";
 import type { RepairDialogProps } from "./types";

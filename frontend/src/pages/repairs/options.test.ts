@@ -5,25 +5,25 @@ const filter = { filter: { status: "open" as const, queue: "mail" } };
 const ids = { ids: ["17"] };
 
 describe("the options of a repair", () => {
-  it("ask for a dry run only of what makes sense", () => {
-    const asked = (options: Partial<typeof DEFAULT_OPTIONS>) =>
+  it("allow a dry run only for valid input", () => {
+    const requestFor = (options: Partial<typeof DEFAULT_OPTIONS>) =>
       requestOf({ action: "requeue", selector: filter }, { ...DEFAULT_OPTIONS, ...options });
-    expect(asked({})).toMatchObject({ destination: undefined, maxItems: undefined, force: false });
-    expect(asked({ where: "routing" })?.destination).toBe("original_routing");
-    expect(asked({ where: "queue", queue: " mail.late " })?.destination).toEqual({ queue: "mail.late" });
-    expect(asked({ where: "queue" })).toBeUndefined();
-    expect(asked({ maxItems: "1,204" })?.maxItems).toBe(1204);
-    expect(asked({ maxItems: "0" })).toBeUndefined();
+    expect(requestFor({})).toMatchObject({ destination: undefined, maxItems: undefined, force: false });
+    expect(requestFor({ where: "routing" })?.destination).toBe("original_routing");
+    expect(requestFor({ where: "queue", queue: " mail.late " })?.destination).toEqual({ queue: "mail.late" });
+    expect(requestFor({ where: "queue" })).toBeUndefined();
+    expect(requestFor({ maxItems: "1,204" })?.maxItems).toBe(1204);
+    expect(requestFor({ maxItems: "0" })).toBeUndefined();
   });
 
-  it("send some of many first, unless chosen otherwise", () => {
+  it("use a canary for many dead letters by default", () => {
     expect(usesCanary(DEFAULT_OPTIONS, filter, 101)).toBe(true);
     expect(usesCanary(DEFAULT_OPTIONS, filter, 100)).toBe(false);
     expect(usesCanary(DEFAULT_OPTIONS, ids, 5_000)).toBe(false);
     expect(usesCanary({ ...DEFAULT_OPTIONS, canary: false }, filter, 5_000)).toBe(false);
   });
 
-  it("turn percent into a share, and leave out what is empty", () => {
+  it("convert percent to a ratio, and omit empty fields", () => {
     const typed = { ...DEFAULT_OPTIONS, stopPercent: "12.5", rate: "200", reason: "  " };
     expect(executionOptionsOf({ ...typed, startsAt: "2026-03-01T12:30" }, true, "utc")).toEqual({
       rate: 200,
@@ -41,7 +41,7 @@ describe("the options of a repair", () => {
     });
   });
 
-  it("say what is wrong next to the field that it is about", () => {
+  it("report errors by field", () => {
     expect(errorsIn(DEFAULT_OPTIONS, "requeue", true)).toEqual({});
     expect(
       Object.keys(errorsIn({ ...DEFAULT_OPTIONS, rate: "0", stopPercent: "101" }, "requeue", false)),
@@ -52,7 +52,7 @@ describe("the options of a repair", () => {
     expect(errorsIn({ ...DEFAULT_OPTIONS, reason: "  " }, "purge", false)).toHaveProperty("reason");
   });
 
-  it("take the number that confirms with or without separators, and no other", () => {
+  it("accept the confirmed count with or without separators, and no other number", () => {
     expect(isTyped("12,431", 12_431)).toBe(true);
     expect(isTyped(" 12 431 ", 12_431)).toBe(true);
     expect(isTyped("12431", 12_432)).toBe(false);

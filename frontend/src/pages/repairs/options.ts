@@ -1,4 +1,4 @@
-// What a person typed into the dialog, and what it means as a request.
+// The fields of the repair dialog, and the request that they result in.
 
 import type { Action, ExecutionOptions, RepairRequest, Selector } from "~/api/repairs";
 import { typedTime } from "~/lib/clock";
@@ -6,17 +6,17 @@ import type { Zone } from "~/lib/format";
 import * as texts from "~/texts/repairs";
 import type { RepairDialogProps } from "./types";
 
-/** What the fields hold, as text where it is typed. */
+/** Values of the fields; text fields hold their text. */
 export interface Options {
   where: "back" | "routing" | "queue";
   queue: string;
   rate: string;
-  /** Undefined: not chosen, so the number of dead letters decides. */
+  /** Undefined if not chosen: the number of dead letters decides. */
   canary: boolean | undefined;
   canaryCount: string;
   canaryWait: string;
   stopPercent: string;
-  /** As the field of a time has it; empty: now. */
+  /** Value of the time field; empty means now. */
   startsAt: string;
   maxItems: string;
   force: boolean;
@@ -48,21 +48,21 @@ export type Field =
   | "reason";
 export type Errors = Partial<Record<Field, string>>;
 
-/** Above so many, some go first unless chosen otherwise. */
-const MANY = 100;
-const MOST = 10_000_000;
+/** Above this number, a canary is the default. */
+const CANARY_ABOVE = 100;
+const MAX_WHOLE = 10_000_000;
 
-/** Whether it may mean more dead letters than one has seen. */
+/** Whether the selection may contain dead letters that the user has not seen. */
 export function isOpenEnded(selector: Selector): boolean {
   return !("ids" in selector);
 }
 
-/** Whether some go first: as chosen, or because they are many. */
+/** Whether to use a canary: as chosen, or by default for many dead letters. */
 export function usesCanary(options: Options, selector: Selector, count: number): boolean {
-  return options.canary ?? (isOpenEnded(selector) && count > MANY);
+  return options.canary ?? (isOpenEnded(selector) && count > CANARY_ABOVE);
 }
 
-/** What the dry run is asked for; undefined while what is typed makes no sense yet. */
+/** Returns the request for the dry run; undefined while the input is invalid. */
 export function requestOf(
   { action, selector, edit }: Pick<RepairDialogProps, "action" | "selector" | "edit">,
   options: Options,
@@ -80,11 +80,11 @@ export function requestOf(
   };
 }
 
-export function executionOptionsOf(options: Options, careful: boolean, zone: Zone): ExecutionOptions {
+export function executionOptionsOf(options: Options, withCanary: boolean, zone: Zone): ExecutionOptions {
   const stop = numberIn(options.stopPercent);
   return {
     rate: numberIn(options.rate),
-    canary: careful
+    canary: withCanary
       ? { count: numberIn(options.canaryCount) ?? 1, wait_seconds: numberIn(options.canaryWait) ?? 1 }
       : undefined,
     stopRatio: stop === undefined ? undefined : stop / 100,
@@ -93,15 +93,15 @@ export function executionOptionsOf(options: Options, careful: boolean, zone: Zon
   };
 }
 
-/** What is wrong with what was typed, by field. */
-export function errorsIn(options: Options, action: Action, careful: boolean): Errors {
+/** Returns the errors in the input, by field. */
+export function errorsIn(options: Options, action: Action, withCanary: boolean): Errors {
   const requeue = action === "requeue";
-  return without({
+  return withoutEmpty({
     queue: requeue && options.where === "queue" && !options.queue.trim() && texts.queueRequired,
     maxItems: options.maxItems && !isWhole(options.maxItems) && texts.wholeOrEmpty,
     rate: requeue && options.rate && !isWithin(options.rate, 0, 1_000_000, "above") && texts.positiveOrEmpty,
-    canaryCount: careful && !isWhole(options.canaryCount) && texts.whole,
-    canaryWait: careful && !isWithin(options.canaryWait, 0, 86_400, "above") && texts.secondsInDay,
+    canaryCount: withCanary && !isWhole(options.canaryCount) && texts.whole,
+    canaryWait: withCanary && !isWithin(options.canaryWait, 0, 86_400, "above") && texts.secondsInDay,
     stopPercent:
       requeue &&
       options.stopPercent &&
@@ -114,12 +114,12 @@ export function errorsIn(options: Options, action: Action, careful: boolean): Er
   });
 }
 
-/** Whether the number that was typed is the number that is meant; separators do not matter. */
+/** Whether the typed text is the given number. Separators are ignored. */
 export function isTyped(typed: string, count: number): boolean {
   return typed.trim() !== "" && numberIn(typed) === count;
 }
 
-/** The number that a text is; `1,204` is one, too. */
+/** Parses a number, also with separators, such as `1,204`. */
 export function numberIn(text: string): number | undefined {
   const plain = text.replace(/[\s,_]/g, "");
   const value = Number(plain);
@@ -133,7 +133,7 @@ function destinationOf({ where, queue }: Options): RepairRequest["destination"] 
 
 function isWhole(text: string): boolean {
   const value = numberIn(text);
-  return value !== undefined && Number.isInteger(value) && value >= 1 && value <= MOST;
+  return value !== undefined && Number.isInteger(value) && value >= 1 && value <= MAX_WHOLE;
 }
 
 function isWithin(text: string, least: number, most: number, bound: "above" | "from"): boolean {
@@ -141,6 +141,6 @@ function isWithin(text: string, least: number, most: number, bound: "above" | "f
   return value !== undefined && value <= most && (bound === "above" ? value > least : value >= least);
 }
 
-function without(found: Record<Field, string | false>): Errors {
+function withoutEmpty(found: Record<Field, string | false>): Errors {
   return Object.fromEntries(Object.entries(found).filter(([, error]) => error));
 }

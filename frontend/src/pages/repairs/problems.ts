@@ -1,4 +1,4 @@
-// Rejected requests, by the field that is wrong.
+// Errors of rejected requests, by field.
 
 import { failureOf } from "~/api/problems";
 import * as texts from "~/texts/repairs";
@@ -20,33 +20,33 @@ export interface FieldProblem {
   message: string;
 }
 
-/** Everything that a refusal names. */
+/** Returns all problems that a rejection lists. */
 export function fieldProblemsOf(thrown: unknown): readonly FieldProblem[] {
   const { errors } = failureOf(thrown).more;
   return Array.isArray(errors) ? errors.filter(isFieldProblem) : [];
 }
 
-/** What a refusal says of single fields. */
+/** Returns the problems of a rejection that belong to a field. */
 export function errorsOf(thrown: unknown): Errors {
   if (!thrown) return {};
   const found = fieldProblemsOf(thrown).flatMap(({ at, message }) => {
-    const place = Object.keys(FIELDS).find((name) => at === name || at.startsWith(`${name}.`));
-    const field = place && FIELDS[place];
+    const path = Object.keys(FIELDS).find((name) => at === name || at.startsWith(`${name}.`));
+    const field = path && FIELDS[path];
     return field ? [[field, message] as const] : [];
   });
   return Object.fromEntries(found);
 }
 
-/** Why another dry run follows by itself; undefined where none does. */
+/** Returns why the dry run is repeated automatically; undefined if it is not. */
 export function whyNewDryRun(thrown: unknown): string | undefined {
   const { code, more } = failureOf(thrown);
   if (code !== "confirmation_required") return undefined;
-  return texts.newDryRunBecause(AGAIN[String(more.reason)] ?? texts.dryRunInvalid);
+  return texts.newDryRunBecause(TOKEN_REASONS[String(more.reason)] ?? texts.dryRunInvalid);
 }
 
 export const DRY_RUN_EXPIRED = texts.dryRunTooOld;
 
-/** How the number has changed since the dry run, as a sentence. */
+/** Returns a sentence on how the count has changed since the dry run. */
 export function countChangeOf(thrown: unknown): string | undefined {
   if (!thrown) return undefined;
   const { code, more } = failureOf(thrown);
@@ -55,7 +55,7 @@ export function countChangeOf(thrown: unknown): string | undefined {
   return texts.drift(expected, found);
 }
 
-const AGAIN: Record<string, string> = {
+const TOKEN_REASONS: Record<string, string> = {
   expired: texts.expired,
   used: texts.used,
   other_request: texts.otherRequest,

@@ -1,4 +1,4 @@
-// What the dialog is opened with.
+// Props of the repair dialog.
 
 import type { Schemas } from "~/api/client";
 import type { Action, Selector } from "~/api/repairs";
@@ -6,11 +6,11 @@ import type { Action, Selector } from "~/api/repairs";
 export interface RepairDialogProps {
   action: Action;
   selector: Selector;
-  /** What is meant, as a person reads it: "12 selected dead letters". */
+  /** The selection as text: "12 selected dead letters". */
   describe: string;
-  /** Another body or other headers, for one dead letter that is requeued. */
+  /** Edited body or headers, for requeueing one dead letter. */
   edit?: Schemas["EditRequest"] | undefined;
   onClose(): void;
-  /** It was done, or an operation was made of it. */
+  /** Called when the change is done, or an operation was started. */
   onDone?: (() => void) | undefined;
 }

@@ -1,4 +1,4 @@
-// What the dialog knows: what was typed, what the dry run found, what is under way, and why it cannot go on.
+// State of the repair dialog: input, dry run, running change, and why it cannot be submitted.
 
 import { useState } from "react";
 import { type Action, mayHaveBeenDone, type Selector, until, useDryRun, useRepair } from "~/api/repairs";
@@ -27,7 +27,7 @@ export type RepairForm = ReturnType<typeof useRepairForm>;
 
 export function useRepairForm(props: RepairDialogProps) {
   const { action } = props;
-  /** Without what died since a dry run, where the number would not stand still otherwise. */
+  /** The selection without dead letters newer than a dry run, for when the count keeps changing. */
   const [pinned, setPinned] = useState<{ selector: Selector; at: string }>();
   const selector = pinned?.selector ?? props.selector;
   const [options, setOptions] = useState<Options>(DEFAULT_OPTIONS);
@@ -45,9 +45,9 @@ export function useRepairForm(props: RepairDialogProps) {
   const { settled, isSettled } = useSettled(requestOf({ ...props, selector }, options), first);
   const run = useDryRun(settled);
   const repair = useRepair(useRepairOutcome(props, setNotice, () => void run.refetch()));
-  const mayNot = useWhyNot(action === "purge" ? "purge" : "repair");
+  const denied = useWhyNot(action === "purge" ? "purge" : "repair");
 
-  const lookAgain = (why?: string) => {
+  const repeatDryRun = (why?: string) => {
     setNotice(why);
     repair.reset();
     void run.refetch();
@@ -55,35 +55,35 @@ export function useRepairForm(props: RepairDialogProps) {
   useTokenExpiry(
     run.data,
     run.dataUpdatedAt,
-    () => !repair.isPending && !isLost && lookAgain(DRY_RUN_EXPIRED),
+    () => !repair.isPending && !isLost && repeatDryRun(DRY_RUN_EXPIRED),
   );
 
   const isCurrent = isSettled && !run.isFetching && run.data !== undefined && !run.error;
   const count = run.data?.count ?? 0;
-  const careful = action === "requeue" && !props.edit && usesCanary(options, selector, count);
-  const errors: Errors = { ...errorsIn(options, action, careful), ...errorsOf(repair.error ?? run.error) };
+  const withCanary = action === "requeue" && !props.edit && usesCanary(options, selector, count);
+  const errors: Errors = { ...errorsIn(options, action, withCanary), ...errorsOf(repair.error ?? run.error) };
   const isLost = repair.error !== null && mayHaveBeenDone(repair.error);
   const facts = { action, selector: settled.selector, errors, isCurrent, count, typed };
   const whyNot =
-    mayNot ?? (isLost ? undefined : whyNotYet({ ...facts, refused: run.error, failed: repair.error }));
+    denied ?? (isLost ? undefined : whyNotYet({ ...facts, dryRunError: run.error, failed: repair.error }));
 
   const before =
     action === "requeue" || action === "discard" ? until(props.selector, run.data?.at) : undefined;
 
   return {
-    ...{ options, typed, notice, run, repair, errors, count, careful, isCurrent, isLost, whyNot, pinned },
-    /** Something was typed or chosen that is gone when the dialog closes. */
+    ...{ options, typed, notice, run, repair, errors, count, withCanary, isCurrent, isLost, whyNot, pinned },
+    /** Whether there is input that closing the dialog would discard. */
     isTouched: typed !== "" || options !== DEFAULT_OPTIONS,
     setTyped,
-    /** Leaves out what died since the dry run, where that can be. */
-    leaveOutNew:
+    /** Excludes dead letters newer than the dry run; undefined if that is not possible. */
+    excludeNew:
       before && run.data?.at
         ? () => {
             setPinned({ selector: before, at: run.data?.at ?? "" });
             repair.reset();
           }
         : undefined,
-    lookAgain,
+    repeatDryRun,
     change(changes: Partial<Options>) {
       setOptions({ ...options, ...changes });
       if (!repair.isIdle) repair.reset();
@@ -95,7 +95,7 @@ export function useRepairForm(props: RepairDialogProps) {
       else if (run.data) {
         repair.mutate({
           wanted: settled,
-          manner: executionOptionsOf(options, careful, zone),
+          manner: executionOptionsOf(options, withCanary, zone),
           token: run.data.token,
         });
       }
@@ -103,7 +103,7 @@ export function useRepairForm(props: RepairDialogProps) {
   };
 }
 
-/** What has to happen first, as a sentence for the button. */
+/** Returns why the button is disabled. */
 function whyNotYet(facts: {
   action: Action;
   selector: Selector;
@@ -111,13 +111,13 @@ function whyNotYet(facts: {
   isCurrent: boolean;
   count: number;
   typed: string;
-  refused: unknown;
+  dryRunError: unknown;
   failed: unknown;
 }): string | undefined {
   const { action, selector, errors, isCurrent, count, typed } = facts;
   const [error] = Object.values(errors);
   if (error) return error;
-  if (facts.refused) return texts.dryRunRejected;
+  if (facts.dryRunError) return texts.dryRunRejected;
   if (!isCurrent) return texts.dryRunRunning;
   if (countChangeOf(facts.failed)) return texts.repeatDryRun;
   if (count === 0) return texts.nothingTo(ACTION_TEXTS[action].verb.toLowerCase());

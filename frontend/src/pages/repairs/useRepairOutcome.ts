@@ -10,11 +10,11 @@ import { ACTION_TEXTS } from "./action-texts";
 import { whyNewDryRun } from "./problems";
 import type { RepairDialogProps } from "./types";
 
-/** Tells what came of it: on an operation's page, among the announcements, or in the dialog itself. */
+/** Shows the outcome on the operation's page, as an announcement, or in the dialog. */
 export function useRepairOutcome(
   props: RepairDialogProps,
   setNotice: (why: string | undefined) => void,
-  lookAgain: () => void,
+  repeatDryRun: () => void,
 ) {
   const [, navigate] = useLocation();
   const shown = useRef(true);
@@ -42,12 +42,12 @@ export function useRepairOutcome(
       const why = whyNewDryRun(thrown);
       if (!why) return;
       setNotice(why);
-      lookAgain();
+      repeatDryRun();
     },
   };
 }
 
-/** One dead letter with which everything went well needs no list. */
+/** Whether a single dead letter was changed successfully, so that no list of outcomes is needed. */
 function isPlain(answer: RepairResult): boolean {
   if (answer.at !== "once") return false;
   const { items, counts } = answer.repaired;
@@ -55,7 +55,7 @@ function isPlain(answer: RepairResult): boolean {
   return items.length === 1 && !Object.keys(counts).some((outcome) => bad.includes(outcome));
 }
 
-/** Where it is to be seen what came of it: the operation, the dead letter, or those of its status. */
+/** Returns the page that shows the outcome: the operation, the dead letter, or the list of the new status. */
 function resultOf(answer: RepairResult): string | undefined {
   if (answer.at === "length") return `/operations/${answer.operation.id}`;
   const { action, items } = answer.repaired;

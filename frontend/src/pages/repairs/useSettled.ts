@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from "react";
 
-/** The last value that stood still for a moment; while it is undefined, the one before it counts. */
+/** Debounces a value. Keeps the previous value while it is undefined. */
 export function useSettled<T>(value: T | undefined, initial: T, milliseconds = 400) {
   const [settled, setSettled] = useState(initial);
   const latest = useRef(value);

@@ -7,9 +7,9 @@ import { Badge, Empty, Loaded, Loading, Page, TextField } from "~/ui";
 import styles from "./Search.module.css";
 
 const PARAMETERS = { q: text };
-const TYPED_FOR = 250;
+const DEBOUNCE = 250;
 
-/** One field that finds everything. Enter opens the first result. */
+/** Search over all kinds of objects. Enter opens the first result. */
 export default function Search() {
   const [{ q = "" }, change] = useUrlState(PARAMETERS);
   const [typed, setTyped] = useState(q);
@@ -18,7 +18,7 @@ export default function Search() {
   const form = useRef<HTMLFormElement>(null);
   useEffect(() => form.current?.querySelector("input")?.focus(), []);
   useEffect(() => {
-    const timer = setTimeout(() => change({ q: typed || undefined }, { replace: true }), TYPED_FOR);
+    const timer = setTimeout(() => change({ q: typed || undefined }, { replace: true }), DEBOUNCE);
     return () => clearTimeout(timer);
   }, [typed, change]);
   const first = typed === q ? query.data?.items[0] : undefined;

@@ -8,7 +8,7 @@ import { Ago, announce, Badge, Button, Dialog, DialogClose, Loaded, Panel, Table
 type Session = Access["sessions"][number];
 type Token = Access["tokens"][number];
 
-/** Who may log in, and who is logged in: for administrators. */
+/** Tokens and sessions, for administrators. */
 export function AccessList() {
   const query = useAccess();
   const [ending, setEnding] = useState<Session>();
@@ -37,7 +37,7 @@ export function AccessList() {
                       {one.revoked_at && (
                         <>
                           <Badge tone="bad">{texts.revoked}</Badge> <Ago at={one.revoked_at} />{" "}
-                          {one.revoked_by && texts.of(one.revoked_by)}
+                          {one.revoked_by && texts.by(one.revoked_by)}
                         </>
                       )}
                     </td>
@@ -113,7 +113,7 @@ export function AccessList() {
   );
 }
 
-/** Asks before a session or a token ends. */
+/** Asks before ending a session or revoking a token. */
 function EndDialog({
   title,
   hint,

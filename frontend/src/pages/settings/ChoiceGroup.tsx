@@ -1,7 +1,7 @@
 import { type ReactNode, useId } from "react";
 import styles from "./Settings.module.css";
 
-/** One of few, all of them in sight. */
+/** A group of radio buttons. */
 export function ChoiceGroup<T extends string>({
   label,
   hint,

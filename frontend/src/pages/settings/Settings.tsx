@@ -23,7 +23,7 @@ const DENSITIES = [
   ["compact", texts.compact],
 ] as const;
 
-/** What this browser shows and how, and who is looking. */
+/** Display settings of this browser, and the current user. */
 export default function Settings() {
   const chosen = usePreferences();
   const { data } = useQuery(session);
@@ -53,7 +53,7 @@ export default function Settings() {
         </div>
       </Panel>
       <Live live={chosen.live} />
-      <Who />
+      <CurrentUser />
       {data?.role === "admin" && <AccessList />}
     </Page>
   );
@@ -84,35 +84,35 @@ const ACTIONS: readonly (readonly [Permission, string])[] = [
   ["purge", texts.mayPurge],
 ];
 
-const WAYS = {
+const AUTHENTICATION = {
   session: texts.session,
   token: texts.token,
   host: texts.host,
 } as const;
 
-function Who() {
+function CurrentUser() {
   const query = useQuery(session);
   return (
     <Panel title={texts.you}>
       <Loaded query={query}>
-        {({ name, role, authenticated_by, expires_at, read_only, permissions: may }) => (
+        {({ name, role, authenticated_by, expires_at, read_only, permissions }) => (
           <div className={styles.who}>
             <Facts
               of={[
                 [texts.name, name],
                 [texts.role, role],
-                [texts.authenticatedBy, WAYS[authenticated_by]],
+                [texts.authenticatedBy, AUTHENTICATION[authenticated_by]],
                 [texts.sessionEnds, expires_at && <Ago at={expires_at} />],
               ]}
             />
             {read_only && <p>{texts.readOnly}</p>}
             <ul className={styles.actions}>
               <li>
-                <Badge tone="good">{texts.allowed}</Badge> {texts.mayView(!may.reveal)}
+                <Badge tone="good">{texts.allowed}</Badge> {texts.mayView(!permissions.reveal)}
               </li>
               {ACTIONS.map(([permission, words]) => (
                 <li key={permission}>
-                  {may[permission] ? (
+                  {permissions[permission] ? (
                     <Badge tone="good">{texts.allowed}</Badge>
                   ) : (
                     <Badge icon="cross">{texts.denied}</Badge>

@@ -3,7 +3,7 @@ import * as texts from "~/texts/topology";
 import { Badge } from "~/ui";
 import styles from "./Topology.module.css";
 
-/** What could not be asked, and what that means for what is shown. */
+/** Which servers did not respond, and how that affects the page. */
 export function Availability({ topology }: { topology: Topology }) {
   const { degraded, brokerError, bindingsKnown } = topology;
   const broker = degraded.includes("broker") || brokerError !== undefined;

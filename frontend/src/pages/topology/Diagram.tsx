@@ -6,7 +6,7 @@ import { type Box, layout } from "./layout";
 import { neighboursOf } from "./neighbours";
 import styles from "./Topology.module.css";
 
-/** The drawing, for eyes and pointers; the list says the same in words. */
+/** The topology as a diagram. The list shows the same for keyboard and screen readers. */
 export function Diagram({
   topology,
   unfolded,
@@ -18,16 +18,17 @@ export function Diagram({
   chosen: string | undefined;
   onChoose(id: string | undefined): void;
 }) {
-  const { width, height, boxes, ways } = useMemo(() => layout(topology, unfolded), [topology, unfolded]);
-  const [under, setUnder] = useState<string>();
+  const { width, height, boxes, paths } = useMemo(() => layout(topology, unfolded), [topology, unfolded]);
+  const [hovered, setHovered] = useState<string>();
   const canvas = useRef<HTMLDivElement>(null);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: what was chosen elsewhere, as by a warning, comes into sight
+  // biome-ignore lint/correctness/useExhaustiveDependencies: scrolls to a node that was selected elsewhere, for example by a warning
   useEffect(() => {
     canvas.current?.querySelector("[data-chosen]")?.scrollIntoView({ block: "nearest" });
   }, [chosen]);
-  const lit = under ?? chosen;
-  const touches = (way: { source: string; target: string }) => way.source === lit || way.target === lit;
-  const isKnown = boxes.some(({ id }) => id === lit);
+  const highlighted = hovered ?? chosen;
+  const touches = (path: { source: string; target: string }) =>
+    path.source === highlighted || path.target === highlighted;
+  const isKnown = boxes.some(({ id }) => id === highlighted);
   const wrong = new Map(topology.warnings.map(({ node, severity }) => [node, severity]));
   return (
     <div className={styles.canvas} ref={canvas}>
@@ -39,15 +40,15 @@ export function Diagram({
         aria-label={texts.drawingLabel}
         data-lit={isKnown || undefined}
       >
-        {[...ways]
+        {[...paths]
           .sort((a, b) => Number(touches(a)) - Number(touches(b)))
-          .map((way) => (
+          .map((path) => (
             <path
-              key={way.id}
-              d={way.path}
+              key={path.id}
+              d={path.path}
               className={styles.way}
-              data-kind={way.kind}
-              data-lit={touches(way) || undefined}
+              data-kind={path.kind}
+              data-lit={touches(path) || undefined}
             />
           ))}
         {boxes.map((box) => (
@@ -62,8 +63,8 @@ export function Diagram({
             data-wrong={wrong.get(box.id)}
             data-chosen={box.id === chosen || undefined}
             onClick={() => !box.id.startsWith("folded:") && onChoose(box.id === chosen ? undefined : box.id)}
-            onPointerEnter={() => setUnder(box.id)}
-            onPointerLeave={() => setUnder(undefined)}
+            onPointerEnter={() => setHovered(box.id)}
+            onPointerLeave={() => setHovered(undefined)}
           >
             <title>{box.name}</title>
             <rect width={box.width} height={box.height} rx="7" />

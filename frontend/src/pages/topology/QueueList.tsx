@@ -8,7 +8,7 @@ import styles from "./Topology.module.css";
 
 const HEAD = [texts.queue, texts.bindings, texts.depth, texts.retries, texts.deadLetters, texts.workers];
 
-/** The same as the drawing in words: each queue with what comes to it and where it goes on. */
+/** The topology as a table: each queue with its bindings, retries, dead letters and workers. */
 export function QueueList({ of }: { of: Topology }) {
   const queues = of.nodes.filter(({ kind }) => kind === "queue");
   if (queues.length === 0) return <Empty title={texts.noQueues}>{texts.noQueuesHint}</Empty>;

@@ -15,7 +15,7 @@ const KINDS: Record<Node["kind"], string> = {
   worker: texts.worker,
 };
 
-/** What is known of the node that was chosen, and where to go on from it. */
+/** Details of the selected node, and links to pages about it. */
 export function SelectedNode({
   node,
   topology,
@@ -46,7 +46,7 @@ export function SelectedNode({
             </p>
           ))}
           {node.kind === "queue" ? (
-            <OfQueue node={node} topology={topology} />
+            <QueueFacts node={node} topology={topology} />
           ) : (
             <Facts
               of={[
@@ -69,7 +69,7 @@ export function SelectedNode({
   );
 }
 
-function OfQueue({ node, topology }: { node: Node; topology: Topology }) {
+function QueueFacts({ node, topology }: { node: Node; topology: Topology }) {
   const { bindings, workers, retries, deadLetters } = neighboursOf(node, topology);
   const search = (name: string) => new URLSearchParams({ [name]: node.name });
   return (

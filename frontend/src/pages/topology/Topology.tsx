@@ -1,10 +1,10 @@
-import { type Topology as Drawn, useTopology } from "~/api/topology";
+import { type Topology as TopologyData, useTopology } from "~/api/topology";
 import { choice, flag, text, useUrlState } from "~/lib/url-state";
 import * as texts from "~/texts/topology";
 import { AsOf, Empty, Loaded, Loading, Page, Panel, Switch, Tabs } from "~/ui";
 import { Availability } from "./Availability";
 import { Diagram } from "./Diagram";
-import { folds } from "./folds";
+import { canFold } from "./folds";
 import { QueueList } from "./QueueList";
 import { SelectedNode } from "./SelectedNode";
 import styles from "./Topology.module.css";
@@ -17,7 +17,7 @@ const VIEWS = [
   { value: "list", label: texts.list },
 ] as const;
 
-/** Where messages go: what is wrong first, then everything as a drawing, or as a list. */
+/** The topology: warnings first, then a diagram or a list. */
 export default function Topology() {
   const query = useTopology();
   const wide = useWideScreen();
@@ -44,7 +44,7 @@ export default function Topology() {
   );
 }
 
-function Views({ topology }: { topology: Drawn }) {
+function Views({ topology }: { topology: TopologyData }) {
   const [{ view, node, all }, change] = useUrlState(PARAMETERS);
   const chosen = topology.nodes.find(({ id }) => id === node);
   return (
@@ -61,7 +61,7 @@ function Views({ topology }: { topology: Drawn }) {
           <div>
             <div className={styles.legend}>
               <span>{counts(topology)}</span>
-              {folds(topology) && (
+              {canFold(topology) && (
                 <Switch
                   label={texts.showAll}
                   checked={all}
@@ -85,7 +85,7 @@ function Views({ topology }: { topology: Drawn }) {
   );
 }
 
-function counts({ nodes }: Drawn): string {
+function counts({ nodes }: TopologyData): string {
   const of = (kind: string) => nodes.filter((node) => node.kind === kind).length;
   return [
     texts.exchangesCount(of("exchange")),

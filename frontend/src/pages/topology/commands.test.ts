@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { commandsFor, lossOf } from "./commands";
 
-describe("commands that repair", () => {
-  it("name the queue so that a shell and a database take it as one word", () => {
+describe("commands for a warning", () => {
+  it("quote the queue for the shell and for SQL", () => {
     expect(commandsFor("queue_without_consumer", "it's; rm", "rabbitmq")).toContain(
       "rabbitmqctl delete_queue --if-empty 'it'\\''s; rm'",
     );
@@ -14,13 +14,13 @@ describe("commands that repair", () => {
     );
   });
 
-  it("say what they destroy, and only where they do", () => {
+  it("warn about what they delete, if they do", () => {
     expect(lossOf("subscription_without_consumer", "postgresql")).toContain("ends the subscription");
     expect(lossOf("queue_without_consumer", "rabbitmq")).toContain("deletes the queue");
     expect(lossOf("unroutable", "rabbitmq")).toBeUndefined();
   });
 
-  it("are none for what a later release warns of", () => {
-    expect(commandsFor("moon-in-the-way", "a", "rabbitmq")).toEqual([]);
+  it("are empty for warnings of a later release", () => {
+    expect(commandsFor("unknown_warning", "a", "rabbitmq")).toEqual([]);
   });
 });

@@ -1,14 +1,14 @@
-// Commands that check or repair what a warning is about.
+// Commands that check or resolve a warning.
 
 import * as texts from "~/texts/topology";
 
-/** What running the commands of a warning would destroy, where one of them does. */
+/** Returns what the commands for a warning would delete, if anything. */
 export function lossOf(code: string, broker: string): string | undefined {
   if (code !== "queue_without_consumer" && code !== "subscription_without_consumer") return undefined;
   return broker === "postgresql" ? texts.subscriptionLoss : texts.queueLoss;
 }
 
-/** Commands that resolve a warning, to copy; the harmless ones first. */
+/** Returns commands to copy that resolve a warning, harmless ones first. */
 export function commandsFor(code: string, name: string, broker: string): readonly string[] {
   switch (code) {
     case "unroutable":
@@ -39,7 +39,7 @@ export function commandsFor(code: string, name: string, broker: string): readonl
   }
 }
 
-/** As one word of a shell. */
+/** Quotes a text as one shell word. */
 function quoted(word: string): string {
   return /^[\w.:-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }

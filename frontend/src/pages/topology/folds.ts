@@ -1,28 +1,28 @@
-// Many boxes that say the same become one, so that a large topology can still be read.
+// Merges similar boxes, so that a large topology stays readable.
 
 import type { Edge, Node, Topology } from "~/api/topology";
 import * as texts from "~/texts/topology";
 
-type Drawn = Pick<Topology, "nodes" | "edges">;
+type Graph = Pick<Topology, "nodes" | "edges">;
 
-/** Workers with the same queues are drawn as one from this many on. */
-const ALIKE = 4;
+/** Minimum number of workers with the same queues that are drawn as one. */
+const MIN_SIMILAR_WORKERS = 4;
 
-/** From so many queues on, dead letter queues that are empty are left out. */
-const MANY = 12;
+/** From this number of queues, empty dead letter queues are omitted. */
+const MANY_QUEUES = 12;
 
-/** Retry queues as one box, workers that consume the same queues as one, and of many empty dead letter queues none. */
-export function folded(topology: Drawn): Drawn {
+/** Merges retry queues, merges workers with the same queues, and omits empty dead letter queues if there are many queues. */
+export function folded(topology: Graph): Graph {
   return foldWorkers(foldRetries(foldEmpty(topology)));
 }
 
 /** Whether folding makes a difference. */
-export function folds(topology: Drawn): boolean {
+export function canFold(topology: Graph): boolean {
   return folded(topology).nodes.length < topology.nodes.length;
 }
 
-function foldEmpty({ nodes, edges }: Drawn): Drawn {
-  if (nodes.filter(({ kind }) => kind === "queue").length < MANY) return { nodes, edges };
+function foldEmpty({ nodes, edges }: Graph): Graph {
+  if (nodes.filter(({ kind }) => kind === "queue").length < MANY_QUEUES) return { nodes, edges };
   const kept = nodes.filter(({ kind, exists, queued }) => kind !== "dead_letters" || !exists || queued !== 0);
   const ids = new Set(kept.map(({ id }) => id));
   return {
@@ -31,24 +31,24 @@ function foldEmpty({ nodes, edges }: Drawn): Drawn {
   };
 }
 
-function foldRetries(topology: Drawn): Drawn {
+function foldRetries(topology: Graph): Graph {
   const retries = topology.nodes.filter(({ kind }) => kind === "retry");
-  return retries.length < 2 ? topology : together(topology, retries, texts.foldedRetries(retries.length));
+  return retries.length < 2 ? topology : merge(topology, retries, texts.foldedRetries(retries.length));
 }
 
-function foldWorkers(topology: Drawn): Drawn {
-  const alike = new Map<string, Node[]>();
+function foldWorkers(topology: Graph): Graph {
+  const byQueues = new Map<string, Node[]>();
   for (const worker of topology.nodes.filter(({ kind }) => kind === "worker")) {
     const queues = topology.edges.filter(({ target }) => target === worker.id).map(({ source }) => source);
     const key = [...new Set(queues)].sort().join("\n");
-    alike.set(key, [...(alike.get(key) ?? []), worker]);
+    byQueues.set(key, [...(byQueues.get(key) ?? []), worker]);
   }
-  return [...alike.values()]
-    .filter((workers) => workers.length >= ALIKE)
-    .reduce((drawn, workers) => together(drawn, workers, texts.foldedWorkers(workers.length)), topology);
+  return [...byQueues.values()]
+    .filter((workers) => workers.length >= MIN_SIMILAR_WORKERS)
+    .reduce((drawn, workers) => merge(drawn, workers, texts.foldedWorkers(workers.length)), topology);
 }
 
-function together({ nodes, edges }: Drawn, members: readonly Node[], name: string): Drawn {
+function merge({ nodes, edges }: Graph, members: readonly Node[], name: string): Graph {
   const [first] = members;
   if (!first) return { nodes, edges };
   const ids = new Set(members.map(({ id }) => id));

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Edge, Node } from "~/api/topology";
-import { folded, folds } from "./folds";
+import { canFold, folded } from "./folds";
 import { type Box, layout } from "./layout";
 
 const node = (kind: Node["kind"], name: string, queued?: number): Node => ({
@@ -19,24 +19,24 @@ const edge = (kind: Edge["kind"], source: string, target: string, key?: string):
   key,
 });
 
-/** Queues with their dead letters, four delays that all share, and workers that consume everything. */
+/** Queues with dead letter queues, four shared retry queues, and workers that consume all queues. */
 function shop(queues: number, workers: number) {
   const names = Array.from({ length: queues }, (_, at) => `q${String(at).padStart(2, "0")}`);
   const delays = ["1s", "10s", "1m", "5m"].map((delay) => `outbox.delay_${delay}`);
-  const living = Array.from({ length: workers }, (_, at) => `w${at}`);
+  const workerNames = Array.from({ length: workers }, (_, at) => `w${at}`);
   return {
     nodes: [
       node("exchange", "outbox"),
       ...names.flatMap((name) => [node("queue", name, 3), node("dead_letters", `${name}.dlq`, 0)]),
       ...delays.map((name) => node("retry", name, 2)),
-      ...living.map((name) => node("worker", name)),
+      ...workerNames.map((name) => node("worker", name)),
     ],
     edges: names.flatMap((name) => [
       edge("binding", "exchange:outbox", `queue:${name}`, "a"),
       edge("binding", "exchange:outbox", `queue:${name}`, "b"),
       edge("dead_letter", `queue:${name}`, `queue:${name}.dlq`),
       ...delays.map((delay) => edge("retry", `queue:${name}`, `queue:${delay}`)),
-      ...living.map((worker) => edge("consumer", `queue:${name}`, `worker:${worker}`)),
+      ...workerNames.map((worker) => edge("consumer", `queue:${name}`, `worker:${worker}`)),
     ]),
   };
 }
@@ -51,7 +51,7 @@ describe("the layout", () => {
     ["large", shop(60, 12)],
     ["with exchanges only", { nodes: [node("exchange", "a"), node("exchange", "b")], edges: [] }],
     ["empty", { nodes: [], edges: [] }],
-  ])("of a topology that is %s has no box over another, and all within its size", (_, topology) => {
+  ])("of a topology that is %s has no overlapping boxes, and all within its size", (_, topology) => {
     for (const unfolded of [false, true]) {
       const { boxes, width, height } = layout(topology, unfolded);
       for (const [at, box] of boxes.entries()) {
@@ -63,7 +63,7 @@ describe("the layout", () => {
     }
   });
 
-  it("goes from exchanges over queues to workers, with dead letters right below their queue", () => {
+  it("goes from exchanges to queues to workers, with dead letter queues below their queue", () => {
     const { boxes } = layout(shop(3, 1), false);
     const at = (id: string) => boxes.find((box) => box.id === id) as Box;
     expect(at("exchange:outbox").x).toBeLessThan(at("queue:q00").x);
@@ -72,27 +72,27 @@ describe("the layout", () => {
     expect(at("queue:q01.dlq").y).toBeLessThan(at("queue:q02").y);
   });
 
-  it("draws one way for several keys, and none to what is not there", () => {
-    const { ways } = layout(shop(1, 1), true);
-    expect(ways.map(({ kind }) => kind).sort()).toEqual(
+  it("draws one line for several keys, and none to missing nodes", () => {
+    const { paths } = layout(shop(1, 1), true);
+    expect(paths.map(({ kind }) => kind).sort()).toEqual(
       ["binding", "consumer", "dead_letter", "retry", "retry", "retry", "retry"].sort(),
     );
     const lonely = layout(
       { nodes: [node("queue", "a")], edges: [edge("consumer", "queue:a", "worker:x")] },
       false,
     );
-    expect(lonely.ways).toEqual([]);
+    expect(lonely.paths).toEqual([]);
   });
 
-  it("is the same whatever the order of nodes", () => {
+  it("does not depend on the order of nodes", () => {
     const topology = shop(5, 3);
-    const turned = { nodes: [...topology.nodes].reverse(), edges: topology.edges };
-    expect(layout(turned, true).boxes).toEqual(layout(topology, true).boxes);
+    const reversed = { nodes: [...topology.nodes].reverse(), edges: topology.edges };
+    expect(layout(reversed, true).boxes).toEqual(layout(topology, true).boxes);
   });
 });
 
 describe("folding", () => {
-  it("makes one box of the retry queues, with what lies in them all, and one of workers that are alike", () => {
+  it("merges retry queues with their total depth, and similar workers", () => {
     const { nodes, edges } = folded(shop(60, 12));
     expect(nodes.filter(({ kind }) => kind === "retry")).toMatchObject([
       { name: "4 retry queues", queued: 8 },
@@ -101,15 +101,15 @@ describe("folding", () => {
     expect(edges.filter(({ kind }) => kind === "retry" || kind === "consumer")).toHaveLength(120);
   });
 
-  it("leaves out empty dead letter queues where there are many", () => {
-    const letters = (topology: ReturnType<typeof shop>) =>
+  it("omits empty dead letter queues if there are many", () => {
+    const deadLetterQueues = (topology: ReturnType<typeof shop>) =>
       folded(topology).nodes.filter(({ kind }) => kind === "dead_letters").length;
-    expect([letters(shop(3, 1)), letters(shop(60, 1))]).toEqual([3, 0]);
+    expect([deadLetterQueues(shop(3, 1)), deadLetterQueues(shop(60, 1))]).toEqual([3, 0]);
   });
 
-  it("leaves few workers as they are, and says whether it does anything", () => {
+  it("keeps few workers separate, and reports whether it changes anything", () => {
     expect(folded(shop(2, 3)).nodes.filter(({ kind }) => kind === "worker")).toHaveLength(3);
-    expect(folds({ nodes: [node("queue", "a")], edges: [] })).toBe(false);
-    expect(folds(shop(2, 1))).toBe(true);
+    expect(canFold({ nodes: [node("queue", "a")], edges: [] })).toBe(false);
+    expect(canFold(shop(2, 1))).toBe(true);
   });
 });

@@ -1,4 +1,4 @@
-// Where everything is drawn: exchanges at the left, queues with what belongs to them in the middle, workers at the right.
+// Layout of the diagram: exchanges on the left, queues with their retry and dead letter queues in the middle, workers on the right.
 
 import type { Edge, Node, Topology } from "~/api/topology";
 import { folded } from "./folds";
@@ -10,7 +10,7 @@ export interface Box extends Node {
   height: number;
 }
 
-export interface Way {
+export interface EdgePath {
   id: string;
   source: string;
   target: string;
@@ -22,7 +22,7 @@ export interface Layout {
   width: number;
   height: number;
   boxes: readonly Box[];
-  ways: readonly Way[];
+  paths: readonly EdgePath[];
 }
 
 const EDGE = 1;
@@ -32,12 +32,12 @@ const BETWEEN = 110;
 const TALL = 46;
 const FLAT = 30;
 const INDENT = 28;
-/** How far down what is above a fold surely is. */
-const IN_SIGHT = 260;
+/** Pixels from the top that are visible on any screen without scrolling. */
+const ABOVE_FOLD = 260;
 const MIDDLE = EDGE + COLUMNS.exchange + BETWEEN;
 const RIGHT = MIDDLE + COLUMNS.queue + BETWEEN;
 
-/** Lays out a topology; folded, retry queues and workers that are alike are one box each. */
+/** Lays out a topology. Unless `unfolded`, similar boxes are merged. */
 export function layout(topology: Pick<Topology, "nodes" | "edges">, unfolded: boolean): Layout {
   const { nodes, edges } = unfolded ? topology : folded(topology);
   const middle = queuesInOrder(nodes, edges);
@@ -53,18 +53,18 @@ export function layout(topology: Pick<Topology, "nodes" | "edges">, unfolded: bo
     width: RIGHT + COLUMNS.worker + EDGE,
     height: Math.max(TALL, ...boxes.map(({ y, height }) => y + height)) + EDGE,
     boxes,
-    ways: waysBetween(edges, placed),
+    paths: pathsBetween(edges, placed),
   };
 }
 
-/** Queues by name, each with its dead letters right below it; queues of retries, which many share, at the end. */
+/** Places queues by name, each with its dead letter queue below it. Retry queues, which are shared, come last. */
 function queuesInOrder(nodes: readonly Node[], edges: readonly Edge[]): readonly Box[] {
-  const deaths = new Map(
+  const deadLetterQueueOf = new Map(
     edges.flatMap(({ kind, source, target }) => (kind === "dead_letter" ? [[source, target]] : [])),
   );
   const byName = (kind: Node["kind"]) =>
     nodes.filter((node) => node.kind === kind).sort((a, b) => a.name.localeCompare(b.name));
-  const letters = new Map(byName("dead_letters").map((node) => [node.id, node]));
+  const deadLetterQueues = new Map(byName("dead_letters").map((node) => [node.id, node]));
   const boxes: Box[] = [];
   let y = EDGE;
   function put(node: Node, indent: number, height: number): void {
@@ -73,18 +73,18 @@ function queuesInOrder(nodes: readonly Node[], edges: readonly Edge[]): readonly
   }
   for (const queue of byName("queue")) {
     put(queue, 0, TALL);
-    const dead = letters.get(deaths.get(queue.id) ?? "");
+    const dead = deadLetterQueues.get(deadLetterQueueOf.get(queue.id) ?? "");
     if (!dead) continue;
     y -= GAP / 2;
     put(dead, INDENT, FLAT);
-    letters.delete(dead.id);
+    deadLetterQueues.delete(dead.id);
   }
-  for (const dead of letters.values()) put(dead, INDENT, FLAT);
+  for (const dead of deadLetterQueues.values()) put(dead, INDENT, FLAT);
   for (const retry of byName("retry")) put(retry, INDENT, FLAT);
   return boxes;
 }
 
-/** Boxes next to the queues, each as near to the middle of its own as those above leave it; one alone stays in sight. */
+/** Places boxes next to the queues, each as close to the middle of its queues as possible. A single box stays above the fold. */
 function outerBoxes(
   nodes: readonly Node[],
   kind: "exchange" | "worker",
@@ -100,7 +100,7 @@ function outerBoxes(
   let free = EDGE;
   return wanted.map(({ node, at }, index) => {
     const rest = (wanted.length - index) * (TALL + GAP) - GAP;
-    const most = wanted.length === 1 ? IN_SIGHT : lowest(queues) - rest;
+    const most = wanted.length === 1 ? ABOVE_FOLD : lowest(queues) - rest;
     const y = Math.max(free, Math.min(at - TALL / 2, most));
     free = y + TALL + GAP;
     return { ...node, x, y, width, height: TALL };
@@ -119,15 +119,16 @@ function lowest(boxes: ReadonlyMap<string, Box>): number {
   return Math.max(0, ...[...boxes.values()].map(({ y, height }) => y + height));
 }
 
-/** One way between two boxes, however many keys bind them. */
-function waysBetween(edges: readonly Edge[], boxes: ReadonlyMap<string, Box>): readonly Way[] {
-  const ways = new Map<string, Way>();
+/** Returns one line between two boxes, however many keys bind them. */
+function pathsBetween(edges: readonly Edge[], boxes: ReadonlyMap<string, Box>): readonly EdgePath[] {
+  const paths = new Map<string, EdgePath>();
   for (const { source, target, kind } of edges) {
     const [from, to] = [boxes.get(source), boxes.get(target)];
     const id = `${source} ${target} ${kind}`;
-    if (from && to && !ways.has(id)) ways.set(id, { id, source, target, kind, path: pathOf(kind, from, to) });
+    if (from && to && !paths.has(id))
+      paths.set(id, { id, source, target, kind, path: pathOf(kind, from, to) });
   }
-  return [...ways.values()];
+  return [...paths.values()];
 }
 
 function pathOf(kind: Edge["kind"], from: Box, to: Box): string {

@@ -1,9 +1,9 @@
-// What is around a node, in words: for the list, and for the node that was chosen.
+// Neighbours of a node, for the list and for the details of the selected node.
 
 import type { Edge, Node, Topology } from "~/api/topology";
 
 export interface QueueNeighbours {
-  /** Binding keys by the exchange that they lead from. */
+  /** Binding keys with their exchange. */
   bindings: readonly { exchange: string; key: string }[];
   workers: readonly string[];
   retries: readonly Node[];
@@ -15,7 +15,7 @@ export function neighboursOf(
   { nodes, edges }: Pick<Topology, "nodes" | "edges">,
 ): QueueNeighbours {
   const byId = new Map(nodes.map((node) => [node.id, node]));
-  const leading = (kind: Edge["kind"]) =>
+  const targetsOf = (kind: Edge["kind"]) =>
     edges.flatMap((edge) => {
       const target = edge.kind === kind && edge.source === queue.id ? byId.get(edge.target) : undefined;
       return target ? [target] : [];
@@ -24,8 +24,8 @@ export function neighboursOf(
     bindings: edges
       .filter(({ kind, target }) => kind === "binding" && target === queue.id)
       .map(({ source, key }) => ({ exchange: byId.get(source)?.name ?? source, key: key ?? "" })),
-    workers: leading("consumer").map(({ name }) => name),
-    retries: leading("retry"),
-    deadLetters: leading("dead_letter")[0],
+    workers: targetsOf("consumer").map(({ name }) => name),
+    retries: targetsOf("retry"),
+    deadLetters: targetsOf("dead_letter")[0],
   };
 }

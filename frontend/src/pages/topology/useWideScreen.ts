@@ -7,7 +7,7 @@ function subscribe(listener: () => void): () => void {
   return () => query.removeEventListener("change", listener);
 }
 
-/** Whether there is room for the drawing. */
+/** Whether the screen is wide enough for the diagram. */
 export function useWideScreen(): boolean {
   return useSyncExternalStore(subscribe, () => query.matches);
 }

@@ -12,7 +12,7 @@ interface ChangeDialogProps {
   onClose(): void;
 }
 
-/** Asks once more before waiting messages are changed: how many, what that means, and why. */
+/** Asks for confirmation and a reason before waiting messages are changed. */
 export function ChangeDialog({ action, target, onClose }: ChangeDialogProps) {
   const form = useId();
   const { zone } = usePreferences();
@@ -31,7 +31,7 @@ export function ChangeDialog({ action, target, onClose }: ChangeDialogProps) {
   });
   const count = "ids" in target ? target.ids.length : plan.data?.count;
   const when = typedTime(due, zone);
-  const wrong = whatIsWrong(action, when, priority) ?? (count === 0 ? texts.nothingMatches : undefined);
+  const wrong = validate(action, when, priority) ?? (count === 0 ? texts.nothingMatches : undefined);
 
   function submit(event: FormEvent) {
     event.preventDefault();
@@ -99,8 +99,8 @@ export function ChangeDialog({ action, target, onClose }: ChangeDialogProps) {
   );
 }
 
-/** Why it cannot be done as it is typed; undefined: it can. */
-export function whatIsWrong(
+/** Returns why the input is invalid; undefined if it is valid. */
+export function validate(
   action: WaitingAction,
   due: string | undefined,
   priority: string,

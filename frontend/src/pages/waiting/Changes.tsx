@@ -8,11 +8,11 @@ import styles from "./Waiting.module.css";
 interface Choice {
   action: WaitingAction;
   label: string;
-  /** Why it makes no sense here; undefined: it does. */
+  /** Why the action is not possible; undefined if it is. */
   whyNot?: string | undefined;
 }
 
-/** Buttons for changes of the same messages; each asks once more. */
+/** Buttons that change the same messages, each after confirmation. */
 export function Changes({
   target,
   choices,
@@ -22,17 +22,17 @@ export function Changes({
   choices: readonly Choice[];
   children?: React.ReactNode;
 }) {
-  const mayNot = useWhyNot("repair");
-  const [asked, setAsked] = useState<WaitingAction>();
+  const denied = useWhyNot("repair");
+  const [open, setOpen] = useState<WaitingAction>();
   return (
     <div className={styles.actions}>
       {choices.map(({ action, label, whyNot }) => (
-        <Button key={action} whyNot={mayNot ?? whyNot} onClick={() => setAsked(action)}>
+        <Button key={action} whyNot={denied ?? whyNot} onClick={() => setOpen(action)}>
           {label}
         </Button>
       ))}
       {children}
-      {asked && <ChangeDialog action={asked} target={target} onClose={() => setAsked(undefined)} />}
+      {open && <ChangeDialog action={open} target={target} onClose={() => setOpen(undefined)} />}
     </div>
   );
 }

@@ -12,17 +12,17 @@ const ICONS: Record<string, IconName> = {
   duplicate: "copy",
 };
 
-/** Each attempt that is known: when, how it ended, how long it took and where it ran. */
+/** The recorded attempts: outcome, time, duration, and the component that ran it. */
 export function Attempts({ delivery }: { delivery: Delivery }) {
   if (delivery.attempts.length === 0) return null;
   return (
     <ol className={styles.attempts} aria-label={texts.attemptsIn(delivery.queue)}>
       {delivery.attempts.map((attempt, index) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: attempts are told in their order, and numbers may come twice
+        // biome-ignore lint/suspicious/noArrayIndexKey: attempts have a fixed order, and their numbers can repeat
         <li key={index} data-outcome={attempt.outcome}>
           <Icon name={ICONS[attempt.outcome] ?? "info"} />
           <div>
-            <One attempt={attempt} />
+            <AttemptDetails attempt={attempt} />
           </div>
         </li>
       ))}
@@ -30,7 +30,7 @@ export function Attempts({ delivery }: { delivery: Delivery }) {
   );
 }
 
-function One({ attempt }: { attempt: Attempt }) {
+function AttemptDetails({ attempt }: { attempt: Attempt }) {
   const { attempt: number, outcome, ended_at: at, handling_seconds: seconds, component, error } = attempt;
   const ran = [seconds !== null && texts.ran(span(seconds)), component && texts.atComponent(component)]
     .filter(Boolean)

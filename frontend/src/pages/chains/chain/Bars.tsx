@@ -3,9 +3,9 @@ import * as texts from "~/texts/chains";
 import { Icon } from "~/ui";
 import styles from "./Bars.module.css";
 import { KINDS, OUTCOMES } from "./descriptions";
-import { type Lane, reachOf, type Span } from "./lanes";
+import { boundsOfLanes, type Lane, type Span } from "./lanes";
 
-/** What of a lane is in sight, as bars and ticks on a scale of `width` pixels. Screen readers get the row's words instead. */
+/** The visible part of the lanes, as bars and ticks on a scale of `width` pixels. Screen readers get the row's text instead. */
 export function Bars({
   lanes,
   view,
@@ -17,18 +17,18 @@ export function Bars({
   view: Span;
   width: number;
   critical: boolean;
-  /** What it was left as, where that is bad. */
+  /** Label of the final state, if it needs attention. */
   bad: string | undefined;
 }) {
   const scale = width / (view.to - view.from);
   const x = (at: number) => Math.min(Math.max((at - view.from) * scale, -EDGE), width + EDGE);
-  const taken = reachOf(lanes);
+  const bounds = boundsOfLanes(lanes);
   return (
     <div className={styles.bars} aria-hidden="true">
-      {critical && taken && (
+      {critical && bounds && (
         <span
           className={styles.frame}
-          style={{ left: x(taken.from) - 3, width: x(taken.to) - x(taken.from) + 6 }}
+          style={{ left: x(bounds.from) - 3, width: x(bounds.to) - x(bounds.from) + 6 }}
         />
       )}
       {lanes.flatMap(({ pieces }) =>
@@ -56,17 +56,18 @@ export function Bars({
           </span>
         )),
       )}
-      {taken && <Length {...taken} x={x} width={width} bad={bad} />}
+      {bounds && <Duration {...bounds} x={x} width={width} bad={bad} />}
     </div>
   );
 }
 
-/** Bars reach this far out of sight, in pixels. */
+/** Bars extend at most this many pixels beyond the visible area. */
 const EDGE = 40;
-const ROOM = 64;
+/** Width of the duration label, in pixels. */
+const LABEL_WIDTH = 64;
 
-/** How long it took in all, behind the last bar, or before the first where there is no room; or which way it lies. */
-function Length({
+/** The total duration, after the last bar or, without enough room, before the first. An arrow if the bars are out of view. */
+function Duration({
   from,
   to,
   x,
@@ -93,12 +94,12 @@ function Length({
       </span>
     );
   if (to <= from) return null;
-  const room = bad ? ROOM + 34 : ROOM;
-  const behind = end + room <= width;
-  if (!behind && start < room) return null;
-  const place = behind ? { left: end + (bad ? 13 : 9) } : { right: width - start + 6 };
+  const room = bad ? LABEL_WIDTH + 34 : LABEL_WIDTH;
+  const fitsAfter = end + room <= width;
+  if (!fitsAfter && start < room) return null;
+  const position = fitsAfter ? { left: end + (bad ? 13 : 9) } : { right: width - start + 6 };
   return (
-    <span className={styles.length} style={place}>
+    <span className={styles.length} style={position}>
       {bad && <strong>{bad} </strong>}
       {span((to - from) / 1000)}
     </span>

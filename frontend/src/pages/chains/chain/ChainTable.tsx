@@ -8,7 +8,7 @@ import { type Line, linesOf, type SortBy, sorted } from "./lines";
 import { type Order, SortButton } from "./SortButton";
 import type { ChainHandlers, ChainView } from "./view";
 
-/** So many are drawn, with the ten cells of each, before a slow machine is felt to wait. */
+/** Rows per page. More rows of ten cells each take noticeably long to render on a slow machine. */
 const PAGE = 30;
 const COLUMNS: readonly (readonly [SortBy | undefined, string])[] = [
   ["chain", texts.message],
@@ -23,23 +23,23 @@ const COLUMNS: readonly (readonly [SortBy | undefined, string])[] = [
   [undefined, texts.lastError],
 ];
 
-/** What the drawings show, in words and numbers: one line for each message and queue. */
+/** The chain as a table, with one row per message and queue. */
 export function ChainTable({
-  drawn,
-  handled,
+  chainView,
+  handlers,
   order,
 }: {
-  drawn: ChainView;
-  handled: ChainHandlers;
+  chainView: ChainView;
+  handlers: ChainHandlers;
   order: Order;
 }) {
   const { by, down, change } = order;
-  const lines = useMemo(() => sorted(linesOf(drawn.tree.items), by, down), [drawn.tree, by, down]);
+  const lines = useMemo(() => sorted(linesOf(chainView.tree.items), by, down), [chainView.tree, by, down]);
   const pages = Math.max(1, Math.ceil(lines.length / PAGE));
   const page = Math.min(order.page, pages);
   const shown = lines.slice((page - 1) * PAGE, page * PAGE);
   const top = useRef<HTMLDivElement>(null);
-  function turn(to: number) {
+  function goToPage(to: number) {
     change({ page: to > 1 ? to : undefined });
     top.current?.scrollIntoView({ block: "start" });
   }
@@ -47,25 +47,29 @@ export function ChainTable({
     column === undefined ? words : <SortButton key={column} column={column} words={words} order={order} />,
   );
   return (
-    <div ref={top} className={styles.place}>
+    <div ref={top} className={styles.container}>
       <Table label={texts.messagesOfChain} head={head}>
         {shown.map((line) => (
           <LineRow
             key={line.key}
             line={line}
-            origin={drawn.extent?.from}
-            selected={line.item.message.id === handled.selected}
-            choose={handled.choose}
+            origin={chainView.extent?.from}
+            selected={line.item.message.id === handlers.selected}
+            choose={handlers.choose}
           />
         ))}
       </Table>
       {pages > 1 && (
         <nav className={styles.pager} aria-label={texts.tablePages}>
-          <Button icon="left" whyNot={page > 1 ? undefined : texts.firstPage} onClick={() => turn(page - 1)}>
+          <Button
+            icon="left"
+            whyNot={page > 1 ? undefined : texts.firstPage}
+            onClick={() => goToPage(page - 1)}
+          >
             {texts.previousPage}
           </Button>
           <span>{texts.lines((page - 1) * PAGE + 1, Math.min(page * PAGE, lines.length), lines.length)}</span>
-          <Button whyNot={page < pages ? undefined : texts.lastPage} onClick={() => turn(page + 1)}>
+          <Button whyNot={page < pages ? undefined : texts.lastPage} onClick={() => goToPage(page + 1)}>
             {texts.nextPage}
           </Button>
         </nav>
@@ -81,7 +85,7 @@ const LineRow = memo(function LineRow({
   choose,
 }: {
   line: Line;
-  /** When the chain began. */
+  /** Start of the chain, in milliseconds since the epoch. */
   origin: number | undefined;
   selected: boolean;
   choose(id: string): void;

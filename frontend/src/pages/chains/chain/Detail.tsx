@@ -11,22 +11,22 @@ import styles from "./Detail.module.css";
 import { nameOf } from "./descriptions";
 import type { Item } from "./tree";
 
-/** The facts of the message that was selected, and the ways to it. */
+/** Details of the selected message, and links to other pages about it. */
 export function Detail({
   item,
-  asked,
+  isLookedUp,
   choose,
   close,
 }: {
   item: Item;
-  /** It is the one that the chain was looked up by. */
-  asked: boolean;
+  /** Whether the chain was looked up by this message's ID. */
+  isLookedUp: boolean;
   choose(id: string): void;
   close(): void;
 }) {
   const { message, parent } = item;
   const top = useRef<HTMLElement>(null);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another message begins at its top
+  // biome-ignore lint/correctness/useExhaustiveDependencies: scroll to the top when another message is selected
   useEffect(() => {
     if (top.current) top.current.scrollTop = 0;
   }, [message.id]);
@@ -43,10 +43,13 @@ export function Detail({
       <Facts
         of={[
           [texts.id, <Id key="id" id={message.id} />],
-          [texts.lookedUp, asked ? texts.byThisId : null],
+          [texts.lookedUp, isLookedUp ? texts.byThisId : null],
           [texts.criticalPath, item.critical ? texts.yes : null],
-          [texts.cause, parent ? <Jump key="parent" to={parent} choose={choose} /> : orphanWords(item)],
-          [texts.effects, item.below > 0 ? ledTo(item) : null],
+          [
+            texts.cause,
+            parent ? <MessageButton key="parent" item={parent} choose={choose} /> : missingCause(item),
+          ],
+          [texts.effects, item.descendantCount > 0 ? effectsOf(item) : null],
           [texts.published, message.published_at && <Moment at={message.published_at} milliseconds />],
           [texts.sent, message.sent_at && <Moment at={message.sent_at} milliseconds />],
           [texts.inOutbox, message.waited_seconds === null ? null : span(message.waited_seconds)],
@@ -59,7 +62,7 @@ export function Detail({
           [texts.requeued, message.requeue_count > 0 ? texts.times(message.requeue_count) : null],
         ]}
       />
-      <Ways item={item} />
+      <RelatedLinks item={item} />
       {message.deliveries.map((delivery) => (
         <InQueue key={delivery.queue} delivery={delivery} />
       ))}
@@ -75,22 +78,24 @@ function Id({ id }: { id: string }) {
   );
 }
 
-function Jump({ to, choose }: { to: Item; choose(id: string): void }) {
+function MessageButton({ item, choose }: { item: Item; choose(id: string): void }) {
   return (
-    <button type="button" className="as-link" onClick={() => choose(to.message.id)}>
-      {nameOf(to)}
+    <button type="button" className="as-link" onClick={() => choose(item.message.id)}>
+      {nameOf(item)}
     </button>
   );
 }
 
-function orphanWords({ message, orphan }: Item): string | null {
+function missingCause({ message, orphan }: Item): string | null {
   if (!orphan) return null;
   return message.parent_id === null ? texts.causeUnknown : texts.causeNotFound(message.parent_id);
 }
 
-function ledTo({ children, below }: Item): string {
+function effectsOf({ children, descendantCount }: Item): string {
   const direct = texts.messagesCount(children.length);
-  return below > children.length ? texts.effectsCount(direct, below - children.length) : direct;
+  return descendantCount > children.length
+    ? texts.effectsCount(direct, descendantCount - children.length)
+    : direct;
 }
 
 function At({ at }: { at: string }) {
@@ -101,28 +106,28 @@ function At({ at }: { at: string }) {
   );
 }
 
-const MAY_HAVE_DIED: ReadonlySet<string> = new Set(["dead", "parked", "requeued", "discarded"]);
+const MAY_HAVE_DEAD_LETTER: ReadonlySet<string> = new Set(["dead", "parked", "requeued", "discarded"]);
 
-/** Where else this message can be seen. */
-function Ways({ item: { message } }: { item: Item }) {
+/** Links to the other pages that show this message. */
+function RelatedLinks({ item: { message } }: { item: Item }) {
   const id = new URLSearchParams({ message_id: message.id });
-  const died =
-    MAY_HAVE_DIED.has(message.state) ||
+  const hasDeadLetter =
+    MAY_HAVE_DEAD_LETTER.has(message.state) ||
     message.requeue_count > 0 ||
     message.deliveries.some(
       ({ state, attempts }) =>
-        MAY_HAVE_DIED.has(state) || attempts.some(({ outcome }) => outcome === "dead_lettered"),
+        MAY_HAVE_DEAD_LETTER.has(state) || attempts.some(({ outcome }) => outcome === "dead_lettered"),
     );
   return (
-    <p className={styles.ways}>
-      {died && <Link href={`/dead-letters?view=messages&${id}&status=any`}>{texts.deadLetter}</Link>}
+    <p className={styles.links}>
+      {hasDeadLetter && <Link href={`/dead-letters?view=messages&${id}&status=any`}>{texts.deadLetter}</Link>}
       <Link href={`/messages?${id}`}>{texts.messageInOutbox}</Link>
     </p>
   );
 }
 
-/** `the queue is paused by ada: stocktaking, 4 min ago`, and how many are ahead of it where that is not the reason. */
-function Because({ waiting }: { waiting: NonNullable<Delivery["waiting"]> }) {
+/** For example `the queue is paused by ada: stocktaking, 4 min ago`, with the number of deliveries ahead unless that is the reason. */
+function WaitingReason({ waiting }: { waiting: NonNullable<Delivery["waiting"]> }) {
   const { reason, text, ahead_count: ahead, paused_at } = waiting;
   return (
     <>
@@ -153,7 +158,7 @@ function InQueue({ delivery }: { delivery: Delivery }) {
           ],
           [texts.handling, delivery.handling_seconds === null ? null : span(delivery.handling_seconds)],
           [texts.attempts, delivery.attempt_count > 0 ? delivery.attempt_count : null],
-          [texts.waitingFor, delivery.waiting && <Because key="waiting" waiting={delivery.waiting} />],
+          [texts.waitingFor, delivery.waiting && <WaitingReason key="waiting" waiting={delivery.waiting} />],
           [texts.nextAttempt, delivery.due_at && <At at={delivery.due_at} />],
         ]}
       />

@@ -1,15 +1,15 @@
-import { type Box, type Boxes, CARD, COLUMN, HEIGHT, type Trunk, trunksInSight } from "./boxes";
+import { type Box, type Boxes, CARD, COLUMN, HEIGHT, type Trunk, visibleTrunks } from "./boxes";
 import styles from "./TreeView.module.css";
 import type { Viewport } from "./viewport";
 
 const ROUND = 8;
 
-/** The lines from parents to children: in the part in sight alone, bold on the critical path. */
-export function Edges({ boxes, seen }: { boxes: Boxes; seen: Viewport }) {
-  const left = Math.max(0, seen.left - 200);
-  const top = Math.max(0, seen.top - 200);
-  const size = { width: seen.width + 400, height: seen.height + 400 };
-  const ties = trunksInSight(boxes, seen).flatMap((trunk) => tiesOf(trunk, seen));
+/** Lines from parents to children. Only the visible ones are drawn; those on the critical path are bold. */
+export function Edges({ boxes, viewport }: { boxes: Boxes; viewport: Viewport }) {
+  const left = Math.max(0, viewport.left - 200);
+  const top = Math.max(0, viewport.top - 200);
+  const size = { width: viewport.width + 400, height: viewport.height + 400 };
+  const lines = visibleTrunks(boxes, viewport).flatMap((trunk) => linesOf(trunk, viewport));
   return (
     <svg
       className={styles.edges}
@@ -18,38 +18,37 @@ export function Edges({ boxes, seen }: { boxes: Boxes; seen: Viewport }) {
       viewBox={`${left} ${top} ${size.width} ${size.height}`}
       aria-hidden="true"
     >
-      {ties.map(({ key, path, critical }) => (
+      {lines.map(({ key, path, critical }) => (
         <path key={key} d={path} data-critical={critical || undefined} />
       ))}
     </svg>
   );
 }
 
-interface Tie {
+interface EdgeLine {
   key: string;
   path: string;
   critical: boolean;
 }
 
-/** One line down to the last child, and from it one to each child in sight; those of the critical path last, above others. */
-function tiesOf({ parent, children }: Trunk, seen: Viewport): Tie[] {
+/** A vertical line down to the last child, and a line to each visible child. The critical path comes last, to be drawn on top. */
+function linesOf({ parent, children }: Trunk, viewport: Viewport): EdgeLine[] {
   const last = children.at(-1);
   if (!last) return [];
-  const ties: Tie[] = [];
+  const lines: EdgeLine[] = [];
   const x = parent.x + CARD + (COLUMN - CARD) / 2;
   const y = middle(parent);
   if (children.length > 2) {
     const down = `M${parent.x + CARD} ${y}H${x}V${middle(last) - ROUND}`;
-    ties.push({ key: `${parent.row.key} down`, path: down, critical: false });
+    lines.push({ key: `${parent.row.key} down`, path: down, critical: false });
   }
   for (const child of children) {
     const critical = child.row.kind === "message" && child.row.item.critical;
-    const away = child.y + HEIGHT < seen.top - 200 || child.y > seen.top + seen.height + 200;
-    if (away && !critical && children.length > 2) continue;
-    const tie = { key: child.row.key, path: elbow(parent, child, x), critical };
-    ties.push(tie);
+    const isHidden = child.y + HEIGHT < viewport.top - 200 || child.y > viewport.top + viewport.height + 200;
+    if (isHidden && !critical && children.length > 2) continue;
+    lines.push({ key: child.row.key, path: elbow(parent, child, x), critical });
   }
-  return ties.sort((one, other) => Number(one.critical) - Number(other.critical));
+  return lines.sort((one, other) => Number(one.critical) - Number(other.critical));
 }
 
 function elbow(parent: Box, child: Box, x: number): string {

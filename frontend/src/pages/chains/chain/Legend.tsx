@@ -11,7 +11,7 @@ const FILLS = [
   ["dead", texts.legendDead],
 ] as const;
 
-/** What the fills and signs of the waterfall mean. */
+/** Meaning of the fills and marks in the waterfall. */
 export function Legend() {
   return (
     <ul className={styles.legend} aria-label={texts.legend}>

@@ -6,31 +6,31 @@ import { oneChain } from "../address";
 import styles from "./Notices.module.css";
 import type { Tree } from "./tree";
 
-/** What the drawing does not show, and why. */
+/** What the view does not show, and why. */
 export function Notices({
   chain,
   tree,
-  asked,
+  lookedUpId,
   choose,
 }: {
   chain: Chain;
   tree: Tree;
-  asked: string;
+  lookedUpId: string;
   choose(id: string): void;
 }) {
   const [{ all, node }, change] = useUrlState(oneChain);
   const orphans = tree.roots.filter(({ orphan }) => orphan).length;
-  const sought = asked !== chain.root_id && asked !== node;
+  const isElsewhere = lookedUpId !== chain.root_id && lookedUpId !== node;
   const notices = [
-    sought && tree.byId.has(asked) && (
+    isElsewhere && tree.byId.has(lookedUpId) && (
       <>
-        {texts.lookedFor} <code>{asked}</code>
-        {texts.lookedForIn} <Button onClick={() => choose(asked)}>{texts.showIt}</Button>
+        {texts.lookedFor} <code>{lookedUpId}</code>
+        {texts.lookedForIn} <Button onClick={() => choose(lookedUpId)}>{texts.showIt}</Button>
       </>
     ),
-    sought && !tree.byId.has(asked) && (
+    isElsewhere && !tree.byId.has(lookedUpId) && (
       <>
-        {texts.notShownMessage} <code>{asked}</code> {texts.notShownIn}
+        {texts.notShownMessage} <code>{lookedUpId}</code> {texts.notShownIn}
       </>
     ),
     chain.truncated && !all && (
@@ -47,7 +47,7 @@ export function Notices({
   return (
     <ul className={styles.notices} aria-label={texts.notices}>
       {notices.map((notice, index) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: sentences without a state of their own
+        // biome-ignore lint/suspicious/noArrayIndexKey: the notices have no state
         <li key={index}>
           <Icon name="info" />
           <span>{notice}</span>

@@ -13,7 +13,7 @@ const DEAD = delivery({
   attempts: [attempt(3, "retried"), attempt(6, "dead_lettered", 1, 2)],
 });
 
-function opened(of: Chain, search = ""): ReturnType<typeof userEvent.setup> {
+function openChain(of: Chain, search = ""): ReturnType<typeof userEvent.setup> {
   window.history.replaceState(null, "", `/outbox/ui/chains/root${search}`);
   const queries = new QueryClient({ defaultOptions: { queries: { staleTime: Number.POSITIVE_INFINITY } } });
   queries.setQueryData(["chains", "one", "root", 500], of);
@@ -32,8 +32,8 @@ function parameter(name: string): string | null {
 beforeEach(() => window.history.replaceState(null, "", "/outbox/ui/"));
 
 describe("one chain", () => {
-  it("is walked with the keys of a tree, and shows the facts of what is chosen", async () => {
-    const user = opened(chain([...wide(2), message("late", "c1", { state: "dead", deliveries: [DEAD] })]));
+  it("moves through the tree by keyboard and shows the details of the selected message", async () => {
+    const user = openChain(chain([...wide(2), message("late", "c1", { state: "dead", deliveries: [DEAD] })]));
     screen.getByRole("tree").focus();
     await user.keyboard("{End}{Enter}");
     expect(parameter("node")).toBe("late");
@@ -52,48 +52,48 @@ describe("one chain", () => {
     expect(screen.queryByText("key.late")).toBeNull();
   });
 
-  it("tells since when a message is unroutable", async () => {
+  it("shows since when a message has been unroutable", async () => {
     const held = {
       state: "held",
       last_error: { type: "", message: "unroutable", traceback: null },
       held_at: "2026-11-20T18:30:00.000Z",
     } as const;
-    const user = opened(chain([message("root", null, held)]));
+    const user = openChain(chain([message("root", null, held)]));
     screen.getByRole("tree").focus();
     await user.keyboard("{Enter}");
     const since = screen.getByText("Unroutable since").nextElementSibling;
     expect(since?.textContent).toContain("2026-11-20 18:30:00");
   });
 
-  it("says in words what bars and colours tell", () => {
+  it("describes each row in text for screen readers", () => {
     const root = message("root", null, { state: "dead", deliveries: [DEAD] });
-    opened(chain([root, message("other", "root")], { critical_path: ["root"] }));
+    openChain(chain([root, message("other", "root")], { critical_path: ["root"] }));
     const row = screen.getByRole("treeitem", { name: /key.root/ });
     expect(row.textContent).toContain("dead letter, took 6 s, 2 attempts, 1 effect, on the critical path");
   });
 
-  it("unfolds large fan-outs, and keeps that in the address", async () => {
-    const user = opened(chain(wide(2_000)), "?view=tree");
+  it("expands large fan-outs and keeps that in the URL", async () => {
+    const user = openChain(chain(wide(2_000)), "?view=tree");
     screen.getByRole("tree").focus();
     await user.keyboard("{End}{Enter}");
     expect(parameter("open")).toBe("root");
   });
 
-  it("tells what it does not show", () => {
-    const lost = [...wide(2), message("lost", "nobody")];
-    opened(chain(lost, { truncated: true, gaps: ["what the history would tell: it is off"] }));
+  it("lists what it does not show", () => {
+    const lost = [...wide(2), message("lost", "missing")];
+    openChain(chain(lost, { truncated: true, gaps: ["the history is disabled"] }));
     const notes = screen.getByRole("list", { name: "Notes about this chain" });
     expect(notes.textContent).toContain("more than the 4 messages shown");
     expect(notes.textContent).toContain("The cause of 1 message is unknown");
-    expect(notes.textContent).toContain("Not available: what the history would tell: it is off.");
+    expect(notes.textContent).toContain("Not available: the history is disabled.");
   });
 
-  it("is a table too, sorted in place", async () => {
+  it("can be shown as a sorted table", async () => {
     const messages = [
       message("root", null, { waited_seconds: 1 }),
       message("slow", "root", { waited_seconds: 9 }),
     ];
-    const user = opened(chain(messages), "?view=table");
+    const user = openChain(chain(messages), "?view=table");
     await user.click(screen.getByRole("button", { name: /^In the outbox/ }));
     await user.click(screen.getByRole("button", { name: /^In the outbox/ }));
     expect(screen.getAllByRole("rowheader").map(({ textContent }) => textContent)).toEqual([

@@ -19,7 +19,7 @@ import type { Item, Tree } from "./tree";
 import { type ChainHandlers, useChainView } from "./view";
 import { Waterfall } from "./Waterfall";
 
-/** One chain, by the id of any of its messages. */
+/** A chain, looked up by the ID of any of its messages. */
 export default function OneChain({ id }: { id: string }) {
   const [{ all }] = useUrlState(oneChain);
   const query = useChain(id, all ? MAX_LIMIT : INITIAL_LIMIT);
@@ -44,7 +44,7 @@ export default function OneChain({ id }: { id: string }) {
         </Empty>
       ) : (
         <Loaded query={query}>
-          {(chain) => <Shown chain={chain} asked={id} readAt={query.dataUpdatedAt} />}
+          {(chain) => <LoadedChain chain={chain} lookedUpId={id} readAt={query.dataUpdatedAt} />}
         </Loaded>
       )}
     </Page>
@@ -57,38 +57,38 @@ const VIEWS: readonly { value: View; label: string }[] = [
   { value: "table", label: texts.table },
 ];
 
-function Shown({ chain, asked, readAt }: { chain: Chain; asked: string; readAt: number }) {
+function LoadedChain({ chain, lookedUpId, readAt }: { chain: Chain; lookedUpId: string; readAt: number }) {
   const [{ view, sort, down, page }, change] = useUrlState(oneChain);
-  const drawn = useChainView(chain, readAt);
-  const handled = useHandled(drawn.tree);
-  const selected = handled.selected === undefined ? undefined : drawn.tree.byId.get(handled.selected);
+  const chainView = useChainView(chain, readAt);
+  const handlers = useChainHandlers(chainView.tree);
+  const selected = handlers.selected === undefined ? undefined : chainView.tree.byId.get(handlers.selected);
   const drawing = useRef<HTMLElement>(null);
   function close() {
-    handled.choose(undefined);
+    handlers.choose(undefined);
     drawing.current
       ?.querySelector<HTMLElement>("[role=tree], [aria-pressed=true]")
       ?.focus({ preventScroll: true });
   }
   useShortcuts(texts.chain, [
-    { keys: "v", label: texts.nextView, run: () => change({ view: after(view) }, { replace: true }) },
+    { keys: "v", label: texts.nextView, run: () => change({ view: nextView(view) }, { replace: true }) },
     ...(selected ? [{ keys: "Escape", label: texts.closeMessage, run: close }] : []),
   ]);
   return (
     <>
-      <Summary chain={chain} tree={drawn.tree} extent={drawn.extent} />
-      <Notices chain={chain} tree={drawn.tree} asked={asked} choose={handled.choose} />
+      <Summary chain={chain} tree={chainView.tree} extent={chainView.extent} />
+      <Notices chain={chain} tree={chainView.tree} lookedUpId={lookedUpId} choose={handlers.choose} />
       <div className={styles.content} data-detail={selected ? true : undefined}>
         <section ref={drawing} className={styles.drawing} aria-labelledby="messages">
           <h2 id="messages" className="unseen">
             {texts.messages}
           </h2>
           <Tabs label={texts.views} tabs={VIEWS} value={view} onChoose={(next) => change({ view: next })}>
-            {view === "waterfall" && <Waterfall drawn={drawn} handled={handled} />}
-            {view === "tree" && <TreeView drawn={drawn} handled={handled} />}
+            {view === "waterfall" && <Waterfall chainView={chainView} handlers={handlers} />}
+            {view === "tree" && <TreeView chainView={chainView} handlers={handlers} />}
             {view === "table" && (
               <ChainTable
-                drawn={drawn}
-                handled={handled}
+                chainView={chainView}
+                handlers={handlers}
                 order={{ by: sort, down, page: page ?? 1, change }}
               />
             )}
@@ -97,8 +97,8 @@ function Shown({ chain, asked, readAt }: { chain: Chain; asked: string; readAt: 
         {selected && (
           <Detail
             item={selected}
-            asked={selected.message.id === asked}
-            choose={handled.choose}
+            isLookedUp={selected.message.id === lookedUpId}
+            choose={handlers.choose}
             close={close}
           />
         )}
@@ -107,13 +107,13 @@ function Shown({ chain, asked, readAt }: { chain: Chain; asked: string; readAt: 
   );
 }
 
-function after(view: View): View {
+function nextView(view: View): View {
   const at = VIEWS.findIndex(({ value }) => value === view);
   return VIEWS[(at + 1) % VIEWS.length]?.value ?? view;
 }
 
-/** What is chosen and folded, as the address has it. */
-function useHandled(tree: Tree): ChainHandlers {
+/** The selection and the collapsed messages, kept in the URL. */
+function useChainHandlers(tree: Tree): ChainHandlers {
   const [{ node, open, shut }, change] = useUrlState(oneChain);
   return useMemo(() => {
     const selected = node !== undefined && tree.byId.has(node) ? node : undefined;
@@ -123,11 +123,12 @@ function useHandled(tree: Tree): ChainHandlers {
       choose: (id, replace = false) => change({ node: id }, { replace }),
       toggle(row) {
         if (row.kind === "fold") {
-          change({ open: turned(open, row.parent?.message.id ?? ROOTS) }, { replace: true });
+          change({ open: toggled(open, row.parent?.message.id ?? ROOTS) }, { replace: true });
         } else if (row.kind === "message" && row.unfolded !== undefined) {
           const { id } = row.item.message;
           const chosen = selected === undefined ? undefined : tree.byId.get(selected);
-          const covered = row.unfolded && chosen !== row.item && chosen && follows(chosen, row.item);
+          // Collapsing would hide the selected message, so the selection moves to the collapsed one.
+          const covered = row.unfolded && chosen !== row.item && chosen && isDescendant(chosen, row.item);
           change(
             { shut: withOrWithout(shut, id, row.unfolded), ...(covered ? { node: id } : {}) },
             { replace: true },
@@ -138,7 +139,7 @@ function useHandled(tree: Tree): ChainHandlers {
   }, [tree, node, open, shut, change]);
 }
 
-function turned(ids: ReadonlySet<string>, id: string): ReadonlySet<string> {
+function toggled(ids: ReadonlySet<string>, id: string): ReadonlySet<string> {
   return withOrWithout(ids, id, !ids.has(id));
 }
 
@@ -149,7 +150,7 @@ function withOrWithout(ids: ReadonlySet<string>, id: string, wanted: boolean): R
   return next;
 }
 
-function follows(item: Item, from: Item): boolean {
-  for (let at = item.parent; at !== undefined; at = at.parent) if (at === from) return true;
+function isDescendant(item: Item, ancestor: Item): boolean {
+  for (let at = item.parent; at !== undefined; at = at.parent) if (at === ancestor) return true;
   return false;
 }

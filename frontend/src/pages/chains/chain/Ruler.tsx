@@ -4,7 +4,7 @@ import type { Span } from "./lanes";
 import styles from "./Ruler.module.css";
 import { type Tick, ticks } from "./ruler-marks";
 
-/** The axis of time above the rows, and behind them its lines. */
+/** The time axis above the rows, and its grid lines behind them. */
 export function Ruler({
   view,
   origin,

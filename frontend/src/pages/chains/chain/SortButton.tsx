@@ -10,7 +10,7 @@ export interface Order {
   change(changes: { sort?: SortBy; down?: boolean; page?: number | undefined }): void;
 }
 
-/** A column's name, which sorts by it; once more, the other way round. */
+/** A column heading that sorts by the column. A second click reverses the order. */
 export function SortButton({ column, words, order }: { column: SortBy; words: string; order: Order }) {
   const here = order.by === column;
   const how = order.down ? texts.descending : texts.ascending;

@@ -9,7 +9,7 @@ const BY_TONE: Record<Tone, IconName> = {
   neutral: "info",
 };
 
-/** The icon of a state, where the text next to it names the state. */
+/** The icon of a state. The text next to it has to name the state. */
 export function StateIcon({ of }: { of: string }) {
   const { icon, tone, label } = stateStyle(of);
   return (

@@ -7,10 +7,10 @@ import styles from "./Summary.module.css";
 import { needsAttention } from "./severity";
 import type { Tree } from "./tree";
 
-/** The chain in a line: how large, how long, and how much of it needs attention. */
+/** Key figures of a chain: size, duration, and messages that need attention. */
 export function Summary({ chain, tree, extent }: { chain: Chain; tree: Tree; extent: Span | undefined }) {
   const { items } = tree;
-  const needy = items.filter(({ message }) => needsAttention(message.state));
+  const attention = items.filter(({ message }) => needsAttention(message.state));
   const retried = items.filter(({ message }) =>
     message.deliveries.some(({ attempt_count: attempts }) => attempts > 1),
   ).length;
@@ -26,7 +26,7 @@ export function Summary({ chain, tree, extent }: { chain: Chain; tree: Tree; ext
           </dd>
         </div>
       )}
-      <Figure name={texts.needsAttention} value={number(needy.length)} bad={needy.length > 0} />
+      <Figure name={texts.needsAttention} value={number(attention.length)} bad={attention.length > 0} />
       <Figure name={texts.retried} value={number(retried)} />
       <Figure name={texts.criticalPath} value={number(chain.critical_path.length)} />
       <div className={styles.root}>

@@ -6,7 +6,7 @@ import { type Box, CARD, HEIGHT } from "./boxes";
 import { rowProps } from "./cursor";
 import { descriptionOf, foldLabel, nameOf } from "./descriptions";
 import { Fold } from "./Fold";
-import { type Lanes, reach } from "./lanes";
+import { boundsOf, type Lanes } from "./lanes";
 import type { MessageRow } from "./rows";
 import { StateIcon } from "./StateIcon";
 import styles from "./TreeView.module.css";
@@ -22,27 +22,32 @@ interface Props {
 export const TreeCard = memo(function TreeCard(props: Props) {
   const { box, lanes } = props;
   const { row } = box;
-  const place = rowProps(row, { ...props, index: box.index });
+  const attributes = rowProps(row, { ...props, index: box.index });
   const shape = { left: box.x, top: box.y, width: CARD, height: HEIGHT };
   if (row.kind === "delivery") return null;
   if (row.kind === "fold") {
     return (
-      <div {...place} className={styles.more} style={shape}>
+      <div {...attributes} className={styles.more} style={shape}>
         <span>{foldLabel(row)}</span>
       </div>
     );
   }
   return (
-    <div {...place} className={styles.card} style={shape} data-tone={stateStyle(row.item.message.state).tone}>
-      <Words row={row} lanes={lanes} />
+    <div
+      {...attributes}
+      className={styles.card}
+      style={shape}
+      data-tone={stateStyle(row.item.message.state).tone}
+    >
+      <CardText row={row} lanes={lanes} />
     </div>
   );
 });
 
-function Words({ row: { item, unfolded }, lanes }: { row: MessageRow; lanes: Lanes | undefined }) {
+function CardText({ row: { item, unfolded }, lanes }: { row: MessageRow; lanes: Lanes | undefined }) {
   const { message } = item;
-  const taken = lanes && reach(lanes);
-  const seconds = taken && (taken.to - taken.from) / 1000;
+  const bounds = lanes && boundsOf(lanes);
+  const seconds = bounds && (bounds.to - bounds.from) / 1000;
   const { label, tone } = stateStyle(message.state);
   return (
     <>
@@ -55,7 +60,7 @@ function Words({ row: { item, unfolded }, lanes }: { row: MessageRow; lanes: Lan
           {tone !== "good" && <strong data-tone={tone}>{label}</strong>}
           {item.orphan && <em>{texts.parentUnknown}</em>}
           {message.deliveries.length > 0 && (
-            <span>{queues(item.message.deliveries.map(({ queue }) => queue))}</span>
+            <span>{queueNames(item.message.deliveries.map(({ queue }) => queue))}</span>
           )}
           {seconds !== undefined && <span className={styles.took}>{span(seconds)}</span>}
         </span>
@@ -66,6 +71,6 @@ function Words({ row: { item, unfolded }, lanes }: { row: MessageRow; lanes: Lan
   );
 }
 
-function queues([first = "", ...others]: readonly string[]): string {
+function queueNames([first = "", ...others]: readonly string[]): string {
   return others.length > 0 ? `${first} +${others.length}` : first;
 }

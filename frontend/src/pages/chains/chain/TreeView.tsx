@@ -1,46 +1,46 @@
 import { useCallback, useMemo } from "react";
 import * as texts from "~/texts/chains";
-import { boxesOf, CARD, COLUMN, HEIGHT, inSight, MARGIN } from "./boxes";
+import { boxesOf, CARD, COLUMN, HEIGHT, MARGIN, visibleBoxes } from "./boxes";
 import { useCursor } from "./cursor";
 import { Edges } from "./Edges";
 import { idOf } from "./rows";
 import { TreeCard } from "./TreeCard";
 import styles from "./TreeView.module.css";
 import { type ChainHandlers, type ChainView, useRows } from "./view";
-import { bringIntoSight, useViewport } from "./viewport";
+import { scrollIntoView, useViewport } from "./viewport";
 
-/** Which message led to which, from left to right; only what is in sight is in the document. */
-export function TreeView({ drawn, handled }: { drawn: ChainView; handled: ChainHandlers }) {
-  const rows = useRows(drawn.tree, handled.folding, false);
+/** The chain as a tree from left to right. Only the visible cards are rendered. */
+export function TreeView({ chainView, handlers }: { chainView: ChainView; handlers: ChainHandlers }) {
+  const rows = useRows(chainView.tree, handlers.folding, false);
   const boxes = useMemo(() => boxesOf(rows), [rows]);
-  const [place, seen] = useViewport();
+  const [container, viewport] = useViewport();
   const reveal = useCallback(
     (index: number) => {
       const box = boxes.list[index];
-      if (!box || !place.current) return;
+      if (!box || !container.current) return;
       const part = {
         top: box.y - MARGIN,
         height: HEIGHT + 2 * MARGIN,
         left: box.x - MARGIN,
         width: CARD + COLUMN / 2,
       };
-      bringIntoSight(place.current, part);
+      scrollIntoView(container.current, part);
     },
-    [boxes, place],
+    [boxes, container],
   );
-  const cursor = useCursor(texts.treeLabel, rows, handled, reveal);
+  const cursor = useCursor(texts.treeLabel, rows, handlers, reveal);
   return (
-    <div ref={place} className={styles.place} tabIndex={-1}>
+    <div ref={container} className={styles.container} tabIndex={-1}>
       <div {...cursor.tree} className={styles.tree} style={{ width: boxes.width, height: boxes.height }}>
-        <Edges boxes={boxes} seen={seen} />
-        {inSight(boxes, seen).map((box) => (
+        <Edges boxes={boxes} viewport={viewport} />
+        {visibleBoxes(boxes, viewport).map((box) => (
           <TreeCard
             key={box.row.key}
             box={box}
             prefix={cursor.prefix}
             isCursor={box.index === cursor.index}
-            isSelected={handled.selected !== undefined && idOf(box.row) === handled.selected}
-            lanes={box.row.kind === "fold" ? undefined : drawn.lanes.get(box.row.item)}
+            isSelected={handlers.selected !== undefined && idOf(box.row) === handlers.selected}
+            lanes={box.row.kind === "fold" ? undefined : chainView.lanes.get(box.row.item)}
           />
         ))}
       </div>

@@ -5,10 +5,10 @@ import { at, attempt, chain, delivery, message } from "./samples";
 import { chainViewOf } from "./view";
 import { WaterfallRow } from "./WaterfallRow";
 
-const NOTHING = { open: new Set<string>(), shut: new Set<string>(), shown: undefined };
+const NO_FOLDING = { open: new Set<string>(), shut: new Set<string>(), shown: undefined };
 
-/** An order that two queues took: mail within 47 ms, payments after 139 s, which published what happened last. */
-const found = chain(
+/** An order delivered to two queues: mail took 47 ms, payments 139 s. Payments published the last message of the chain. */
+const CHAIN = chain(
   [
     message("order", null, {
       deliveries: [
@@ -22,48 +22,48 @@ const found = chain(
   { critical_path: ["order", "paid"] },
 );
 
-function shown(of = found): Row[] {
-  const drawn = chainViewOf(of, Date.parse(at(200)));
-  const rows = rowsOf(drawn.tree, NOTHING, true);
-  const view = drawn.extent ?? { from: 0, to: 1 };
-  const place = { prefix: "p", isCursor: false, isSelected: false, height: 34, names: 240, width: 500, view };
+function renderRows(of = CHAIN): Row[] {
+  const chainView = chainViewOf(of, Date.parse(at(200)));
+  const rows = rowsOf(chainView.tree, NO_FOLDING, true);
+  const view = chainView.extent ?? { from: 0, to: 1 };
+  const props = { prefix: "p", isCursor: false, isSelected: false, height: 34, names: 240, width: 500, view };
   render(
     rows.map((row, index) => {
-      const lanes = row.kind === "fold" ? undefined : drawn.lanes.get(row.item);
-      return <WaterfallRow key={row.key} row={row} index={index} lanes={lanes} {...place} />;
+      const lanes = row.kind === "fold" ? undefined : chainView.lanes.get(row.item);
+      return <WaterfallRow key={row.key} row={row} index={index} lanes={lanes} {...props} />;
     }),
   );
   return rows;
 }
 
-function critical(): (string | undefined)[] {
+function criticalMarks(): (string | undefined)[] {
   return screen.getAllByRole("treeitem").map((row) => row.dataset.critical);
 }
 
 describe("a row of the waterfall", () => {
   it("reads out the time of its own delivery, not that of the whole message", () => {
-    shown();
+    renderRows();
     const [, mail, payments] = screen.getAllByRole("treeitem");
     expect(mail?.textContent).toContain("in mail, took 47 ms");
     expect(payments?.textContent).toContain("in payments, took 2 min 19 s");
   });
 
-  it("is marked only where it decided when the chain ended", () => {
-    const rows = shown();
+  it("is marked only if it is on the critical path", () => {
+    const rows = renderRows();
     expect(
       rows.map((row) =>
         row.kind === "delivery" ? row.delivery.queue : row.kind === "message" && row.item.message.id,
       ),
     ).toEqual(["order", "mail", "payments", "paid", "stock"]);
-    expect(critical()).toEqual(["true", undefined, "true", "true", undefined]);
+    expect(criticalMarks()).toEqual(["true", undefined, "true", "true", undefined]);
   });
 
-  it("is not marked where every row would be", () => {
+  it("is not marked if every row would be", () => {
     const line = [
       message("a", null, { deliveries: [delivery()] }),
       message("b", "a", { deliveries: [delivery()] }),
     ];
-    shown(chain(line, { critical_path: ["a", "b"] }));
-    expect(critical()).toEqual([undefined, undefined]);
+    renderRows(chain(line, { critical_path: ["a", "b"] }));
+    expect(criticalMarks()).toEqual([undefined, undefined]);
   });
 });

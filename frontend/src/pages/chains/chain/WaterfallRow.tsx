@@ -5,7 +5,7 @@ import { Bars } from "./Bars";
 import { rowProps } from "./cursor";
 import { descriptionOf, foldLabel, nameOf } from "./descriptions";
 import { Fold } from "./Fold";
-import { type Lanes, reachOf, type Span } from "./lanes";
+import { boundsOfLanes, type Lanes, type Span } from "./lanes";
 import { type DeliveryRow, isCritical, type MessageRow, type Row } from "./rows";
 import { StateIcon } from "./StateIcon";
 import styles from "./Waterfall.module.css";
@@ -17,14 +17,14 @@ interface Props {
   isCursor: boolean;
   isSelected: boolean;
   height: number;
-  /** How wide the names are, and how wide the time. */
+  /** Width of the name column, then of the time column, in pixels. */
   names: number;
   width: number;
   view: Span;
   lanes: Lanes | undefined;
 }
 
-/** Rendered again only when it changed: moving the cursor touches few rows. */
+/** Memoized, so that moving the cursor renders few rows. */
 export const WaterfallRow = memo(function WaterfallRow(props: Props) {
   const { row, index, height, names, width, view, lanes } = props;
   const shape = { top: index * height, height, paddingInlineStart: indent(row.level, names) };
@@ -39,7 +39,7 @@ export const WaterfallRow = memo(function WaterfallRow(props: Props) {
         <>
           <Name row={row} lanes={lanes} width={names - shape.paddingInlineStart} />
           <div className={styles.time} style={{ left: names, width }}>
-            {lanes && <Drawing row={row} lanes={lanes} view={view} width={width} />}
+            {lanes && <RowBars row={row} lanes={lanes} view={view} width={width} />}
           </div>
         </>
       )}
@@ -47,11 +47,11 @@ export const WaterfallRow = memo(function WaterfallRow(props: Props) {
   );
 });
 
-const DEEPEST = 12;
+const MAX_INDENT_LEVELS = 12;
 
-/** Indents less where there is little room, and no further below the twelfth level. */
+/** Indents less in a narrow name column, and no further after the twelfth level. */
 function indent(level: number, names: number): number {
-  return 8 + Math.min(level - 1, DEEPEST) * (names < 200 ? 6 : 14);
+  return 8 + Math.min(level - 1, MAX_INDENT_LEVELS) * (names < 200 ? 6 : 14);
 }
 
 function Name({
@@ -66,10 +66,10 @@ function Name({
   const { item } = row;
   const delivery = row.kind === "delivery" ? row.delivery : undefined;
   const { deliveries, state } = item.message;
-  // Of one delivery its own time, not that of its message, which went to other queues, too.
-  const taken =
+  // A delivery shows its own time. That of the message includes its other queues.
+  const bounds =
     lanes &&
-    reachOf(
+    boundsOfLanes(
       delivery
         ? lanes.deliveries.slice(deliveries.indexOf(delivery)).slice(0, 1)
         : [lanes.outbox, ...lanes.deliveries],
@@ -88,13 +88,13 @@ function Name({
       {item.orphan && <em className={styles.orphan}>{texts.parentUnknown}</em>}
       {row.kind === "message" && onlyQueue && <span className={styles.queue}>{onlyQueue}</span>}
       <span className="unseen">
-        : {descriptionOf(item, delivery, taken && (taken.to - taken.from) / 1000)}
+        : {descriptionOf(item, delivery, bounds && (bounds.to - bounds.from) / 1000)}
       </span>
     </span>
   );
 }
 
-function Drawing({
+function RowBars({
   row,
   lanes,
   view,
@@ -107,23 +107,25 @@ function Drawing({
 }) {
   const { deliveries, state } = row.item.message;
   const isDelivery = row.kind === "delivery";
-  const alone = deliveries.length === 1 ? lanes.deliveries : [];
+  const onlyDelivery = deliveries.length === 1 ? lanes.deliveries : [];
   const shown = isDelivery
     ? lanes.deliveries.slice(deliveries.indexOf(row.delivery)).slice(0, 1)
-    : [lanes.outbox, ...alone];
+    : [lanes.outbox, ...onlyDelivery];
   return (
     <Bars
       lanes={shown}
       view={view}
       width={width}
       critical={isCritical(row)}
-      bad={isDelivery || deliveries.length < 2 ? badWord(isDelivery ? row.delivery.state : state) : undefined}
+      bad={
+        isDelivery || deliveries.length < 2 ? badLabel(isDelivery ? row.delivery.state : state) : undefined
+      }
     />
   );
 }
 
-/** The word for what needs attention. */
-function badWord(state: string): string | undefined {
+/** Returns the label of a state that needs attention. */
+function badLabel(state: string): string | undefined {
   const { tone, label } = stateStyle(state);
   return tone === "bad" ? label : undefined;
 }

@@ -3,10 +3,8 @@ import { Button, IconButton } from "~/ui";
 import styles from "./Waterfall.module.css";
 import type { Zoom } from "./zoom";
 
-const WHOLE = texts.wholeTimeShown;
-
 export function ZoomButtons({ zoom }: { zoom: Zoom }) {
-  const whole = zoom.isWhole ? WHOLE : undefined;
+  const whole = zoom.isWhole ? texts.wholeTimeShown : undefined;
   return (
     <fieldset className={styles.zoom}>
       <legend className="unseen">{texts.timeRange}</legend>

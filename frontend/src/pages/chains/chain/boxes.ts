@@ -1,4 +1,4 @@
-// Where the cards of the tree are: a column for each level, and the first child next to its parent.
+// Positions of the cards in the tree view: one column per level, with the first child next to its parent.
 
 import type { Row } from "./rows";
 import type { Item } from "./tree";
@@ -12,13 +12,13 @@ const LINE = HEIGHT + 10;
 
 export interface Box {
   row: Row;
-  /** Which row it is. */
+  /** Index of the row. */
   index: number;
   x: number;
   y: number;
 }
 
-/** The line down next to a parent, to which its children are tied. */
+/** The vertical line next to a parent, which connects its children. */
 export interface Trunk {
   parent: Box;
   children: Box[];
@@ -31,7 +31,7 @@ export interface Boxes {
   height: number;
 }
 
-/** Rows come each after its parent, so a row right behind its parent is its first child. */
+/** Lays out the rows. Every row comes after its parent, so the row right after a parent is its first child. */
 export function boxesOf(rows: readonly Row[]): Boxes {
   const list: Box[] = [];
   const trunks = new Map<Item, Trunk>();
@@ -55,25 +55,26 @@ export function boxesOf(rows: readonly Row[]): Boxes {
   };
 }
 
-const BEYOND = 120;
+/** Pixels around the viewport that are rendered as well. */
+const OVERSCAN = 120;
 
-export function inSight({ list }: Boxes, seen: Viewport): Box[] {
-  return list.filter(({ x, y }) => touches(seen, x, x + CARD, y, y + HEIGHT));
+export function visibleBoxes({ list }: Boxes, viewport: Viewport): Box[] {
+  return list.filter(({ x, y }) => overlaps(viewport, x, x + CARD, y, y + HEIGHT));
 }
 
-/** Lines that cross the part in sight, even where both of their ends lie outside. */
-export function trunksInSight({ trunks }: Boxes, seen: Viewport): Trunk[] {
+/** Returns the lines that cross the viewport, including those with both ends outside. */
+export function visibleTrunks({ trunks }: Boxes, viewport: Viewport): Trunk[] {
   return trunks.filter(({ parent, children }) => {
     const end = children.at(-1) ?? parent;
-    return touches(seen, parent.x + CARD, parent.x + COLUMN, parent.y, end.y + HEIGHT);
+    return overlaps(viewport, parent.x + CARD, parent.x + COLUMN, parent.y, end.y + HEIGHT);
   });
 }
 
-function touches(seen: Viewport, left: number, right: number, top: number, bottom: number): boolean {
+function overlaps(viewport: Viewport, left: number, right: number, top: number, bottom: number): boolean {
   return (
-    right >= seen.left - BEYOND &&
-    left <= seen.left + seen.width + BEYOND &&
-    bottom >= seen.top - BEYOND &&
-    top <= seen.top + seen.height + BEYOND
+    right >= viewport.left - OVERSCAN &&
+    left <= viewport.left + viewport.width + OVERSCAN &&
+    bottom >= viewport.top - OVERSCAN &&
+    top <= viewport.top + viewport.height + OVERSCAN
   );
 }

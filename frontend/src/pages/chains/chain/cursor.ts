@@ -1,4 +1,4 @@
-// One place in a drawing that keys move: arrows as in any tree, `j` and `k` from wherever focus is.
+// The keyboard cursor of a chain view. Arrow keys work as in any tree view; `j` and `k` work wherever focus is.
 
 import {
   type KeyboardEvent,
@@ -17,9 +17,9 @@ import { idOf, isCritical, type Row } from "./rows";
 import type { ChainHandlers } from "./view";
 
 export interface Cursor {
-  /** The row that keys act upon. */
+  /** Index of the row that keys act on. */
   index: number;
-  /** For the element that has focus in the place of its rows. */
+  /** Props of the element that has focus on behalf of its rows. */
   tree: {
     role: "tree";
     "aria-label": string;
@@ -29,7 +29,7 @@ export interface Cursor {
     onKeyDown(event: KeyboardEvent): void;
     onClick(event: MouseEvent): void;
   };
-  /** Before the number of a row, it is the id of its element. */
+  /** Prefix of the element IDs of rows. The row's index follows. */
   prefix: string;
 }
 
@@ -50,39 +50,39 @@ export interface RowProps {
 export function useCursor(
   label: string,
   rows: readonly Row[],
-  handled: ChainHandlers,
+  handlers: ChainHandlers,
   reveal: (index: number) => void,
 ): Cursor {
   const prefix = useId();
   const tree = useRef<HTMLDivElement>(null);
-  const places = useMemo(() => new Map(rows.map(({ key }, index) => [key, index])), [rows]);
+  const indexes = useMemo(() => new Map(rows.map(({ key }, index) => [key, index])), [rows]);
   const [key, setKey] = useState<string>();
-  const { selected, choose, toggle } = handled;
-  const index = places.get(key ?? "") ?? places.get(`m ${selected}`) ?? 0;
+  const { selected, choose, toggle } = handlers;
+  const index = indexes.get(key ?? "") ?? indexes.get(`m ${selected}`) ?? 0;
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: what is chosen elsewhere, as by going back, is where keys go on
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the cursor follows a selection made elsewhere, for example by going back
   useEffect(() => {
-    if (selected === undefined || places.size === 0) return;
+    if (selected === undefined || indexes.size === 0) return;
     const row = rows[index];
     if (row && idOf(row) === selected) return;
     setKey(`m ${selected}`);
-    reveal(places.get(`m ${selected}`) ?? index);
-  }, [selected, places.size === 0]);
+    reveal(indexes.get(`m ${selected}`) ?? index);
+  }, [selected, indexes.size === 0]);
 
-  function go(to: number) {
+  function moveTo(to: number) {
     const row = rows[Math.min(Math.max(to, 0), rows.length - 1)];
     if (!row) return;
     setKey(row.key);
-    reveal(places.get(row.key) ?? 0);
+    reveal(indexes.get(row.key) ?? 0);
     if (selected !== undefined && row.kind !== "fold") choose(idOf(row), true);
   }
-  function act(row: Row) {
+  function activate(row: Row) {
     if (row.kind === "fold") toggle(row);
     else choose(idOf(row));
   }
   function step(by: number) {
     tree.current?.focus({ preventScroll: true });
-    go(key === undefined && selected === undefined ? 0 : index + by);
+    moveTo(key === undefined && selected === undefined ? 0 : index + by);
   }
   useShortcuts(texts.chain, [
     { keys: "j", label: texts.nextMessage, run: () => step(1) },
@@ -95,9 +95,9 @@ export function useCursor(
     const action = keyActionOf(event.key, rows, index);
     if (action === undefined) return;
     event.preventDefault();
-    if (action === "act") act(row);
+    if (action === "act") activate(row);
     else if (action === "fold") toggle(row);
-    else go(action);
+    else moveTo(action);
   }
   function onClick({ target }: MouseEvent) {
     const element = target instanceof Element ? target.closest<HTMLElement>("[data-row]") : null;
@@ -105,7 +105,7 @@ export function useCursor(
     if (!row || !(target instanceof Element)) return;
     setKey(row.key);
     if (target.closest("[data-fold]")) toggle(row);
-    else act(row);
+    else activate(row);
   }
   return {
     index,
@@ -122,7 +122,7 @@ export function useCursor(
   };
 }
 
-/** For the element of a row: what it is, to keys and screen readers. */
+/** Returns the props of a row's element, for keyboard and screen readers. */
 export function rowProps(
   row: Row,
   {

@@ -1,4 +1,4 @@
-// What is said of a row: to screen readers, and where a drawing has room for words.
+// Texts of the rows, for screen readers and labels.
 
 import type { Delivery } from "~/api/chains";
 import { number, span } from "~/lib/format";
@@ -18,7 +18,7 @@ export const KINDS = {
 export const OUTCOMES: Record<string, string> = {
   processed: texts.doneOutcome,
   retried: texts.retriedOutcome,
-  dead_lettered: texts.diedOutcome,
+  dead_lettered: texts.deadLetteredOutcome,
   duplicate: texts.duplicateOutcome,
 };
 
@@ -26,7 +26,7 @@ export function nameOf({ message }: Item): string {
   return message.routing_key || message.id || texts.noName;
 }
 
-/** All of what the colours and lengths of a row tell. */
+/** Describes in text what the colours and lengths of a row show. */
 export function descriptionOf(
   item: Item,
   delivery: Delivery | undefined,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { boxesOf, inSight } from "./boxes";
+import { boxesOf, visibleBoxes } from "./boxes";
 import { lanesOf } from "./lanes";
 import { linesOf, sorted } from "./lines";
 import { type Folding, rowsOf } from "./rows";
@@ -16,7 +16,7 @@ describe("lanes", () => {
       ({ kind, from, to, open }) => `${kind} ${second(from)}-${second(to)}${open ? "…" : ""}`,
     );
 
-  it("tell the outbox, the broker, each attempt, and what lay between them", () => {
+  it("show the outbox, the broker, each attempt, and the waits between them", () => {
     const attempts = [
       attempt(4, "retried"),
       attempt(9, "dead_lettered", 2, 2),
@@ -35,7 +35,7 @@ describe("lanes", () => {
     expect(lanes.deliveries[0]?.marks.map(({ outcome }) => outcome)).toEqual(["retried", "dead_lettered"]);
   });
 
-  it("go on until now for what has not ended", () => {
+  it("extend to now while the state has not ended", () => {
     const held = message("a", null, { state: "held", sent_at: null, waited_seconds: null });
     expect(drawn(lanesOf(held, now))).toEqual(["outbox 0-100…"]);
     const retrying = delivery({ state: "retrying", attempts: [attempt(4, "retried")] });
@@ -44,7 +44,7 @@ describe("lanes", () => {
     expect(drawn(lanesOf(message("a", null, { deliveries: [queued] }), now)).at(-1)).toBe("broker 1-100…");
   });
 
-  it("never run backwards where clocks differ, and stay empty where nothing is known", () => {
+  it("never run backwards when clocks differ, and stay empty without times", () => {
     const early = message("a", null, { published_at: at(5), sent_at: at(3), waited_seconds: null });
     expect(
       drawn(lanesOf({ ...early, deliveries: [delivery({ attempts: [attempt(2, "processed")] })] }, now)),
@@ -55,7 +55,7 @@ describe("lanes", () => {
 });
 
 describe("boxes", () => {
-  it("put a first child next to its parent, the next below, and draw what is in sight alone", () => {
+  it("place the first child next to its parent and the next one below, and render only the visible ones", () => {
     const rows = rowsOf(treeOf(chain([...wide(2), message("grandchild", "c0")])), FOLDED, false);
     const boxes = boxesOf(rows);
     const [root, first, grandchild, next] = boxes.list;
@@ -63,12 +63,12 @@ describe("boxes", () => {
     expect(next?.y).toBeGreaterThan(first?.y ?? 0);
     expect(next?.x).toBe(first?.x);
     const all = boxesOf(rowsOf(treeOf(chain(wide(2_000))), { ...FOLDED, open: new Set(["root"]) }, false));
-    expect(inSight(all, { top: 50_000, left: 0, width: 1_000, height: 700 }).length).toBeLessThan(20);
+    expect(visibleBoxes(all, { top: 50_000, left: 0, width: 1_000, height: 700 }).length).toBeLessThan(20);
   });
 });
 
 describe("lines of the table", () => {
-  it("sort by a column, with what has no value last in both directions", () => {
+  it("sort by a column, with missing values last in both directions", () => {
     const tree = treeOf(
       chain([
         message("a", null, { waited_seconds: 2 }),

@@ -1,4 +1,4 @@
-// What a key does in a tree: it goes to another row, folds or unfolds this one, or acts on it.
+// Effects of keys in a tree: move to another row, collapse or expand the row, or activate it.
 
 import { keyOf, type Row } from "./rows";
 
@@ -34,7 +34,7 @@ export function keyActionOf(key: string, rows: readonly Row[], index: number): K
   }
 }
 
-/** Undefined where there is nothing to fold. */
+/** Whether the row is expanded; undefined if it cannot be expanded. */
 export function unfoldedOf(row: Row): boolean | undefined {
   if (row.kind === "delivery") return undefined;
   return row.kind === "message" ? row.unfolded : row.hidden === 0;

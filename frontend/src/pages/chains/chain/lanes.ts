@@ -1,16 +1,16 @@
-// When a message waited where, and when it was handled: spans in milliseconds since the epoch, ready to be drawn.
+// The times at which a message waited and was handled, as spans in milliseconds since the epoch.
 
 import type { Chain, ChainMessage, Delivery } from "~/api/chains";
 import { UNSENT } from "~/api/messages";
 
-/** `dead`: from its death until it was requeued and tried again. */
+/** `dead`: from dead-lettering to the first attempt after the requeue. */
 export type Kind = "outbox" | "broker" | "handling" | "retry" | "dead";
 
 export interface Piece {
   kind: Kind;
   from: number;
   to: number;
-  /** It has not ended: it is drawn until now. */
+  /** Has not ended; drawn up to now. */
   open: boolean;
 }
 
@@ -27,7 +27,7 @@ export interface Lane {
 
 export interface Lanes {
   outbox: Lane;
-  /** One for each queue, in the order of the deliveries. */
+  /** One per queue, in the order of the deliveries. */
   deliveries: readonly Lane[];
 }
 
@@ -45,13 +45,13 @@ export function lanesOf(message: ChainMessage, now: number): Lanes {
   };
 }
 
-/** What the lanes of a message reach over; undefined where no time is known. */
-export function reach({ outbox, deliveries }: Lanes): Span | undefined {
-  return reachOf([outbox, ...deliveries]);
+/** Returns the span from the first to the last time of a message; undefined without times. */
+export function boundsOf({ outbox, deliveries }: Lanes): Span | undefined {
+  return boundsOfLanes([outbox, ...deliveries]);
 }
 
-export function reachOf(lanes: readonly Lane[]): Span | undefined {
-  return around(
+export function boundsOfLanes(lanes: readonly Lane[]): Span | undefined {
+  return spanOf(
     lanes.flatMap(({ pieces, marks }) => [
       ...pieces.flatMap(({ from, to }) => [from, to]),
       ...marks.map(({ at }) => at),
@@ -59,12 +59,12 @@ export function reachOf(lanes: readonly Lane[]): Span | undefined {
   );
 }
 
-/** The time from the first to the last that is known of a chain. */
+/** Returns the span from the first to the last time of a chain. */
 export function extentOf(lanes: Iterable<Lanes>): Span | undefined {
-  return around([...lanes].flatMap((each) => reach(each) ?? []).flatMap(({ from, to }) => [from, to]));
+  return spanOf([...lanes].flatMap((each) => boundsOf(each) ?? []).flatMap(({ from, to }) => [from, to]));
 }
 
-/** A moment that is certainly not before anything that the chain tells of: clocks of machines differ. */
+/** Returns the current time, or the latest time in the chain if that is later, because clocks of machines differ. */
 export function nowFor(chain: Chain, readAt: number): number {
   let latest = readAt;
   for (const { published_at, sent_at, deliveries } of chain.nodes) {
@@ -78,7 +78,7 @@ export function nowFor(chain: Chain, readAt: number): number {
   return latest;
 }
 
-function around(times: readonly number[]): Span | undefined {
+function spanOf(times: readonly number[]): Span | undefined {
   if (times.length === 0) return undefined;
   let [from, to] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
   for (const time of times) {
@@ -102,40 +102,40 @@ function inOutbox(
   return IN_OUTBOX.has(state) ? [{ kind: "outbox", from, to: Math.max(now, from), open: true }] : [];
 }
 
-const WAITS: ReadonlySet<string> = new Set(["queued", "retrying", "requeued"]);
+const WAITING_STATES: ReadonlySet<string> = new Set(["queued", "retrying", "requeued"]);
 
 function deliveryLane(message: ChainMessage, delivery: Delivery, now: number): Lane {
   const pieces: Piece[] = [];
   const marks: Mark[] = [];
   let at = milliseconds(message.sent_at) ?? milliseconds(delivery.received_at);
-  let waitingAs: Kind = "broker";
+  let waitKind: Kind = "broker";
   for (const attempt of delivery.attempts) {
     const ended = milliseconds(attempt.ended_at);
     if (ended === undefined) continue;
     const began = ended - (attempt.handling_seconds ?? 0) * 1000;
-    if (at !== undefined && began > at) pieces.push({ kind: waitingAs, from: at, to: began, open: false });
+    if (at !== undefined && began > at) pieces.push({ kind: waitKind, from: at, to: began, open: false });
     if (ended > began) pieces.push({ kind: "handling", from: began, to: ended, open: false });
     if (attempt.outcome !== "processed") {
       marks.push({ at: ended, outcome: attempt.outcome, attempt: attempt.attempt });
     }
     at = ended;
-    waitingAs = attempt.outcome === "dead_lettered" ? "dead" : "retry";
+    waitKind = attempt.outcome === "dead_lettered" ? "dead" : "retry";
   }
-  const last = underWay(delivery, at, waitingAs, now);
+  const last = openPiece(delivery, at, waitKind, now);
   return { pieces: last ? [...pieces, last] : pieces, marks };
 }
 
-/** What it does at this moment, drawn until now. */
-function underWay(
+/** Returns the piece that has not ended, drawn up to now. */
+function openPiece(
   delivery: Delivery,
   at: number | undefined,
-  waitingAs: Kind,
+  waitKind: Kind,
   now: number,
 ): Piece | undefined {
   if (at === undefined || now <= at) return undefined;
   if (delivery.state === "in_flight") return { kind: "handling", from: at, to: now, open: true };
-  if (!WAITS.has(delivery.state)) return undefined;
-  return { kind: waitingAs === "dead" ? "broker" : waitingAs, from: at, to: now, open: true };
+  if (!WAITING_STATES.has(delivery.state)) return undefined;
+  return { kind: waitKind === "dead" ? "broker" : waitKind, from: at, to: now, open: true };
 }
 
 function milliseconds(iso: string | null): number | undefined {

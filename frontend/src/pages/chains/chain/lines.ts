@@ -1,4 +1,4 @@
-// The same chain as lines of a table: one for each message and queue, in any order.
+// A chain as table rows, one per message and queue.
 
 import type { ChainMessage, Delivery } from "~/api/chains";
 import { rank } from "./severity";
@@ -9,7 +9,7 @@ export interface Line {
   item: Item;
   delivery: Delivery | undefined;
   state: string;
-  /** What went wrong last. */
+  /** The last error. */
   error: string | undefined;
 }
 
@@ -39,7 +39,7 @@ function failureOf({ attempts }: Delivery): string | undefined {
   return error ? [error.type, error.message].filter(Boolean).join(": ") : undefined;
 }
 
-/** Lines without a value come last in both directions; equal ones stay in the chain's order. */
+/** Sorts lines. Those without a value come last in both directions; equal ones keep the order of the chain. */
 export function sorted(lines: readonly Line[], by: SortBy, down: boolean): readonly Line[] {
   if (by === "chain") return down ? lines.toReversed() : lines;
   const value = VALUES[by];

@@ -12,13 +12,13 @@ function names(rows: readonly Row[]): string[] {
 }
 
 describe("the tree", () => {
-  it("survives circles, missing parents, parents of themselves, and ids that come twice", () => {
+  it("handles cycles, missing parents, self-references and duplicate IDs", () => {
     const tree = treeOf(
       chain([
         message("root", null),
         message("a", "b"),
         message("b", "a"),
-        message("lost", "nobody"),
+        message("lost", "missing"),
         message("self", "self"),
         message("root", "a"),
       ]),
@@ -32,24 +32,24 @@ describe("the tree", () => {
     expect(tree.byId.get("b")?.parent).toBe(tree.byId.get("a"));
   });
 
-  it("holds chains that are as deep as they are long, and counts what follows", () => {
+  it("handles chains of any depth, and counts descendants", () => {
     const deep = Array.from({ length: 5_000 }, (_, depth) =>
       message(`${depth}`, depth > 0 ? `${depth - 1}` : null, depth === 4_999 ? { state: "dead" } : {}),
     );
     const tree = treeOf(chain(deep));
-    expect(tree.byId.get("0")).toMatchObject({ below: 4_999, worst: 0 });
+    expect(tree.byId.get("0")).toMatchObject({ descendantCount: 4_999, worst: 0 });
     expect(rowsOf(tree, FOLDED, true)).toHaveLength(5_000);
   });
 });
 
 describe("rows", () => {
-  it("fold what many siblings are, and say what is folded", () => {
+  it("collapse many siblings into one row that describes them", () => {
     const rows = rowsOf(treeOf(chain(wide(2_000))), FOLDED, false);
     expect(rows).toHaveLength(1 + 40 + 1);
     expect(names(rows).at(-1)).toBe("and 1,960 more (all processed)");
   });
 
-  it("keep in sight what needs attention, what is critical, and what was chosen", () => {
+  it("keep messages visible that need attention, are critical, or are selected", () => {
     const dead = wide(2_000, (index) => (index === 1_500 ? { state: "dead" } : {}));
     const tree = treeOf(chain(dead, { critical_path: ["root", "c1700"] }));
     const shown = names(rowsOf(tree, { ...FOLDED, shown: "c1900" }, false));
@@ -57,7 +57,7 @@ describe("rows", () => {
     expect(shown).toHaveLength(1 + 40 + 1);
   });
 
-  it("unfold and fold again, and leave few siblings alone", () => {
+  it("expand and collapse, and never collapse few siblings", () => {
     const tree = treeOf(chain(wide(2_000)));
     const open = names(rowsOf(tree, { ...FOLDED, open: new Set(["root"]) }, false));
     expect(open).toHaveLength(2_002);
@@ -67,7 +67,7 @@ describe("rows", () => {
     expect(rowsOf(tree, { ...FOLDED, shut: new Set(["root"]), shown: "c7" }, false)).toHaveLength(42);
   });
 
-  it("fold thousands that hang from nothing too", () => {
+  it("collapse messages without a known cause as well", () => {
     const lost = [
       message("root", null),
       ...wide(100)
@@ -79,7 +79,7 @@ describe("rows", () => {
     expect(rowsOf(tree, { ...FOLDED, open: new Set([ROOTS]) }, false)).toHaveLength(102);
   });
 
-  it("number siblings for screen readers: queues first, then what follows, then the fold", () => {
+  it("number siblings for screen readers: queues first, then effects, then the fold", () => {
     const root = message("root", null, { deliveries: [delivery(), delivery({ queue: "audit" })] });
     const rows = rowsOf(treeOf(chain([root, ...wide(60).slice(1)])), FOLDED, true);
     expect(rows[1]).toMatchObject({ kind: "delivery", level: 2, position: 1, siblings: 43 });
@@ -87,7 +87,7 @@ describe("rows", () => {
     expect(rows.at(-1)).toMatchObject({ kind: "fold", position: 43, hidden: 20 });
   });
 
-  it("answer to the keys of a tree", () => {
+  it("respond to the keys of a tree view", () => {
     const tree = treeOf(chain([...wide(2), message("grandchild", "c0")]));
     const rows = rowsOf(tree, { ...FOLDED, shut: new Set(["c0"]) }, false);
     expect(names(rows)).toEqual(["root", "c0", "c1"]);

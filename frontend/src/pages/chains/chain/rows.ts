@@ -1,4 +1,4 @@
-// The lines of a drawing, from top to bottom: what is folded is one line that says how much it is.
+// The rows of a chain view, from top to bottom. Collapsed siblings are one row that summarizes them.
 
 import type { Delivery } from "~/api/chains";
 import { isSevere, rank } from "./severity";
@@ -6,80 +6,81 @@ import type { Item, Tree } from "./tree";
 
 export type Row = MessageRow | DeliveryRow | FoldRow;
 
-interface Placed {
+interface RowPosition {
   key: string;
-  /** 1 for what begins the chain. */
+  /** Depth in the tree, from 1. */
   level: number;
-  /** Which of its siblings it is, from 1, and how many rows they are. */
+  /** Position among its siblings, from 1, and their number. */
   position: number;
   siblings: number;
 }
 
-export interface MessageRow extends Placed {
+export interface MessageRow extends RowPosition {
   kind: "message";
   item: Item;
-  /** Undefined where nothing follows from it. */
+  /** Undefined for a message without effects. */
   unfolded: boolean | undefined;
 }
 
-/** What became of a message in one of several queues. */
-export interface DeliveryRow extends Placed {
+/** The delivery of a message to one of several queues. */
+export interface DeliveryRow extends RowPosition {
   kind: "delivery";
   item: Item;
   delivery: Delivery;
 }
 
-/** Siblings that are not shown one by one; or, with `hidden` 0, the offer to fold them again. */
-export interface FoldRow extends Placed {
+/** Collapsed siblings; with `hidden` 0, the row that collapses them again. */
+export interface FoldRow extends RowPosition {
   kind: "fold";
-  /** Whose children they are; undefined for what hangs from nothing. */
+  /** Their parent; undefined for messages without a known cause. */
   parent: Item | undefined;
   of: number;
   hidden: number;
-  /** How many of the hidden are in which state, the gravest first. */
+  /** Number of hidden messages by state, most severe first. */
   states: readonly (readonly [state: string, count: number])[];
 }
 
-/** Whether a row is to be marked: of a message with several queues, the one that led on. */
+/** Whether a row is on the critical path. For a message with several queues, that is one of its queues. */
 export function isCritical(row: Row): boolean {
   if (row.kind === "fold") return false;
   return row.kind === "delivery" ? row.delivery.queue === row.item.criticalQueue : row.item.critical;
 }
 
 export interface Folding {
-  /** Whose children are shown one by one however many they are; `ROOTS` for what hangs from nothing. */
+  /** IDs of the messages whose children are all shown; `ROOTS` for messages without a known cause. */
   open: ReadonlySet<string>;
-  /** Below which nothing is shown. */
+  /** IDs of the collapsed messages. */
   shut: ReadonlySet<string>;
-  /** What has to be in sight. */
+  /** ID of the message that has to be visible. */
   shown: string | undefined;
 }
 
-/** No id is empty. */
+/** Stands for the parent of the roots. Never a message ID, because those are not empty. */
 export const ROOTS = "";
-/** So many siblings are shown one by one; a few more are not worth folding. */
+/** Siblings shown when the others are collapsed. */
 const KEPT = 40;
-const WORTH_FOLDING = 10;
+/** The minimum number of siblings to collapse. */
+const MIN_FOLDED = 10;
 
-type Ahead = FoldRow | Omit<MessageRow, "unfolded">;
+type PendingRow = FoldRow | Omit<MessageRow, "unfolded">;
 
 export function rowsOf(tree: Tree, folding: Folding, withDeliveries: boolean): Row[] {
-  const inSight = wayTo(tree, folding.shown);
+  const visible = pathTo(tree, folding.shown);
   const rows: Row[] = [];
-  const ahead: Ahead[] = siblingsOf(undefined, tree.roots, 0, folding, inSight).reverse();
-  for (let next = ahead.pop(); next !== undefined; next = ahead.pop()) {
+  const pending: PendingRow[] = siblingsOf(undefined, tree.roots, 0, folding, visible).reverse();
+  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
     if (next.kind === "fold") {
       rows.push(next);
       continue;
     }
     const { item } = next;
-    const shut = folding.shut.has(item.message.id) && !item.children.some((child) => inSight.has(child));
+    const shut = folding.shut.has(item.message.id) && !item.children.some((child) => visible.has(child));
     const unfolded = item.children.length > 0 ? !shut : undefined;
     const deliveries = withDeliveries && item.message.deliveries.length > 1 ? deliveriesOf(item) : [];
-    const below = unfolded ? siblingsOf(item, item.children, deliveries.length, folding, inSight) : [];
+    const below = unfolded ? siblingsOf(item, item.children, deliveries.length, folding, visible) : [];
     for (const delivery of deliveries) delivery.siblings += below.length;
     rows.push({ ...next, unfolded }, ...deliveries);
-    for (const one of below.reverse()) ahead.push(one);
+    for (const one of below.reverse()) pending.push(one);
   }
   return rows;
 }
@@ -88,7 +89,7 @@ export function keyOf(item: Item): string {
   return `m ${item.message.id}`;
 }
 
-/** Which row stands for what was chosen, and what of it is chosen by a row. */
+/** Returns the ID of the message that selecting the row selects. */
 export function idOf(row: Row): string | undefined {
   return row.kind === "fold" ? undefined : row.item.message.id;
 }
@@ -106,45 +107,45 @@ function deliveriesOf(item: Item): DeliveryRow[] {
   }));
 }
 
-/** An item and what it follows from. */
-function wayTo(tree: Tree, id: string | undefined): ReadonlySet<Item> {
-  const way = new Set<Item>();
+/** Returns an item and its ancestors. */
+function pathTo(tree: Tree, id: string | undefined): ReadonlySet<Item> {
+  const path = new Set<Item>();
   let item = id === undefined ? undefined : tree.byId.get(id);
-  for (; item !== undefined && !way.has(item); item = item.parent) way.add(item);
-  return way;
+  for (; item !== undefined && !path.has(item); item = item.parent) path.add(item);
+  return path;
 }
 
-/** The rows of an item's children, behind `before` other rows of it. */
+/** Returns the rows of an item's children, which follow `before` other rows of the item. */
 function siblingsOf(
   parent: Item | undefined,
   children: readonly Item[],
   before: number,
   { open }: Folding,
-  inSight: ReadonlySet<Item>,
-): Ahead[] {
+  visible: ReadonlySet<Item>,
+): PendingRow[] {
   const id = parent?.message.id ?? ROOTS;
-  const isLong = children.length > KEPT + WORTH_FOLDING;
-  const kept = isLong && !open.has(id) ? worthSeeing(children, inSight) : new Set(children);
+  const isLong = children.length > KEPT + MIN_FOLDED;
+  const kept = isLong && !open.has(id) ? keptSiblings(children, visible) : new Set(children);
   const level = parent === undefined ? 1 : parent.depth + 2;
   const shown = children.filter((item) => kept.has(item));
   const siblings = before + shown.length + Number(isLong);
-  const rows = shown.map((item, index): Ahead => {
+  const rows = shown.map((item, index): PendingRow => {
     return { kind: "message", key: keyOf(item), level, position: before + index + 1, siblings, item };
   });
   if (!isLong) return rows;
   const hidden = children.filter((item) => !kept.has(item));
   const facts = { kind: "fold", key: `f ${id}`, level, siblings, parent, of: children.length } as const;
-  const fold = { ...facts, hidden: hidden.length, states: counted(hidden) };
-  // what is unfolded can be long: the way back stands before it
+  const fold = { ...facts, hidden: hidden.length, states: countsByState(hidden) };
+  // An expanded list can be long, so the row that collapses it comes first.
   if (hidden.length > 0) return [...rows, { ...fold, position: siblings }];
   return [{ ...fold, position: before + 1 }, ...rows.map((row) => ({ ...row, position: row.position + 1 }))];
 }
 
-/** What was looked up, then what needs attention, then the first of the others. */
-function worthSeeing(siblings: readonly Item[], inSight: ReadonlySet<Item>): ReadonlySet<Item> {
-  const sought = siblings.filter((item) => item.critical || inSight.has(item));
-  const grave = siblings.filter(({ worst }) => isSevere(worst)).slice(0, KEPT / 2);
-  const kept = new Set([...sought, ...grave]);
+/** Returns the siblings to show: critical or selected ones, then those that need attention, then the first of the others. */
+function keptSiblings(siblings: readonly Item[], visible: ReadonlySet<Item>): ReadonlySet<Item> {
+  const required = siblings.filter((item) => item.critical || visible.has(item));
+  const severe = siblings.filter(({ worst }) => isSevere(worst)).slice(0, KEPT / 2);
+  const kept = new Set([...required, ...severe]);
   for (const item of siblings) {
     if (kept.size >= KEPT) break;
     kept.add(item);
@@ -152,7 +153,7 @@ function worthSeeing(siblings: readonly Item[], inSight: ReadonlySet<Item>): Rea
   return kept;
 }
 
-function counted(items: readonly Item[]): [string, number][] {
+function countsByState(items: readonly Item[]): [string, number][] {
   const counts = new Map<string, number>();
   for (const { message } of items) counts.set(message.state, (counts.get(message.state) ?? 0) + 1);
   return [...counts].sort(([one], [other]) => rank(one) - rank(other));

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { focused, panned, sinceBeginning, ticks, withRoom, zoomed } from "./ruler-marks";
+import { focused, offsetLabel, panned, ticks, withMargin, zoomed } from "./ruler-marks";
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -22,8 +22,8 @@ describe("the ruler", () => {
     [HOUR + 5 * MINUTE + 3_000, 1_000, "… 5 min 3 s"],
     [-20, 10, "-20 ms"],
     [2 * DAY, 6 * HOUR, "2 d"],
-  ])("writes %d ms by steps of %d as %s", (offset, step, words) => {
-    expect(sinceBeginning(offset, step)).toBe(words);
+  ])("formats %d ms in steps of %d as %s", (offset, step, words) => {
+    expect(offsetLabel(offset, step)).toBe(words);
   });
 
   it("never has more marks than fit, however long the time", () => {
@@ -38,7 +38,7 @@ describe("the ruler", () => {
 describe("zoom", () => {
   const whole = { from: 0, to: 1_000 };
 
-  it("keeps the point that it is about, and stays within the whole", () => {
+  it("keeps its centre, and stays within the full range", () => {
     expect(zoomed(whole, whole, 2)).toEqual({ from: 250, to: 750 });
     expect(zoomed(whole, whole, 2, 0)).toEqual({ from: 0, to: 500 });
     expect(zoomed({ from: 250, to: 750 }, whole, 0.5)).toEqual(whole);
@@ -46,11 +46,11 @@ describe("zoom", () => {
     expect(panned({ from: 100, to: 200 }, whole, -0.25)).toEqual({ from: 75, to: 175 });
   });
 
-  it("ends where nothing more is told apart, and gives an instant a width", () => {
+  it("stops at the finest resolution, and gives an instant a width", () => {
     let view = whole;
     for (let times = 0; times < 50; times += 1) view = zoomed(view, whole, 2);
     expect(view.to - view.from).toBe(4);
-    const instant = withRoom({ from: 7, to: 7 });
+    const instant = withMargin({ from: 7, to: 7 });
     expect(instant.to - instant.from).toBe(4);
     expect(focused({ from: 500, to: 500 }, whole)).toEqual({ from: 498, to: 502 });
   });

@@ -1,4 +1,4 @@
-// The part of the time that is in sight, how it is moved, and the marks of the ruler above it.
+// Zooming and panning of the visible time range, and the tick marks of the ruler.
 
 import type { Span } from "./lanes";
 
@@ -20,10 +20,10 @@ export interface Tick {
   label: string;
 }
 
-/** Nothing is drawn larger than this, in milliseconds over the whole width. */
-const CLOSEST = 4;
+/** The shortest visible range, in milliseconds. */
+const MIN_RANGE = 4;
 
-/** Marks at round spans since `origin`, at least `apart` pixels from each other. */
+/** Returns marks at round times since `origin`, at least `apart` pixels from each other. */
 export function ticks(view: Span, origin: number, width: number, apart = 90): Tick[] {
   const least = ((view.to - view.from) / Math.max(width, 1)) * apart;
   const step = STEPS.find((one) => one >= least) ?? Math.ceil(least / (365 * DAY)) * 365 * DAY;
@@ -31,13 +31,13 @@ export function ticks(view: Span, origin: number, width: number, apart = 90): Ti
   const last = Math.floor((view.to - origin) / step);
   const marks: Tick[] = [];
   for (let index = first; index <= last; index += 1) {
-    marks.push({ at: origin + index * step, label: sinceBeginning(index * step, step) });
+    marks.push({ at: origin + index * step, label: offsetLabel(index * step, step) });
   }
   return marks;
 }
 
-/** As exact as the step is, in two units at most: `20 ms`, `3 s 200 ms`, `2 d 6 h`; `… 3 s 200 ms` where hours precede it. */
-export function sinceBeginning(offset: number, step: number): string {
+/** Formats an offset as precisely as the step, in at most two units: `20 ms`, `3 s 200 ms`, `2 d 6 h`; `… 3 s 200 ms` if larger units are cut. */
+export function offsetLabel(offset: number, step: number): string {
   if (offset === 0) return "0";
   let rest = Math.abs(offset);
   const parts: string[] = [];
@@ -59,34 +59,34 @@ const UNITS: readonly (readonly [string, number])[] = [
   ["ms", 1],
 ];
 
-/** The whole with a little room at both ends, so that nothing sticks to the edge. */
-export function withRoom({ from, to }: Span): Span {
-  const room = Math.max((to - from) * 0.02, CLOSEST / 8);
-  return to - from + 2 * room < CLOSEST
-    ? { from: from - CLOSEST / 8, to: from + CLOSEST * (7 / 8) }
+/** Adds a margin at both ends, so that no bar touches the edge. */
+export function withMargin({ from, to }: Span): Span {
+  const room = Math.max((to - from) * 0.02, MIN_RANGE / 8);
+  return to - from + 2 * room < MIN_RANGE
+    ? { from: from - MIN_RANGE / 8, to: from + MIN_RANGE * (7 / 8) }
     : { from: from - room, to: to + room };
 }
 
-/** What is in sight after a zoom by `factor` (2 shows half as much) about a point of it, 0 to 1; within `whole`. */
+/** Returns the visible range after a zoom by `factor` (2 shows half as much) around a point of it, from 0 to 1. Stays within `whole`. */
 export function zoomed(view: Span, whole: Span, factor: number, about = 0.5): Span {
   const length = clamp(
     (view.to - view.from) / factor,
-    Math.min(CLOSEST, whole.to - whole.from),
+    Math.min(MIN_RANGE, whole.to - whole.from),
     whole.to - whole.from,
   );
   const at = view.from + (view.to - view.from) * about;
   return within({ from: at - length * about, to: at + length * (1 - about) }, whole);
 }
 
-/** What is in sight after a move by a part of it: 0.5 is half of what is seen, to the right. */
+/** Returns the visible range after a move by a part of it: 0.5 is half a range to the right. */
 export function panned(view: Span, whole: Span, part: number): Span {
   const by = (view.to - view.from) * part;
   return within({ from: view.from + by, to: view.to + by }, whole);
 }
 
-/** Brings a span into sight, with room around it. */
+/** Returns the range that shows a span with a margin around it. */
 export function focused(span: Span, whole: Span): Span {
-  const length = Math.max((span.to - span.from) * 1.3, CLOSEST);
+  const length = Math.max((span.to - span.from) * 1.3, MIN_RANGE);
   const middle = (span.from + span.to) / 2;
   return within({ from: middle - length / 2, to: middle + length / 2 }, whole);
 }

@@ -1,4 +1,4 @@
-// Chains for tests.
+// Sample chains for tests.
 
 import type { Attempt, Chain, ChainMessage, Delivery } from "~/api/chains";
 

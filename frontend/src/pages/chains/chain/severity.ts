@@ -1,23 +1,23 @@
-// Which states need attention, which are on their way, which are over.
+// Severity of message states.
 
 import { LISTED_STATES } from "~/api/chains";
 
 const WORST_FIRST: readonly string[] = LISTED_STATES;
-const NEEDY: ReadonlySet<string> = new Set(["dead", "parked", "held", "stalled"]);
-const GRAVE = WORST_FIRST.indexOf("retrying");
+const NEEDS_ATTENTION: ReadonlySet<string> = new Set(["dead", "parked", "held", "stalled"]);
+const SEVERE = WORST_FIRST.indexOf("retrying");
 
-/** The lower, the graver. */
+/** Rank of a state; lower is more severe. */
 export function rank(state: string): number {
   const at = WORST_FIRST.indexOf(state);
   return at < 0 ? WORST_FIRST.length : at;
 }
 
-/** Whether it stays visible while its siblings are folded. */
+/** Whether a message of this rank stays visible while its siblings are collapsed. */
 export function isSevere(ranked: number): boolean {
-  return ranked <= GRAVE;
+  return ranked <= SEVERE;
 }
 
-/** Whether it stays as it is until an operator acts. */
+/** Whether a message in this state waits for an operator. */
 export function needsAttention(state: string): boolean {
-  return NEEDY.has(state);
+  return NEEDS_ATTENTION.has(state);
 }

@@ -1,4 +1,4 @@
-// A chain as a tree of items, whatever its messages claim: safe against circles, missing parents and ids that come twice.
+// A chain as a tree. Tolerates cycles, missing parents and duplicate IDs in the data.
 
 import type { Chain, ChainMessage } from "~/api/chains";
 import { rank } from "./severity";
@@ -8,22 +8,22 @@ export interface Item {
   parent: Item | undefined;
   children: Item[];
   depth: number;
-  /** How many messages follow from it, at any depth. */
-  below: number;
-  /** The gravest state of it and of what follows from it, as a rank: the lower, the graver. */
+  /** Number of messages below it, at any depth. */
+  descendantCount: number;
+  /** Rank of the most severe state of the message and its descendants; lower is more severe. */
   worst: number;
-  /** It lies on the way to what happened last, and other messages do not. */
+  /** On the critical path, unless all messages are. */
   critical: boolean;
-  /** Of several queues, the one by way of which it went on to what happened last; undefined: of one, or not known. */
+  /** The queue on the critical path, for a message with several queues; undefined if unknown. */
   criticalQueue: string | undefined;
-  /** It does not begin the chain, and hangs from nothing that is known. */
+  /** Not the first message of the chain, and without a known cause. */
   orphan: boolean;
 }
 
 export interface Tree {
-  /** What begins the chain first, then what hangs from nothing. */
+  /** The first message of the chain, then those without a known cause. */
   roots: readonly Item[];
-  /** Each item after its parent, and before its next sibling. */
+  /** All items, depth-first. */
   items: readonly Item[];
   byId: ReadonlyMap<string, Item>;
 }
@@ -39,21 +39,21 @@ export function treeOf(chain: Chain): Tree {
   const roots = [...byId.values()].filter(({ parent }) => parent === undefined);
   const items: Item[] = [];
   const seen = new Set<Item>();
-  for (const root of roots) place(root, items, seen);
+  for (const root of roots) appendSubtree(root, items, seen);
   for (const item of byId.values()) {
     if (seen.has(item)) continue;
-    cutOff(item);
+    detach(item);
     roots.push(item);
-    place(item, items, seen);
+    appendSubtree(item, items, seen);
   }
   for (const root of roots) root.orphan = root.message.id !== chain.root_id;
-  sumUp(items);
+  aggregate(items);
   return { roots: roots.sort((one, other) => Number(one.orphan) - Number(other.orphan)), items, byId };
 }
 
 function itemsById(chain: Chain): Map<string, Item> {
   const path = new Set(chain.critical_path);
-  // Where every message lies on it, it tells nothing apart.
+  // If every message is on the critical path, marking them distinguishes nothing.
   const critical = chain.nodes.some(({ id }) => !path.has(id)) ? path : new Set<string>();
   const next = new Map(chain.critical_path.map((id, index) => [id, chain.critical_path[index + 1]]));
   const published = new Map(chain.nodes.map(({ id, published_at }) => [id, published_at]));
@@ -65,7 +65,7 @@ function itemsById(chain: Chain): Map<string, Item> {
       parent: undefined,
       children: [],
       depth: 0,
-      below: 0,
+      descendantCount: 0,
       worst: rank(message.state),
       critical: critical.has(message.id),
       criticalQueue: path.has(message.id)
@@ -77,7 +77,7 @@ function itemsById(chain: Chain): Map<string, Item> {
   return byId;
 }
 
-/** The queue whose handler ran when the next message was published; at the end of the path, the one that was handled last. */
+/** Returns the queue whose handler was running when the next message was published; at the end of the path, the queue handled last. */
 function criticalQueueOf(
   { deliveries }: ChainMessage,
   published: string | null | undefined,
@@ -92,14 +92,15 @@ function criticalQueueOf(
   if (published === undefined || published === null)
     return runs.sort((one, other) => other.to - one.to)[0]?.queue;
   const moment = Date.parse(published);
-  return runs.find(({ from, to }) => from - CLOCKS <= moment && moment <= to + CLOCKS)?.queue;
+  return runs.find(({ from, to }) => from - CLOCK_TOLERANCE <= moment && moment <= to + CLOCK_TOLERANCE)
+    ?.queue;
 }
 
 /** Milliseconds by which the times of two tables may differ. */
-const CLOCKS = 5;
+const CLOCK_TOLERANCE = 5;
 
-/** Puts what follows from `start` behind it, without recursion: a chain may be as deep as it is long. */
-function place(start: Item, items: Item[], seen: Set<Item>): void {
+/** Appends `start` and its descendants to `items`. Not recursive, because every message may be the cause of the next. */
+function appendSubtree(start: Item, items: Item[], seen: Set<Item>): void {
   const waiting = [start];
   for (let item = waiting.pop(); item !== undefined; item = waiting.pop()) {
     if (seen.has(item)) continue;
@@ -110,17 +111,17 @@ function place(start: Item, items: Item[], seen: Set<Item>): void {
   }
 }
 
-/** Of a circle, one has to be first. */
-function cutOff(item: Item): void {
+/** Removes an item from its parent, to break a cycle. */
+function detach(item: Item): void {
   const parent = item.parent;
   if (parent) parent.children = parent.children.filter((child) => child !== item);
   item.parent = undefined;
 }
 
-function sumUp(items: readonly Item[]): void {
+function aggregate(items: readonly Item[]): void {
   for (const item of items.toReversed()) {
     if (!item.parent) continue;
-    item.parent.below += item.below + 1;
+    item.parent.descendantCount += item.descendantCount + 1;
     item.parent.worst = Math.min(item.parent.worst, item.worst);
   }
 }

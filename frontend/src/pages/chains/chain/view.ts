@@ -1,4 +1,4 @@
-// A chain, ready to be drawn: put together once for each answer, and folded again for each change of what is open.
+// The data of the chain views: computed once per response, with rows that depend on what is collapsed.
 
 import { useMemo } from "react";
 import type { Chain } from "~/api/chains";
@@ -10,15 +10,15 @@ export interface ChainView {
   chain: Chain;
   tree: Tree;
   lanes: ReadonlyMap<Item, Lanes>;
-  /** Undefined where no time is known. */
+  /** Undefined without times. */
   extent: Span | undefined;
 }
 
-/** What a view needs in addition to the chain: what is chosen and folded, and how that changes. */
+/** Selection and collapsed messages of a view, and how to change them. */
 export interface ChainHandlers {
   folding: Folding;
   selected: string | undefined;
-  /** By keyboard the entry of the browser's history is replaced: the back button skips single steps. */
+  /** With `replace`, as for keyboard steps, the browser history gets no new entry, so the back button skips single steps. */
   choose(id: string | undefined, replace?: boolean): void;
   toggle(row: Row): void;
 }

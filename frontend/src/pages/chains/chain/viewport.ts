@@ -1,4 +1,4 @@
-// What part of a scrolling place is in sight, for drawings that draw no more than that.
+// The visible part of a scroll container, for views that render only that.
 
 import { type RefObject, useEffect, useLayoutEffect, useRef, useState } from "react";
 
@@ -9,46 +9,46 @@ export interface Viewport {
   height: number;
 }
 
-/** Changes at most once a frame. */
+/** Tracks the visible part of the container. Updates at most once per frame. */
 export function useViewport(): [RefObject<HTMLDivElement | null>, Viewport] {
-  const place = useRef<HTMLDivElement>(null);
-  const [seen, setSeen] = useState<Viewport>({ top: 0, left: 0, width: 0, height: 0 });
+  const container = useRef<HTMLDivElement>(null);
+  const [viewport, setViewport] = useState<Viewport>({ top: 0, left: 0, width: 0, height: 0 });
   useLayoutEffect(() => {
-    if (place.current) setSeen(partInSight(place.current));
+    if (container.current) setViewport(viewportOf(container.current));
   }, []);
   useEffect(() => {
-    const element = place.current;
+    const element = container.current;
     if (!element) return;
     let frame = 0;
-    const look = () => {
+    const update = () => {
       frame ||= requestAnimationFrame(() => {
         frame = 0;
-        setSeen((before) => same(before, partInSight(element)));
+        setViewport((before) => unchanged(before, viewportOf(element)));
       });
     };
-    const resized = new ResizeObserver(look);
-    resized.observe(element);
-    element.addEventListener("scroll", look, { passive: true });
+    const observer = new ResizeObserver(update);
+    observer.observe(element);
+    element.addEventListener("scroll", update, { passive: true });
     return () => {
       cancelAnimationFrame(frame);
-      resized.disconnect();
-      element.removeEventListener("scroll", look);
+      observer.disconnect();
+      element.removeEventListener("scroll", update);
     };
   }, []);
-  return [place, seen];
+  return [container, viewport];
 }
 
-function partInSight({ scrollTop, scrollLeft, clientWidth, clientHeight }: HTMLElement): Viewport {
+function viewportOf({ scrollTop, scrollLeft, clientWidth, clientHeight }: HTMLElement): Viewport {
   return { top: scrollTop, left: scrollLeft, width: clientWidth, height: clientHeight };
 }
 
-function same(before: Viewport, now: Viewport): Viewport {
+function unchanged(before: Viewport, now: Viewport): Viewport {
   const keys = ["top", "left", "width", "height"] as const;
   return keys.every((key) => before[key] === now[key]) ? before : now;
 }
 
-/** Scrolls as little as it takes to have a part of a place in sight, below `head` pixels that cover its top. */
-export function bringIntoSight(
+/** Scrolls as little as needed to show a part of the container below a header of `head` pixels. */
+export function scrollIntoView(
   element: HTMLElement,
   part: { top: number; height: number; left?: number; width?: number },
   head = 0,

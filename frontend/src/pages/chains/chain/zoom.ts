@@ -1,10 +1,10 @@
-// What part of the time is in sight, and what moves it.
+// The visible time range, and the actions that change it.
 
 import { useMemo, useState } from "react";
 import { useShortcuts } from "~/lib/keyboard";
 import * as texts from "~/texts/chains";
-import { reach, type Span } from "./lanes";
-import { focused, panned, withRoom, zoomed } from "./ruler-marks";
+import { boundsOf, type Span } from "./lanes";
+import { focused, panned, withMargin, zoomed } from "./ruler-marks";
 import type { ChainView } from "./view";
 
 export interface Zoom {
@@ -17,20 +17,20 @@ export interface Zoom {
   farther(): void;
   earlier(): void;
   later(): void;
-  /** Undefined where nothing is chosen, or no time of it is known. */
+  /** Undefined without a selected message, or if that has no times. */
   toSelected: (() => void) | undefined;
 }
 
-const NOTHING: Span = { from: 0, to: 1 };
+const NO_RANGE: Span = { from: 0, to: 1 };
 
-/** What part of the time is in sight. Without zoom it is the whole range, also while that grows. */
+/** Provides the visible time range. Until the user zooms, that is the full range, also while it grows. */
 export function useZoom({ extent, lanes, tree }: ChainView, selected: string | undefined): Zoom {
   const [chosen, setChosen] = useState<Span>();
-  const whole = useMemo(() => extent && withRoom(extent), [extent]);
-  const within = whole ?? NOTHING;
+  const whole = useMemo(() => extent && withMargin(extent), [extent]);
+  const within = whole ?? NO_RANGE;
   const view = chosen ?? within;
   const item = selected === undefined ? undefined : tree.byId.get(selected);
-  const taken = item && reach(lanes.get(item) ?? { outbox: { pieces: [], marks: [] }, deliveries: [] });
+  const bounds = item && boundsOf(lanes.get(item) ?? { outbox: { pieces: [], marks: [] }, deliveries: [] });
   const show = (next: Span | undefined) =>
     setChosen(next && next.to - next.from >= within.to - within.from ? undefined : next);
   const zoom: Zoom = {
@@ -43,7 +43,7 @@ export function useZoom({ extent, lanes, tree }: ChainView, selected: string | u
     farther: () => show(zoomed(view, within, 0.5)),
     earlier: () => show(panned(view, within, -0.25)),
     later: () => show(panned(view, within, 0.25)),
-    toSelected: taken && (() => show(focused(taken, within))),
+    toSelected: bounds && (() => show(focused(bounds, within))),
   };
   useShortcuts(texts.waterfall, [
     { keys: "+", label: texts.zoomIn, run: zoom.closer },

@@ -11,54 +11,61 @@ import styles from "./Actions.module.css";
 import { MoreMenu } from "./MoreMenu";
 
 export interface ActionsProps {
-  letter: DeadLetter;
+  deadLetter: DeadLetter;
   selecting: boolean;
   onSettled(): void;
 }
 
-/** What can be done with one dead letter. */
-export function Actions({ letter, selecting, onSettled }: ActionsProps) {
-  const [doing, setDoing] = useState<Action | "edit">();
-  const may = useWhyNot("repair");
-  const operation = letter.operation_id === null ? undefined : texts.inOperation(letter.operation_id);
-  const whyNot = (action: Action) => may ?? operation ?? whyNotFor(action, letter.status);
+/** Actions on one dead letter. */
+export function Actions({ deadLetter, selecting, onSettled }: ActionsProps) {
+  const [dialog, setDialog] = useState<Action | "edit">();
+  const denied = useWhyNot("repair");
+  const operation = deadLetter.operation_id === null ? undefined : texts.inOperation(deadLetter.operation_id);
+  const whyNot = (action: Action) => denied ?? operation ?? whyNotFor(action, deadLetter.status);
   const requeueable = whyNot("requeue") === undefined;
   useShortcuts(
     texts.deadLetterHeading,
     [
-      { keys: "R", label: texts.requeueThis, run: () => setDoing("requeue") },
-      { keys: "E", label: texts.editAndRequeueThis, run: () => setDoing("edit") },
+      { keys: "R", label: texts.requeueThis, run: () => setDialog("requeue") },
+      { keys: "E", label: texts.editAndRequeueThis, run: () => setDialog("edit") },
     ],
     !selecting && requeueable,
   );
   const settle = () => {
-    if (doing !== "restore") onSettled();
+    if (dialog !== "restore") onSettled();
   };
   return (
     <div className={styles.actions}>
-      <Button look="primary" icon="operations" whyNot={whyNot("requeue")} onClick={() => setDoing("requeue")}>
+      <Button
+        look="primary"
+        icon="operations"
+        whyNot={whyNot("requeue")}
+        onClick={() => setDialog("requeue")}
+      >
         {texts.requeue}
       </Button>
-      <Button icon="edit" whyNot={whyNot("requeue")} onClick={() => setDoing("edit")}>
+      <Button icon="edit" whyNot={whyNot("requeue")} onClick={() => setDialog("edit")}>
         {texts.editAndRequeueThis}
       </Button>
-      {letter.status === "discarded" ? (
-        <Button icon="restore" whyNot={whyNot("restore")} onClick={() => setDoing("restore")}>
+      {deadLetter.status === "discarded" ? (
+        <Button icon="restore" whyNot={whyNot("restore")} onClick={() => setDialog("restore")}>
           {texts.restore}
         </Button>
       ) : (
-        <Button icon="trash" whyNot={whyNot("discard")} onClick={() => setDoing("discard")}>
+        <Button icon="trash" whyNot={whyNot("discard")} onClick={() => setDialog("discard")}>
           {texts.discard}
         </Button>
       )}
-      <MoreMenu letter={letter} onPurge={() => setDoing("purge")} />
-      {doing === "edit" && <Editing letter={letter} onClose={() => setDoing(undefined)} onDone={settle} />}
-      {doing !== undefined && doing !== "edit" && (
+      <MoreMenu deadLetter={deadLetter} onPurge={() => setDialog("purge")} />
+      {dialog === "edit" && (
+        <Editing deadLetter={deadLetter} onClose={() => setDialog(undefined)} onDone={settle} />
+      )}
+      {dialog !== undefined && dialog !== "edit" && (
         <RepairDialog
-          action={doing}
-          selector={{ ids: [letter.id] }}
-          describe={texts.oneDeadLetter(letter.id)}
-          onClose={() => setDoing(undefined)}
+          action={dialog}
+          selector={{ ids: [deadLetter.id] }}
+          describe={texts.oneDeadLetter(deadLetter.id)}
+          onClose={() => setDialog(undefined)}
           onDone={settle}
         />
       )}

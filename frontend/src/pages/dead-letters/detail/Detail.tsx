@@ -1,6 +1,6 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useId, useRef } from "react";
-import { type DeadLetter, deadLetter, useReveal } from "~/api/dead-letter";
+import { type DeadLetter, deadLetter as deadLetterQuery, useReveal } from "~/api/dead-letter";
 import { useFallbackInterval } from "~/api/live";
 import { failureOf } from "~/api/problems";
 import { useShortcuts } from "~/lib/keyboard";
@@ -14,21 +14,21 @@ import { Sections } from "./Sections";
 
 export interface DetailProps {
   id: string;
-  /** Its neighbours in the list, where they are known. */
+  /** IDs of its neighbours in the list, if known. */
   before: string | undefined;
   after: string | undefined;
-  /** Rows are selected: keys mean those, not this letter. */
+  /** Whether rows are selected. Shortcuts then act on the selection, not on this dead letter. */
   selecting: boolean;
-  /** Opens another letter; none closes this one. */
+  /** Opens another dead letter; undefined closes this one. */
   onGo(id: string | undefined): void;
-  /** It was decided about. */
+  /** Called when the dead letter was requeued, discarded or deleted. */
   onSettled(): void;
 }
 
-/** One dead letter with everything that is known of it. */
+/** All details of one dead letter. */
 export function Detail(props: DetailProps) {
   const { id, selecting, onGo } = props;
-  const query = useQuery({ ...deadLetter(id), refetchInterval: useFallbackInterval() });
+  const query = useQuery({ ...deadLetterQuery(id), refetchInterval: useFallbackInterval() });
   const reveal = useReveal(id);
   const heading = useId();
   usePrefetch(props.after);
@@ -38,19 +38,20 @@ export function Detail(props: DetailProps) {
     !selecting,
   );
   if (query.error && failureOf(query.error).code === "not_found")
-    return <Gone {...props} heading={heading} />;
+    return <NotFound {...props} heading={heading} />;
   return (
-    <section aria-labelledby={heading} className={styles.letter}>
-      <Head {...props} heading={heading} letter={query.data} />
+    <section aria-labelledby={heading} className={styles.detail}>
+      <Head {...props} heading={heading} deadLetter={query.data} />
       <Loaded query={query} loading={<Loading lines={10} />}>
         {(masked) => {
-          // what was revealed is of one version; another one is masked again
-          const letter = reveal.data?.version === masked.version ? revealed(reveal.data, masked) : masked;
+          // Revealed data belongs to one version. A newer version is masked again.
+          const deadLetter =
+            reveal.data?.version === masked.version ? withRevealed(reveal.data, masked) : masked;
           return (
             <>
-              <Actions letter={letter} {...props} />
-              <ErrorSummary letter={letter} />
-              <Sections letter={letter} reveal={reveal} />
+              <Actions deadLetter={deadLetter} {...props} />
+              <ErrorSummary deadLetter={deadLetter} />
+              <Sections deadLetter={deadLetter} reveal={reveal} />
             </>
           );
         }}
@@ -59,35 +60,35 @@ export function Detail(props: DetailProps) {
   );
 }
 
-/** The next one is there at once. */
+/** Loads the next dead letter in advance, so that it opens immediately. */
 function usePrefetch(id: string | undefined): void {
   const queries = useQueryClient();
   useEffect(() => {
-    if (id !== undefined) void queries.prefetchQuery(deadLetter(id));
+    if (id !== undefined) void queries.prefetchQuery(deadLetterQuery(id));
   }, [queries, id]);
 }
 
-/** What was revealed, with what has become of the letter since. */
-function revealed(shown: DeadLetter, now: DeadLetter): DeadLetter {
-  const { body, headers, properties, editions, error, failures: trail, preview } = shown;
-  return { ...now, body, headers, properties, editions, error, failures: trail, preview, revealed: true };
+/** Merges the revealed data into the current state of the dead letter. */
+function withRevealed(shown: DeadLetter, now: DeadLetter): DeadLetter {
+  const { body, headers, properties, editions, error, failures, preview } = shown;
+  return { ...now, body, headers, properties, editions, error, failures, preview, revealed: true };
 }
 
 function Head({
   id,
-  letter,
+  deadLetter,
   heading,
   before,
   after,
   onGo,
-}: DetailProps & { letter: DeadLetter | undefined; heading: string }) {
+}: DetailProps & { deadLetter: DeadLetter | undefined; heading: string }) {
   return (
     <header className={styles.head}>
       <Title id={heading}>
-        {letter ? shortType(letter.error.type) : texts.deadLetterHeading}{" "}
+        {deadLetter ? shortType(deadLetter.error.type) : texts.deadLetterHeading}{" "}
         <span className={styles.id}>{id}</span>
       </Title>
-      {letter && <State of={letter.status} />}
+      {deadLetter && <State of={deadLetter.status} />}
       <span className={styles.steps}>
         <IconButton
           icon="up"
@@ -107,7 +108,7 @@ function Head({
   );
 }
 
-/** The heading takes focus where the list it was opened from is out of sight. */
+/** The heading. Takes focus on narrow screens, where the list is hidden. */
 function Title({ id, children }: { id: string; children: ReactNode }) {
   const title = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
@@ -122,10 +123,10 @@ function Title({ id, children }: { id: string; children: ReactNode }) {
   );
 }
 
-function Gone({ id, heading, onGo, ...props }: DetailProps & { heading: string }) {
+function NotFound({ id, heading, onGo, ...props }: DetailProps & { heading: string }) {
   return (
-    <section aria-labelledby={heading} className={styles.letter}>
-      <Head {...props} id={id} onGo={onGo} letter={undefined} heading={heading} />
+    <section aria-labelledby={heading} className={styles.detail}>
+      <Head {...props} id={id} onGo={onGo} deadLetter={undefined} heading={heading} />
       <Empty title={texts.notFound(id)}>{texts.notFoundHint}</Empty>
     </section>
   );

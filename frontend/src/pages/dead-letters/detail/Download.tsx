@@ -4,13 +4,13 @@ import * as common from "~/texts/common";
 import * as texts from "~/texts/dead-letters";
 import { announce, Button, Dialog, Problem } from "~/ui";
 
-/** Asks before it saves the body as it is, because that is written down. */
-export function Download({ letter, onClose }: { letter: DeadLetter; onClose(): void }) {
-  const { mutate, isPending, error } = useDownload(letter.id);
+/** Asks before downloading the unmasked body, because that is written to the audit log. */
+export function Download({ deadLetter, onClose }: { deadLetter: DeadLetter; onClose(): void }) {
+  const { mutate, isPending, error } = useDownload(deadLetter.id);
   const download = () =>
     mutate(undefined, {
       onSuccess(body) {
-        save(body, `dead-letter-${letter.id}${ending(letter.content_type)}`);
+        save(body, `dead-letter-${deadLetter.id}${extensionOf(deadLetter.content_type)}`);
         announce(texts.bodySaved);
         onClose();
       },
@@ -20,7 +20,7 @@ export function Download({ letter, onClose }: { letter: DeadLetter; onClose(): v
       open
       onClose={onClose}
       title={texts.downloadTitle}
-      description={texts.downloadHint(size(letter.body.size))}
+      description={texts.downloadHint(size(deadLetter.body.size))}
       actions={
         <>
           <Button onClick={onClose}>{common.cancel}</Button>
@@ -45,7 +45,7 @@ function save(body: Blob, name: string): void {
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }
 
-function ending(contentType: string | null): string {
+function extensionOf(contentType: string | null): string {
   if (contentType?.includes("json")) return ".json";
   return contentType?.startsWith("text/plain") ? ".txt" : ".bin";
 }

@@ -6,9 +6,9 @@ import { Payload } from "~/ui/payload";
 import styles from "./Editions.module.css";
 import { Headers } from "./Headers";
 
-/** The payload as it was before each edit, the latest first. */
-export function Editions({ letter }: { letter: DeadLetter }) {
-  return [...letter.editions].reverse().map(({ version, replaced_at, replaced_by, body, headers }) => (
+/** The earlier versions of an edited payload, latest first. */
+export function Editions({ deadLetter }: { deadLetter: DeadLetter }) {
+  return [...deadLetter.editions].reverse().map(({ version, replaced_at, replaced_by, body, headers }) => (
     <details key={version} className={styles.edition}>
       <summary>
         {texts.editionUntil(version, replaced_by ?? common.unknownActor)} <Moment at={replaced_at} short />

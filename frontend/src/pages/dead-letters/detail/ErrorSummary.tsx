@@ -5,33 +5,35 @@ import * as texts from "~/texts/dead-letters";
 import { Ago, Icon } from "~/ui";
 import styles from "./ErrorSummary.module.css";
 
-/** A message of so many characters may scroll, and what scrolls has to be reachable by keyboard. */
+/** Messages longer than this may scroll, and scrollable text has to be reachable by keyboard. */
 const LONG = 300;
 
-/** What failed, and what has been decided about it, before all else. */
-export function ErrorSummary({ letter }: { letter: DeadLetter }) {
+/** The error, and the decision about it, if any. */
+export function ErrorSummary({ deadLetter }: { deadLetter: DeadLetter }) {
   return (
     <div className={styles.summary}>
-      <p className={styles.error} tabIndex={letter.error.message.length > LONG ? 0 : undefined}>
-        {letter.error.message || <span className="quiet">{texts.noErrorMessage}</span>}
+      <p className={styles.error} tabIndex={deadLetter.error.message.length > LONG ? 0 : undefined}>
+        {deadLetter.error.message || <span className="quiet">{texts.noErrorMessage}</span>}
       </p>
       <p className="quiet">
-        {letter.reason === "exhausted" ? (
+        {deadLetter.reason === "exhausted" ? (
           <>
-            {texts.retriesExhausted} <Ago at={letter.failed_at} />
+            {texts.retriesExhausted} <Ago at={deadLetter.failed_at} />
           </>
         ) : (
           <>
-            {SOURCES[letter.source]} <Ago at={letter.failed_at} /> ({letter.reason})
+            {SOURCES[deadLetter.source]} <Ago at={deadLetter.failed_at} /> ({deadLetter.reason})
           </>
         )}
       </p>
-      <Decision letter={letter} />
-      {letter.operation_id !== null && (
+      <Decision deadLetter={deadLetter} />
+      {deadLetter.operation_id !== null && (
         <p className={styles.note}>
           <Icon name="operations" />
           <span>
-            <Link href={`/operations/${letter.operation_id}`}>{texts.operation(letter.operation_id)}</Link>{" "}
+            <Link href={`/operations/${deadLetter.operation_id}`}>
+              {texts.operation(deadLetter.operation_id)}
+            </Link>{" "}
             {texts.operationClaims}
           </span>
         </p>
@@ -47,19 +49,19 @@ const SOURCES: Record<DeadLetter["source"], string> = {
 };
 
 function Decision({
-  letter: { status, resolved_at, resolved_by, resolution_reason, requeues },
+  deadLetter: { status, resolved_at, resolved_by, resolution_reason, requeues },
 }: {
-  letter: DeadLetter;
+  deadLetter: DeadLetter;
 }) {
   if (status === "open" || resolved_at === null) return null;
-  const fate = requeues.at(-1)?.outcome;
+  const outcome = requeues.at(-1)?.outcome;
   return (
     <p className={styles.note}>
       <Icon name={status === "discarded" ? "trash" : "operations"} />
       <span>
         {texts.decidedBy(status === "discarded", resolved_by ?? common.unknownActor)} <Ago at={resolved_at} />
         {resolution_reason ? <>: “{resolution_reason}”.</> : "."}{" "}
-        {status === "requeued" && fate && OUTCOMES[fate]}
+        {status === "requeued" && outcome && OUTCOMES[outcome]}
       </span>
     </p>
   );

@@ -4,7 +4,7 @@ import * as texts from "~/texts/dead-letters";
 import { Table } from "~/ui";
 import styles from "./Headers.module.css";
 
-/** Headers or properties with their types: what AMQP told, else what JSON tells. */
+/** Headers or properties with their AMQP types, or else their JSON types. */
 export function Headers({
   label,
   of,
@@ -20,7 +20,7 @@ export function Headers({
   return (
     <Table label={label} head={[texts.name, texts.type, texts.value]}>
       {of.members.map(({ key, node }, index) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: a name may come twice
+        // biome-ignore lint/suspicious/noArrayIndexKey: a name can occur twice
         <tr key={`${key} ${index}`}>
           <th scope="row" className={styles.name}>
             <code>{key}</code>

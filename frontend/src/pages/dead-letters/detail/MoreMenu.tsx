@@ -10,12 +10,12 @@ import { type CommandAction, command, curl } from "./commands";
 import { Download } from "./Download";
 import styles from "./MoreMenu.module.css";
 
-/** What is seldom needed: the same in a shell, the body as a file, and the end of it. */
-export function MoreMenu({ letter, onPurge }: { letter: DeadLetter; onPurge(): void }) {
+/** Rarely used actions: shell commands, download of the body, permanent deletion. */
+export function MoreMenu({ deadLetter, onPurge }: { deadLetter: DeadLetter; onPurge(): void }) {
   const [downloading, setDownloading] = useState(false);
-  const mayReveal = useWhyNot("reveal");
-  const mayPurge = useWhyNot("purge");
-  const { id, status } = letter;
+  const revealDenied = useWhyNot("reveal");
+  const purgeDenied = useWhyNot("purge");
+  const { id, status } = deadLetter;
   const actions = [...ACTIONS[status], "show"] as const;
   return (
     <>
@@ -29,12 +29,12 @@ export function MoreMenu({ letter, onPurge }: { letter: DeadLetter; onPurge(): v
                   <Item
                     icon="copy"
                     text={texts.copyCurl(WORDS[action])}
-                    act={() => take(curl(action, id, api.href))}
+                    act={() => copyToClipboard(curl(action, id, api.href))}
                   />
                   <Item
                     icon="copy"
                     text={texts.copyCommand(WORDS[action])}
-                    act={() => take(command(action, id, api.href))}
+                    act={() => copyToClipboard(command(action, id, api.href))}
                   />
                 </Menu.Group>
               ))}
@@ -42,20 +42,20 @@ export function MoreMenu({ letter, onPurge }: { letter: DeadLetter; onPurge(): v
               <Item
                 icon="download"
                 text={texts.downloadBody}
-                whyNot={mayReveal}
+                whyNot={revealDenied}
                 act={() => setDownloading(true)}
               />
               <Item
                 icon="dead"
                 text={texts.purge}
-                whyNot={mayPurge ?? whyNotFor("purge", status)}
+                whyNot={purgeDenied ?? whyNotFor("purge", status)}
                 act={onPurge}
               />
             </Menu.Popup>
           </Menu.Positioner>
         </Menu.Portal>
       </Menu.Root>
-      {downloading && <Download letter={letter} onClose={() => setDownloading(false)} />}
+      {downloading && <Download deadLetter={deadLetter} onClose={() => setDownloading(false)} />}
     </>
   );
 }
@@ -73,7 +73,7 @@ const WORDS: Record<CommandAction, string> = {
   restore: texts.restoreVerb,
 };
 
-function take(text: string): void {
+function copyToClipboard(text: string): void {
   void copy(text, texts.copiedCommand);
 }
 

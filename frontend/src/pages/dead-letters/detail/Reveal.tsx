@@ -6,11 +6,17 @@ import * as common from "~/texts/common";
 import * as texts from "~/texts/dead-letters";
 import { Badge, Button, Dialog, Problem } from "~/ui";
 
-/** Asks before it shows what is masked, because that is written down; and masks it again. */
-export function Reveal({ letter, reveal }: { letter: DeadLetter; reveal: ReturnType<typeof useReveal> }) {
-  const [asking, setAsking] = useState(false);
-  const may = useWhyNot("reveal");
-  if (letter.revealed) {
+/** Reveals masked values and masks them again. Asks before, because revealing is written to the audit log. */
+export function Reveal({
+  deadLetter,
+  reveal,
+}: {
+  deadLetter: DeadLetter;
+  reveal: ReturnType<typeof useReveal>;
+}) {
+  const [confirming, setConfirming] = useState(false);
+  const denied = useWhyNot("reveal");
+  if (deadLetter.revealed) {
     return (
       <>
         <Badge tone="warn" icon="eye">
@@ -22,14 +28,14 @@ export function Reveal({ letter, reveal }: { letter: DeadLetter; reveal: ReturnT
       </>
     );
   }
-  const close = () => setAsking(false);
+  const close = () => setConfirming(false);
   return (
     <>
-      <Button icon="eye" whyNot={may} onClick={() => setAsking(true)}>
+      <Button icon="eye" whyNot={denied} onClick={() => setConfirming(true)}>
         {texts.reveal}
       </Button>
       <Dialog
-        open={asking}
+        open={confirming}
         onClose={close}
         title={texts.revealTitle}
         description={texts.revealHint}
@@ -53,7 +59,7 @@ export function Reveal({ letter, reveal }: { letter: DeadLetter; reveal: ReturnT
   );
 }
 
-/** Whether anything of it is hidden, or was before it was revealed. */
+/** Whether any value is masked, or was before it was revealed. */
 export function isMasked({
   revealed,
   body,

@@ -15,43 +15,49 @@ import styles from "./Sections.module.css";
 import { Timeline } from "./Timeline";
 import { Traceback } from "./Traceback";
 
-/** Everything about one letter, what is needed first on top. */
-export function Sections({ letter, reveal }: { letter: DeadLetter; reveal: ReturnType<typeof useReveal> }) {
-  const { body } = letter;
+/** The details of a dead letter, most important first. */
+export function Sections({
+  deadLetter,
+  reveal,
+}: {
+  deadLetter: DeadLetter;
+  reveal: ReturnType<typeof useReveal>;
+}) {
+  const { body } = deadLetter;
   return (
     <>
-      {letter.error.traceback && (
+      {deadLetter.error.traceback && (
         <Section title={texts.stackTrace}>
-          <Traceback text={letter.error.traceback} />
+          <Traceback text={deadLetter.error.traceback} />
         </Section>
       )}
       <Section title={texts.payload}>
         <Payload
           of={body}
-          label={texts.bodyOf(letter.id)}
-          actions={isMasked(letter) && <Reveal letter={letter} reveal={reveal} />}
+          label={texts.bodyOf(deadLetter.id)}
+          actions={isMasked(deadLetter) && <Reveal deadLetter={deadLetter} reveal={reveal} />}
         />
       </Section>
       <Section title={texts.timeline}>
-        <Timeline letter={letter} />
+        <Timeline deadLetter={deadLetter} />
       </Section>
       <Section title={texts.details}>
-        <About letter={letter} />
+        <Details deadLetter={deadLetter} />
       </Section>
       <Section title={texts.headers}>
-        <Headers label={texts.headers} of={letter.headers} types={letter.header_types} />
+        <Headers label={texts.headers} of={deadLetter.headers} types={deadLetter.header_types} />
       </Section>
       <Section title={texts.properties}>
-        <Headers label={texts.properties} of={letter.properties} />
+        <Headers label={texts.properties} of={deadLetter.properties} />
       </Section>
-      {letter.editions.length > 0 && (
+      {deadLetter.editions.length > 0 && (
         <Section title={texts.earlierVersions}>
-          <Editions letter={letter} />
+          <Editions deadLetter={deadLetter} />
         </Section>
       )}
-      {letter.operations.length > 0 && (
+      {deadLetter.operations.length > 0 && (
         <Section title={texts.operations}>
-          <Operations letter={letter} />
+          <Operations deadLetter={deadLetter} />
         </Section>
       )}
     </>
@@ -67,34 +73,34 @@ function Section({ title, children }: { title: string; children: ReactNode }) {
   );
 }
 
-function About({ letter }: { letter: DeadLetter }) {
-  const chain = letter.root_id ?? letter.message_id;
+function Details({ deadLetter }: { deadLetter: DeadLetter }) {
+  const chain = deadLetter.root_id ?? deadLetter.message_id;
   return (
     <Facts
       of={[
-        [texts.queue, letter.queue],
-        [texts.routingKey, letter.routing_key],
-        [texts.exchange, letter.exchange],
-        [texts.message, letter.message_id && <Id of={letter.message_id} />],
+        [texts.queue, deadLetter.queue],
+        [texts.routingKey, deadLetter.routing_key],
+        [texts.exchange, deadLetter.exchange],
+        [texts.message, deadLetter.message_id && <Id of={deadLetter.message_id} />],
         [texts.chain, chain && <Link href={chainAddress(chain)}>{texts.followChain}</Link>],
         [
           texts.similar,
-          <Link key="group" href={groupAddress(letter.group_id)}>
+          <Link key="group" href={groupAddress(deadLetter.group_id)}>
             {texts.showSimilar}
           </Link>,
         ],
-        [external, hasLinks(letter.external) && <External key="external" of={letter.external} />],
-        [texts.orderingKey, letter.ordering_key],
-        [texts.worker, letter.worker],
-        [texts.serviceVersion, letter.service_version],
-        [texts.failures, texts.failuresCount(letter.failure_count, letter.dead_letter_count)],
-        [texts.requeued, texts.requeuedTimes(letter.requeue_count)],
-        [texts.published, <Moment key="created" at={letter.created_at} milliseconds />],
-        [texts.firstFailed, <Moment key="first" at={letter.first_failed_at} milliseconds />],
-        [texts.lastFailed, <Moment key="last" at={letter.failed_at} milliseconds />],
-        [texts.contentType, letter.content_type],
-        [texts.sequence, letter.hlc],
-        [texts.version, String(letter.version)],
+        [external, hasLinks(deadLetter.external) && <External key="external" of={deadLetter.external} />],
+        [texts.orderingKey, deadLetter.ordering_key],
+        [texts.worker, deadLetter.worker],
+        [texts.serviceVersion, deadLetter.service_version],
+        [texts.failures, texts.failuresCount(deadLetter.failure_count, deadLetter.dead_letter_count)],
+        [texts.requeued, texts.requeuedTimes(deadLetter.requeue_count)],
+        [texts.published, <Moment key="created" at={deadLetter.created_at} milliseconds />],
+        [texts.firstFailed, <Moment key="first" at={deadLetter.first_failed_at} milliseconds />],
+        [texts.lastFailed, <Moment key="last" at={deadLetter.failed_at} milliseconds />],
+        [texts.contentType, deadLetter.content_type],
+        [texts.sequence, deadLetter.hlc],
+        [texts.version, String(deadLetter.version)],
       ]}
     />
   );
@@ -108,10 +114,10 @@ function Id({ of }: { of: string }) {
   );
 }
 
-function Operations({ letter }: { letter: DeadLetter }) {
+function Operations({ deadLetter }: { deadLetter: DeadLetter }) {
   return (
     <ul className={styles.operations}>
-      {letter.operations.map(({ id, action, outcome, reason: detail, settled_at }) => (
+      {deadLetter.operations.map(({ id, action, outcome, reason: detail, settled_at }) => (
         <li key={id}>
           <Link href={`/operations/${id}`}>{texts.operation(id)}</Link> ({action}): {outcome}
           {settled_at !== null && (

@@ -8,11 +8,11 @@ import { Traceback } from "./Traceback";
 import { timelineOf } from "./timeline";
 
 /** Every failure and requeue, oldest first. */
-export function Timeline({ letter }: { letter: DeadLetter }) {
-  const happenings = useMemo(() => timelineOf(letter), [letter]);
+export function Timeline({ deadLetter }: { deadLetter: DeadLetter }) {
+  const events = useMemo(() => timelineOf(deadLetter), [deadLetter]);
   return (
     <ol className={styles.timeline}>
-      {happenings.map(({ key, at, after, what, more, tone, icon, failure }) => (
+      {events.map(({ key, at, after, what, more, tone, icon, failure }) => (
         <li key={key} data-tone={tone}>
           <span className={styles.icon}>
             <Icon name={icon} />

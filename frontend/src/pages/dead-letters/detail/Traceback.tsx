@@ -4,21 +4,21 @@ import { CopyButton, Icon, IconButton } from "~/ui";
 import styles from "./Traceback.module.css";
 import { type Fold, type Frame, folded, partsOf, shortPath } from "./traceback";
 
-/** Where an error came from: the deepest frame of the program's own, and the others on request. */
+/** A traceback. Shows the most relevant frame; the others can be expanded. */
 export function Traceback({ text }: { text: string }) {
-  const [whole, setWhole] = useState(false);
+  const [expanded, setExpanded] = useState(false);
   const parts = useMemo(() => partsOf(text), [text]);
-  const shown = useMemo(() => (whole ? parts : folded(parts)), [whole, parts]);
+  const shown = useMemo(() => (expanded ? parts : folded(parts)), [expanded, parts]);
   const folds = folded(parts).some(({ kind }) => kind === "fold");
   return (
     <div className={styles.traceback}>
       <div className={styles.tools}>
         {folds && (
           <IconButton
-            icon={whole ? "up" : "down"}
-            label={whole ? texts.foldFrames : texts.unfoldFrames}
-            aria-expanded={whole}
-            onClick={() => setWhole(!whole)}
+            icon={expanded ? "up" : "down"}
+            label={expanded ? texts.foldFrames : texts.unfoldFrames}
+            aria-expanded={expanded}
+            onClick={() => setExpanded(!expanded)}
           />
         )}
         <CopyButton text={text} label={texts.copyTraceback} />
@@ -26,13 +26,17 @@ export function Traceback({ text }: { text: string }) {
       {shown.map((part, index) => {
         const key = `${part.kind} ${index}`;
         if (part.kind === "words") return <pre key={key}>{part.text}</pre>;
-        return part.kind === "fold" ? <Folded key={key} fold={part} /> : <Shown key={key} frame={part} />;
+        return part.kind === "fold" ? (
+          <FoldedFrames key={key} fold={part} />
+        ) : (
+          <FrameView key={key} frame={part} />
+        );
       })}
     </div>
   );
 }
 
-function Folded({ fold: { frames } }: { fold: Fold }) {
+function FoldedFrames({ fold: { frames } }: { fold: Fold }) {
   const last = frames.at(-1);
   return (
     <details className={styles.fold}>
@@ -45,13 +49,13 @@ function Folded({ fold: { frames } }: { fold: Fold }) {
       </summary>
       {frames.map((frame, index) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: frames never move
-        <Shown key={index} frame={frame} />
+        <FrameView key={index} frame={frame} />
       ))}
     </details>
   );
 }
 
-function Shown({ frame: { path, line, name, code, own } }: { frame: Frame }) {
+function FrameView({ frame: { path, line, name, code, own } }: { frame: Frame }) {
   return (
     <div className={styles.frame} data-own={own || undefined}>
       <p title={path}>

@@ -3,8 +3,8 @@ import { command, curl, quoted } from "./commands";
 
 const API = "https://ops.example.com/a/b/outbox/";
 
-describe("the same in a shell", () => {
-  it("is the exact request, with the token as a variable", () => {
+describe("the shell command of an action", () => {
+  it("is the same request, with the token as a variable", () => {
     expect(curl("requeue", "outbox-17", API)).toBe(
       `curl -sS -X POST https://ops.example.com/a/b/outbox/requeue -H "Authorization: Bearer $OUTBOX_TOKEN" -H 'Content-Type: application/json' --data-raw '{"selector":{"ids":["outbox-17"]}}'`,
     );
@@ -16,7 +16,7 @@ describe("the same in a shell", () => {
     );
   });
 
-  it("lets nothing out of its quotes", () => {
+  it("quotes shell metacharacters", () => {
     expect(quoted("it's $(rm -rf /) `x`")).toBe("'it'\\''s $(rm -rf /) `x`'");
     expect(quoted("")).toBe("''");
   });

@@ -1,8 +1,8 @@
-// What a person would type into a shell to do the same. The token is a variable there: it stands in no history.
+// Shell commands for the actions. They take the token from a variable, to keep it out of the shell history.
 
 export type CommandAction = "show" | "requeue" | "discard" | "restore";
 
-/** The request, for curl; `api` is the address of the admin with its slash at the end. */
+/** Returns the request as a curl command. `api` is the URL of the admin API, with a trailing slash. */
 export function curl(action: CommandAction, id: string, api: string): string {
   const auth = '-H "Authorization: Bearer $OUTBOX_TOKEN"';
   if (action === "show") return `curl -sS ${quoted(`${api}dlq/${encodeURIComponent(id)}`)} ${auth}`;
@@ -15,12 +15,12 @@ export function curl(action: CommandAction, id: string, api: string): string {
   ].join(" ");
 }
 
-/** The same with the command of this system. */
+/** Returns the request as an `outbox` command. */
 export function command(action: CommandAction, id: string, api: string): string {
   return `OUTBOX_TOKEN="$OUTBOX_TOKEN" outbox dlq ${action} ${quoted(id)} --url ${quoted(api.replace(/\/$/, ""))}`;
 }
 
-/** One word of a shell, whatever is in it. */
+/** Quotes a text as one shell word. */
 export function quoted(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

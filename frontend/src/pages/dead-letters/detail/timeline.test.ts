@@ -6,7 +6,7 @@ function at(second: number): string {
   return new Date(Date.UTC(2026, 0, 1, 12, 0, second)).toISOString();
 }
 
-function letter(changes: Partial<DeadLetter>): DeadLetter {
+function deadLetter(changes: Partial<DeadLetter>): DeadLetter {
   const error = { type: "E", message: "no", traceback: null };
   const failure = { error, attempt: 1, worker: "w", failed_at: at(1) };
   return {
@@ -34,9 +34,9 @@ const requeue = {
   outcome: "failed_again",
 };
 
-describe("what happened to a dead letter", () => {
-  it("is told in its order, with the time in between", () => {
-    const timeline = timelineOf(letter({}));
+describe("the timeline of a dead letter", () => {
+  it("is in order, with the time between events", () => {
+    const timeline = timelineOf(deadLetter({}));
     expect(timeline.map(({ what }) => what)).toEqual([
       "Published with routing key order.placed",
       "Attempt 1 failed on w",
@@ -45,18 +45,20 @@ describe("what happened to a dead letter", () => {
     expect(timeline.map(({ after }) => after)).toEqual([undefined, 1, 0]);
   });
 
-  it("says of a requeue that it failed again, gravely, and once", () => {
-    const timeline = timelineOf(letter({ requeues: [requeue] as DeadLetter["requeues"], failed_at: at(6) }));
+  it("shows once that a requeued message failed again", () => {
+    const timeline = timelineOf(
+      deadLetter({ requeues: [requeue] as DeadLetter["requeues"], failed_at: at(6) }),
+    );
     expect(timeline.slice(-2)).toMatchObject([
       { what: "Requeued by ada to orders", tone: "info" },
       { what: "Failed again", tone: "bad", icon: "dead" },
     ]);
   });
 
-  it("tells a requeue that the history does not know, and one that it does only once", () => {
+  it("shows each requeue once, whether or not the history recorded it", () => {
     const resolved = { status: "requeued", resolved_at: at(5), resolved_by: "ada" } as const;
     const count = (changes: Partial<DeadLetter>) =>
-      timelineOf(letter(changes)).filter(({ what }) => what.startsWith("Requeued")).length;
+      timelineOf(deadLetter(changes)).filter(({ what }) => what.startsWith("Requeued")).length;
     expect(count(resolved)).toBe(1);
     expect(
       count({ ...resolved, requeues: [{ ...requeue, outcome: "processed" }] as DeadLetter["requeues"] }),

@@ -1,4 +1,4 @@
-// What happened to one dead letter, in the order in which it happened.
+// The events of a dead letter, in order.
 
 import type { DeadLetter, FailedAttempt, Requeue } from "~/api/dead-letter";
 import * as common from "~/texts/common";
@@ -9,9 +9,9 @@ export interface TimelineEvent {
   key: string;
   at: string | null;
   what: string;
-  /** In a few words, below. */
+  /** Details, shown below. */
   more?: string | undefined;
-  /** Seconds since what happened before it. */
+  /** Seconds since the previous event. */
   after?: number | undefined;
   tone: Tone;
   icon: IconName;
@@ -19,13 +19,13 @@ export interface TimelineEvent {
   failure?: FailedAttempt;
 }
 
-/** Every failure, requeue, edit and decision, oldest first; entries without a time first. */
-export function timelineOf(letter: DeadLetter): readonly TimelineEvent[] {
+/** Returns every failure, requeue, edit and decision, oldest first. Events without a time come first. */
+export function timelineOf(deadLetter: DeadLetter): readonly TimelineEvent[] {
   const all: readonly TimelineEvent[] = [
-    created(letter),
-    ...letter.failures.map(failed),
-    ...letter.requeues.flatMap((requeue, index) => requeued(requeue, index)),
-    ...letter.editions.map(
+    createdEvent(deadLetter),
+    ...deadLetter.failures.map(failureEvent),
+    ...deadLetter.requeues.flatMap((requeue, index) => requeueEvents(requeue, index)),
+    ...deadLetter.editions.map(
       ({ version, replaced_at, replaced_by }): TimelineEvent => ({
         key: `edited ${version}`,
         at: replaced_at,
@@ -35,13 +35,13 @@ export function timelineOf(letter: DeadLetter): readonly TimelineEvent[] {
         icon: "edit",
       }),
     ),
-    ...decided(letter),
+    ...decisionEvents(deadLetter),
   ];
   const sorted = [...all].sort((a, b) => timeOf(a) - timeOf(b) || all.indexOf(a) - all.indexOf(b));
   return sorted.map((one, index) => ({ ...one, after: secondsBetween(sorted[index - 1]?.at, one.at) }));
 }
 
-function created({ created_at, routing_key }: DeadLetter): TimelineEvent {
+function createdEvent({ created_at, routing_key }: DeadLetter): TimelineEvent {
   return {
     key: "created",
     at: created_at,
@@ -51,7 +51,7 @@ function created({ created_at, routing_key }: DeadLetter): TimelineEvent {
   };
 }
 
-function failed(failure: FailedAttempt, index: number): TimelineEvent {
+function failureEvent(failure: FailedAttempt, index: number): TimelineEvent {
   const { attempt, error, worker, failed_at } = failure;
   return {
     key: `failed ${index}`,
@@ -64,7 +64,7 @@ function failed(failure: FailedAttempt, index: number): TimelineEvent {
   };
 }
 
-function requeued(requeue: Requeue, index: number): readonly TimelineEvent[] {
+function requeueEvents(requeue: Requeue, index: number): readonly TimelineEvent[] {
   const event: TimelineEvent = {
     key: `requeued ${index}`,
     at: requeue.requeued_at,
@@ -89,7 +89,7 @@ const ENDS: Record<Requeue["outcome"], Omit<TimelineEvent, "key" | "at"> | undef
   },
 };
 
-function decided({
+function decisionEvents({
   status,
   resolved_at,
   resolved_by,
@@ -102,7 +102,7 @@ function decided({
   const decisions: TimelineEvent[] = [];
   if (!requeues.some(({ outcome, ended_at }) => outcome === "failed_again" && ended_at === failed_at)) {
     decisions.push({
-      key: "given up",
+      key: "dead-lettered",
       at: failed_at,
       what: texts.deadLettered(reason),
       more: texts.afterFailures(failure_count),
@@ -124,7 +124,7 @@ function decided({
   return decisions;
 }
 
-/** The same requeue, told by the letter and by the history, may differ by the time of a transaction. */
+/** Whether two times belong to the same requeue. The dead letter and the history record it at slightly different times. */
 function near(one: string, other: string): boolean {
   return Math.abs(new Date(one).getTime() - new Date(other).getTime()) < 1_000;
 }

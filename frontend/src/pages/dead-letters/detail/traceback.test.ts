@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { folded, partsOf, tellingFrame } from "./traceback";
+import { folded, mostRelevantFrame, partsOf } from "./traceback";
 
 const TEXT = `Traceback (most recent call last):
   File "/srv/app/.venv/lib/python3.11/site-packages/outbox/engine/attempting.py", line 93, in _outcome
@@ -16,7 +16,7 @@ does not answer
 `;
 
 describe("a traceback", () => {
-  it("shows the deepest frame of the program itself, and folds the others", () => {
+  it("shows the application's deepest frame and folds the others", () => {
     const shown = folded(partsOf(TEXT));
     expect(shown.map(({ kind }) => kind)).toEqual(["words", "fold", "frame", "fold", "words"]);
     expect(shown[2]).toMatchObject({
@@ -28,16 +28,16 @@ describe("a traceback", () => {
     expect(shown.at(-1)).toEqual({ kind: "words", text: "ConnectionError: the provider\ndoes not answer" });
   });
 
-  it("keeps the code and its marks with their frame", () => {
+  it("keeps code and markers with their frame", () => {
     const [, , frame] = partsOf(TEXT);
     expect(frame).toMatchObject({ code: ['charge(order["total"])', "       ~~~~~^^^^^^^^^"] });
   });
 
-  it("of causes shows the last exception's own frame, and without any the deepest frame at all", () => {
+  it("shows the application's frame of the last exception, or else the deepest frame", () => {
     const chained = `${TEXT}\nDuring handling of the above exception, another exception occurred:\n\nTraceback (most recent call last):\n  File "/srv/app/main.py", line 1, in run\n    raise ValueError\nValueError\n`;
-    expect(tellingFrame(partsOf(chained))?.path).toBe("/srv/app/main.py");
+    expect(mostRelevantFrame(partsOf(chained))?.path).toBe("/srv/app/main.py");
     const foreign = '  File "/usr/lib/python3.11/json/decoder.py", line 3, in decode\nValueError\n';
-    expect(tellingFrame(partsOf(foreign))?.name).toBe("decode");
-    expect(tellingFrame(partsOf("no traceback at all"))).toBeUndefined();
+    expect(mostRelevantFrame(partsOf(foreign))?.name).toBe("decode");
+    expect(mostRelevantFrame(partsOf("no traceback at all"))).toBeUndefined();
   });
 });

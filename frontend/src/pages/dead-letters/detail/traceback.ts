@@ -1,13 +1,13 @@
-// A Python traceback, told apart into frames and what is between them.
+// Parses a Python traceback into frames and the text between them.
 
 export interface Frame {
   kind: "frame";
   path: string;
   line: string;
   name: string;
-  /** The lines of code, and the marks below them. */
+  /** The lines of code, and the markers below them. */
   code: readonly string[];
-  /** Of the program itself, not of a library, the language or this system. */
+  /** Whether the frame belongs to the application, not to a library, Python or Outbox. */
   own: boolean;
 }
 
@@ -27,7 +27,7 @@ export type Part = Frame | TextPart;
 const FRAME = /^[ |]*File "([^"]*)", line (\d+)(?:, in (.*))?$/;
 const CODE = /^(?: {4}|[ |]+ {4})/;
 
-/** The parts of a traceback in their order. */
+/** Splits a traceback into its parts, in order. */
 export function partsOf(traceback: string): readonly Part[] {
   const parts: Part[] = [];
   let code: string[] | undefined;
@@ -49,9 +49,9 @@ export function partsOf(traceback: string): readonly Part[] {
   return parts;
 }
 
-/** The same with all frames folded, but the one that tells the most: the deepest of the program's own. */
+/** Folds all frames but the most relevant one. */
 export function folded(parts: readonly Part[]): readonly (Part | Fold)[] {
-  const telling = tellingFrame(parts);
+  const relevant = mostRelevantFrame(parts);
   const result: (Part | Fold)[] = [];
   let run: Frame[] = [];
   function close() {
@@ -59,7 +59,7 @@ export function folded(parts: readonly Part[]): readonly (Part | Fold)[] {
     run = [];
   }
   for (const part of parts) {
-    if (part.kind === "frame" && part !== telling) {
+    if (part.kind === "frame" && part !== relevant) {
       run.push(part);
     } else {
       close();
@@ -70,8 +70,8 @@ export function folded(parts: readonly Part[]): readonly (Part | Fold)[] {
   return result;
 }
 
-/** The deepest frame of the program itself in the last exception that has one; without any, the deepest of all. */
-export function tellingFrame(parts: readonly Part[]): Frame | undefined {
+/** Returns the application's deepest frame in the last exception that has one, or else the deepest frame. */
+export function mostRelevantFrame(parts: readonly Part[]): Frame | undefined {
   const frames = parts.filter((part): part is Frame => part.kind === "frame");
   return frames.findLast(({ own }) => own) ?? frames.at(-1);
 }
@@ -87,7 +87,7 @@ function isOwn(given: string): boolean {
   return !STANDARD_LIBRARY.test(path) && !INSTALLED.test(path);
 }
 
-/** The end of a path, which tells files apart. */
+/** Returns the last two parts of a path, which are enough to recognize the file. */
 export function shortPath(path: string): string {
   return path.replaceAll("\\", "/").split("/").slice(-2).join("/");
 }

@@ -4,14 +4,14 @@ import * as texts from "~/texts/editing";
 import styles from "./Changes.module.css";
 import { type ChangedLine, linesOf } from "./diff";
 
-/** What differs between two texts, line by line; lines that are the same are left out where there are many. */
+/** A line-by-line diff of two texts. Long runs of unchanged lines are omitted. */
 export function Changes({ title, before, after }: { title: string; before: string; after: string }) {
   const lines = useMemo(() => linesOf(diffLines(before, after)), [before, after]);
   if (before === after) return <p className={styles.same}>{texts.unchanged(title)}</p>;
   return (
     <section>
       <h3>{title}</h3>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reachable by keyboard */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable content has to be reachable by keyboard */}
       <div className={styles.scroll} tabIndex={0}>
         <table className={styles.changes} aria-label={texts.changesOf(title.toLowerCase())}>
           <tbody>

@@ -6,16 +6,16 @@ export interface CodeFieldProps {
   label: string;
   value: string;
   onChange(value: string): void;
-  /** Whether it is JSON, which is coloured and folds. */
+  /** Enables JSON highlighting and folding. */
   json?: boolean;
-  /** What is wrong, with its place; below the field while it is typed. */
+  /** The error and its position, shown below the field. */
   error: string | undefined;
-  /** A line that is wrong, to be marked. */
+  /** Number of the line to mark as wrong. */
   wrongLine?: number | undefined;
   hint: string;
 }
 
-/** An editor for text with numbered lines. Tab leaves it, as everywhere. */
+/** A text editor with line numbers. Tab leaves it, as in any other field. */
 export function CodeField({ label, value, onChange, json = false, error, wrongLine, hint }: CodeFieldProps) {
   const host = useRef<HTMLDivElement>(null);
   const editor = useRef<CodeEditor>(null);

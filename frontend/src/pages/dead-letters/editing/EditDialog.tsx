@@ -6,15 +6,20 @@ import { type Base, baseOf, isHidden } from "./draft";
 import { Editor, type EditorProps } from "./Editor";
 import { RevealStep } from "./RevealStep";
 
-/** Edits one dead letter: first all of it has to be seen, then it is changed, then what changed is looked at and sent. */
-export function EditDialog({ letter, onClose, onDone }: EditorProps) {
-  const [read, setRead] = useState<{ base: Base; letter: DeadLetter } | undefined>(() =>
-    isHidden(letter) ? undefined : { base: baseOf(letter), letter },
+/** Edits one dead letter in three steps: reveal masked values, edit, review and send. */
+export function EditDialog({ deadLetter, onClose, onDone }: EditorProps) {
+  const [read, setRead] = useState<{ base: Base; deadLetter: DeadLetter } | undefined>(() =>
+    isHidden(deadLetter) ? undefined : { base: baseOf(deadLetter), deadLetter },
   );
-  if (read) return <Editor letter={read.letter} first={read.base} onClose={onClose} onDone={onDone} />;
+  if (read)
+    return <Editor deadLetter={read.deadLetter} first={read.base} onClose={onClose} onDone={onDone} />;
   return (
-    <Dialog open onClose={onClose} title={texts.titleOf(letter.id)}>
-      <RevealStep letter={letter} onCancel={onClose} onRead={(base) => setRead({ base, letter })} />
+    <Dialog open onClose={onClose} title={texts.titleOf(deadLetter.id)}>
+      <RevealStep
+        deadLetter={deadLetter}
+        onCancel={onClose}
+        onRead={(base) => setRead({ base, deadLetter })}
+      />
     </Dialog>
   );
 }

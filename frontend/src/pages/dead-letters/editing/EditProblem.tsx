@@ -3,20 +3,20 @@ import type { DeadLetter, useEditedRequeue } from "~/api/dead-letter";
 import { failureOf } from "~/api/problems";
 import * as texts from "~/texts/editing";
 import { Button, Checkbox, Problem } from "~/ui";
-import { baseFor, baseNow } from "./base";
+import { loadBase, loadRevealedBase } from "./base";
 import { type Base, isHidden } from "./draft";
 import styles from "./Editor.module.css";
 
-/** Why the edit was not taken, and the way on from there. What was typed stays. */
+/** Why the edit was rejected, and how to continue. The user's input is kept. */
 export function EditProblem({
-  letter,
+  deadLetter,
   base,
   requeue,
   force,
   onForce,
   onBase,
 }: {
-  letter: DeadLetter;
+  deadLetter: DeadLetter;
   base: Base;
   requeue: ReturnType<typeof useEditedRequeue>;
   force: boolean;
@@ -26,7 +26,7 @@ export function EditProblem({
   const { error, data } = requeue;
   if (data !== undefined && data?.outcome !== "requeued") {
     return (
-      <div role="alert" className={styles.refusal}>
+      <div role="alert" className={styles.problem}>
         <strong>{texts.notRequeued}</strong>
         <p>{data?.reason || texts.changedMeanwhile}</p>
       </div>
@@ -34,14 +34,15 @@ export function EditProblem({
   }
   if (!error) return null;
   const failure = failureOf(error);
-  if (failure.code === "version_conflict") return <Conflict letter={letter} base={base} onBase={onBase} />;
-  const misfits = failure.code === "invalid_edit" ? schemaViolationsIn(failure.more.errors) : [];
-  if (misfits.length === 0) return <Problem of={error} />;
+  if (failure.code === "version_conflict")
+    return <Conflict deadLetter={deadLetter} base={base} onBase={onBase} />;
+  const violations = failure.code === "invalid_edit" ? schemaViolationsIn(failure.more.errors) : [];
+  if (violations.length === 0) return <Problem of={error} />;
   return (
-    <div role="alert" className={styles.refusal}>
+    <div role="alert" className={styles.problem}>
       <strong>{texts.schemaViolation}</strong>
       <ul>
-        {misfits.map(({ at, message }) => (
+        {violations.map(({ at, message }) => (
           <li key={`${at} ${message}`}>
             <code>{at}</code>: {message}
           </li>
@@ -52,14 +53,22 @@ export function EditProblem({
   );
 }
 
-function Conflict({ letter, base, onBase }: { letter: DeadLetter; base: Base; onBase(base: Base): void }) {
-  const hidden = isHidden(letter);
+function Conflict({
+  deadLetter,
+  base,
+  onBase,
+}: {
+  deadLetter: DeadLetter;
+  base: Base;
+  onBase(base: Base): void;
+}) {
+  const hidden = isHidden(deadLetter);
   const read = useMutation({
-    mutationFn: () => (hidden ? baseFor(letter.id) : baseNow(letter.id)),
+    mutationFn: () => (hidden ? loadRevealedBase(deadLetter.id) : loadBase(deadLetter.id)),
     gcTime: 0,
   });
   return (
-    <div role="alert" className={styles.refusal}>
+    <div role="alert" className={styles.problem}>
       <strong>{texts.conflict}</strong>
       <p>{texts.conflictHint(base.version, hidden)}</p>
       {read.error && <Problem of={read.error} />}
@@ -76,15 +85,15 @@ function Conflict({ letter, base, onBase }: { letter: DeadLetter; base: Base; on
   );
 }
 
-interface Misfit {
+interface SchemaViolation {
   at: string;
   message: string;
 }
 
-function schemaViolationsIn(errors: unknown): readonly Misfit[] {
-  return Array.isArray(errors) ? errors.filter(isMisfit) : [];
+function schemaViolationsIn(errors: unknown): readonly SchemaViolation[] {
+  return Array.isArray(errors) ? errors.filter(isSchemaViolation) : [];
 }
 
-function isMisfit(error: unknown): error is Misfit {
+function isSchemaViolation(error: unknown): error is SchemaViolation {
   return typeof error === "object" && error !== null && "at" in error && "message" in error;
 }

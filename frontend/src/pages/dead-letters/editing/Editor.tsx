@@ -14,23 +14,23 @@ type Step = "edit" | "review";
 type Part = "body" | "headers";
 
 export interface EditorProps {
-  letter: DeadLetter;
+  deadLetter: DeadLetter;
   onClose(): void;
-  /** The edited letter was requeued. */
+  /** Called when the edited dead letter was requeued. */
   onDone(): void;
 }
 
-/** Body and headers in an editor, then what changed, then off it goes. What was typed stays until it went. */
-export function Editor({ letter, first, onClose, onDone }: EditorProps & { first: Base }) {
+/** Edits body and headers, shows the changes, and requeues. The user's input is kept until the requeue succeeds. */
+export function Editor({ deadLetter, first, onClose, onDone }: EditorProps & { first: Base }) {
   const [base, setBase] = useState(first);
   const [draft, setDraft] = useState<Draft>(first);
   const [step, setStep] = useState<Step>("edit");
   const [part, setPart] = useState<Part>("body");
   const [reason, setReason] = useState("");
   const [force, setForce] = useState(false);
-  const requeue = useEditedRequeue(letter.id);
+  const requeue = useEditedRequeue(deadLetter.id);
 
-  const unchanged = isUnchangedOr(base, draft);
+  const unchanged = isUntouched(base, draft);
   function edit(changes: Partial<Draft>) {
     setDraft({ ...draft, ...changes });
     setForce(false);
@@ -42,7 +42,7 @@ export function Editor({ letter, first, onClose, onDone }: EditorProps & { first
       {
         onSuccess(item) {
           if (item?.outcome !== "requeued") return;
-          announce(texts.done(letter.id));
+          announce(texts.done(deadLetter.id));
           onClose();
           onDone();
         },
@@ -56,7 +56,7 @@ export function Editor({ letter, first, onClose, onDone }: EditorProps & { first
       wide
       onClose={onClose}
       unsaved={!unchanged}
-      title={texts.stepTitle(step === "edit", letter.id)}
+      title={texts.stepTitle(step === "edit", deadLetter.id)}
       description={step === "edit" ? texts.editHint : texts.reviewHint}
       actions={
         step === "edit" ? (
@@ -90,7 +90,7 @@ export function Editor({ letter, first, onClose, onDone }: EditorProps & { first
     >
       <div className={styles.steps}>
         <EditProblem
-          letter={letter}
+          deadLetter={deadLetter}
           base={base}
           requeue={requeue}
           force={force}
@@ -111,9 +111,9 @@ export function Editor({ letter, first, onClose, onDone }: EditorProps & { first
             onChoose={setPart}
           >
             {part === "body" ? (
-              <BodyField draft={draft} contentType={letter.content_type} onEdit={edit} />
+              <BodyField draft={draft} contentType={deadLetter.content_type} onEdit={edit} />
             ) : (
-              <HeadersField draft={draft} letter={letter} onEdit={edit} />
+              <HeadersField draft={draft} deadLetter={deadLetter} onEdit={edit} />
             )}
           </Tabs>
         ) : (
@@ -124,8 +124,8 @@ export function Editor({ letter, first, onClose, onDone }: EditorProps & { first
   );
 }
 
-/** What is wrong is changed, too. */
-function isUnchangedOr(base: Base, draft: Draft): boolean {
+/** Whether the draft has no changes. An invalid draft cannot be parsed, so its text is compared instead. */
+function isUntouched(base: Base, draft: Draft): boolean {
   if (wrongBody(draft) === undefined && wrongHeaders(draft) === undefined) return isUnchanged(base, draft);
   return draft.body === base.body && draft.headers === base.headers && draft.form === base.form;
 }

@@ -6,14 +6,14 @@ import { CodeField } from "./CodeField";
 import { type Draft, wrongHeaders } from "./draft";
 import styles from "./Editor.module.css";
 
-/** Headers as a JSON object, and the system's headers, which are kept unchanged. */
+/** Edits headers as a JSON object. Shows the system headers, which stay unchanged. */
 export function HeadersField({
   draft,
-  letter,
+  deadLetter,
   onEdit,
 }: {
   draft: Draft;
-  letter: DeadLetter;
+  deadLetter: DeadLetter;
   onEdit(changes: Partial<Draft>): void;
 }) {
   return (
@@ -31,7 +31,7 @@ export function HeadersField({
         <p>
           <Badge icon="key">{texts.locked}</Badge> {texts.lockedHint}
         </p>
-        <Facts of={lockedOf(letter)} />
+        <Facts of={lockedOf(deadLetter)} />
       </div>
     </div>
   );

@@ -5,32 +5,35 @@ import { size } from "~/lib/format";
 import * as common from "~/texts/common";
 import * as texts from "~/texts/editing";
 import { Button, Problem } from "~/ui";
-import { baseFor } from "./base";
+import { loadRevealedBase } from "./base";
 import type { Base } from "./draft";
 import styles from "./Editor.module.css";
 
-/** What is hidden has to be seen to be edited; which is written down, and therefore asked for. */
+/** Asks before revealing masked values for editing, because that is written to the audit log. */
 export function RevealStep({
-  letter,
+  deadLetter,
   onCancel,
   onRead,
 }: {
-  letter: DeadLetter;
+  deadLetter: DeadLetter;
   onCancel(): void;
   onRead(base: Base): void;
 }) {
-  const may = useWhyNot("reveal");
-  const { mutate, isPending, error } = useMutation({ mutationFn: () => baseFor(letter.id), gcTime: 0 });
+  const denied = useWhyNot("reveal");
+  const { mutate, isPending, error } = useMutation({
+    mutationFn: () => loadRevealedBase(deadLetter.id),
+    gcTime: 0,
+  });
   return (
     <div className={styles.steps}>
-      <p>{texts.revealHint(letter.body.truncated, size(letter.body.size))}</p>
+      <p>{texts.revealHint(deadLetter.body.truncated, size(deadLetter.body.size))}</p>
       {error && <Problem of={error} />}
       <div className={styles.buttons}>
         <Button onClick={onCancel}>{common.cancel}</Button>
         <Button
           look="primary"
           icon="eye"
-          whyNot={may}
+          whyNot={denied}
           busy={isPending}
           onClick={() => mutate(undefined, { onSuccess: onRead })}
         >

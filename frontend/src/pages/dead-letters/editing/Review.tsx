@@ -6,7 +6,7 @@ import styles from "./Editor.module.css";
 
 const Changes = lazy(() => import("./Changes").then(({ Changes }) => ({ default: Changes })));
 
-/** What was changed, part by part, and why. */
+/** The changes to body and headers, and the reason for them. */
 export function Review({
   base,
   draft,

@@ -1,14 +1,14 @@
 import { body, masked, reveal } from "~/api/dead-letter";
 import { type Base, baseOf, baseOfBytes } from "./draft";
 
-/** The letter as it is, with all of its body; which is written to the audit. */
-export async function baseFor(id: string): Promise<Base> {
-  const letter = await reveal(id);
-  if (!letter.body.truncated) return baseOf(letter);
-  return baseOfBytes(letter, new Uint8Array(await (await body(id)).arrayBuffer()));
+/** Loads the unmasked dead letter with its full body. This is written to the audit log. */
+export async function loadRevealedBase(id: string): Promise<Base> {
+  const deadLetter = await reveal(id);
+  if (!deadLetter.body.truncated) return baseOf(deadLetter);
+  return baseOfBytes(deadLetter, new Uint8Array(await (await body(id)).arrayBuffer()));
 }
 
-/** The letter as everybody sees it, where nothing of it is masked. */
-export async function baseNow(id: string): Promise<Base> {
+/** Loads the current dead letter without revealing it. For dead letters without masked values. */
+export async function loadBase(id: string): Promise<Base> {
   return baseOf(await masked(id));
 }

@@ -1,4 +1,4 @@
-// CodeMirror as the dashboard uses it.
+// The dashboard's CodeMirror setup.
 
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { json } from "@codemirror/lang-json";
@@ -32,7 +32,7 @@ import looks from "./code-editor.css?inline";
 
 export interface CodeEditor {
   focus(): void;
-  /** Replaces the text where it differs from what was typed; undo takes it back. */
+  /** Replaces the text if it differs. Undo reverts the replacement. */
   write(text: string): void;
   configure(settings: Settings): void;
   destroy(): void;
@@ -41,16 +41,16 @@ export interface CodeEditor {
 export interface Settings {
   label: string;
   json: boolean;
-  /** What is wrong, or a hint, for those who do not see it. */
+  /** The error or hint, for screen readers. */
   about: string;
   invalid: boolean;
   wrongLine: number | undefined;
 }
 
-/** Puts an editor into an element. `onChange` hears of what the user changes, not of what is written. */
+/** Creates an editor in an element. `onChange` is called for changes by the user, not for calls of `write`. */
 export function codeEditor(host: HTMLElement, text: string, onChange: (text: string) => void): CodeEditor {
-  // In a shadow root CodeMirror adopts its style sheets. In the document it would write a style element, which the policy
-  // of the page forbids.
+  // In a shadow root, CodeMirror uses adopted style sheets. In the document it would add a style element, which the
+  // content security policy forbids.
   const root = host.shadowRoot ?? host.attachShadow({ mode: "open", delegatesFocus: true });
   const sheet = new CSSStyleSheet();
   sheet.replaceSync(looks);
@@ -65,7 +65,7 @@ export function codeEditor(host: HTMLElement, text: string, onChange: (text: str
       lineNumbers(),
       history(),
       bracketMatching(),
-      // Characters that turn the direction of writing are seen.
+      // Makes invisible and bidirectional control characters visible.
       highlightSpecialChars(),
       search({ top: true }),
       // Escape closes the search and leaves the dialog open.
@@ -112,7 +112,7 @@ function extensionsOf({ label, json: isJson, about, invalid, wrongLine }: Settin
   return extensions;
 }
 
-/** A mark on a line; on none where the text has become shorter meanwhile. */
+/** Marks a line, unless the text has become shorter than that. */
 function onLine<T extends RangeValue>({ doc }: EditorState, line: number, mark: T): RangeSet<T> {
   return line <= doc.lines ? RangeSet.of<T>(mark.range(doc.line(line).from)) : RangeSet.empty;
 }

@@ -2,8 +2,8 @@ import { diffLines } from "diff";
 import { describe, expect, it } from "vitest";
 import { linesOf } from "./diff";
 
-describe("the lines of a difference", () => {
-  it("carry the numbers of both sides, and leave out what is the same far from a change", () => {
+describe("the lines of a diff", () => {
+  it("have line numbers of both sides, and omit unchanged lines far from a change", () => {
     const before = Array.from({ length: 20 }, (_, index) => `line ${index + 1}`);
     const after = before.with(9, "another").concat("one more");
     const lines = linesOf(diffLines(before.join("\n"), after.join("\n")));

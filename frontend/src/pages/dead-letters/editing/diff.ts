@@ -1,4 +1,4 @@
-// A difference of two texts as numbered lines, with a few lines of what is the same around each change.
+// A diff as numbered lines, with a few unchanged lines of context around each change.
 
 export interface Piece {
   value: string;
@@ -15,7 +15,7 @@ export type ChangedLine =
     }
   | { kind: "omitted"; count: number };
 
-const AROUND = 3;
+const CONTEXT_LINES = 3;
 
 export function linesOf(pieces: readonly Piece[]): readonly ChangedLine[] {
   const result: ChangedLine[] = [];
@@ -24,13 +24,13 @@ export function linesOf(pieces: readonly Piece[]): readonly ChangedLine[] {
   pieces.forEach((piece, index) => {
     const kind = piece.added ? "added" : piece.removed ? "removed" : "same";
     const lines = piece.value.replace(/\n$/, "").split("\n");
-    const left =
-      kind === "same" ? leftOut(lines.length, index === 0, index === pieces.length - 1) : undefined;
+    const omitted =
+      kind === "same" ? omittedRange(lines.length, index === 0, index === pieces.length - 1) : undefined;
     lines.forEach((text, at) => {
       if (kind !== "added") before += 1;
       if (kind !== "removed") after += 1;
-      if (left && at >= left.from && at < left.to) {
-        if (at === left.from) result.push({ kind: "omitted", count: left.to - left.from });
+      if (omitted && at >= omitted.from && at < omitted.to) {
+        if (at === omitted.from) result.push({ kind: "omitted", count: omitted.to - omitted.from });
         return;
       }
       result.push({
@@ -44,9 +44,13 @@ export function linesOf(pieces: readonly Piece[]): readonly ChangedLine[] {
   return result;
 }
 
-/** Which of so many lines that are the same are not shown. */
-function leftOut(count: number, first: boolean, last: boolean): { from: number; to: number } | undefined {
-  const from = first ? 0 : AROUND;
-  const to = last ? count : count - AROUND;
+/** Returns the range of unchanged lines to omit. */
+function omittedRange(
+  count: number,
+  first: boolean,
+  last: boolean,
+): { from: number; to: number } | undefined {
+  const from = first ? 0 : CONTEXT_LINES;
+  const to = last ? count : count - CONTEXT_LINES;
   return to - from > 1 ? { from, to } : undefined;
 }

@@ -1,10 +1,10 @@
-// What is edited: body and headers as text, as they were and as they are to be, and the edit that comes of it.
+// The draft of an edit: body and headers as text, and the edit request that results from it.
 
 import type { DeadLetter, Edit } from "~/api/dead-letter";
 import { jsonProblemIn, readJson, readJsonOr, writeJson } from "~/lib/json";
 import * as texts from "~/texts/editing";
 
-/** How a body is written in the editor: as JSON, which is checked; as any text; or as bytes in base64. */
+/** Format of the body in the editor: validated JSON, plain text, or bytes as base64. */
 export type Form = "json" | "text" | "base64";
 
 export interface Draft {
@@ -13,16 +13,16 @@ export interface Draft {
   headers: string;
 }
 
-/** What was read, at which version; the editor begins with it. */
+/** The content that the editor starts with, and its version. */
 export interface Base extends Draft {
   version: number;
-  /** JSON was on one line, and is written so again, whatever it looks like in the editor. */
+  /** Whether the JSON was on one line. It is then sent on one line again. */
   compact: boolean;
 }
 
 const RESERVED = "x-outbox-";
 
-/** Whether the letter as it is shown cannot be edited: something of it is hidden. */
+/** Whether content is masked or truncated, so that the dead letter cannot be edited as shown. */
 export function isHidden({ body, headers }: DeadLetter): boolean {
   return body.masked || body.truncated || body.content === null || writeJson(headers).includes("***");
 }
@@ -31,30 +31,30 @@ export function baseOf({ body, headers, version }: DeadLetter): Base {
   return { version, headers: writeJson(headers, 2), ...bodyOf(body.content ?? "", body.encoding ?? "text") };
 }
 
-/** The same where the body was fetched apart. */
-export function baseOfBytes(letter: DeadLetter, bytes: Uint8Array): Base {
+/** Returns the base for a body that was loaded separately. */
+export function baseOfBytes(deadLetter: DeadLetter, bytes: Uint8Array): Base {
   const text = textOf(bytes);
   const body =
-    text === undefined ? bodyOf(base64Of(bytes), "base64") : bodyOf(text, letter.body.encoding ?? "text");
-  return { version: letter.version, headers: writeJson(letter.headers, 2), ...body };
+    text === undefined ? bodyOf(base64Of(bytes), "base64") : bodyOf(text, deadLetter.body.encoding ?? "text");
+  return { version: deadLetter.version, headers: writeJson(deadLetter.headers, 2), ...body };
 }
 
 function bodyOf(content: string, encoding: Form): Pick<Base, "form" | "body" | "compact"> {
   const tree = encoding === "json" ? readJsonOr(content) : undefined;
-  // What calls itself JSON and is none is text, so that its headers alone can be edited too.
+  // Invalid JSON is edited as text. Otherwise not even the headers could be changed.
   if (encoding === "json" && !tree) return { form: "text", body: content, compact: false };
   const compact = tree !== undefined && !content.includes("\n");
   if (!tree || !compact) return { form: encoding, body: content, compact: false };
   return { form: "json", body: writeJson(tree, 2), compact };
 }
 
-/** Whether nothing differs from what was read. */
+/** Whether the draft equals the base. */
 export function isUnchanged(base: Base, draft: Draft): boolean {
   const edit = editOf(base, draft);
   return edit.body === undefined && edit.headers === undefined;
 }
 
-/** The edit, with what has changed alone. The draft has to be right. */
+/** Returns the edit, with changed parts only. The draft has to be valid. */
 export function editOf(base: Base, draft: Draft): Edit {
   const edit: Edit = { version: base.version };
   if (draft.form !== base.form || draft.body !== base.body) edit.body = contentOf(base, draft);
@@ -72,9 +72,9 @@ function sameJson(one: string, other: string): boolean {
   return first && second ? writeJson(first) === writeJson(second) : one === other;
 }
 
-/** What is wrong with the body, as a sentence; undefined when it may go. */
+/** Returns what is wrong with the body; undefined if it is valid. */
 export function wrongBody({ form, body }: Draft): string | undefined {
-  if (form === "json") return sentenceOf(body);
+  if (form === "json") return jsonErrorIn(body);
   if (form === "base64" && bytesOf(body) === undefined) {
     return texts.notBase64;
   }
@@ -82,7 +82,7 @@ export function wrongBody({ form, body }: Draft): string | undefined {
 }
 
 export function wrongHeaders({ headers }: Draft): string | undefined {
-  const wrong = sentenceOf(headers);
+  const wrong = jsonErrorIn(headers);
   if (wrong) return wrong;
   const tree = readJson(headers);
   if (tree.kind !== "object") return texts.headersNotObject;
@@ -93,12 +93,12 @@ export function wrongHeaders({ headers }: Draft): string | undefined {
   return twice === undefined ? undefined : texts.duplicateHeader(twice);
 }
 
-function sentenceOf(text: string): string | undefined {
+function jsonErrorIn(text: string): string | undefined {
   const wrong = jsonProblemIn(text);
   return wrong && texts.jsonError(wrong.line, wrong.column, texts.jsonFaults[wrong.fault]);
 }
 
-/** The same body in another form; undefined where that cannot be. */
+/** Converts the body to another format; undefined if that is impossible. */
 export function inForm({ form, body }: Draft, wanted: Form): string | undefined {
   if (form === wanted || (form !== "base64" && wanted !== "base64")) return body;
   if (wanted === "base64") return base64Of(new TextEncoder().encode(body));
@@ -110,7 +110,7 @@ function bytesOf(base64: string): Uint8Array | undefined {
   try {
     return Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
   } catch {
-    return undefined; // which the person is told
+    return undefined; // The editor reports it as invalid.
   }
 }
 
@@ -124,6 +124,6 @@ function textOf(bytes: Uint8Array): string | undefined {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
-    return undefined; // bytes that are no text stay bytes
+    return undefined; // Bytes that are not text stay bytes.
   }
 }

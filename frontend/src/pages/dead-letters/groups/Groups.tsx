@@ -19,31 +19,31 @@ import { Ago, Button, Loaded, Loading, State } from "~/ui";
 import { Sparkline } from "~/ui/charts/Sparkline";
 import { ListHeader } from "../ListHeader";
 import { EmptyList } from "../list/EmptyList";
-import type { Place } from "../parameters";
+import type { UrlState } from "../parameters";
 import styles from "./Groups.module.css";
 import { NoteOf } from "./Note";
 
 export interface GroupsProps {
   filters: Filters;
   by: GroupedBy;
-  status: Place["group_status"];
-  onNarrow(changes: Partial<Place>): void;
+  status: UrlState["group_status"];
+  onNarrow(changes: Partial<UrlState>): void;
 }
 
-/** What failed alike, the largest group first. */
+/** Dead letters by group, largest group first. */
 export function Groups({ filters, by, status, onNarrow }: GroupsProps) {
   const statuses = by === "fingerprint" ? STATUSES[status] : undefined;
   const query = useQuery({
     ...deadLetterGroups(filters, by, statuses),
     refetchInterval: useFallbackInterval(),
   });
-  const asked = JSON.stringify([filters, by, statuses]);
-  const held = useStableList(query.data?.items, query.data?.scope ?? asked, idOf);
+  const requestedScope = JSON.stringify([filters, by, statuses]);
+  const stable = useStableList(query.data?.items, query.data?.scope ?? requestedScope, idOf);
   const [requeued, setRequeued] = useState<Group>();
   return (
     <Loaded query={query} loading={<Loading lines={6} />}>
       {(groups) => (
-        <div className={styles.groups} aria-busy={groups.scope !== asked}>
+        <div className={styles.groups} aria-busy={groups.scope !== requestedScope}>
           <ListHeader
             age={
               <>
@@ -51,23 +51,23 @@ export function Groups({ filters, by, status, onNarrow }: GroupsProps) {
               </>
             }
           >
-            <strong>{texts.groupsCount(held.items.length)}</strong>
+            <strong>{texts.groupsCount(stable.items.length)}</strong>
             {groups.truncated && <span>{texts.largestOnly}</span>}
-            {held.fresh > 0 && (
-              <Button icon="operations" onClick={held.show}>
-                {texts.freshGroups(held.fresh)}
+            {stable.fresh > 0 && (
+              <Button icon="operations" onClick={stable.show}>
+                {texts.freshGroups(stable.fresh)}
               </Button>
             )}
           </ListHeader>
-          {held.items.length === 0 ? (
+          {stable.items.length === 0 ? (
             <EmptyList filters={filters} />
           ) : (
-            <Lines groups={held.items} onNarrow={onNarrow} onRequeue={setRequeued} />
+            <GroupList groups={stable.items} onNarrow={onNarrow} onRequeue={setRequeued} />
           )}
           {requeued && (
             <RepairDialog
               action="requeue"
-              selector={{ filter: { ...filters, ...narrowTo(requeued), status: "open" } }}
+              selector={{ filter: { ...filters, ...filterOf(requeued), status: "open" } }}
               describe={texts.openOfGroup(requeued.title)}
               onClose={() => setRequeued(undefined)}
             />
@@ -78,17 +78,17 @@ export function Groups({ filters, by, status, onNarrow }: GroupsProps) {
   );
 }
 
-const STATUSES: Record<Place["group_status"], readonly GroupStatus[] | undefined> = {
+const STATUSES: Record<UrlState["group_status"], readonly GroupStatus[] | undefined> = {
   active: ["open", "reopened"],
   fixed: ["fixed"],
   muted: ["muted"],
   any: undefined,
 };
 
-const NONE: readonly Group[] = [];
+const NO_GROUPS: readonly Group[] = [];
 
-/** Drawn in pieces after the page has answered the hand: fifty of them take a tenth of a second. */
-function Lines({
+/** Renders the groups deferred, because fifty of them take about 100 ms and would block input. */
+function GroupList({
   groups,
   onNarrow,
   onRequeue,
@@ -99,14 +99,14 @@ function Lines({
 }) {
   return (
     <ul>
-      {useDeferredValue(groups, NONE).map((group) => (
-        <Line key={group.id} group={group} onNarrow={onNarrow} onRequeue={() => onRequeue(group)} />
+      {useDeferredValue(groups, NO_GROUPS).map((group) => (
+        <GroupItem key={group.id} group={group} onNarrow={onNarrow} onRequeue={() => onRequeue(group)} />
       ))}
     </ul>
   );
 }
 
-function Line({
+function GroupItem({
   group,
   onNarrow,
   onRequeue,
@@ -115,12 +115,12 @@ function Line({
   onNarrow: GroupsProps["onNarrow"];
   onRequeue(): void;
 }) {
-  const may = useWhyNot("repair");
+  const denied = useWhyNot("repair");
   return (
     <li className={styles.group}>
       <div className={styles.what}>
         <Title group={group} onNarrow={onNarrow} />
-        <Where of={group} />
+        <GroupFacts of={group} />
         <Since group={group} />
         <NoteOf group={group} />
       </div>
@@ -136,7 +136,7 @@ function Line({
       </div>
       <Button
         icon="operations"
-        whyNot={may ?? (group.open_count === 0 ? texts.noneOpen : undefined)}
+        whyNot={denied ?? (group.open_count === 0 ? texts.noneOpen : undefined)}
         onClick={onRequeue}
       >
         {texts.requeue}
@@ -146,7 +146,7 @@ function Line({
   );
 }
 
-/** A group of errors has a page of its own; of others it is the list of their dead letters. */
+/** Links to the page of a failure group. Other groups have no page, and filter the list instead. */
 function Title({ group, onNarrow }: { group: Group; onNarrow: GroupsProps["onNarrow"] }) {
   if (group.by === "fingerprint") {
     return (
@@ -159,15 +159,15 @@ function Title({ group, onNarrow }: { group: Group; onNarrow: GroupsProps["onNar
     <button
       type="button"
       className={styles.title}
-      onClick={() => onNarrow({ ...narrowTo(group), view: "messages", cursor: undefined })}
+      onClick={() => onNarrow({ ...filterOf(group), view: "messages", cursor: undefined })}
     >
       {group.title || texts.anyQueue}
     </button>
   );
 }
 
-/** What the group is to operators, its queue, handlers and versions. */
-function Where({ of: { by, status, mark, queue, handlers, versions } }: { of: Group }) {
+/** Status, mark, queue, handlers and versions of a group. */
+function GroupFacts({ of: { by, status, mark, queue, handlers, versions } }: { of: Group }) {
   if (by !== "fingerprint") return null;
   const parts: readonly [string, ReactNode][] = [
     ["queue", queue || texts.anyQueue],
@@ -187,7 +187,7 @@ function Where({ of: { by, status, mark, queue, handlers, versions } }: { of: Gr
   );
 }
 
-/** Who marked a group as what, and what failed since. */
+/** The mark of a group, who set it, and the failures since. */
 export function MarkOf({ of: mark }: { of: NonNullable<Group["mark"]> }) {
   return (
     <span>
@@ -224,17 +224,17 @@ export function Since({ group }: { group: Group }) {
   );
 }
 
-/** The filter that means this group. */
-function narrowTo({ by, id }: Group): Partial<Filters> & Partial<Place> {
+/** Returns the filter that selects the group. */
+function filterOf({ by, id }: Group): Partial<Filters> & Partial<UrlState> {
   if (id === "") return { source: "relay" };
   if (by === "queue") return { queue: id };
   return by === "routing_key" ? { routing_key: id } : { group_id: id };
 }
 
-export function trend(deaths: readonly number[]): string {
-  const all = deaths.reduce((sum, one) => sum + one, 0);
+export function trend(hourlyCounts: readonly number[]): string {
+  const all = hourlyCounts.reduce((sum, one) => sum + one, 0);
   if (all === 0) return texts.noneInDay;
-  return texts.failuresInDay(all, deaths.at(-1) ?? 0);
+  return texts.failuresInDay(all, hourlyCounts.at(-1) ?? 0);
 }
 
 function idOf({ by, id }: Group): string {

@@ -19,7 +19,7 @@ const MEANINGS: Record<Status, string> = {
   open: texts.openMeaning,
 };
 
-/** Marks a group as fixed or muted, or takes its mark away. */
+/** Marks a group as fixed or muted, or removes its mark. */
 export function MarkDialog({ group, onClose }: { group: Group; onClose(): void }) {
   const [status, setStatus] = useState<Status>(group.mark ? "open" : "fixed");
   const [version, setVersion] = useState("");

@@ -10,7 +10,7 @@ import styles from "./Note.module.css";
 /** The note on a group, and its editor. */
 export function NoteOf({ group }: { group: Group }) {
   const [editing, setEditing] = useState(false);
-  const may = useWhyNot("repair");
+  const denied = useWhyNot("repair");
   const { note } = group;
   return (
     <div className={styles.note}>
@@ -22,7 +22,7 @@ export function NoteOf({ group }: { group: Group }) {
           </span>
         </p>
       )}
-      <Button look="quiet" icon="edit" whyNot={may} onClick={() => setEditing(true)}>
+      <Button look="quiet" icon="edit" whyNot={denied} onClick={() => setEditing(true)}>
         {note ? texts.changeNote : texts.addNote}
         <span className="unseen"> {texts.ofGroup(group.title)}</span>
       </Button>

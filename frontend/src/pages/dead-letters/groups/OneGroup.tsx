@@ -20,7 +20,7 @@ import { MarkDialog } from "./MarkDialog";
 import { NoteOf } from "./Note";
 import { PolicyDialog, PolicyOf } from "./Policy";
 
-/** A group of failures: how often, since when, in which versions, a sample of it, and what can be done about all of it. */
+/** A failure group: counts, times, versions, a sample, the latest messages, and actions on the whole group. */
 export function OneGroup({ id }: { id: string }) {
   const query = useQuery({ ...deadLetterGroup(id), refetchInterval: useFallbackInterval() });
   const gone = query.error && failureOf(query.error).code === "not_found";
@@ -39,27 +39,27 @@ export function OneGroup({ id }: { id: string }) {
 }
 
 function Parts({ group }: { group: Group }) {
-  const may = useWhyNot("repair");
-  const [doing, setDoing] = useState<"mark" | "policy" | "requeue" | "discard">();
-  const whyNot = may ?? (group.open_count === 0 ? texts.noneOpen : undefined);
+  const denied = useWhyNot("repair");
+  const [dialog, setDialog] = useState<"mark" | "policy" | "requeue" | "discard">();
+  const whyNot = denied ?? (group.open_count === 0 ? texts.noneOpen : undefined);
   useShortcuts(texts.groupTitle, [
-    { keys: "m", label: texts.mark, run: () => !may && setDoing("mark") },
-    { keys: "r", label: texts.requeueAll, run: () => !whyNot && setDoing("requeue") },
+    { keys: "m", label: texts.mark, run: () => !denied && setDialog("mark") },
+    { keys: "r", label: texts.requeueAll, run: () => !whyNot && setDialog("requeue") },
   ]);
-  const close = () => setDoing(undefined);
+  const close = () => setDialog(undefined);
   return (
     <>
       <div className={styles.actions}>
-        <Button icon="check" whyNot={may} onClick={() => setDoing("mark")}>
+        <Button icon="check" whyNot={denied} onClick={() => setDialog("mark")}>
           {texts.mark}
         </Button>
-        <Button icon="clock" whyNot={may} onClick={() => setDoing("policy")}>
+        <Button icon="clock" whyNot={denied} onClick={() => setDialog("policy")}>
           {texts.policy}
         </Button>
-        <Button icon="operations" whyNot={whyNot} onClick={() => setDoing("requeue")}>
+        <Button icon="operations" whyNot={whyNot} onClick={() => setDialog("requeue")}>
           {texts.requeueAll}
         </Button>
-        <Button icon="trash" whyNot={whyNot} onClick={() => setDoing("discard")}>
+        <Button icon="trash" whyNot={whyNot} onClick={() => setDialog("discard")}>
           {texts.discardAll}
         </Button>
       </div>
@@ -124,11 +124,11 @@ function Parts({ group }: { group: Group }) {
       </Panel>
       <Sample id={group.sample_id} />
       <Latest group={group} />
-      {doing === "policy" && <PolicyDialog group={group} onClose={close} />}
-      {doing === "mark" && <MarkDialog group={group} onClose={close} />}
-      {(doing === "requeue" || doing === "discard") && (
+      {dialog === "policy" && <PolicyDialog group={group} onClose={close} />}
+      {dialog === "mark" && <MarkDialog group={group} onClose={close} />}
+      {(dialog === "requeue" || dialog === "discard") && (
         <RepairDialog
-          action={doing}
+          action={dialog}
           selector={{ filter: { group_id: group.id, status: "open" } }}
           describe={texts.openOfGroup(group.title)}
           onClose={close}
@@ -184,20 +184,20 @@ function Latest({ group }: { group: Group }) {
               texts.failedAtHeading,
             ]}
           >
-            {items.slice(0, 10).map((letter) => (
-              <tr key={letter.id} role="row">
+            {items.slice(0, 10).map((deadLetter) => (
+              <tr key={deadLetter.id} role="row">
                 <th role="rowheader" scope="row">
-                  <Link href={`/dead-letters/${encodeURIComponent(letter.id)}?view=messages&status=any`}>
-                    {letter.id}
+                  <Link href={`/dead-letters/${encodeURIComponent(deadLetter.id)}?view=messages&status=any`}>
+                    {deadLetter.id}
                   </Link>
                 </th>
                 <td role="cell">
-                  <State of={letter.status} />
+                  <State of={deadLetter.status} />
                 </td>
-                <td role="cell">{letter.message_id}</td>
-                <td role="cell">{letter.service_version}</td>
+                <td role="cell">{deadLetter.message_id}</td>
+                <td role="cell">{deadLetter.service_version}</td>
                 <td role="cell">
-                  <Ago at={letter.failed_at} />
+                  <Ago at={deadLetter.failed_at} />
                 </td>
               </tr>
             ))}

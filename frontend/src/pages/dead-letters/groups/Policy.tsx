@@ -7,10 +7,10 @@ import * as texts from "~/texts/dead-letters";
 import { Ago, announce, Badge, Button, Choice, Dialog, DialogClose, Problem, TextField } from "~/ui";
 import styles from "./Note.module.css";
 
-const MOST = 100_000;
-const USUAL = 100;
+const MAX_PER_HOUR = 100_000;
+const DEFAULT_PER_HOUR = 100;
 
-/** How the group is requeued by itself, in a line. */
+/** One-line summary of the requeue policy. */
 export function PolicyOf({ of: policy }: { of: NonNullable<Group["requeue_policy"]> }) {
   const { operation_id: operation, started_at: started, stopped_at: stopped } = policy;
   return (
@@ -33,16 +33,16 @@ export function PolicyOf({ of: policy }: { of: NonNullable<Group["requeue_policy
   );
 }
 
-/** Sets how many of a group are requeued an hour, or takes that away. */
+/** Sets how many dead letters of a group are requeued per hour, or removes the policy. */
 export function PolicyDialog({ group, onClose }: { group: Group; onClose(): void }) {
   const before = group.requeue_policy;
-  const initial = String(before?.per_hour ?? USUAL);
+  const initial = String(before?.per_hour ?? DEFAULT_PER_HOUR);
   const [mode, setMode] = useState<"on" | "off">("on");
   const [perHour, setPerHour] = useState(initial);
   const sent = useRef({ text: "", key: "" });
   const { mutate, isPending, error } = useGroupPolicy(group.id);
   const limit = Number(perHour.replaceAll(",", ""));
-  const fits = mode === "off" || (Number.isInteger(limit) && limit >= 1 && limit <= MOST);
+  const fits = mode === "off" || (Number.isInteger(limit) && limit >= 1 && limit <= MAX_PER_HOUR);
   const wrong = fits ? undefined : texts.mutedWrong;
   function submit(event: FormEvent) {
     event.preventDefault();

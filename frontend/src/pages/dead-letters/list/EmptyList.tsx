@@ -3,7 +3,7 @@ import * as texts from "~/texts/dead-letters";
 import { Empty } from "~/ui";
 import { isNarrowed } from "../parameters";
 
-/** Why a list is empty, and what that means. */
+/** Explains why a list is empty. */
 export function EmptyList({ filters }: { filters: Filters }) {
   if (isNarrowed(filters)) {
     return <Empty title={texts.noMatch}>{texts.noMatchHint}</Empty>;

@@ -4,7 +4,7 @@ import { useShortcuts } from "~/lib/keyboard";
 import * as texts from "~/texts/dead-letters";
 import { AsOf, Button, Checkbox, Loaded, Loading, Pager } from "~/ui";
 import { ListHeader } from "../ListHeader";
-import type { Place } from "../parameters";
+import type { UrlState } from "../parameters";
 import { EmptyList } from "./EmptyList";
 import styles from "./List.module.css";
 import { Row, rowOf } from "./Row";
@@ -15,22 +15,22 @@ export interface ListProps {
   list: DeadLetterList;
   /** The dead letter in the side panel. */
   open: string | undefined;
-  place: Place;
+  urlState: UrlState;
   onOpen(id: string | undefined): void;
   onTurn(cursor: string): void;
 }
 
-/** Dead letters one by one, and what can be done with those that are selected. */
-export function List({ list, open, place, onOpen, onTurn }: ListProps) {
+/** The list of dead letters, with actions on the selection. */
+export function List({ list, open, urlState, onOpen, onTurn }: ListProps) {
   const { query, selection, ids, items, gone } = list;
-  const toggle = useStable(selection.toggle);
-  useWalking(list, open, onOpen);
+  const toggle = useStableCallback(selection.toggle);
+  useRowShortcuts(list, open, onOpen);
   return (
-    <section aria-label={texts.title} aria-busy={list.turning}>
+    <section aria-label={texts.title} aria-busy={list.stale}>
       <Loaded query={query} loading={<Loading lines={8} />}>
         {(page) => (
-          <div className={styles.list} data-turning={list.turning || undefined}>
-            <Above list={list} at={query.dataUpdatedAt} />
+          <div className={styles.list} data-stale={list.stale || undefined}>
+            <ListSummary list={list} at={query.dataUpdatedAt} />
             {ids.length === 0 && page.items.length === 0 ? (
               <EmptyList filters={list.filters} />
             ) : (
@@ -47,16 +47,16 @@ export function List({ list, open, place, onOpen, onTurn }: ListProps) {
                 ))}
               </ul>
             )}
-            <div className={styles.turn}>
+            <div className={styles.pager}>
               <Pager
                 shown={ids.length}
                 next={page.next}
                 previous={page.previous}
                 onTurn={onTurn}
-                busy={list.turning}
+                busy={list.stale}
               />
             </div>
-            <SelectionBar list={list} status={place.status} />
+            <SelectionBar list={list} status={urlState.status} />
           </div>
         )}
       </Loaded>
@@ -64,7 +64,7 @@ export function List({ list, open, place, onOpen, onTurn }: ListProps) {
   );
 }
 
-function Above({ list, at }: { list: DeadLetterList; at: number }) {
+function ListSummary({ list, at }: { list: DeadLetterList; at: number }) {
   const { ids, selection, gone, fresh, matching, update } = list;
   const selected = ids.filter(selection.has).length;
   return (
@@ -77,64 +77,64 @@ function Above({ list, at }: { list: DeadLetterList; at: number }) {
         disabled={ids.length === 0}
         onChange={selection.togglePage}
       />
-      <span className={styles.total}>{matching && words(matching)}</span>
+      <span className={styles.total}>{matching && countText(matching)}</span>
       {(fresh > 0 || gone.size > 0) && (
         <Button icon="operations" onClick={update}>
-          {changeOf(fresh, gone.size)}
+          {changesText(fresh, gone.size)}
         </Button>
       )}
     </ListHeader>
   );
 }
 
-function words(matching: Counted): string {
+function countText(matching: Counted): string {
   const noun = matching.value === 1 && matching.relation === "eq" ? texts.deadLetter : texts.deadLetters;
   return `${count(matching)} ${noun}`;
 }
 
-function changeOf(fresh: number, gone: number): string {
+function changesText(fresh: number, gone: number): string {
   const parts = [fresh > 0 && texts.newCount(fresh), gone > 0 && texts.resolvedCount(gone)].filter(Boolean);
   return texts.refresh(parts.join(", "));
 }
 
-/** `j` and `k` move from row to row; while one is open they open the next one. */
-function useWalking(
+/** Moves between rows with `j` and `k`. While a dead letter is open, this opens the next one. */
+function useRowShortcuts(
   { ids, gone, selection }: DeadLetterList,
   open: string | undefined,
   onOpen: ListProps["onOpen"],
 ) {
   const [last, setLast] = useState<string>();
-  function at(): string | undefined {
+  function currentId(): string | undefined {
     const focused = document.activeElement
       ?.closest<HTMLElement>("li")
-      ?.querySelector<HTMLElement>("[data-letter]");
-    return focused?.dataset.letter ?? open ?? last;
+      ?.querySelector<HTMLElement>("[data-dead-letter]");
+    return focused?.dataset.deadLetter ?? open ?? last;
   }
-  function walk(step: 1 | -1) {
-    const from = at();
+  function step(by: 1 | -1) {
+    const from = currentId();
     const index = from === undefined ? -1 : ids.indexOf(from);
-    let next = index < 0 && step < 0 ? ids.length - 1 : index + step;
-    while (open !== undefined && gone.has(ids[next] ?? "")) next += step;
+    let next = index < 0 && by < 0 ? ids.length - 1 : index + by;
+    while (open !== undefined && gone.has(ids[next] ?? "")) next += by;
     const to = ids[next];
     if (to === undefined) return;
     setLast(to);
     rowOf(to)?.focus();
     if (open !== undefined) onOpen(to);
   }
-  function mark(through: boolean) {
-    const id = at();
+  function toggleSelection(through: boolean) {
+    const id = currentId();
     if (id !== undefined && ids.includes(id)) selection.toggle(id, through);
   }
   useShortcuts(texts.title, [
-    { keys: "j", label: texts.nextRow, run: () => walk(1) },
-    { keys: "k", label: texts.previousRow, run: () => walk(-1) },
-    { keys: "x", label: texts.selectRow, run: () => mark(false) },
-    { keys: "X", label: texts.selectRange, run: () => mark(true) },
+    { keys: "j", label: texts.nextRow, run: () => step(1) },
+    { keys: "k", label: texts.previousRow, run: () => step(-1) },
+    { keys: "x", label: texts.selectRow, run: () => toggleSelection(false) },
+    { keys: "X", label: texts.selectRange, run: () => toggleSelection(true) },
   ]);
 }
 
-/** The same function for as long as the list is there, so that rows render again only when they change. */
-function useStable<A extends unknown[]>(act: (...given: A) => void): (...given: A) => void {
+/** Returns a function that never changes, so that memoized rows do not render again. */
+function useStableCallback<A extends unknown[]>(act: (...given: A) => void): (...given: A) => void {
   const latest = useRef(act);
   latest.current = act;
   return useCallback((...given: A) => latest.current(...given), []);

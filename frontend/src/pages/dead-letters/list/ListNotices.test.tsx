@@ -20,8 +20,8 @@ function found(count: number, second: number): Page {
 
 const notice = () => screen.queryByText(/at the broker (is|are) not archived yet/)?.textContent;
 
-describe("what the list does not have", () => {
-  it("is told once it lay at the broker at two counts, for archivers take what has just come", () => {
+describe("the notice about dead letters at the broker", () => {
+  it("appears only after two counts, because archivers take new ones right away", () => {
     const { rerender } = render(<ListNotices page={found(1, 0)} />);
     rerender(<ListNotices page={found(1, 0)} />);
     expect(notice()).toBeUndefined();

@@ -5,9 +5,9 @@ import * as texts from "~/texts/dead-letters";
 import { Icon } from "~/ui";
 import styles from "./ListNotices.module.css";
 
-/** What the list does not have: dead letters that the broker still holds, and what could not be asked. */
+/** Notices about missing data: dead letters still at the broker, and services that did not respond. */
 export function ListNotices({ page }: { page: Page | undefined }) {
-  const unarchived = useLasting(page?.unarchived);
+  const unarchived = usePersisting(page?.unarchived);
   if (!page) return null;
   const { degraded } = page;
   return (
@@ -28,8 +28,8 @@ export function ListNotices({ page }: { page: Page | undefined }) {
   );
 }
 
-/** What an archiver is about to take is in the list before the broker is asked again: only what lay there twice is told. */
-function useLasting(found: Page["unarchived"] | undefined) {
+/** Returns the unarchived count once it is above zero in two counts, because an archiver takes new dead letters before the next count. */
+function usePersisting(found: Page["unarchived"] | undefined) {
   const first = useRef<string>(undefined);
   if (!found || found.count === 0) first.current = undefined;
   else first.current ??= found.as_of;

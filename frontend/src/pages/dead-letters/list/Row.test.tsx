@@ -16,15 +16,15 @@ const line = {
   preview: "<script>alert(1)</script>",
 } as Line;
 
-function shown(status: Line["status"] = "open") {
+function renderRow(status: Line["status"] = "open") {
   const onToggle = vi.fn();
   render(<Row line={{ ...line, status }} selected={false} open={false} gone={false} onToggle={onToggle} />);
   return onToggle;
 }
 
 describe("a row of the list", () => {
-  it("is selected by its box, and with shift up to there, by the box or anywhere on it", async () => {
-    const onToggle = shown();
+  it("is selected by its checkbox; Shift extends the selection, anywhere on the row", async () => {
+    const onToggle = renderRow();
     const user = userEvent.setup();
     await user.click(screen.getByRole("checkbox", { name: "Select dead letter 17" }));
     expect(onToggle).toHaveBeenLastCalledWith("17", false);
@@ -36,8 +36,8 @@ describe("a row of the list", () => {
     expect(onToggle).toHaveBeenLastCalledWith("17", true);
   });
 
-  it("shows what it was sent as text, and in words that it failed again", () => {
-    shown();
+  it("shows content as text, and that it failed again", () => {
+    renderRow();
     const link = screen.getByRole("link");
     expect(link.textContent).toContain("<b>no</b>");
     expect(link.textContent).toContain("<script>alert(1)</script>");
@@ -45,8 +45,8 @@ describe("a row of the list", () => {
     expect(link.querySelector("script, b:not(strong)")).toBeNull();
   });
 
-  it("says that it failed again only until it is requeued again", () => {
-    shown("requeued");
+  it("no longer says that it failed again once it is requeued again", () => {
+    renderRow("requeued");
     const link = screen.getByRole("link");
     expect(link.textContent).toContain("requeued");
     expect(link.textContent).not.toContain("failed again");

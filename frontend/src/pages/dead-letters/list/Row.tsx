@@ -10,16 +10,16 @@ export interface RowProps {
   line: Line;
   selected: boolean;
   open: boolean;
-  /** The latest answer does not have it any more. */
+  /** No longer in the latest response. */
   gone: boolean;
   onToggle(id: string, through: boolean): void;
 }
 
-/** One dead letter in two lines: what failed and when, then where and with what. */
+/** A dead letter in two lines: error and time, then status, queue and message. */
 export const Row = memo(function Row({ line, selected, open, gone, onToggle }: RowProps) {
   const shift = useRef(false);
   const { id, error } = line;
-  /** With shift a click selects up to here, also on the link, which would open another window. */
+  /** A click with Shift selects up to this row, also on the link, where it would open a new window. */
   function onClickCapture(event: MouseEvent) {
     shift.current = event.shiftKey;
     if (!event.shiftKey || !(event.target as Element).closest("a")) return;
@@ -51,7 +51,7 @@ export const Row = memo(function Row({ line, selected, open, gone, onToggle }: R
         href={addressOf(id)}
         className={styles.link ?? ""}
         aria-current={open ? "true" : undefined}
-        data-letter={id}
+        data-dead-letter={id}
       >
         <span className={styles.first}>
           <strong className={styles.type}>{shortType(error.type)}</strong>
@@ -86,13 +86,13 @@ function Marks({ line, gone }: { line: Line; gone: boolean }) {
   );
 }
 
-/** `Reject` of `outbox.errors.Reject`: what differs between errors is at the end. */
+/** Returns the class name without its module: `Reject` for `outbox.errors.Reject`. */
 export function shortType(type: string): string {
   return type.split(".").at(-1) || texts.unknownError;
 }
 
-/** The link of a row that is on screen. */
+/** Returns the link element of a row. */
 export function rowOf(id: string): HTMLElement | undefined {
-  const rows = document.querySelectorAll<HTMLElement>("[data-letter]");
-  return [...rows].find((row) => row.dataset.letter === id);
+  const rows = document.querySelectorAll<HTMLElement>("[data-dead-letter]");
+  return [...rows].find((row) => row.dataset.deadLetter === id);
 }

@@ -10,7 +10,7 @@ import { ACTIONS, type Action, whyNotFor } from "./actions";
 import styles from "./SelectionBar.module.css";
 import type { DeadLetterList } from "./useList";
 
-/** At the bottom while anything is selected: how much is, the step to everything that matches, and what can be done. */
+/** The bar at the bottom while rows are selected: count, selection of all matches, and actions. */
 export function SelectionBar({ list, status }: { list: DeadLetterList; status: Status }) {
   const [action, setAction] = useState<Action>();
   const { selection, ids, selecting } = list;
@@ -23,22 +23,22 @@ export function SelectionBar({ list, status }: { list: DeadLetterList; status: S
     ],
     selecting,
   );
-  const chosen = useMeant(list);
+  const target = selectionTarget(list);
   return (
     <>
       {selecting && (
         <section className={styles.bar} aria-label={texts.selected}>
-          <span className={styles.words}>{chosen.words}</span>
+          <span className={styles.words}>{target.words}</span>
           <IconButton icon="cross" label={texts.clearSelection} onClick={selection.clear} />
-          {selected.kind === "some" && ids.every(selection.has) && <Everything list={list} />}
+          {selected.kind === "some" && ids.every(selection.has) && <SelectAllMatching list={list} />}
           <Actions status={status} onChoose={setAction} />
         </section>
       )}
       {action && (
         <RepairDialog
           action={action}
-          selector={chosen.selector}
-          describe={chosen.describe}
+          selector={target.selector}
+          describe={target.describe}
           onClose={() => setAction(undefined)}
           onDone={selection.clear}
         />
@@ -47,8 +47,8 @@ export function SelectionBar({ list, status }: { list: DeadLetterList; status: S
   );
 }
 
-/** What is selected, for the dialog and in words. */
-function useMeant({ selection: { selected }, filters, matching }: DeadLetterList): {
+/** Returns the selection as a selector for the dialog and as text. */
+function selectionTarget({ selection: { selected }, filters, matching }: DeadLetterList): {
   selector: RepairDialogProps["selector"];
   words: string;
   describe: string;
@@ -69,8 +69,8 @@ function useMeant({ selection: { selected }, filters, matching }: DeadLetterList
   };
 }
 
-/** Offered once the whole page is selected, when there is more than the page. */
-function Everything({ list: { matching, ids, selection } }: { list: DeadLetterList }) {
+/** Offers to select all matches once the whole page is selected. */
+function SelectAllMatching({ list: { matching, ids, selection } }: { list: DeadLetterList }) {
   if (!matching || matching.value <= ids.length) return null;
   return (
     <Button look="quiet" onClick={selection.selectEverything}>
@@ -80,7 +80,7 @@ function Everything({ list: { matching, ids, selection } }: { list: DeadLetterLi
 }
 
 function Actions({ status, onChoose }: { status: Status; onChoose(action: Action): void }) {
-  const may = { repair: useWhyNot("repair"), purge: useWhyNot("purge") };
+  const denied = { repair: useWhyNot("repair"), purge: useWhyNot("purge") };
   return (
     <span className={styles.actions}>
       {ACTIONS.map(({ action, label, icon, permission }) => (
@@ -88,7 +88,7 @@ function Actions({ status, onChoose }: { status: Status; onChoose(action: Action
           key={action}
           look={action === "requeue" ? "primary" : "plain"}
           icon={icon}
-          whyNot={may[permission] ?? whyNotFor(action, status)}
+          whyNot={denied[permission] ?? whyNotFor(action, status)}
           onClick={() => onChoose(action)}
         >
           {label}

@@ -1,11 +1,11 @@
-// What became of the rows that are shown, told apart from those that only slid to another page.
+// Finds the rows that left the list, as opposed to rows that moved to another page.
 
 import type { Line } from "~/api/dead-letters";
 
 export interface ListChanges {
-  /** Shown rows that are in the list no more. */
+  /** IDs of shown rows that are no longer in the list. */
   gone: ReadonlySet<string>;
-  /** How many rows came that are not shown yet. */
+  /** Number of new rows that are not shown yet. */
   fresh: number;
 }
 
@@ -15,13 +15,13 @@ export interface Latest {
   previous: string | null;
 }
 
-/** Rows in `sort` order: those that were shown, and what the same page holds now. */
+/** Compares the shown rows with the latest response for the same page. Both are in `sort` order. */
 export function changesOf(shown: readonly Line[], latest: Latest, sort: "newest" | "oldest"): ListChanges {
   const present = new Set(latest.items.map(({ id }) => id));
   const known = new Set(shown.map(({ id }) => id));
   const first = latest.items[0];
   const last = latest.items.at(-1);
-  // beyond the page's ends it is unknown: new rows push others out of it
+  // New rows push others off the page, so a missing row is gone only if it would lie between the page's ends.
   const isWithin = (line: Line) =>
     (latest.previous === null || !first || follows(line, first, sort)) &&
     (latest.next === null || !last || follows(last, line, sort));
@@ -33,7 +33,7 @@ export function changesOf(shown: readonly Line[], latest: Latest, sort: "newest"
   };
 }
 
-/** Whether one line comes after another in the list. */
+/** Whether `line` comes after `before` in the list. */
 function follows(line: Line, before: Line, sort: "newest" | "oldest"): boolean {
   const [one, other] = [new Date(line.failed_at).getTime(), new Date(before.failed_at).getTime()];
   return sort === "newest" ? one < other : one > other;

@@ -5,33 +5,33 @@ import { useConnection, useFallbackInterval } from "~/api/live";
 import { type Counted, count, number } from "~/lib/format";
 import { useSelection } from "~/lib/selection";
 import { useStableList } from "~/lib/stable-list";
-import { filtersOf, type Place } from "../parameters";
+import { filtersOf, type UrlState } from "../parameters";
 import { changesOf } from "./changes";
 
 const NONE: ReadonlySet<string> = new Set();
 
 export type DeadLetterList = ReturnType<typeof useList>;
 
-/** The list that the address asks for: its rows, held in their places, and which of them are selected. */
-export function useList(place: Place) {
-  const filters = useMemo(() => filtersOf(place), [place]);
+/** The list for the URL parameters: rows in stable positions, and the selection. */
+export function useList(urlState: UrlState) {
+  const filters = useMemo(() => filtersOf(urlState), [urlState]);
   const query = useQuery({
-    ...deadLetters(filters, place.sort, place.cursor),
+    ...deadLetters(filters, urlState.sort, urlState.cursor),
     refetchInterval: useInterval(),
   });
   const { data } = query;
-  const asked = scopeOf(filters, place.sort, place.cursor);
-  const held = useStableList(data?.items, data?.scope ?? asked, idOf);
-  const ids = useMemo(() => held.items.map(idOf), [held.items]);
+  const requestedScope = scopeOf(filters, urlState.sort, urlState.cursor);
+  const stable = useStableList(data?.items, data?.scope ?? requestedScope, idOf);
+  const ids = useMemo(() => stable.items.map(idOf), [stable.items]);
   const selection = useSelection(ids, JSON.stringify(filters));
   const { gone, fresh } = useMemo(
-    () => (data ? changesOf(held.items, data, place.sort) : { gone: NONE, fresh: 0 }),
-    [data, held.items, place.sort],
+    () => (data ? changesOf(stable.items, data, urlState.sort) : { gone: NONE, fresh: 0 }),
+    [data, stable.items, urlState.sort],
   );
-  const matching = data && matchingIn(data, place.status);
-  useNothingLeft(held.items.length > 0 && gone.size === held.items.length, held.show);
+  const matching = data && matchingIn(data, urlState.status);
+  useShowWhenAllGone(stable.items.length > 0 && gone.size === stable.items.length, stable.show);
 
-  /** The row next to one, in either direction, that is still there. */
+  /** Returns the ID of the next row, in either direction, that is still in the list. */
   const neighbour = useCallback(
     (id: string, step: 1 | -1): string | undefined => {
       const at = ids.indexOf(id);
@@ -43,21 +43,21 @@ export function useList(place: Place) {
   return {
     query,
     filters,
-    items: held.items,
+    items: stable.items,
     gone,
     fresh,
-    /** Shows the list as it is now. */
-    update: held.show,
+    /** Shows the latest response. */
+    update: stable.show,
     selection,
     selecting: selection.selected.kind === "everything" || selection.selected.ids.size > 0,
     ids,
     neighbour,
     matching,
-    /** An answer to another question is still shown. */
-    turning: data !== undefined && data.scope !== asked,
-    /** How many have a status, as far as that is known. */
+    /** Whether the rows of the previous page or filter are still shown. */
+    stale: data !== undefined && data.scope !== requestedScope,
+    /** Returns the count of a status, if known. */
     countOf(status: Status): string | undefined {
-      if (status === place.status && matching) return count(matching);
+      if (status === urlState.status && matching) return count(matching);
       if (!data?.facets) return undefined;
       const { relation } = data.facets;
       if (status === "any") return count({ value: sum(data.facets.status), relation });
@@ -67,7 +67,7 @@ export function useList(place: Place) {
   };
 }
 
-/** While the stream is away, every so often; and once more soon where what was counted may be older than what is listed. */
+/** Returns the refetch interval: a fallback without live updates, and a short one if counts may be older than the list. */
 function useInterval() {
   const fallback = useFallbackInterval();
   const live = useConnection() === "live";
@@ -78,24 +78,24 @@ function useInterval() {
   }) => {
     const counted = data?.facets && new Date(data.facets.as_of).getTime();
     if (!live) return fallback;
-    if (counted && dataUpdatedAt - counted > COUNTED_WITHIN) return COUNTED_ANEW_AFTER;
-    return data?.unarchived?.count ? ARCHIVED_WITHIN : fallback;
+    if (counted && dataUpdatedAt - counted > MAX_COUNT_AGE) return RECOUNT_AFTER;
+    return data?.unarchived?.count ? BROKER_INTERVAL : fallback;
   };
 }
 
-const COUNTED_WITHIN = 6_000;
-const COUNTED_ANEW_AFTER = 3_000;
-/** The broker is asked once in five seconds at most. */
-const ARCHIVED_WITHIN = 6_000;
+const MAX_COUNT_AGE = 6_000;
+const RECOUNT_AFTER = 3_000;
+/** The service queries the broker at most every five seconds. */
+const BROKER_INTERVAL = 6_000;
 
-/** Once every row that is held has gone, there is nothing to hold any more. */
-function useNothingLeft(gone: boolean, show: () => void): void {
+/** Shows the latest response once all shown rows are gone. */
+function useShowWhenAllGone(gone: boolean, show: () => void): void {
   useEffect(() => {
     if (gone) show();
   }, [gone, show]);
 }
 
-/** How many match, also where the list's own count ends: facets count further, though they may be a minute old. */
+/** Returns the number of matches. Beyond the limit of the list's count it comes from the facets, which may be a minute old. */
 function matchingIn({ total, facets }: Page, status: Status): Counted | undefined {
   if (!facets || total?.relation !== "gte") return total;
   const found =

@@ -6,11 +6,11 @@ import * as texts from "~/texts/waiting";
 import { Button } from "~/ui";
 import { EditDialog } from "./EditDialog";
 
-/** What can be done to a message before it is sent. */
+/** Actions on a message before it is sent. */
 export function Actions({ message, reveal }: { message: Message; reveal: Reveal }) {
-  const mayNot = useWhyNot("repair");
+  const denied = useWhyNot("repair");
   const [editing, setEditing] = useState(false);
-  const ended = endedBecause(message.state);
+  const ended = whyEnded(message.state);
   const pending = message.state === "pending" ? texts.isDue : undefined;
   return (
     <Changes
@@ -21,7 +21,7 @@ export function Actions({ message, reveal }: { message: Message; reveal: Reveal 
         { action: "cancel", label: texts.cancel, whyNot: ended },
       ]}
     >
-      <Button whyNot={mayNot ?? ended} onClick={() => setEditing(true)}>
+      <Button whyNot={denied ?? ended} onClick={() => setEditing(true)}>
         {texts.edit}
       </Button>
       {editing && <EditDialog message={message} reveal={reveal} onClose={() => setEditing(false)} />}
@@ -29,7 +29,7 @@ export function Actions({ message, reveal }: { message: Message; reveal: Reveal 
   );
 }
 
-function endedBecause(state: Message["state"]): string | undefined {
+function whyEnded(state: Message["state"]): string | undefined {
   if (state === "sent") return texts.sentAlready;
   return state === "parked" ? texts.isParked : undefined;
 }

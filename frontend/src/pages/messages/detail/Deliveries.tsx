@@ -4,25 +4,25 @@ import * as texts from "~/texts/messages";
 import { Moment, State, Table } from "~/ui";
 import styles from "./Detail.module.css";
 
-/** The last that the history knows of the message in each of its queues. */
-export function Deliveries({ message: { deliveries: handled, message_id, state } }: { message: Message }) {
-  if (state !== "sent" && !handled?.length) return null;
+/** The latest outcome in the history for each queue of the message. */
+export function Deliveries({ message: { deliveries, message_id, state } }: { message: Message }) {
+  if (state !== "sent" && !deliveries?.length) return null;
   return (
     <section className={styles.part} aria-labelledby="handled">
       <h3 id="handled">{texts.deliveries}</h3>
-      {handled === null && <p>{texts.noHistory}</p>}
-      {handled?.length === 0 && <p>{texts.noDeliveries}</p>}
-      {handled && handled.length > 0 && (
+      {deliveries === null && <p>{texts.noHistory}</p>}
+      {deliveries?.length === 0 && <p>{texts.noDeliveries}</p>}
+      {deliveries && deliveries.length > 0 && (
         <Table
           label={texts.deliveries}
           head={[texts.queue, texts.outcome, texts.time, texts.attempt, texts.error]}
         >
-          {handled.map((fact) => (
-            <tr key={fact.queue}>
-              <th scope="row">{fact.queue}</th>
+          {deliveries.map((one) => (
+            <tr key={one.queue}>
+              <th scope="row">{one.queue}</th>
               <td>
-                <State of={fact.outcome} />
-                {fact.outcome === "dead_lettered" && message_id !== null && (
+                <State of={one.outcome} />
+                {one.outcome === "dead_lettered" && message_id !== null && (
                   <>
                     {" "}
                     <Link
@@ -33,12 +33,12 @@ export function Deliveries({ message: { deliveries: handled, message_id, state }
                   </>
                 )}
               </td>
-              <td>{fact.recorded_at ? <Moment at={fact.recorded_at} short /> : "—"}</td>
-              <td data-number>{fact.attempt ?? "—"}</td>
+              <td>{one.recorded_at ? <Moment at={one.recorded_at} short /> : "—"}</td>
+              <td data-number>{one.attempt ?? "—"}</td>
               <td className={styles.summary}>
-                {fact.error ? (
+                {one.error ? (
                   <>
-                    <strong>{fact.error.type}</strong> {fact.error.message}
+                    <strong>{one.error.type}</strong> {one.error.message}
                   </>
                 ) : (
                   "—"

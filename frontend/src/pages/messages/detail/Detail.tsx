@@ -16,24 +16,24 @@ import { Details } from "./Details";
 import { Headers } from "./Headers";
 import { Status } from "./Status";
 
-interface Around {
-  /** The messages next to it in the list. */
+interface Navigation {
+  /** IDs of the neighbours in the list. */
   before: string | undefined;
   after: string | undefined;
   onGo(id: string): void;
   onClose(): void;
 }
 
-/** One message: why it is where it is first, then everything else about it. */
-export function Detail({ id, ...around }: Around & { id: string }) {
+/** One message: its status first, then all other details. */
+export function Detail({ id, ...navigation }: Navigation & { id: string }) {
   const query = useQuery({ ...message(id), refetchInterval: useFallbackInterval() });
-  useShortcuts(texts.message, [{ keys: "Escape", label: texts.close, run: around.onClose }]);
+  useShortcuts(texts.message, [{ keys: "Escape", label: texts.close, run: navigation.onClose }]);
   const gone = query.error && failureOf(query.error).code === "not_found";
   return (
     <article className={styles.detail} aria-label={texts.titleOf(id)}>
-      <Head id={id} message={query.data} {...around} />
+      <Head id={id} message={query.data} {...navigation} />
       {gone ? (
-        <Gone id={id} message={query.data} />
+        <NotFound id={id} message={query.data} />
       ) : (
         <Loaded query={query} loading={<Loading lines={8} />}>
           {(found) => <Parts message={found} />}
@@ -57,7 +57,7 @@ function Parts({ message }: { message: Message }) {
   );
 }
 
-/** Takes focus when it opens on a narrow screen, where the list is away. */
+/** The heading. Takes focus on narrow screens, where the list is hidden. */
 function Head({
   id,
   message,
@@ -65,7 +65,7 @@ function Head({
   after,
   onGo,
   onClose,
-}: Around & { id: string; message: Message | undefined }) {
+}: Navigation & { id: string; message: Message | undefined }) {
   const title = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
     if (window.matchMedia(NARROW).matches) title.current?.focus();
@@ -109,7 +109,7 @@ function Head({
 
 const NARROW = "(max-width: 1100px)";
 
-function Gone({ id, message }: { id: string; message: Message | undefined }) {
+function NotFound({ id, message }: { id: string; message: Message | undefined }) {
   const known = message?.message_id ?? message?.root_id;
   return (
     <Empty title={texts.notInOutbox(id)}>

@@ -9,10 +9,10 @@ import { CopyButton, Facts, Moment, Span } from "~/ui";
 import { External, hasLinks } from "~/ui/External";
 import styles from "./Detail.module.css";
 
-/** Where the time that it is due is its own, and lies ahead or matters still. */
-const DUE: ReadonlySet<MessageState> = new Set(["pending", "scheduled", "retrying"]);
+/** States in which the due time is relevant. */
+const HAS_DUE_TIME: ReadonlySet<MessageState> = new Set(["pending", "scheduled", "retrying"]);
 
-/** What is recorded of the message, and where it leads. */
+/** The recorded facts about a message, with links. */
 export function Details({ message }: { message: Message }) {
   const { message_id, root_id, ordering_key, target_queue, dedup_key } = message;
   const id = message_id === null ? texts.setWhenSent : <Id of={message_id} />;
@@ -25,13 +25,13 @@ export function Details({ message }: { message: Message }) {
           [texts.messageId, id],
           [texts.chain, chain],
           [external, hasLinks(message.external) && <External key="external" of={message.external} />],
-          [texts.orderingKey, ordering_key !== null && <Narrowed by="ordering_key" value={ordering_key} />],
-          [texts.targetQueue, target_queue !== null && <Narrowed by="target_queue" value={target_queue} />],
+          [texts.orderingKey, ordering_key !== null && <FilterLink by="ordering_key" value={ordering_key} />],
+          [texts.targetQueue, target_queue !== null && <FilterLink by="target_queue" value={target_queue} />],
           [texts.deduplicationKey, dedup_key !== null && <Id of={dedup_key} />],
           [texts.published, message.created_at && <Moment at={message.created_at} milliseconds />],
           [
             texts.due,
-            message.due_at && DUE.has(message.state) && <Moment at={message.due_at} milliseconds />,
+            message.due_at && HAS_DUE_TIME.has(message.state) && <Moment at={message.due_at} milliseconds />,
           ],
           [texts.sent, message.sent_at && <Moment at={message.sent_at} milliseconds />],
           [texts.parkedAt, message.failed_at && <Moment at={message.failed_at} milliseconds />],
@@ -54,7 +54,7 @@ function Chain({ message: { message_id, root_id, tracking_ids } }: { message: Me
   return <Link href={chainAddress(known)}>{texts.showChain}</Link>;
 }
 
-function Narrowed({ by, value }: { by: "ordering_key" | "target_queue"; value: string }) {
+function FilterLink({ by, value }: { by: "ordering_key" | "target_queue"; value: string }) {
   return (
     <Link href={`/messages?${by}=${encodeURIComponent(value)}`} title={texts.allWithIt}>
       {value}

@@ -3,6 +3,7 @@ import type { Message, Reveal } from "~/api/messages";
 import { failureOf } from "~/api/problems";
 import { useWhyNot } from "~/api/session";
 import { useMessageEdit } from "~/api/waiting";
+import * as common from "~/texts/common";
 import * as texts from "~/texts/waiting";
 import { announce, Button, Checkbox, Dialog, DialogClose, Problem, TextArea, TextField } from "~/ui";
 import styles from "./Detail.module.css";
@@ -18,14 +19,14 @@ export function EditDialog({
   onClose(): void;
 }) {
   const form = useId();
-  const mayNotReveal = useWhyNot("reveal");
+  const revealDenied = useWhyNot("reveal");
   const [routingKey, setRoutingKey] = useState(message.routing_key);
   const [typed, setTyped] = useState<string>();
   const [reason, setReason] = useState("");
   const [force, setForce] = useState(false);
   const edit = useMessageEdit(message.id, () => {
     announce(texts.edited(message.id));
-    reveal.reset(); // it shows the body as it was
+    reveal.reset(); // The revealed body is outdated.
     onClose();
   });
   const shown = reveal.data ?? (message.masked && message.body?.includes("***") ? undefined : message);
@@ -34,12 +35,12 @@ export function EditDialog({
     ...(routingKey.trim() !== message.routing_key && { routing_key: routingKey.trim() }),
     ...(typed !== undefined && typed !== shown?.body && { body: typed, encoding: "text" as const }),
   };
-  const nothing = Object.keys(changes).length === 0;
-  const refused = edit.error && failureOf(edit.error).code === "invalid_edit";
+  const isUnchanged = Object.keys(changes).length === 0;
+  const schemaRejected = edit.error && failureOf(edit.error).code === "invalid_edit";
 
   function submit(event: FormEvent) {
     event.preventDefault();
-    if (nothing || edit.isPending) return;
+    if (isUnchanged || edit.isPending) return;
     const version = (reveal.data ?? message).version;
     edit.mutate({ ...changes, version, reason: reason.trim() || null, ...(force && { force }) });
   }
@@ -50,16 +51,16 @@ export function EditDialog({
       onClose={onClose}
       title={texts.editTitle(message.id)}
       description={texts.editMeaning}
-      unsaved={!nothing && !edit.isPending}
+      unsaved={!isUnchanged && !edit.isPending}
       actions={
         <>
-          <DialogClose>{texts.keep}</DialogClose>
+          <DialogClose>{common.cancel}</DialogClose>
           <Button
             type="submit"
             form={form}
             look="primary"
             busy={edit.isPending}
-            whyNot={nothing ? texts.nothingEdited : undefined}
+            whyNot={isUnchanged ? texts.nothingEdited : undefined}
           >
             {texts.save}
           </Button>
@@ -75,7 +76,7 @@ export function EditDialog({
           onChange={(event) => setRoutingKey(event.target.value)}
         />
         {shown === undefined ? (
-          <Button icon="eye" busy={reveal.isPending} whyNot={mayNotReveal} onClick={() => reveal.mutate()}>
+          <Button icon="eye" busy={reveal.isPending} whyNot={revealDenied} onClick={() => reveal.mutate()}>
             {texts.revealBody}
           </Button>
         ) : body === undefined ? (
@@ -100,7 +101,7 @@ export function EditDialog({
         />
         {reveal.error && <Problem of={reveal.error} onRetry={() => reveal.mutate()} />}
         {edit.error && <Problem of={edit.error} />}
-        {refused && <Checkbox label={texts.force} checked={force} onChange={setForce} />}
+        {schemaRejected && <Checkbox label={texts.force} checked={force} onChange={setForce} />}
       </form>
     </Dialog>
   );

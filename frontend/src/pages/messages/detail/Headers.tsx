@@ -4,7 +4,7 @@ import * as texts from "~/texts/messages";
 import { Table } from "~/ui";
 import styles from "./Detail.module.css";
 
-/** The headers that it is sent with, each as it was written. */
+/** The headers of the message. */
 export function Headers({ message: { headers } }: { message: Message }) {
   if (headers.length === 0) return null;
   return (
@@ -12,7 +12,7 @@ export function Headers({ message: { headers } }: { message: Message }) {
       <h3 id="headers">{texts.headers}</h3>
       <Table label={texts.headers} head={[texts.name, texts.value]}>
         {headers.map(({ name, node }, index) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: a name may come twice
+          // biome-ignore lint/suspicious/noArrayIndexKey: a name can occur twice
           <tr key={index}>
             <th scope="row">{name}</th>
             <td className={styles.header}>{node.kind === "string" ? node.value : writeJson(node)}</td>

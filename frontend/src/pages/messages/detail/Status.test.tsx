@@ -46,8 +46,8 @@ function unroutable() {
   return screen.getByText("Unroutable").nextElementSibling?.textContent;
 }
 
-describe("Why", () => {
-  it("leads from a blocked message to the one that it follows, and to all of its key", () => {
+describe("the status of a message", () => {
+  it("links a blocked message to the one before it, and to all with its ordering key", () => {
     render(<Status message={MESSAGE} />);
     const links = screen.getAllByRole("link").map((link) => [link.textContent, link.getAttribute("href")]);
     expect(links).toEqual([
@@ -59,7 +59,7 @@ describe("Why", () => {
     expect(screen.queryByText("blocked")).toBeNull();
   });
 
-  it("tells since when a held message is unroutable, whenever it was written", () => {
+  it("shows since when a held message has been unroutable", () => {
     const held = {
       ...MESSAGE,
       state: "held" as const,
@@ -74,7 +74,7 @@ describe("Why", () => {
     expect(screen.queryByText("Unroutable")).toBeNull();
   });
 
-  it("leads a parked message to its dead letter", () => {
+  it("links a parked message to its dead letter", () => {
     render(
       <Status
         message={{
@@ -93,7 +93,7 @@ describe("Why", () => {
     expect(screen.getByText("no")).toBeDefined();
   });
 
-  it("says which pause holds it, and where to end that", () => {
+  it("shows which pause blocks it, and where to resume", () => {
     const pause = { scope: "relay" as const, name: "", reason: "deploy", expires_at: null };
     render(
       <Status

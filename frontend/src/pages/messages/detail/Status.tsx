@@ -7,7 +7,7 @@ import * as texts from "~/texts/messages";
 import { Ago, Facts, Icon, Moment, stateStyle, type Tone } from "~/ui";
 import styles from "./Detail.module.css";
 
-/** Why the message is where it is, what happens next, and what a person can do about it. */
+/** Why the message is in its state, what happens next, and what the operator can do. */
 export function Status({ message }: { message: Message }) {
   const hint = hintOf(message);
   const waits = message.state !== "sent" && message.state !== "parked";
@@ -20,7 +20,7 @@ export function Status({ message }: { message: Message }) {
         </p>
         <Facts
           of={[
-            [texts.nextAttempt, message.next_attempt_at && <When at={message.next_attempt_at} />],
+            [texts.nextAttempt, message.next_attempt_at && <DueTime at={message.next_attempt_at} />],
             [texts.unroutable, message.state === "held" && <Since at={message.held_at} />],
             [texts.stalled, message.state === "stalled" && <Since at={message.held_at} />],
             [texts.blockedBy, message.blocked_by && <Blocker message={message} />],
@@ -45,15 +45,15 @@ export function Status({ message }: { message: Message }) {
   );
 }
 
-/** A healthy state needs attention while no relay sends. */
+/** Returns the tone of the state. A healthy state becomes a warning while no relay is sending. */
 function toneOf({ state, alive_relay_count, blocking_pauses }: Message): Tone {
   const { tone } = stateStyle(state);
-  const stands =
+  const isBlocked =
     state !== "sent" && (alive_relay_count === 0 || blocking_pauses.some(({ name }) => name === ""));
-  return stands && tone !== "bad" ? "warn" : tone;
+  return isBlocked && tone !== "bad" ? "warn" : tone;
 }
 
-/** What mends it, in words of this page where it can be done from here. */
+/** Returns a hint on how to resolve the state. Uses the dashboard's own text and links if the dashboard can do it. */
 function hintOf({ id, state, hint, blocking_pauses, alive_relay_count, blocked_by }: Message): ReactNode {
   if (state === "parked") {
     return (
@@ -85,7 +85,7 @@ function hintOf({ id, state, hint, blocking_pauses, alive_relay_count, blocked_b
 
 const LINKED = /(\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2} UTC|message \d+)/;
 
-/** The reason as the service words it, with its times in the chosen zone and the messages it names as links. */
+/** A text from the service, with times in the chosen time zone and message numbers as links. */
 function Sentence({ text }: { text: string }) {
   return text.split(LINKED).map((part, index) => {
     const key = `${index}${part}`;
@@ -99,18 +99,18 @@ function Sentence({ text }: { text: string }) {
   });
 }
 
-function When({ at }: { at: string }) {
-  const ahead = secondsSince(at, useNow()) < 0;
+function DueTime({ at }: { at: string }) {
+  const isFuture = secondsSince(at, useNow()) < 0;
   return (
     <>
-      {!ahead && texts.wasDue}
-      <Ago at={at} />, <span className={styles.quiet}>{ahead && texts.at}</span>
+      {!isFuture && texts.wasDue}
+      <Ago at={at} />, <span className={styles.quiet}>{isFuture && texts.at}</span>
       <Moment at={at} />
     </>
   );
 }
 
-/** Null: a release that kept no such time held it. */
+/** A time and its age. Null if the release that held the message did not record the time. */
 function Since({ at }: { at: string | null }) {
   if (at === null) return texts.unknownTime;
   return (

@@ -6,30 +6,30 @@ import * as texts from "~/texts/messages";
 import { stateMeanings } from "~/texts/state-meanings";
 import * as waitingTexts from "~/texts/waiting";
 import { AsOf, Button, Empty, Loaded, Loading, Pager, stateStyle } from "~/ui";
-import type { Place } from "../parameters";
+import type { UrlState } from "../parameters";
 import styles from "./List.module.css";
 import { Row, rowOf } from "./Row";
 import type { Listed } from "./useList";
 
-/** A page of messages. `j` and `k` go through them, and update the side panel. */
+/** A page of messages. `j` and `k` move through them and update the side panel. */
 export function List({
   list,
-  place,
+  urlState,
   open,
   onOpen,
   onTurn,
 }: {
   list: Listed;
-  place: Place;
+  urlState: UrlState;
   open: string | undefined;
   onOpen(id: string): void;
   onTurn(cursor: string | undefined): void;
 }) {
-  const { query, held, turning } = list;
+  const { query, stable, stale } = list;
   const search = useSearch();
   function step(by: 1 | -1) {
     const from = open ?? document.activeElement?.getAttribute("data-row") ?? undefined;
-    const to = from === undefined ? held.items[0]?.id : list.neighbour(from, by);
+    const to = from === undefined ? stable.items[0]?.id : list.neighbour(from, by);
     if (to === undefined) return;
     if (open !== undefined) onOpen(to);
     rowOf(to)?.focus();
@@ -41,40 +41,40 @@ export function List({
   return (
     <Loaded query={query} loading={<Loading lines={8} />}>
       {({ next, previous }) => (
-        <div className={styles.list} aria-busy={turning}>
+        <div className={styles.list} aria-busy={stale}>
           <div className={styles.facts}>
             <AsOf at={query.dataUpdatedAt} />
-            {held.fresh > 0 && (
-              <Button look="quiet" icon="down" onClick={held.show}>
-                {texts.fresh(held.fresh)}
+            {stable.fresh > 0 && (
+              <Button look="quiet" icon="down" onClick={stable.show}>
+                {texts.fresh(stable.fresh)}
               </Button>
             )}
-            <Bulk place={place} />
+            <BulkChanges urlState={urlState} />
           </div>
-          {held.items.length === 0 ? (
-            <Nothing place={place} narrowed={list.narrowed} />
+          {stable.items.length === 0 ? (
+            <EmptyMessages urlState={urlState} narrowed={list.narrowed} />
           ) : (
-            <ul className={styles.rows} data-turning={turning || undefined} aria-label={texts.title}>
-              {held.items.map((line) => (
+            <ul className={styles.rows} data-stale={stale || undefined} aria-label={texts.title}>
+              {stable.items.map((line) => (
                 <Row
                   key={line.id}
                   line={line}
                   search={search}
                   open={line.id === open}
-                  gone={held.gone.has(line.id)}
+                  gone={stable.gone.has(line.id)}
                 />
               ))}
             </ul>
           )}
-          <Pager shown={held.items.length} next={next} previous={previous} onTurn={onTurn} busy={turning} />
+          <Pager shown={stable.items.length} next={next} previous={previous} onTurn={onTurn} busy={stale} />
         </div>
       )}
     </Loaded>
   );
 }
 
-/** Changes of all that fit the filters, where a state is chosen in which messages wait. */
-function Bulk({ place: { cursor: _, state, ...filters } }: { place: Place }) {
+/** Changes to all messages that match the filters. Only for states in which messages wait. */
+function BulkChanges({ urlState: { cursor: _, state, ...filters } }: { urlState: UrlState }) {
   const waiting = WAITING.find((each) => each === state);
   if (waiting === undefined) return null;
   const send = { action: "send_now", label: waitingTexts.sendAllNow } as const;
@@ -87,22 +87,22 @@ function Bulk({ place: { cursor: _, state, ...filters } }: { place: Place }) {
   );
 }
 
-function Nothing({ place, narrowed }: { place: Place; narrowed: boolean }) {
+function EmptyMessages({ urlState, narrowed }: { urlState: UrlState; narrowed: boolean }) {
   if (narrowed) {
     return (
       <Empty title={texts.noMatch}>
-        {texts.noMatchHint} <Link href="/chains">{texts.chains}</Link> .
+        {texts.noMatchHint} <Link href="/chains">{texts.chains}</Link>.
       </Empty>
     );
   }
-  if (place.state === undefined) {
+  if (urlState.state === undefined) {
     return (
       <Empty title={texts.empty}>
         {texts.emptyHint} <Link href="/chains">{texts.chains}</Link>.
       </Empty>
     );
   }
-  if (place.state === "sent") {
+  if (urlState.state === "sent") {
     return (
       <Empty title={texts.noSent}>
         {texts.noSentHint} <Link href="/chains">{texts.chains}</Link>.
@@ -110,8 +110,8 @@ function Nothing({ place, narrowed }: { place: Place; narrowed: boolean }) {
     );
   }
   return (
-    <Empty title={texts.noneWithStatus(stateStyle(place.state).label)}>
-      {texts.statusMeaning(stateStyle(place.state).label, stateMeanings[place.state] ?? "")}
+    <Empty title={texts.noneWithStatus(stateStyle(urlState.state).label)}>
+      {texts.statusMeaning(stateStyle(urlState.state).label, stateMeanings[urlState.state] ?? "")}
     </Empty>
   );
 }

@@ -26,7 +26,7 @@ const LINE: MessageLine = {
   preview: "",
 };
 
-it("says how long a message has been held, and where that is unknown when it was published", () => {
+it("shows how long a message has been held or, if unknown, when it was published", () => {
   const { rerender } = render(<Row line={LINE} search="" open={false} gone={false} />);
   expect(screen.getByRole("link").textContent).toMatch(/held 2 min.* ago$/);
   rerender(<Row line={{ ...LINE, held_at: null }} search="" open={false} gone={false} />);

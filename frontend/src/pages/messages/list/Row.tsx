@@ -5,7 +5,7 @@ import { Ago, Badge, State } from "~/ui";
 import { addressOf } from "../parameters";
 import styles from "./List.module.css";
 
-/** One message of the list: where it is, what it is, and since when or until when. */
+/** A message in the list: state, routing key, error or preview, and the relevant time. */
 export function Row({
   line,
   search,
@@ -46,25 +46,25 @@ export function Row({
   );
 }
 
-/** The element of a row on screen. */
+/** Returns the element of a row. */
 export function rowOf(id: string): HTMLElement | null {
   return document.querySelector(`[data-row="${CSS.escape(id)}"]`);
 }
 
 function When({ line }: { line: MessageLine }) {
   const { state, due_at, held_at, sent_at, failed_at, created_at } = line;
-  if (state === "sent" && sent_at) return <Told word={texts.sentWord} at={sent_at} />;
-  if (state === "parked" && failed_at) return <Told word={texts.parked} at={failed_at} />;
-  if (held_at) return <Told word={texts.heldWord} at={held_at} />;
+  if (state === "sent" && sent_at) return <LabelledAge label={texts.sentWord} at={sent_at} />;
+  if (state === "parked" && failed_at) return <LabelledAge label={texts.parked} at={failed_at} />;
+  if (held_at) return <LabelledAge label={texts.heldWord} at={held_at} />;
   if ((state === "scheduled" || state === "retrying") && due_at)
-    return <Told word={texts.dueWord} at={due_at} />;
-  return created_at ? <Told word={texts.publishedWord} at={created_at} /> : texts.noDate;
+    return <LabelledAge label={texts.dueWord} at={due_at} />;
+  return created_at ? <LabelledAge label={texts.publishedWord} at={created_at} /> : texts.noDate;
 }
 
-function Told({ word, at }: { word: string; at: string }) {
+function LabelledAge({ label, at }: { label: string; at: string }) {
   return (
     <>
-      {word} <Ago at={at} />
+      {label} <Ago at={at} />
     </>
   );
 }

@@ -4,47 +4,47 @@ import { useFallbackInterval } from "~/api/live";
 import { countIn, countOfMessages, type MessageLine, type MessageState, messages } from "~/api/messages";
 import { count } from "~/lib/format";
 import { useStableList } from "~/lib/stable-list";
-import { isNarrowed, listOf, type Place } from "../parameters";
+import { isNarrowed, listOf, type UrlState } from "../parameters";
 
 export type Listed = ReturnType<typeof useList>;
 
-/** The list that the address asks for: its rows, held in their places, and how many there are. */
-export function useList(place: Place) {
-  const list = useMemo(() => listOf(place), [place]);
-  const asked = JSON.stringify([list, place.cursor]);
+/** The list for the URL parameters: rows in stable positions, and counts. */
+export function useList(urlState: UrlState) {
+  const list = useMemo(() => listOf(urlState), [urlState]);
+  const requestedScope = JSON.stringify([list, urlState.cursor]);
   const narrowed = isNarrowed(list);
-  const query = useQuery({ ...messages(list, place.cursor), refetchInterval: useFallbackInterval() });
+  const query = useQuery({ ...messages(list, urlState.cursor), refetchInterval: useFallbackInterval() });
   const counted = useQuery({ ...countOfMessages(list), enabled: narrowed });
   const { data } = query;
-  const held = useStableList(data?.items, data?.scope ?? asked, idOf);
-  useNothingLeft(held.items.length > 0 && held.gone.size === held.items.length, held.show);
+  const stable = useStableList(data?.items, data?.scope ?? requestedScope, idOf);
+  useShowWhenAllGone(stable.items.length > 0 && stable.gone.size === stable.items.length, stable.show);
 
-  /** The row next to one, in either direction. */
+  /** Returns the ID of the next row, in either direction. */
   const neighbour = useCallback(
     (id: string | undefined, step: 1 | -1): string | undefined => {
-      const at = held.items.findIndex((line) => line.id === id);
-      return at < 0 ? undefined : held.items[at + step]?.id;
+      const at = stable.items.findIndex((line) => line.id === id);
+      return at < 0 ? undefined : stable.items[at + step]?.id;
     },
-    [held.items],
+    [stable.items],
   );
   return {
     query,
-    held,
+    stable,
     narrowed,
     neighbour,
-    /** An answer to another question is still shown. */
-    turning: data !== undefined && data.scope !== asked,
-    /** How many are behind a tab: of all, or while filters are set of those that fit, for the chosen one. */
+    /** Whether the rows of the previous page or filter are still shown. */
+    stale: data !== undefined && data.scope !== requestedScope,
+    /** Returns the count of a tab. While filters are set, only the count of the current tab is known. */
     countOf(state: MessageState | undefined): string | undefined {
-      if (narrowed) return state === place.state && counted.data ? count(counted.data) : undefined;
+      if (narrowed) return state === urlState.state && counted.data ? count(counted.data) : undefined;
       const known = state && data && countIn(data, state);
       return known ? count(known) : undefined;
     },
   };
 }
 
-/** Once every row that is held has gone, there is nothing to hold any more. */
-function useNothingLeft(gone: boolean, show: () => void): void {
+/** Shows the latest response once all shown rows are gone. */
+function useShowWhenAllGone(gone: boolean, show: () => void): void {
   useEffect(() => {
     if (gone) show();
   }, [gone, show]);
