@@ -1,7 +1,7 @@
 // What of the chains is in the address.
 
 import { LISTED_STATES } from "~/api/chains";
-import { choice, flag, maybe, type Parameter, text, whole } from "~/lib/url-state";
+import { choice, flag, integer, maybe, type Parameter, text } from "~/lib/url-state";
 
 /** Ids, each encoded for itself: whatever they contain, a comma parts them. */
 export const ids: Parameter<ReadonlySet<string>> = {
@@ -38,7 +38,7 @@ export const oneChain = {
   all: flag,
   sort: choice(SORTS, "chain"),
   down: flag,
-  page: whole(1, 10_000),
+  page: integer(1, 10_000),
 };
 
 export const recentChains = {

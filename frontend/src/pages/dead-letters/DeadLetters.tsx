@@ -66,7 +66,13 @@ function Lists({ id }: { id: string | undefined }) {
                 onNarrow={change}
               />
             ) : (
-              <List list={list} open={id} place={place} onOpen={go} onTurn={(cursor) => change({ cursor })} />
+              <List
+                list={list}
+                open={id}
+                place={place}
+                onOpen={go}
+                onPageChange={(cursor) => change({ cursor })}
+              />
             )}
           </Tabs>
         </div>

@@ -1,5 +1,5 @@
 import { type FormEvent, useId, useState } from "react";
-import { failureOf } from "~/api/problems";
+import { toFailure } from "~/api/problems";
 import { usePublish } from "~/api/waiting";
 import * as texts from "~/texts/waiting";
 import { announce, Button, Checkbox, Dialog, DialogClose, Problem, TextArea, TextField } from "~/ui";
@@ -17,7 +17,7 @@ export function PublishDialog({ onClose }: { onClose(): void }) {
     onClose();
   });
   const wrong = whatIsWrong(routingKey, body);
-  const refused = publish.error && failureOf(publish.error).code === "invalid_edit";
+  const refused = publish.error && toFailure(publish.error).code === "invalid_edit";
 
   function submit(event: FormEvent) {
     event.preventDefault();

@@ -16,7 +16,7 @@ const EVERY = 3_000;
 
 /** One operation: how far it is, what was asked for, and what came of each letter. */
 export function OneOperation({ id }: { id: string }) {
-  const rests = useConnection() === "resting";
+  const rests = useConnection() === "idle";
   const query = useQuery({
     ...operation(id),
     refetchInterval: ({ state }) => (state.data && isOpen(state.data) && !rests ? EVERY : false),

@@ -1,8 +1,8 @@
 import type { UseQueryResult } from "@tanstack/react-query";
 import { Link } from "wouter";
-import { type Backlog, inQueues, type WaitingState } from "~/api/backlog";
-import { type Living, useNewLetters, useOpenLetters, useVerdict } from "~/api/overview";
-import { capital, count, number, rate, span } from "~/lib/format";
+import { type Backlog, countInQueues, type WaitingState } from "~/api/backlog";
+import { type LiveComponents, useNewDeadLetters, useOpenDeadLetters, useVerdict } from "~/api/overview";
+import { capitalize, count, number, rate, span } from "~/lib/format";
 import * as texts from "~/texts/overview";
 import { Badge, Loading, Problem } from "~/ui";
 import {
@@ -24,7 +24,7 @@ export function Tiles({
   components,
 }: {
   backlog: Backlog;
-  components: UseQueryResult<Pick<Living, "items" | "as_of">>;
+  components: UseQueryResult<Pick<LiveComponents, "items" | "as_of">>;
 }) {
   return (
     <div className={styles.tiles}>
@@ -71,7 +71,7 @@ const OTHERS: readonly WaitingState[] = ["scheduled", "held", "stalled", "blocke
 function Waiting({ backlog }: { backlog: Backlog }) {
   const { states, drained_in_seconds: drained } = backlog;
   const others = OTHERS.filter((state) => states[state].value > 0);
-  const queued = inQueues(backlog);
+  const queued = countInQueues(backlog);
   return (
     <Tile
       name={texts.backlog}
@@ -87,7 +87,7 @@ function Waiting({ backlog }: { backlog: Backlog }) {
           </Link>
         </span>
       ))}
-      <Link href="/queues">{queued === undefined ? texts.queuesUnknown : texts.inQueues(queued)}</Link>
+      <Link href="/queues">{queued === undefined ? texts.queuesUnknown : texts.countInQueues(queued)}</Link>
     </Tile>
   );
 }
@@ -114,8 +114,8 @@ function Speed({ backlog }: { backlog: Backlog }) {
 }
 
 function Letters() {
-  const open = useOpenLetters();
-  const fresh = useNewLetters();
+  const open = useOpenDeadLetters();
+  const fresh = useNewDeadLetters();
   const { data: verdict } = useVerdict();
   if (!open.data) return <Waits name={texts.deadLetters} error={open.error} />;
   return (
@@ -127,14 +127,14 @@ function Letters() {
     >
       {fresh.data && (
         <Link href={`/dead-letters?view=messages&failed_after=${encodeURIComponent(fresh.data.since)}`}>
-          {capital(newInLastHour(fresh.data.total))}
+          {capitalize(newInLastHour(fresh.data.total))}
         </Link>
       )}
     </Tile>
   );
 }
 
-function Alive({ components }: { components: UseQueryResult<Pick<Living, "items" | "as_of">> }) {
+function Alive({ components }: { components: UseQueryResult<Pick<LiveComponents, "items" | "as_of">> }) {
   const { data: verdict } = useVerdict();
   if (!components.data) return <Waits name={texts.components} error={components.error} />;
   const { items, as_of: asOf } = components.data;

@@ -1,6 +1,6 @@
 import { Link } from "wouter";
 import type { Backlog } from "~/api/backlog";
-import { type Finding, type Living, lastSentAt, useVerdict } from "~/api/overview";
+import { type Finding, type LiveComponents, lastSentAt, useVerdict } from "~/api/overview";
 import { useStatistics } from "~/api/statistics";
 import * as texts from "~/texts/overview";
 import { Ago, Icon, Problem } from "~/ui";
@@ -8,7 +8,7 @@ import { isIdle, lastSent, lastSentByMinutes, whereOf } from "./health";
 import styles from "./Verdict.module.css";
 
 /** What the server found wrong, or that nothing is. Pauses are told above, with who asked for them. */
-export function Verdict({ backlog, living }: { backlog: Backlog; living: Living | undefined }) {
+export function Verdict({ backlog, living }: { backlog: Backlog; living: LiveComponents | undefined }) {
   const { data: verdict, error } = useVerdict();
   if (error && !verdict) return <Problem of={error} />;
   if (!verdict || verdict.status === "ok") {
@@ -50,7 +50,7 @@ function Well({
   isSure,
 }: {
   backlog: Backlog;
-  living: Living | undefined;
+  living: LiveComponents | undefined;
   /** The server judges so now; what it said before it was lost counts no longer. */
   isSure: boolean;
 }) {

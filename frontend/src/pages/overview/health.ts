@@ -1,9 +1,9 @@
 // What the numbers mean, in words. Whether all is well is the server's verdict.
 
-import { type Backlog, inQueues } from "~/api/backlog";
+import { type Backlog, countInQueues } from "~/api/backlog";
 import type { Component, Finding, FindingCode, Verdict } from "~/api/overview";
 import type { Column, Statistics } from "~/api/statistics";
-import { age, type Counted, capital, count } from "~/lib/format";
+import { age, type Counted, capitalize, count } from "~/lib/format";
 import { queueAddress } from "~/lib/url-state";
 import * as texts from "~/texts/overview";
 import type { Tone } from "~/ui";
@@ -65,7 +65,7 @@ export function waitingStatus(verdict: Verdict | undefined, waiting: Waiting | n
   if (!waiting) return { tone, word: texts.nothingWaiting };
   // What is held or stalled needs somebody however short a time it has been so: it is not late.
   const isLate = waiting.state === "pending" || tone !== "warn";
-  return { tone, word: isLate ? (words[tone] ?? "…") : capital(waiting.state) };
+  return { tone, word: isLate ? (words[tone] ?? "…") : capitalize(waiting.state) };
 }
 
 /** Seconds of work: a backlog that is smaller comes and goes by itself. */
@@ -105,7 +105,7 @@ export function countAlive(
 export function isIdle(backlog: Backlog): boolean {
   const { states } = backlog;
   const waits = [states.pending, states.blocked, states.retrying, states.held, states.stalled];
-  return waits.every(({ value }) => value === 0) && (inQueues(backlog) ?? 0) === 0;
+  return waits.every(({ value }) => value === 0) && (countInQueues(backlog) ?? 0) === 0;
 }
 
 /** `Last sent 3 s ago.`, by the server's clock. */

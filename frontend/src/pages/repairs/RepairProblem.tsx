@@ -1,5 +1,5 @@
 import type { ReactNode } from "react";
-import { failureOf } from "~/api/problems";
+import { toFailure } from "~/api/problems";
 import * as texts from "~/texts/repairs";
 import { Button, Icon, Problem } from "~/ui";
 import { countChangeOf, errorsOf, fieldProblemsOf, whyNewDryRun } from "./problems";
@@ -30,7 +30,7 @@ export function RepairProblem({ repairing }: { repairing: RepairForm }) {
 
 /** The outcome is unknown here: a retry under the same key returns it, and nothing runs twice. */
 function NoResponse({ thrown }: { thrown: unknown }) {
-  const running = failureOf(thrown).code === "request_running";
+  const running = toFailure(thrown).code === "request_running";
   return (
     <Notice title={running ? texts.stillRunning : texts.responseLost}>{texts.tryAgainHint(running)}</Notice>
   );
@@ -48,7 +48,7 @@ function RepeatDryRun({ onLook, onLeaveOut }: { onLook(): void; onLeaveOut: (() 
 }
 
 function Refused({ thrown, onRetry }: { thrown: unknown; onRetry?: () => void }) {
-  const { code } = failureOf(thrown);
+  const { code } = toFailure(thrown);
   const misfits = fieldProblemsOf(thrown);
   if (
     code === "invalid_request" &&

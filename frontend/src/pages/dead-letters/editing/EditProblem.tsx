@@ -1,6 +1,6 @@
 import { useMutation } from "@tanstack/react-query";
 import type { DeadLetter, useEditedRequeue } from "~/api/dead-letter";
-import { failureOf } from "~/api/problems";
+import { toFailure } from "~/api/problems";
 import * as texts from "~/texts/editing";
 import { Button, Checkbox, Problem } from "~/ui";
 import { baseFor, baseNow } from "./base";
@@ -33,7 +33,7 @@ export function EditProblem({
     );
   }
   if (!error) return null;
-  const failure = failureOf(error);
+  const failure = toFailure(error);
   if (failure.code === "version_conflict") return <Conflict letter={letter} base={base} onBase={onBase} />;
   const misfits = failure.code === "invalid_edit" ? schemaViolationsIn(failure.more.errors) : [];
   if (misfits.length === 0) return <Problem of={error} />;

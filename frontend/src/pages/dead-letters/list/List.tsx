@@ -17,11 +17,11 @@ export interface ListProps {
   open: string | undefined;
   place: Place;
   onOpen(id: string | undefined): void;
-  onTurn(cursor: string): void;
+  onPageChange(cursor: string): void;
 }
 
 /** Dead letters one by one, and what can be done with those that are selected. */
-export function List({ list, open, place, onOpen, onTurn }: ListProps) {
+export function List({ list, open, place, onOpen, onPageChange }: ListProps) {
   const { query, selection, ids, items, gone } = list;
   const toggle = useStable(selection.toggle);
   useWalking(list, open, onOpen);
@@ -52,7 +52,7 @@ export function List({ list, open, place, onOpen, onTurn }: ListProps) {
                 shown={ids.length}
                 next={page.next}
                 previous={page.previous}
-                onTurn={onTurn}
+                onPageChange={onPageChange}
                 busy={list.turning}
               />
             </div>

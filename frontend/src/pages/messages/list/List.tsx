@@ -17,13 +17,13 @@ export function List({
   place,
   open,
   onOpen,
-  onTurn,
+  onPageChange,
 }: {
   list: Listed;
   place: Place;
   open: string | undefined;
   onOpen(id: string): void;
-  onTurn(cursor: string | undefined): void;
+  onPageChange(cursor: string | undefined): void;
 }) {
   const { query, held, turning } = list;
   const search = useSearch();
@@ -66,7 +66,13 @@ export function List({
               ))}
             </ul>
           )}
-          <Pager shown={held.items.length} next={next} previous={previous} onTurn={onTurn} busy={turning} />
+          <Pager
+            shown={held.items.length}
+            next={next}
+            previous={previous}
+            onPageChange={onPageChange}
+            busy={turning}
+          />
         </div>
       )}
     </Loaded>
