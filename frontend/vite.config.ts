@@ -6,14 +6,14 @@ import { defineConfig } from "vitest/config";
 
 const service = process.env.OUTBOX_URL ?? "http://127.0.0.1:8000";
 
-/** The admin writes the base into the page that it serves; the development server does it for the one mount that it has. */
+/** Sets the page's base as the admin does in production, for the mount path of the development server. */
 const baseInDevelopment: Plugin = {
   name: "base-in-development",
   apply: "serve",
   transformIndexHtml: (page) => page.replace('<base href="./" />', '<base href="/outbox/ui/" />'),
 };
 
-/** The font may be passed on together with its licence. */
+/** The font's licence must be distributed with it. */
 const fontLicence: Plugin = {
   name: "font-licence",
   apply: "build",
@@ -26,7 +26,7 @@ const fontLicence: Plugin = {
 };
 
 export default defineConfig(({ command }) => ({
-  // Built files name each other relatively: the admin may be mounted under any prefix.
+  // Relative, because the admin can be mounted under any prefix.
   base: command === "serve" ? "/outbox/ui/" : "./",
   plugins: [react(), baseInDevelopment, fontLicence],
   resolve: { alias: { "~": fileURLToPath(new URL("./src", import.meta.url)) } },
@@ -40,7 +40,7 @@ export default defineConfig(({ command }) => ({
     reportCompressedSize: false,
     rolldownOptions: {
       output: {
-        // One file for what every page needs: many small ones compress worse.
+        // One chunk for the code of every page, because many small chunks compress worse.
         codeSplitting: {
           groups: [
             {

@@ -20,7 +20,7 @@ from outbox.engine.maintenance import LEASE, Duty, MaintenanceRunner
 from outbox.engine.tasks import ungrouped
 from outbox.errors import BrokerUnavailableError, ConfigurationError
 from outbox.postgres.history import drop_partitions, ensure_partitions
-from outbox.postgres.inbox import PostgresInbox, inbox_beside
+from outbox.postgres.inbox import PostgresInbox, inbox_table_of
 from outbox.postgres.pool import borrow_from, given_or_open, taken_from, unavailable_errors
 from outbox.postgres.pruning import PostgresLease, Pruning
 from outbox.postgres.queries import TableName
@@ -147,7 +147,7 @@ class Maintenance:
     # --- duties --------------------------------------------------------------------------------------------------------
 
     def _duties(self, pool: "Pool", has_queue: "HasQueue") -> Sequence[Duty]:
-        inbox, pruning = PostgresInbox(borrow_from(pool), inbox_beside(self._table)), Pruning(pool, self._table)
+        inbox, pruning = PostgresInbox(borrow_from(pool), inbox_table_of(self._table)), Pruning(pool, self._table)
         runner = OperationsRunner(pool, self._table, has_queue)
         policies = RequeuePolicies(pool, self._table, retention=self._inbox_retention)
         schema, at_once = self._table.schema, timedelta(0)

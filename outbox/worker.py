@@ -241,7 +241,7 @@ class Worker:
     @asynccontextmanager
     async def _open_units(self) -> AsyncIterator["UnitsOfWork | None"]:
         """Opens connections for all handlers that may run at once. Yields None if no consumer needs a transaction."""
-        from outbox.postgres.inbox import Inbox, inbox_beside
+        from outbox.postgres.inbox import Inbox, inbox_table_of
         from outbox.postgres.unit_of_work import open_units
         from outbox.publisher import BoundPublisher, Publisher
 
@@ -257,7 +257,7 @@ class Worker:
             sessions=len(with_session) * prefetch_count,
             connections=(len(wanting) - len(with_session)) * prefetch_count,
             bind=lambda handle: closing(BoundPublisher(publisher, handle)),
-            inbox=Inbox(inbox_beside(self._table)),
+            inbox=Inbox(inbox_table_of(self._table)),
         ) as units:
             yield units
 

@@ -1,22 +1,22 @@
-// Writes src/api/schema.d.ts from the service's OpenAPI document; with --check, fails when that would change it.
+// Generates src/api/schema.d.ts from the service's OpenAPI document; with --check, fails if the file is out of date.
 import { readFile, writeFile } from "node:fs/promises";
 import openapiTS, { astToString } from "openapi-typescript";
 
 const source = new URL("../../tests/admin/openapi.json", import.meta.url);
 const target = new URL("../src/api/schema.d.ts", import.meta.url);
-const mounted = "/outbox";
+const mountPath = "/outbox";
 
-/** The admin's part of the document alone, with addresses relative to wherever it is mounted. */
-function ofTheAdmin(document) {
+/** Keeps only the admin's paths, relative to its mount point. */
+function adminPaths(document) {
   const paths = Object.entries(document.paths)
-    .filter(([path]) => path.startsWith(`${mounted}/`))
-    .map(([path, operations]) => [path.slice(mounted.length), operations]);
+    .filter(([path]) => path.startsWith(`${mountPath}/`))
+    .map(([path, operations]) => [path.slice(mountPath.length), operations]);
   return { ...document, paths: Object.fromEntries(paths) };
 }
 
-// Examples are for readers of the document; types would only repeat them in comments.
+// Examples would only become comments of the types.
 const withoutExamples = (key, value) => (key === "example" || key === "examples" ? undefined : value);
-const document = ofTheAdmin(JSON.parse(await readFile(source, "utf8"), withoutExamples));
+const document = adminPaths(JSON.parse(await readFile(source, "utf8"), withoutExamples));
 const heading = "// Written by `npm run client` from the service's OpenAPI document; not to be edited.\n\n";
 const wanted = heading + astToString(await openapiTS(document));
 
@@ -24,7 +24,7 @@ if (process.argv.includes("--check")) {
   const present = await readFile(target, "utf8").catch(() => "");
   if (present !== wanted) {
     console.error(
-      "frontend/src/api/schema.d.ts does not fit the OpenAPI document: run `npm run client` in frontend/",
+      "frontend/src/api/schema.d.ts is out of date with the OpenAPI document: run `npm run client` in frontend/",
     );
     process.exit(1);
   }

@@ -1,4 +1,4 @@
-// Checks that imports point one way without circles, and that all texts stand in src/texts.
+// Checks that imports follow the layers without cycles, and that all user-facing texts are in src/texts.
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -12,49 +12,49 @@ const sources = new Map(
     .map((name) => [name, parse(name)]),
 );
 
-/** A folder may import itself and those after it. */
+/** A folder may import from itself and from folders after it. */
 const LAYERS = ["app", "pages", "ui", "api", "texts", "lib"];
 
-/** Attributes that people read or hear. */
-const READ = /^(alt|aria-label|description|empty|gaps|hint|label|note|placeholder|title|unit|word)$/;
-/** Attributes, properties and functions whose strings are not shown. */
+/** Attributes whose values users see or hear. */
+const USER_FACING = /^(alt|aria-label|description|empty|gaps|hint|label|note|placeholder|title|unit|word)$/;
+/** Attributes, properties and functions whose strings users never see. */
 const INTERNAL = /^(className|d|data-.*|fill|href|key|keys|path|queryKey|rel|src|textAnchor|type|viewBox)$/;
 const CALLS =
   /(querySelector(All)?|matches|closest|matchMedia|replace|startsWith|get|setKey|GET|POST|DELETE|Error)$/;
 /** Two words, a capitalized word, or the end of a sentence. */
 const TEXT =
   /[A-Za-z]{2,}[,.:;]? [A-Za-z]{2,}|^[A-Z][a-z]+$|[a-z]{2,}[.…?]$|\d [a-z]{2,}( |$)|[a-z]{3,}:? \d/;
-/** Values of the API, and names of keys and errors. */
+/** API values, query keys, and names of keyboard keys and errors. */
 const VALUES = new Set(
   (
-    "stopped itself,how many,how many are new,queue names," +
+    "stopped itself,open count,new count,queue names," +
     "Idempotency-Key,AbortError,Failure,ArrowDown,ArrowUp,ArrowLeft,ArrowRight,PageUp,PageDown,Home,End,Enter," +
     "Escape,Backspace"
   ).split(","),
 );
 
 const problems = [
-  ...circles(),
-  ...wrongImports(),
+  ...findCycles(),
+  ...findWrongImports(),
   ...[...sources].flatMap(([name, file]) => texts(name, file)),
 ];
 if (problems.length > 0) {
   console.error(problems.join("\n"));
   process.exit(1);
 }
-console.log(`${sources.size} files without import circles, all texts in src/texts`);
+console.log(`${sources.size} files without import cycles, all texts in src/texts`);
 
 function parse(name) {
   return ts.createSourceFile(name, readFileSync(root + name, "utf8"), ts.ScriptTarget.Latest, true);
 }
 
-/** What a file imports: at once, later, or for its types alone. */
+/** All imports of a file: static, dynamic, and type-only. */
 function importsOf(name) {
   const found = [];
   const look = (node) => {
     const isImport = ts.isImportDeclaration(node) || ts.isExportDeclaration(node);
-    const isLater = ts.isCallExpression(node) && node.expression.kind === ts.SyntaxKind.ImportKeyword;
-    const from = isImport ? node.moduleSpecifier : isLater ? node.arguments[0] : undefined;
+    const isDynamic = ts.isCallExpression(node) && node.expression.kind === ts.SyntaxKind.ImportKeyword;
+    const from = isImport ? node.moduleSpecifier : isDynamic ? node.arguments[0] : undefined;
     if (from) found.push(resolve(name, from.text));
     ts.forEachChild(node, look);
   };
@@ -65,11 +65,13 @@ function importsOf(name) {
 function resolve(name, from) {
   if (!/^[.~]/.test(from)) return undefined;
   const path = from.startsWith("~/") ? from.slice(2) : normalize(join(dirname(name), from));
-  return [".ts", ".tsx", "/index.ts", "/index.tsx"].map((end) => path + end).find((one) => sources.has(one));
+  return [".ts", ".tsx", "/index.ts", "/index.tsx"]
+    .map((end) => path + end)
+    .find((candidate) => sources.has(candidate));
 }
 
-/** Each circle once, by Tarjan's algorithm for strongly connected components. */
-function circles() {
+/** Finds import cycles with Tarjan's algorithm for strongly connected components. */
+function findCycles() {
   const index = new Map();
   const low = new Map();
   const stack = [];
@@ -84,13 +86,13 @@ function circles() {
     }
     if (low.get(name) !== index.get(name)) return;
     const members = stack.splice(stack.indexOf(name));
-    if (members.length > 1) found.push(`import circle: ${members.join(", ")}`);
+    if (members.length > 1) found.push(`import cycle: ${members.join(", ")}`);
   }
   for (const name of sources.keys()) if (!index.has(name)) visit(name);
   return found;
 }
 
-function wrongImports() {
+function findWrongImports() {
   const layer = (name) => LAYERS.indexOf(name.split("/")[0]);
   return [...sources.keys()].flatMap((name) =>
     importsOf(name)
@@ -107,7 +109,7 @@ function texts(name, source) {
     const text = textOf(node);
     if (text !== undefined) {
       const { line } = source.getLineAndCharacterOfPosition(node.getStart());
-      found.push(`src/${name}:${line + 1} has a text of its own, which belongs to src/texts: ${text.trim()}`);
+      found.push(`src/${name}:${line + 1} contains a text that belongs in src/texts: ${text.trim()}`);
     }
     ts.forEachChild(node, look);
   }
@@ -131,7 +133,7 @@ function isText(node, text) {
   const attribute = ts.isJsxExpression(parent) ? parent.parent : parent;
   if (ts.isJsxAttribute(attribute)) {
     const name = attribute.name.getText();
-    return !INTERNAL.test(name) && (TEXT.test(text) || (READ.test(name) && attribute === parent));
+    return !INTERNAL.test(name) && (TEXT.test(text) || (USER_FACING.test(name) && attribute === parent));
   }
   if (ts.isPropertyAssignment(parent)) {
     return parent.initializer === node && !INTERNAL.test(parent.name.getText()) && TEXT.test(text);

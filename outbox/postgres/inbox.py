@@ -30,7 +30,7 @@ def mark_of(message_id: str) -> str:
     return _DIGEST + hashlib.sha256(message_id.encode(errors="surrogatepass")).hexdigest()
 
 
-def inbox_beside(table: TableName) -> TableName:
+def inbox_table_of(table: TableName) -> TableName:
     """The inbox that belongs to an outbox table."""
     return TableName(SATELLITES["inbox"], table.schema)
 

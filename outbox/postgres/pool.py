@@ -51,7 +51,7 @@ class Preparing:
 async def is_direct(connection: "_Connection") -> bool:
     """Whether the process that a connection learnt of when it began is the one that answers.
 
-    Poolers answer for many servers, and tell a number of their own.
+    Poolers answer for many servers, and report a number of their own.
     """
     answering: int = await connection.fetchval("select pg_catalog.pg_backend_pid()")
     return answering == connection.get_server_pid()

@@ -32,7 +32,7 @@ def derived(base: str, suffix: str) -> str:
     name = f"{base}_{suffix}"
     if len(name) <= LONGEST_IDENTIFIER:
         return name
-    # Cut names of two bases may be equal; the digest tells them apart.
+    # Cut names of two bases may be equal; the digest distinguishes them.
     digest = hashlib.sha256(base.encode()).hexdigest()[:8]
     return f"{base[: LONGEST_IDENTIFIER - len(suffix) - 10]}_{digest}_{suffix}"
 

@@ -18,7 +18,7 @@ from outbox.core.message import Message
 from outbox.core.outcome import Cause
 from outbox.errors import ConfigurationError, SchemaError
 from outbox.maintenance import INBOX_RETENTION
-from outbox.postgres.inbox import PostgresInbox, inbox_beside, mark_of
+from outbox.postgres.inbox import PostgresInbox, inbox_table_of, mark_of
 from outbox.postgres.pool import borrow_from
 from outbox.postgres.queries import TableName
 from outbox.publisher import BoundPublisher
@@ -126,7 +126,7 @@ async def test_a_redelivered_message_is_skipped_until_its_mark_is_pruned_and_the
     """The mark's age counts from the first handling; a redelivery does not renew it."""
     sent = message("order.placed")
     async with asyncpg.create_pool(shop, min_size=1, max_size=1) as pool, consuming(broker, shop, in_connection):
-        inbox = PostgresInbox(borrow_from(pool), inbox_beside(TableName("outbox_table")))
+        inbox = PostgresInbox(borrow_from(pool), inbox_table_of(TableName("outbox_table")))
         await handled(broker, sent)
         await db.execute("update outbox_inbox set processed_at = now() - interval '29 days'")
         assert await inbox.prune(INBOX_RETENTION, 100) == 0

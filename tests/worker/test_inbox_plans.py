@@ -9,7 +9,7 @@ import pytest
 from outbox import ensure_outbox_schema_async
 from outbox.errors import DatabaseUnavailableError
 from outbox.ports import Marks
-from outbox.postgres.inbox import Inbox, PostgresInbox, inbox_beside
+from outbox.postgres.inbox import Inbox, PostgresInbox, inbox_table_of
 from outbox.postgres.pool import Connection, borrow_from, connect_to
 from outbox.postgres.queries import TableName
 from tests.postgres_transport.support import Node, explained, rows_read
@@ -17,7 +17,7 @@ from tests.postgres_transport.support import Node, explained, rows_read
 MARKS = 200_000
 LIMIT = 500
 """No step of a plan may read more rows than this."""
-INBOX = inbox_beside(TableName("outbox_table"))
+INBOX = inbox_table_of(TableName("outbox_table"))
 RETENTION = timedelta(days=30)
 
 

@@ -1,7 +1,7 @@
-// What was sent to webhooks about what is wrong.
+// Alerts sent to webhooks.
 
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { client, dataOf, type Schemas, withoutUndefined } from "./client";
+import { client, type Schemas, unwrap, withoutUndefined } from "./client";
 import { useInterval } from "./live";
 
 export type Alert = Schemas["AlertResponse"];
@@ -9,15 +9,15 @@ export type AlertSettings = Schemas["AlertSettings"];
 export type AlertStatus = "open" | "resolved";
 
 const LIMIT = 50;
-const READ_EVERY = 10_000;
+const REFETCH_INTERVAL = 10_000;
 
-/** There is no event for alerts: while the first page is on screen, it is read again now and then. */
+/** A page of alerts. The event stream has no event for them, so the first page is polled. */
 export function useAlerts(status: AlertStatus | undefined, cursor: string | undefined) {
-  const interval = useInterval(READ_EVERY);
+  const interval = useInterval(REFETCH_INTERVAL);
   return useQuery({
     queryKey: ["alerts", status, cursor] as const,
     queryFn: ({ signal }) =>
-      dataOf(
+      unwrap(
         client.GET("/alerts", {
           params: { query: withoutUndefined({ status, cursor, limit: LIMIT }) },
           signal,
@@ -29,10 +29,10 @@ export function useAlerts(status: AlertStatus | undefined, cursor: string | unde
 }
 
 /** Sends a test message to every webhook. */
-export function useAlertTest() {
+export function useSendTestAlert() {
   const queries = useQueryClient();
   return useMutation({
-    mutationFn: () => dataOf(client.POST("/alerts/test")),
+    mutationFn: () => unwrap(client.POST("/alerts/test")),
     onSettled: () => queries.invalidateQueries({ queryKey: ["audit"] }),
   });
 }

@@ -1,7 +1,7 @@
-// Who did what, or was not allowed to.
+// The audit log: who did what, and which actions were denied.
 
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import { client, dataOf, type Schemas, withoutUndefined } from "./client";
+import { client, type Schemas, unwrap, withoutUndefined } from "./client";
 import { useInterval } from "./live";
 
 export type Entry = Schemas["AuditEntry"];
@@ -16,16 +16,16 @@ export interface AuditFilters {
 }
 
 const LIMIT = 50;
-const READ_EVERY = 10_000;
+const REFETCH_INTERVAL = 10_000;
 
-/** No event tells of entries: while the first page is on screen, it is read again now and then. */
+/** A page of audit entries. The event stream has no event for them, so the first page is polled. */
 export function useAudit(filters: AuditFilters, cursor: string | undefined) {
-  const interval = useInterval(READ_EVERY);
+  const interval = useInterval(REFETCH_INTERVAL);
   return useQuery({
     queryKey: ["audit", filters, cursor] as const,
     queryFn: ({ signal }) => {
       const query = withoutUndefined({ ...filters, limit: LIMIT, total: true, cursor });
-      return dataOf(client.GET("/audit", { params: { query }, signal }));
+      return unwrap(client.GET("/audit", { params: { query }, signal }));
     },
     placeholderData: keepPreviousData,
     refetchInterval: cursor ? false : interval,

@@ -1,19 +1,19 @@
-// Chains: which message led to which, and what became of each.
+// Chains of messages: causes, effects, and the outcome of each delivery.
 
 import { keepPreviousData, queryOptions, useQuery } from "@tanstack/react-query";
-import { client, dataOf, type Schemas, withoutUndefined } from "./client";
+import { client, type Schemas, unwrap, withoutUndefined } from "./client";
 import { useConnection, useFallbackInterval } from "./live";
 
 export type Chain = Schemas["ChainResponse"];
 export type ChainMessage = Schemas["ChainMessage"];
-/** What became of a message in one queue. */
+/** Outcome of a message in one queue. */
 export type Delivery = Schemas["ChainDelivery"];
-/** One attempt of a handler. */
+/** One run of a handler. */
 export type Attempt = Schemas["ChainAttempt"];
-/** A chain in a list of them. */
+/** A chain as the list shows it. */
 export type ChainSummary = Schemas["ChainSummary"];
 
-/** Every state that a chain can be in, what needs attention first, as the server sorts them. */
+/** All states of a chain, most urgent first, in the order the server sorts by. */
 export const LISTED_STATES = [
   "dead",
   "parked",
@@ -39,50 +39,50 @@ export interface ChainFilters {
   sent_before?: string | undefined;
 }
 
-const PAGE = 50;
-/** Messages of a chain that are asked for at first, and at most. */
+const PAGE_SIZE = 50;
+/** Messages of a chain to load at first, and the maximum. */
 export const INITIAL_LIMIT = 500;
 export const MAX_LIMIT = 2_000;
 
 export function chainList(filters: ChainFilters, cursor: string | undefined) {
-  const query = withoutUndefined({ ...filters, limit: PAGE, cursor });
+  const query = withoutUndefined({ ...filters, limit: PAGE_SIZE, cursor });
   return queryOptions({
     queryKey: ["chains", "recent", query] as const,
-    queryFn: ({ signal }) => dataOf(client.GET("/chains", { params: { query }, signal })),
+    queryFn: ({ signal }) => unwrap(client.GET("/chains", { params: { query }, signal })),
     placeholderData: keepPreviousData,
   });
 }
 
-/** Reads a chain by the id of any of its messages; while something of it is under way, again every few seconds. */
-export function useChain(id: string, most: number) {
+/** Loads a chain by the id of any of its messages. Polls while part of the chain is still active. */
+export function useChain(id: string, maxNodes: number) {
   const fallback = useFallbackInterval();
   const connected = useConnection() === "live";
   return useQuery({
-    queryKey: ["chains", "one", id, most] as const,
+    queryKey: ["chains", "one", id, maxNodes] as const,
     queryFn: ({ signal }) => {
-      const path = { tracking_id: isPlain(id) ? id : "-" };
-      const query = { max_nodes: most, ...(isPlain(id) ? {} : { id }) };
-      return dataOf(client.GET("/chains/{tracking_id}", { params: { path, query }, signal }));
+      const path = { tracking_id: isPathSafe(id) ? id : "-" };
+      const query = { max_nodes: maxNodes, ...(isPathSafe(id) ? {} : { id }) };
+      return unwrap(client.GET("/chains/{tracking_id}", { params: { path, query }, signal }));
     },
-    placeholderData: (before, query) => (query?.queryKey[2] === id ? before : undefined),
+    placeholderData: (previous, query) => (query?.queryKey[2] === id ? previous : undefined),
     refetchInterval: ({ state: { data } }) =>
-      fallback || (connected && data !== undefined && isUnderWay(data) ? EVERY : false),
+      fallback || (connected && data !== undefined && isActive(data) ? REFETCH_INTERVAL : false),
   });
 }
 
-const EVERY = 5_000;
-const UNDER_WAY: ReadonlySet<string> = new Set(["pending", "retrying", "queued", "in_flight", "requeued"]);
+const REFETCH_INTERVAL = 5_000;
+const ACTIVE: ReadonlySet<string> = new Set(["pending", "retrying", "queued", "in_flight", "requeued"]);
 
-function isUnderWay({ nodes }: Chain): boolean {
-  return nodes.some(({ state }) => UNDER_WAY.has(state));
+function isActive({ nodes }: Chain): boolean {
+  return nodes.some(({ state }) => ACTIVE.has(state));
 }
 
-/** Whether an id can be a part of an address as it is; others go behind the question mark. */
-function isPlain(id: string): boolean {
+/** Whether an id can be a path segment. Other ids are sent as a query parameter. */
+function isPathSafe(id: string): boolean {
   return id !== "-" && /^[\w-]{1,200}$/.test(id);
 }
 
-/** The page of the chain that the message with this id belongs to. */
+/** Address of the page of the chain that contains this message. */
 export function chainAddress(id: string): string {
-  return isPlain(id) ? `/chains/${id}` : `/chains/-?${new URLSearchParams({ id })}`;
+  return isPathSafe(id) ? `/chains/${id}` : `/chains/-?${new URLSearchParams({ id })}`;
 }

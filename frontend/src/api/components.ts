@@ -1,7 +1,7 @@
-// Relays, workers, archivers and maintenance, as their last heartbeat describes them.
+// Relays, workers, archivers and maintenance, as of their last heartbeat.
 
 import { keepPreviousData, queryOptions, useQuery } from "@tanstack/react-query";
-import { client, dataOf, type Schemas } from "./client";
+import { client, type Schemas, unwrap } from "./client";
 import { useInterval } from "./live";
 
 export type ComponentStatus = Schemas["ComponentStatus"];
@@ -14,14 +14,14 @@ export interface Component {
   processId: number;
   version: string;
   status: ComponentStatus;
-  /** Since when it has that status. */
+  /** When its status last changed. */
   statusChangedAt: string;
   startedAt: string;
   lastHeartbeatAt: string;
   heartbeatIntervalSeconds: number;
   activity: Activity;
   consumers: readonly Consumer[];
-  /** The pauses that it honours. */
+  /** Pauses that apply to it. */
   appliedPauses: readonly { scope: string; name: string }[];
 }
 
@@ -37,7 +37,7 @@ export interface Activity {
   wakesBy: string | undefined;
   pausedQueues: readonly string[];
   failingQueues: readonly string[];
-  /** What it cannot reach, and how that failed. */
+  /** Dependencies it cannot reach, with the error of each. */
   waitingFor: Readonly<Record<string, string>>;
   lastFailure: Schemas["ComponentFailure"] | undefined;
 }
@@ -45,7 +45,7 @@ export interface Activity {
 /** What a worker runs for one queue. */
 export interface Consumer {
   queue: string;
-  /** The qualified name of its callback; empty where an older release does not report it. */
+  /** Qualified name of its callback; empty if an older release does not report it. */
   handler: string;
   bindingKey: string;
   prefetch: number;
@@ -58,36 +58,36 @@ export interface Consumer {
   batch: boolean;
 }
 
-const SIGNS_COME_EVERY = 5_000;
+const REFETCH_INTERVAL = 5_000;
 
 export const components = queryOptions({
   queryKey: ["components", "all"] as const,
   queryFn: async ({ signal }) => {
-    const found = await dataOf(client.GET("/components", { signal }));
-    return { items: found.items.map(componentOf), pauses: found.pauses };
+    const found = await unwrap(client.GET("/components", { signal }));
+    return { items: found.items.map(toComponent), pauses: found.pauses };
   },
   placeholderData: keepPreviousData,
 });
 
 export function useComponents() {
-  return useQuery({ ...components, refetchInterval: useInterval(SIGNS_COME_EVERY) });
+  return useQuery({ ...components, refetchInterval: useInterval(REFETCH_INTERVAL) });
 }
 
-/** The JSON schemas of bodies that a worker takes, by queue: large, and the same for as long as it lives, so read once. */
+/** JSON schemas of the bodies a worker accepts, by queue. Loaded once: they are large and never change while it runs. */
 export function useSchemas(id: string) {
   return useQuery({
     queryKey: ["schemas", id] as const,
     queryFn: async ({ signal }): Promise<ReadonlyMap<string, object>> => {
       const query = { schemas: true };
-      const { items } = await dataOf(client.GET("/components", { params: { query }, signal }));
-      const consumers = items.find((one) => one.id === id)?.consumers ?? [];
+      const { items } = await unwrap(client.GET("/components", { params: { query }, signal }));
+      const consumers = items.find((component) => component.id === id)?.consumers ?? [];
       return new Map(consumers.flatMap(({ queue, body }) => (body ? [[queue, body] as const] : [])));
     },
     staleTime: Number.POSITIVE_INFINITY,
   });
 }
 
-function componentOf(found: Schemas["ComponentResponse"]): Component {
+function toComponent(found: Schemas["ComponentResponse"]): Component {
   return {
     id: found.id,
     kind: found.kind,
@@ -100,13 +100,13 @@ function componentOf(found: Schemas["ComponentResponse"]): Component {
     startedAt: found.started_at,
     lastHeartbeatAt: found.last_heartbeat_at,
     heartbeatIntervalSeconds: found.heartbeat_interval_seconds,
-    activity: activityOf(found.activity),
-    consumers: found.consumers.map(consumerOf),
+    activity: toActivity(found.activity),
+    consumers: found.consumers.map(toConsumer),
     appliedPauses: found.applied_pauses,
   };
 }
 
-function activityOf(activity: Schemas["ComponentActivity"]): Activity {
+function toActivity(activity: Schemas["ComponentActivity"]): Activity {
   return {
     state: activity.state,
     totals: activity.totals,
@@ -123,7 +123,7 @@ function activityOf(activity: Schemas["ComponentActivity"]): Activity {
   };
 }
 
-function consumerOf(consumer: Schemas["ConsumerResponse"]): Consumer {
+function toConsumer(consumer: Schemas["ConsumerResponse"]): Consumer {
   return {
     queue: consumer.queue,
     handler: consumer.handler,

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { writeJson } from "~/lib/json";
-import { letterIn, requestText } from "./dead-letter";
+import { parseDeadLetter, requestText } from "./dead-letter";
 
-describe("a dead letter on the wire", () => {
-  it("keeps numbers of its headers as they were sent, in editions too", () => {
-    const letter = letterIn(
+describe("dead letter requests and responses", () => {
+  it("preserves the digits of numbers in headers, also in editions", () => {
+    const letter = parseDeadLetter(
       '{"id":"17","headers":{"big":9007199254740993},"properties":{"p":1.50},"editions":[{"version":1,"headers":{"n":12345678901234567890}},{"version":2,"headers":null}]}',
     );
     expect(writeJson(letter.headers)).toBe('{"big":9007199254740993}');
@@ -15,7 +15,7 @@ describe("a dead letter on the wire", () => {
     ]);
   });
 
-  it("is requeued with the edited parts alone, bodies as text and headers digit by digit", () => {
+  it("sends only the edited parts: the body as text, the headers with all digits", () => {
     const edited = requestText("17", {
       edit: {
         version: 3,

@@ -1,79 +1,80 @@
-// One dead letter with everything. Numbers of headers stay the text that they were sent as.
+// One dead letter in full. Numbers in headers keep all their digits.
 
 import { queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import { useRef } from "react";
 import { type JsonNode, memberOf, readJson } from "~/lib/json";
 import { randomKey } from "~/lib/random";
-import { client, dataOf, type Schemas } from "./client";
+import { client, type Schemas, unwrap } from "./client";
 import type { Resource } from "./queries";
 
-type Shown = Schemas["DeadLetterResponse"];
-type EditionShown = Schemas["EditionResponse"];
+type DeadLetterResponse = Schemas["DeadLetterResponse"];
+type EditionResponse = Schemas["EditionResponse"];
 
 export type FailedAttempt = Schemas["FailureResponse"];
 export type Requeue = Schemas["RequeueResponse"];
 
-export interface Edition extends Omit<EditionShown, "headers"> {
+export interface Edition extends Omit<EditionResponse, "headers"> {
   headers: JsonNode | undefined;
 }
 
-export interface DeadLetter extends Omit<Shown, "headers" | "properties" | "editions"> {
+export interface DeadLetter extends Omit<DeadLetterResponse, "headers" | "properties" | "editions"> {
   headers: JsonNode;
   properties: JsonNode;
   editions: readonly Edition[];
 }
 
-/** A letter as it is shown to everybody: masked. */
+/** A dead letter with masked values. */
 export function deadLetter(id: string) {
   return queryOptions({
     queryKey: ["dead-letters", "one", id] as const,
-    queryFn: ({ signal }) => masked(id, signal),
+    queryFn: ({ signal }) => fetchMasked(id, signal),
   });
 }
 
-/** Shows a letter as it is, which is written to the audit: therefore never by itself, and nothing of it is kept. */
+/** Reveals masked values. Each reveal is written to the audit log, so it runs only on request, and nothing is cached. */
 export function useReveal(id: string) {
-  return useMutation({ mutationFn: () => reveal(id), gcTime: 0 });
+  return useMutation({ mutationFn: () => fetchRevealed(id), gcTime: 0 });
 }
 
-/** Saves the body, all of it as it is, which is written to the audit. */
+/** Downloads the complete, unmasked body. Each download is written to the audit log. */
 export function useDownload(id: string) {
-  return useMutation({ mutationFn: () => body(id), gcTime: 0 });
+  return useMutation({ mutationFn: () => fetchBody(id), gcTime: 0 });
 }
 
-export function masked(id: string, signal?: AbortSignal): Promise<DeadLetter> {
+export function fetchMasked(id: string, signal?: AbortSignal): Promise<DeadLetter> {
   return read(id, false, signal);
 }
 
-export function reveal(id: string): Promise<DeadLetter> {
+export function fetchRevealed(id: string): Promise<DeadLetter> {
   return read(id, true);
 }
 
-export function body(id: string): Promise<Blob> {
-  return dataOf<Blob>(client.GET("/dlq/{id}/body", { params: { path: { id } }, parseAs: "blob" }));
+export function fetchBody(id: string): Promise<Blob> {
+  return unwrap<Blob>(client.GET("/dlq/{id}/body", { params: { path: { id } }, parseAs: "blob" }));
 }
 
 async function read(id: string, reveal: boolean, signal?: AbortSignal): Promise<DeadLetter> {
-  const text = await dataOf<string>(
+  const text = await unwrap<string>(
     client.GET("/dlq/{id}", {
       params: { path: { id }, query: reveal ? { reveal } : {} },
       parseAs: "text",
       ...(signal && { signal }),
     }),
   );
-  return letterIn(text);
+  return parseDeadLetter(text);
 }
 
-/** A letter out of the text of an answer. */
-export function letterIn(text: string): DeadLetter {
-  const shown = JSON.parse(text) as Shown;
+/** Parses a dead letter from the text of a response. */
+export function parseDeadLetter(text: string): DeadLetter {
+  const response = JSON.parse(text) as DeadLetterResponse;
+  // JSON.parse rounds numbers beyond 2^53, so these parts are read with their digits.
   const exact = readJson(text);
   const editions = itemsOf(memberOf(exact, "editions"));
   return {
-    ...shown,
-    headers: memberOf(exact, "headers") ?? NONE,
-    properties: memberOf(exact, "properties") ?? NONE,
-    editions: shown.editions.map((edition, index) => {
+    ...response,
+    headers: memberOf(exact, "headers") ?? EMPTY_OBJECT,
+    properties: memberOf(exact, "properties") ?? EMPTY_OBJECT,
+    editions: response.editions.map((edition, index) => {
       const edited = editions[index];
       const headers = edited && memberOf(edited, "headers");
       return { ...edition, headers: headers?.kind === "object" ? headers : undefined };
@@ -81,30 +82,30 @@ export function letterIn(text: string): DeadLetter {
   };
 }
 
-const NONE: JsonNode = { kind: "object", members: [] };
+const EMPTY_OBJECT: JsonNode = { kind: "object", members: [] };
 
 function itemsOf(node: JsonNode | undefined): readonly JsonNode[] {
   return node?.kind === "array" ? node.items : [];
 }
 
-/** What was edited: parts that are left out stay as they are. */
+/** Edited parts. Parts that are left out stay unchanged. */
 export interface Edit {
   version: number;
   body?: { encoding: "text" | "base64"; content: string };
-  /** As JSON text, which goes as it is, so that no number is rounded on the way. */
+  /** JSON text, sent unchanged, because parsing it would round large numbers. */
   headers?: string;
 }
 
 export interface EditedRequeue {
   edit: Edit;
   reason: string;
-  /** Also what the consumer's schema refuses. */
+  /** Requeue even if the consumer's schema rejects it. */
   force: boolean;
 }
 
 const CHANGED: readonly Resource[] = ["dead-letters", "groups", "messages", "backlog", "chains"];
 
-/** Requeues an edited letter. Sent again unchanged it has the same key, and is not done twice. */
+/** Requeues an edited dead letter. An identical request reuses its idempotency key, so it runs only once. */
 export function useEditedRequeue(id: string) {
   const queries = useQueryClient();
   const keys = useRef(new Map<string, string>());
@@ -120,7 +121,7 @@ export function useEditedRequeue(id: string) {
   });
 }
 
-/** The request as JSON text, of which the headers are a part that was text already. */
+/** Builds the request as JSON text, because the headers already are JSON text. */
 export function requestText(id: string, { edit, reason, force }: EditedRequeue): string {
   const parts = [`"version":${edit.version}`];
   if (edit.body) {
@@ -135,7 +136,7 @@ export function requestText(id: string, { edit, reason, force }: EditedRequeue):
 }
 
 async function send(text: string, key: string): Promise<Schemas["ItemResponse"] | undefined> {
-  const answer = await dataOf(
+  const answer = await unwrap(
     client.POST("/requeue", {
       body: { selector: {}, force: false, dry_run: false },
       bodySerializer: () => text,

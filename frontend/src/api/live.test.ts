@@ -17,15 +17,15 @@ class FakeStream extends EventTarget {
   close(): void {
     this.readyState = FakeStream.CLOSED;
   }
-  opens(): void {
+  open(): void {
     this.readyState = 1;
     act(() => this.onopen?.());
   }
-  tells(event: string): void {
+  emit(event: string): void {
     this.dispatchEvent(new Event(event));
   }
-  /** Refused: the browser does not come back by itself. */
-  isRefused(): void {
+  /** The browser does not reconnect after a refusal. */
+  refuse(): void {
     this.readyState = FakeStream.CLOSED;
     act(() => this.onerror?.());
   }
@@ -51,17 +51,17 @@ afterEach(() => {
 });
 
 const streams = () => FakeStream.all;
-const open = () => streams().filter(({ readyState }) => readyState !== FakeStream.CLOSED);
+const openStreams = () => streams().filter(({ readyState }) => readyState !== FakeStream.CLOSED);
 function latest(): FakeStream {
   const found = streams().at(-1);
-  if (!found) throw new Error("nothing was asked for");
+  if (!found) throw new Error("no stream was opened");
   return found;
 }
-function hide(now: boolean): void {
-  hidden = now;
+function hide(isHidden: boolean): void {
+  hidden = isHidden;
   act(() => void document.dispatchEvent(new Event("visibilitychange")));
 }
-/** How often each resource was read again; "everything" for all at once. */
+/** Number of reads by resource; "everything" for all at once. */
 function reads(): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const [filters] of vi.mocked(queries.invalidateQueries).mock.calls) {
@@ -71,77 +71,77 @@ function reads(): Record<string, number> {
   return counts;
 }
 
-describe("the stream", () => {
-  it("says how the page is connected", () => {
+describe("the event stream", () => {
+  it("reports the state of the connection", () => {
     const { result } = renderHook(useConnection);
     expect(result.current).toBe("connecting");
-    latest().opens();
+    latest().open();
     expect(result.current).toBe("live");
     hide(true);
-    expect(result.current).toBe("resting");
+    expect(result.current).toBe("idle");
   });
 
-  it("rests in a hidden tab, and reads everything once when it is seen again", () => {
-    latest().opens();
+  it("closes in a hidden tab, and reads everything once when the tab is visible again", () => {
+    latest().open();
     hide(true);
-    expect(open()).toEqual([]);
+    expect(openStreams()).toEqual([]);
     hide(false);
-    expect(open()).toHaveLength(1);
-    latest().opens();
-    latest().tells("reset");
+    expect(openStreams()).toHaveLength(1);
+    latest().open();
+    latest().emit("reset");
     vi.advanceTimersByTime(60_000);
     expect(reads()).toEqual({ everything: 1 });
   });
 
-  it("rests while a dialog is open and while it is paused, until neither holds", () => {
+  it("stays closed until the dialog is closed and updates are resumed", () => {
     const closeDialog = suspendUpdates("dialog");
     const resume = suspendUpdates("paused");
-    expect(open()).toEqual([]);
+    expect(openStreams()).toEqual([]);
     closeDialog();
-    expect(open()).toEqual([]);
+    expect(openStreams()).toEqual([]);
     resume();
-    expect(open()).toHaveLength(1);
+    expect(openStreams()).toHaveLength(1);
   });
 
-  it("reads what an event names at most once a second, and forgets what was due when it rests", () => {
-    latest().opens();
-    for (let hints = 0; hints < 100; hints += 1) latest().tells("operation");
+  it("reads the resources of an event at most once a second, and drops pending reads when suspended", () => {
+    latest().open();
+    for (let count = 0; count < 100; count += 1) latest().emit("operation");
     expect(reads()).toEqual({});
     vi.advanceTimersByTime(1_000);
     expect(reads()).toEqual({ operations: 1 });
-    latest().tells("dead_letters");
+    latest().emit("dead_letters");
     vi.advanceTimersByTime(1_000);
     expect(reads()).toEqual({ operations: 1, "dead-letters": 1, groups: 1, chains: 1 });
-    latest().tells("operation");
+    latest().emit("operation");
     const wake = suspendUpdates("dialog");
     vi.advanceTimersByTime(5_000);
     expect(reads().operations).toBe(1);
     wake();
   });
 
-  it("that was refused is asked for again, less and less often, up to every half minute", () => {
-    const pauses = [2_000, 4_000, 8_000, 16_000, 30_000, 30_000];
-    for (const [times, pause] of pauses.entries()) {
-      latest().isRefused();
-      vi.advanceTimersByTime(pause - 1);
+  it("reconnects with backoff after a refusal, at most every 30 seconds", () => {
+    const delays = [2_000, 4_000, 8_000, 16_000, 30_000, 30_000];
+    for (const [times, delay] of delays.entries()) {
+      latest().refuse();
+      vi.advanceTimersByTime(delay - 1);
       expect(streams()).toHaveLength(times + 1);
       act(() => void vi.advanceTimersByTime(1));
       expect(streams()).toHaveLength(times + 2);
     }
     const { result } = renderHook(useConnection);
-    expect(result.current).toBe("away");
-    latest().opens();
+    expect(result.current).toBe("reconnecting");
+    latest().open();
     expect(result.current).toBe("live");
-    latest().isRefused();
+    latest().refuse();
     vi.advanceTimersByTime(2_000);
-    expect(open()).toHaveLength(1);
+    expect(openStreams()).toHaveLength(1);
   });
 
-  it("is over with the page that listened", () => {
-    latest().isRefused();
+  it("does not reconnect after the page stopped listening", () => {
+    latest().refuse();
     act(() => stop());
     vi.advanceTimersByTime(60_000);
-    expect(open()).toEqual([]);
+    expect(openStreams()).toEqual([]);
     expect(streams()).toHaveLength(1);
   });
 });

@@ -1,28 +1,29 @@
-// The stream of server-sent events, as a reason to read again: each event names what has become something else.
-// It rests while a person paused it, while a dialog is open, and while the tab is hidden; then everything shown is read once.
+// Server-sent events that invalidate queries: each event names what has changed.
+// The stream is closed while the user paused it, a dialog is open, or the tab is hidden. Once it reopens, all active queries are read again.
 
 import type { QueryClient } from "@tanstack/react-query";
 import { api } from "~/lib/mount";
 import { store, useStore } from "~/lib/store";
 import type { Resource } from "./queries";
 
-export type Connection = "connecting" | "live" | "resting" | "away";
+export type Connection = "connecting" | "live" | "idle" | "reconnecting";
 
 const connection = store<Connection>("connecting");
-const resting = store<ReadonlySet<string>>(new Set());
+const suspensions = store<ReadonlySet<string>>(new Set());
 
 export function useConnection(): Connection {
   return useStore(connection);
 }
 
-/** Lets the stream rest for a reason until the returned function is called. */
+/** Suspends the stream until the returned function is called. */
 export function suspendUpdates(reason: string): () => void {
-  const mine = `${reason}#${Math.random()}`;
-  resting.set(new Set([...resting.get(), mine]));
-  return () => resting.set(new Set([...resting.get()].filter((one) => one !== mine)));
+  // Several parts may suspend for the same reason, so each call gets an entry of its own.
+  const id = `${reason}#${Math.random()}`;
+  suspensions.set(new Set([...suspensions.get(), id]));
+  return () => suspensions.set(new Set([...suspensions.get()].filter((other) => other !== id)));
 }
 
-const CONCERNS: Record<string, readonly Resource[]> = {
+const RESOURCES_BY_EVENT: Record<string, readonly Resource[]> = {
   backlog: ["backlog", "messages"],
   dead_letters: ["dead-letters", "groups", "chains"],
   operation: ["operations"],
@@ -32,40 +33,40 @@ const CONCERNS: Record<string, readonly Resource[]> = {
   database: ["backlog"],
 };
 
-/** Reads of the same resource follow each other after this many milliseconds at least. */
-const GAP = 1_000;
-const LONGEST_PAUSE = 30_000;
+/** Minimum milliseconds between two reads of the same resource. */
+const MIN_READ_INTERVAL = 1_000;
+const MAX_RETRY_DELAY = 30_000;
 
 /** Listens to the stream until the returned function is called. */
 export function listenToEvents(queries: QueryClient): () => void {
-  const reader = new Reader(queries);
-  const hear = () => reader.adapt();
-  const unsubscribe = resting.subscribe(hear);
-  document.addEventListener("visibilitychange", hear);
-  reader.adapt();
+  const reader = new EventReader(queries);
+  const update = () => reader.update();
+  const unsubscribe = suspensions.subscribe(update);
+  document.addEventListener("visibilitychange", update);
+  reader.update();
   return () => {
     unsubscribe();
-    document.removeEventListener("visibilitychange", hear);
+    document.removeEventListener("visibilitychange", update);
     reader.close();
     connection.set("connecting");
   };
 }
 
-class Reader {
+class EventReader {
   private source: EventSource | undefined;
-  private again: ReturnType<typeof setTimeout> | undefined;
+  private retryTimer: ReturnType<typeof setTimeout> | undefined;
   private failures = 0;
-  private readonly due = new Map<Resource, ReturnType<typeof setTimeout>>();
+  private readonly pendingReads = new Map<Resource, ReturnType<typeof setTimeout>>();
 
   constructor(private readonly queries: QueryClient) {}
 
-  /** Connects or lets go, as the page's state wants it. */
-  adapt(): void {
-    const rests = resting.get().size > 0 || document.visibilityState === "hidden";
-    if (rests) {
+  /** Opens or closes the stream to match the page's state. */
+  update(): void {
+    const isSuspended = suspensions.get().size > 0 || document.visibilityState === "hidden";
+    if (isSuspended) {
       this.close();
-      connection.set("resting");
-    } else if (!this.source && !this.again) {
+      connection.set("idle");
+    } else if (!this.source && !this.retryTimer) {
       this.open();
     }
   }
@@ -73,58 +74,58 @@ class Reader {
   close(): void {
     this.source?.close();
     this.source = undefined;
-    clearTimeout(this.again);
-    this.again = undefined;
-    for (const timer of this.due.values()) clearTimeout(timer);
-    this.due.clear();
+    clearTimeout(this.retryTimer);
+    this.retryTimer = undefined;
+    for (const timer of this.pendingReads.values()) clearTimeout(timer);
+    this.pendingReads.clear();
   }
 
   private open(): void {
-    connection.set(this.failures > 0 ? "away" : "connecting");
+    connection.set(this.failures > 0 ? "reconnecting" : "connecting");
     const source = new EventSource(new URL("events", api));
     this.source = source;
     source.onopen = () => {
       this.failures = 0;
       connection.set("live");
     };
-    source.onerror = () => this.lost(source);
+    source.onerror = () => this.onError(source);
     source.addEventListener("reset", () => void this.queries.invalidateQueries());
-    for (const [event, resources] of Object.entries(CONCERNS)) {
+    for (const [event, resources] of Object.entries(RESOURCES_BY_EVENT)) {
       source.addEventListener(event, () => {
-        for (const resource of resources) this.readSoon(resource);
+        for (const resource of resources) this.scheduleRead(resource);
       });
     }
   }
 
-  /** A stream that ended comes back by itself; one that was refused is asked for again, less and less often. */
-  private lost(source: EventSource): void {
+  // The browser reconnects a stream that ended, but not one that the server refused: that is retried here with backoff.
+  private onError(source: EventSource): void {
     this.failures += 1;
-    if (this.failures > 1) connection.set("away");
+    if (this.failures > 1) connection.set("reconnecting");
     if (source.readyState !== EventSource.CLOSED) return;
     this.source = undefined;
-    const pause = Math.min(LONGEST_PAUSE, 1_000 * 2 ** Math.min(this.failures, 5));
-    this.again = setTimeout(() => {
-      this.again = undefined;
-      this.adapt();
-    }, pause);
+    const delay = Math.min(MAX_RETRY_DELAY, 1_000 * 2 ** Math.min(this.failures, 5));
+    this.retryTimer = setTimeout(() => {
+      this.retryTimer = undefined;
+      this.update();
+    }, delay);
   }
 
-  private readSoon(resource: Resource): void {
-    if (this.due.has(resource)) return;
+  private scheduleRead(resource: Resource): void {
+    if (this.pendingReads.has(resource)) return;
     const read = () => {
-      this.due.delete(resource);
+      this.pendingReads.delete(resource);
       void this.queries.invalidateQueries({ queryKey: [resource] });
     };
-    this.due.set(resource, setTimeout(read, GAP));
+    this.pendingReads.set(resource, setTimeout(read, MIN_READ_INTERVAL));
   }
 }
 
-/** For queries: while the stream is away they are read every so many milliseconds instead; false while it is not. */
+/** Polling interval for queries that rely on the stream: milliseconds while it is disconnected, otherwise false. */
 export function useFallbackInterval(): number | false {
-  return useConnection() === "away" ? 10_000 : false;
+  return useConnection() === "reconnecting" ? 10_000 : false;
 }
 
-/** For what no event tells of, such as speeds: read every so many milliseconds, unless the page rests. */
+/** Polling interval for data without events, such as rates; false while updates are suspended. */
 export function useInterval(milliseconds: number): number | false {
-  return useConnection() === "resting" ? false : milliseconds;
+  return useConnection() === "idle" ? false : milliseconds;
 }

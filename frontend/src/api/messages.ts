@@ -1,17 +1,17 @@
-// Messages that are in the outbox, or are kept there after they were sent.
+// Messages in the outbox: unsent ones, and sent ones that are still kept.
 
 import { keepPreviousData, queryOptions, useMutation } from "@tanstack/react-query";
 import { type JsonNode, memberOf, readJson } from "~/lib/json";
-import { client, dataOf, type Schemas, withoutUndefined } from "./client";
+import { client, type Schemas, unwrap, withoutUndefined } from "./client";
 
 export type MessageState = Schemas["MessageSummary"]["state"];
 export type MessageLine = Schemas["MessageSummary"];
 export type MessagePage = Schemas["MessagePage"];
-/** Where a message may be while it is in the outbox, and not sent yet. */
+/** States of messages that have not been sent. */
 export const UNSENT = ["pending", "scheduled", "held", "stalled", "blocked", "retrying", "parked"] as const;
 type Counted = NonNullable<MessagePage["sent_kept"]>;
 
-/** What a message must fit, all of it. */
+/** Filters of the message list. A message must match all of them. */
 export interface MessageFilters {
   routing_key?: string | undefined;
   ordering_key?: string | undefined;
@@ -26,17 +26,17 @@ export interface MessageList extends MessageFilters {
   state?: MessageState | undefined;
 }
 
-const LIMIT = 50;
+const PAGE_SIZE = 50;
 
-/** A page of the list. The answer says which question it belongs to, for an old one stays while the next is on its way. */
+/** A page of the list. `scope` identifies the request, because the previous page stays visible while the next one loads. */
 export function messages(list: MessageList, cursor: string | undefined) {
   const scope = JSON.stringify([list, cursor]);
   return queryOptions({
     queryKey: ["messages", "list", scope] as const,
     queryFn: async ({ signal }) => {
-      const query = { ...list, limit: LIMIT, cursor };
+      const query = { ...list, limit: PAGE_SIZE, cursor };
       return {
-        ...(await dataOf(client.GET("/messages", { params: { query: withoutUndefined(query) }, signal }))),
+        ...(await unwrap(client.GET("/messages", { params: { query: withoutUndefined(query) }, signal }))),
         scope,
       };
     },
@@ -44,23 +44,23 @@ export function messages(list: MessageList, cursor: string | undefined) {
   });
 }
 
-/** How many fit, up to 10,000: a question of its own, because a list may be quick where counting is not. */
+/** Counts matching messages, up to 10,000. A separate request, because counting can be much slower than listing. */
 export function countOfMessages(list: MessageList) {
   return queryOptions({
     queryKey: ["messages", "count", JSON.stringify(list)] as const,
     queryFn: async ({ signal }) => {
       const query = withoutUndefined({ ...list, limit: 1, total: true });
-      return (await dataOf(client.GET("/messages", { params: { query }, signal }))).total ?? null;
+      return (await unwrap(client.GET("/messages", { params: { query }, signal }))).total ?? null;
     },
   });
 }
 
-/** How many there are in a state, all filters aside; undefined where unknown. */
+/** Number of messages in a state, regardless of filters; undefined if unknown. */
 export function countIn({ states, sent_kept }: MessagePage, state: MessageState): Counted | undefined {
   return (state === "sent" ? sent_kept : states?.[state]) ?? undefined;
 }
 
-/** A message with its headers as they were written. */
+/** A message with its headers parsed without loss. */
 export type Message = Omit<Schemas["Message"], "headers"> & { headers: readonly Header[] };
 
 export interface Header {
@@ -75,7 +75,7 @@ export function message(id: string) {
   });
 }
 
-/** Shows one unmasked, which is written to the audit log. Only the component that asked keeps it. */
+/** Reveals a message's masked values, which is written to the audit log. The result is not cached. */
 export function useReveal(id: string) {
   return useMutation({ mutationFn: () => read(id, true), gcTime: 0 });
 }
@@ -83,7 +83,7 @@ export function useReveal(id: string) {
 export type Reveal = ReturnType<typeof useReveal>;
 
 async function read(id: string, reveal: boolean, signal?: AbortSignal): Promise<Message> {
-  const text = await dataOf<string>(
+  const text = await unwrap<string>(
     client.GET("/messages/{id}", {
       params: { path: { id }, query: reveal ? { reveal } : {} },
       parseAs: "text",
@@ -97,10 +97,10 @@ async function read(id: string, reveal: boolean, signal?: AbortSignal): Promise<
   };
 }
 
-type Carrier = Pick<Message, "body" | "body_base64" | "content_type" | "size" | "masked">;
+type BodyFields = Pick<Message, "body" | "body_base64" | "content_type" | "size" | "masked">;
 
-/** A body as the viewer of bodies takes it. */
-export function contentOf(message: Carrier): Schemas["Content"] {
+/** Converts a message's body for the payload viewer. */
+export function contentOf(message: BodyFields): Schemas["Content"] {
   const { body, body_base64, content_type, size, masked } = message;
   return {
     content: body ?? body_base64,
@@ -112,7 +112,7 @@ export function contentOf(message: Carrier): Schemas["Content"] {
   };
 }
 
-/** Whether an error says more than the state does. */
-export function isTelling(error: Schemas["Error"] | null): error is Schemas["Error"] {
+/** Whether an error adds information to the message's state. */
+export function isInformative(error: Schemas["Error"] | null): error is Schemas["Error"] {
   return error !== null && !["unroutable", "stalled", "blocked"].includes(error.message);
 }

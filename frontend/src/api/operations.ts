@@ -1,7 +1,7 @@
-// Operations: changes of many dead letters that go on by themselves, and what came of each letter.
+// Bulk operations on dead letters, and the outcome of each item.
 
 import { keepPreviousData, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
-import { client, dataOf, type Schemas, withoutUndefined } from "./client";
+import { client, type Schemas, unwrap, withoutUndefined } from "./client";
 import type { Operation } from "./repairs";
 
 export type { Operation };
@@ -14,7 +14,7 @@ export interface Listed {
   previous: string | null;
 }
 
-/** The order in which outcomes are shown: what failed first. */
+/** Display order of outcomes: failures first. */
 export const FAILURES_FIRST: readonly Outcome[] = [
   "failed_again",
   "refused",
@@ -27,18 +27,18 @@ export const FAILURES_FIRST: readonly Outcome[] = [
   "purged",
 ];
 
-/** A page of operations, the newest first; the first page has those that go on on top, however old they are. */
+/** A page of operations, newest first. The first page starts with all active ones, regardless of age. */
 export function operations(cursor: string | undefined) {
   return queryOptions({
     queryKey: ["operations", "list", cursor] as const,
     queryFn: async ({ signal }): Promise<Listed> => {
-      const page = dataOf(
+      const page = unwrap(
         client.GET("/operations", { params: { query: withoutUndefined({ limit: 50, cursor }) }, signal }),
       );
       if (cursor) return await page;
-      const [listed, goingOn] = await Promise.all([page, stillGoingOn(signal)]);
-      const onTop = new Set(goingOn.map(({ id }) => id));
-      return { ...listed, items: [...goingOn, ...listed.items.filter(({ id }) => !onTop.has(id))] };
+      const [listed, active] = await Promise.all([page, fetchActive(signal)]);
+      const activeIds = new Set(active.map(({ id }) => id));
+      return { ...listed, items: [...active, ...listed.items.filter(({ id }) => !activeIds.has(id))] };
     },
     placeholderData: keepPreviousData,
   });
@@ -48,7 +48,7 @@ export function operation(id: string) {
   return queryOptions({
     queryKey: ["operations", "one", id] as const,
     queryFn: ({ signal }) =>
-      dataOf(client.GET("/operations/{id}", { params: { path: { id: asNumber(id) } }, signal })),
+      unwrap(client.GET("/operations/{id}", { params: { path: { id: asNumber(id) } }, signal })),
   });
 }
 
@@ -56,7 +56,7 @@ export function itemsOf(id: string, outcome: Outcome | undefined, cursor: string
   return queryOptions({
     queryKey: ["operations", "items", id, outcome, cursor] as const,
     queryFn: ({ signal }) =>
-      dataOf(
+      unwrap(
         client.GET("/operations/{id}/items", {
           params: {
             path: { id: asNumber(id) },
@@ -69,37 +69,37 @@ export function itemsOf(id: string, outcome: Outcome | undefined, cursor: string
   });
 }
 
-/** Whether it ended before it was through. */
-export function wasEnded(state: Operation["state"]): boolean {
+/** Whether it ended before all items were processed. */
+export function endedEarly(state: Operation["state"]): boolean {
   return state === "stopped" || state === "cancelled";
 }
 
 export type OperationAction = "pause" | "resume" | "cancel";
 
-/** Pauses, resumes or cancels an operation; asked for twice, it is the same. */
+/** Pauses, resumes or cancels an operation. Repeating an action has no further effect. */
 export function useOperationAction(id: string) {
   const queries = useQueryClient();
   return useMutation({
     mutationFn: (action: OperationAction) => {
       const path = { params: { path: { id: asNumber(id) } } };
-      if (action === "pause") return dataOf(client.POST("/operations/{id}/pause", path));
-      if (action === "resume") return dataOf(client.POST("/operations/{id}/resume", path));
-      return dataOf(client.POST("/operations/{id}/cancel", path));
+      if (action === "pause") return unwrap(client.POST("/operations/{id}/pause", path));
+      if (action === "resume") return unwrap(client.POST("/operations/{id}/resume", path));
+      return unwrap(client.POST("/operations/{id}/cancel", path));
     },
-    onSuccess(now) {
-      queries.setQueryData(operation(id).queryKey, now);
+    onSuccess(updated) {
+      queries.setQueryData(operation(id).queryKey, updated);
       void queries.invalidateQueries({ queryKey: ["audit"] });
     },
     onSettled: () => queries.invalidateQueries({ queryKey: ["operations"] }),
   });
 }
 
-async function stillGoingOn(signal: AbortSignal): Promise<readonly Operation[]> {
+async function fetchActive(signal: AbortSignal): Promise<readonly Operation[]> {
   const query = { active: true, limit: 50 };
-  return (await dataOf(client.GET("/operations", { params: { query }, signal }))).items;
+  return (await unwrap(client.GET("/operations", { params: { query }, signal }))).items;
 }
 
-/** The path of the API is typed as a number; ids beyond 2^53 stay what they are. */
+/** Satisfies the generated type of the path without converting: Number() would round ids beyond 2^53. */
 function asNumber(id: string): number {
   return id as unknown as number;
 }

@@ -1,4 +1,4 @@
-// What a request that failed throws: the API's own problem details, or that no response came.
+// Errors of failed requests: the API's problem details, or no usable response.
 
 import * as texts from "~/texts/api";
 import type { components } from "./schema";
@@ -8,12 +8,12 @@ export type Code = components["schemas"]["Code"] | "unreachable" | "unreadable";
 export class Failure extends Error {
   readonly code: Code;
   readonly title: string;
-  /** 0 where no answer came. */
+  /** HTTP status; 0 if there was no response. */
   readonly status: number;
   readonly requestId: string | undefined;
-  /** Seconds after which the server invites another try. */
+  /** Seconds after which to retry, as the server suggests. */
   readonly retryAfter: number | undefined;
-  /** Further members of the problem: `errors`, `reason`, `expected` and the like, as they were sent. */
+  /** Other members of the problem details, unchanged: `errors`, `reason`, `expected`. */
   readonly more: Readonly<Record<string, unknown>>;
 
   constructor(facts: {
@@ -36,8 +36,8 @@ export class Failure extends Error {
   }
 }
 
-/** Whatever was thrown, as a failure with a title and a detail that a page can show. */
-export function failureOf(thrown: unknown): Failure {
+/** Converts any thrown value to a failure with a title and detail to display. */
+export function toFailure(thrown: unknown): Failure {
   if (thrown instanceof Failure) return thrown;
   return new Failure({
     code: "unreachable",
@@ -47,19 +47,19 @@ export function failureOf(thrown: unknown): Failure {
   });
 }
 
-/** Whether authentication is required. */
+/** Whether the request failed for lack of authentication. */
 export function isUnauthenticated(thrown: unknown): boolean {
-  return failureOf(thrown).status === 401;
+  return toFailure(thrown).status === 401;
 }
 
-/** A failure in one line, with its code and with what the log calls it. */
-export function inOneLine(thrown: unknown): string {
-  const { message, code, requestId } = failureOf(thrown);
+/** A failure on one line, with its code and request id. */
+export function describeFailure(thrown: unknown): string {
+  const { message, code, requestId } = toFailure(thrown);
   return texts.oneLine(message, code, requestId);
 }
 
-/** The failure that an answer tells of; proxies in between answer in formats of their own. */
-export function failureIn(response: Response, body: unknown): Failure {
+/** Converts an error response to a failure. Proxies may send other formats than problem details. */
+export function failureFromResponse(response: Response, body: unknown): Failure {
   const retryAfter = Number(response.headers.get("retry-after")) || undefined;
   const requestId = response.headers.get("x-request-id") ?? undefined;
   if (isProblem(body)) {

@@ -2,10 +2,10 @@ import { expect, it } from "vitest";
 import { Failure } from "./problems";
 import { newQueryClient } from "./queries";
 
-it("asks who is looking again once a change is refused because the session has ended", async () => {
+it("reloads the session after a mutation fails with 401", async () => {
   const queries = newQueryClient();
   queries.setQueryData(["session"], { name: "ada" });
-  const refuse = (code: "unauthenticated" | "forbidden", status: number) =>
+  const failWith = (code: "unauthenticated" | "forbidden", status: number) =>
     queries
       .getMutationCache()
       .build(queries, {
@@ -13,8 +13,8 @@ it("asks who is looking again once a change is refused because the session has e
       })
       .execute(undefined)
       .catch(() => {});
-  await refuse("forbidden", 403);
+  await failWith("forbidden", 403);
   expect(queries.getQueryData(["session"])).toEqual({ name: "ada" });
-  await refuse("unauthenticated", 401);
+  await failWith("unauthenticated", 401);
   expect(queries.getQueryData(["session"])).toBeUndefined();
 });

@@ -1,10 +1,10 @@
-// How answers are kept. The first part of each key is the resource: events of the stream name it to read it again.
+// Query client and keys. Each key starts with its resource, which stream events invalidate.
 
 import { MutationCache, QueryCache, QueryClient } from "@tanstack/react-query";
 import { isRetryable } from "./client";
 import { isUnauthenticated } from "./problems";
 
-/** The first part of every key. */
+/** First part of every query key. */
 export type Resource =
   | "session"
   | "backlog"
@@ -27,14 +27,14 @@ export type Key = readonly [Resource, ...unknown[]];
 export function newQueryClient(): QueryClient {
   const queries = new QueryClient({
     queryCache: new QueryCache({
-      onError: (thrown, { queryKey }) => queryKey[0] !== "session" && askWhoIsLooking(thrown),
+      onError: (thrown, { queryKey }) => queryKey[0] !== "session" && reloadSession(thrown),
     }),
-    mutationCache: new MutationCache({ onError: askWhoIsLooking }),
+    mutationCache: new MutationCache({ onError: reloadSession }),
     defaultOptions: {
       queries: {
         staleTime: 2_000,
         gcTime: 5 * 60_000,
-        retry: (tries, thrown) => tries < 2 && isRetryable(thrown),
+        retry: (failures, thrown) => failures < 2 && isRetryable(thrown),
         refetchOnWindowFocus: false,
         networkMode: "always",
       },
@@ -43,8 +43,8 @@ export function newQueryClient(): QueryClient {
   });
   return queries;
 
-  /** A session that ended meanwhile is noticed by whatever is read or changed next. */
-  function askWhoIsLooking(thrown: unknown): void {
+  // Any request may be the first to notice that the session has ended.
+  function reloadSession(thrown: unknown): void {
     if (isUnauthenticated(thrown)) void queries.resetQueries({ queryKey: ["session"] });
   }
 }

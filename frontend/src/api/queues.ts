@@ -1,7 +1,7 @@
-// Queues: who consumes each, what waits in it, and how fast it is handled.
+// Queues: consumers, depth and throughput.
 
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import { client, dataOf, type Schemas } from "./client";
+import { client, type Schemas, unwrap } from "./client";
 import { useInterval } from "./live";
 
 export type QueueList = Schemas["QueueList"];
@@ -9,40 +9,40 @@ export type Queue = Schemas["QueueSummary"];
 export type QueueDetail = Schemas["QueueDetail"];
 export type HandlingTimes = Schemas["HandlingTimes"];
 
-const READ_EVERY = 5_000;
+const REFETCH_INTERVAL = 5_000;
 
 export type AttemptOrder = "latest" | "slowest";
-const ATTEMPTS_OF = 86_400_000;
-const ATTEMPTS_SHOWN = 20;
+const ATTEMPTS_PERIOD = 86_400_000;
+const ATTEMPTS_LIMIT = 20;
 
-/** The latest or the slowest attempts of a queue's handler in the last day. */
+/** Latest or slowest attempts of a queue's handler within the last day. */
 export function useAttempts(queue: string, order: AttemptOrder) {
   return useQuery({
     queryKey: ["queues", "attempts", queue, order] as const,
     queryFn: ({ signal }) => {
-      const after = new Date(Date.now() - ATTEMPTS_OF).toISOString();
-      const query = { queue, order, after, limit: ATTEMPTS_SHOWN };
-      return dataOf(client.GET("/attempts", { params: { query }, signal }));
+      const after = new Date(Date.now() - ATTEMPTS_PERIOD).toISOString();
+      const query = { queue, order, after, limit: ATTEMPTS_LIMIT };
+      return unwrap(client.GET("/attempts", { params: { query }, signal }));
     },
     placeholderData: keepPreviousData,
-    refetchInterval: useInterval(READ_EVERY),
+    refetchInterval: useInterval(REFETCH_INTERVAL),
   });
 }
 
 export function useQueues() {
   return useQuery({
     queryKey: ["queues", "all"] as const,
-    queryFn: ({ signal }) => dataOf(client.GET("/queues", { signal })),
+    queryFn: ({ signal }) => unwrap(client.GET("/queues", { signal })),
     placeholderData: keepPreviousData,
-    refetchInterval: useInterval(READ_EVERY),
+    refetchInterval: useInterval(REFETCH_INTERVAL),
   });
 }
 
 export function useQueue(name: string) {
   return useQuery({
     queryKey: ["queues", "one", name] as const,
-    queryFn: ({ signal }) => dataOf(client.GET("/queues/{name}", { params: { path: { name } }, signal })),
-    placeholderData: (before) => (before?.name === name ? before : undefined),
-    refetchInterval: useInterval(READ_EVERY),
+    queryFn: ({ signal }) => unwrap(client.GET("/queues/{name}", { params: { path: { name } }, signal })),
+    placeholderData: (previous) => (previous?.name === name ? previous : undefined),
+    refetchInterval: useInterval(REFETCH_INTERVAL),
   });
 }

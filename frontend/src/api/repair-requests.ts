@@ -1,6 +1,6 @@
-// Repairs on the wire: what is asked of the API, and what it answers.
+// Requests and responses of repairs.
 
-import { client, dataOf, type Schemas } from "./client";
+import { client, type Schemas, unwrap } from "./client";
 
 export type Action = Schemas["Action"];
 export type Operation = Schemas["OperationResponse"];
@@ -8,7 +8,7 @@ export type Repaired = Schemas["RepairResponse"];
 
 export type Selector = { ids: string[] } | { filter: Schemas["DeadLetterFilters"] } | { group_id: string };
 
-/** What is to be done, to which dead letters: what a dry run is about, and what its token is good for. */
+/** The action and the dead letters it applies to. A dry run's confirmation token is valid for exactly this. */
 export interface RepairRequest {
   action: Action;
   selector: Selector;
@@ -18,7 +18,7 @@ export interface RepairRequest {
   edit: Schemas["EditRequest"] | undefined;
 }
 
-/** How carefully, and why: it may change after the dry run. */
+/** Options of the execution. They may change after the dry run. */
 export interface ExecutionOptions {
   rate: number | undefined;
   canary: Schemas["CanaryRequest"] | undefined;
@@ -35,7 +35,7 @@ export interface SampleItem {
   preview: string;
 }
 
-/** What a dry run found. */
+/** Result of a dry run. */
 export interface DryRun {
   count: number;
   byQueue: Record<string, number>;
@@ -44,18 +44,20 @@ export interface DryRun {
   warnings: readonly string[];
   token: string;
   expiresAt: string;
-  /** When it was answered, by the server's clock; undefined where something in between took that away. */
+  /** Server time of the response; undefined if a proxy removed the Date header. */
   at: string | undefined;
 }
 
-export type RepairResult = { at: "once"; repaired: Repaired } | { at: "length"; operation: Operation };
+export type RepairResult =
+  | { kind: "immediate"; repaired: Repaired }
+  | { kind: "operation"; operation: Operation };
 
 export async function dryRun(wanted: RepairRequest, signal: AbortSignal): Promise<DryRun> {
-  const { found, at } = await sendTo(wanted, { dry_run: true }, signal);
-  return dryRunOf(found as Schemas["DryRunResponse"], at);
+  const { found, at } = await send(wanted, { dry_run: true }, signal);
+  return toDryRun(found as Schemas["DryRunResponse"], at);
 }
 
-function dryRunOf(found: Schemas["DryRunResponse"], at: string | undefined): DryRun {
+function toDryRun(found: Schemas["DryRunResponse"], at: string | undefined): DryRun {
   return {
     count: found.count,
     byQueue: found.by_queue,
@@ -76,12 +78,12 @@ function dryRunOf(found: Schemas["DryRunResponse"], at: string | undefined): Dry
 
 export async function repair(
   wanted: RepairRequest,
-  manner: ExecutionOptions,
+  options: ExecutionOptions,
   token: string,
   key: string,
 ): Promise<RepairResult> {
-  const { rate, canary, stopRatio, startsAt, reason } = manner;
-  const careful =
+  const { rate, canary, stopRatio, startsAt, reason } = options;
+  const requeueOptions =
     wanted.action === "requeue"
       ? {
           ...(rate !== undefined && { rate_per_second: rate }),
@@ -90,45 +92,46 @@ export async function repair(
           ...(startsAt && { starts_at: startsAt }),
         }
       : {};
-  const { found } = await sendTo(
+  const { found } = await send(
     wanted,
-    { dry_run: false, confirm_token: token, ...(reason && { reason }), ...careful },
+    { dry_run: false, confirm_token: token, ...(reason && { reason }), ...requeueOptions },
     undefined,
     key,
   );
   return "progress" in found
-    ? { at: "length", operation: found }
-    : { at: "once", repaired: found as Repaired };
+    ? { kind: "operation", operation: found }
+    : { kind: "immediate", repaired: found as Repaired };
 }
 
-/** The same dead letters without those that died after a dry run; undefined where that leaves none out. */
-export function until(selector: Selector, at: string | undefined): Selector | undefined {
+/** Narrows a selector to dead letters that failed before the dry run; undefined if that changes nothing. */
+export function withoutNewer(selector: Selector, at: string | undefined): Selector | undefined {
   if ("ids" in selector || at === undefined) return undefined;
-  const moment = new Date(at).getTime() + 1_000;
+  // The Date header has whole seconds, so the limit is the end of that second.
+  const limit = new Date(at).getTime() + 1_000;
   const filter: Partial<Schemas["DeadLetterFilters"]> =
     "filter" in selector ? selector.filter : { group_id: selector.group_id };
-  if (filter.failed_before && new Date(filter.failed_before).getTime() <= moment) return undefined;
-  const whole = { ...filter, failed_before: new Date(moment).toISOString() };
-  return { filter: whole as Schemas["DeadLetterFilters"] };
+  if (filter.failed_before && new Date(filter.failed_before).getTime() <= limit) return undefined;
+  const narrowed = { ...filter, failed_before: new Date(limit).toISOString() };
+  return { filter: narrowed as Schemas["DeadLetterFilters"] };
 }
 
-interface Further {
+interface ExtraFields {
   dry_run: boolean;
   confirm_token?: string;
   reason?: string;
 }
 
-async function sendTo(wanted: RepairRequest, further: Further, signal?: AbortSignal, key?: string) {
-  const request = posted(wanted, further, signal, key);
-  const found = await dataOf<Found>(request);
+async function send(wanted: RepairRequest, extra: ExtraFields, signal?: AbortSignal, key?: string) {
+  const request = post(wanted, extra, signal, key);
+  const found = await unwrap<RepairResponse>(request);
   const { response } = await request;
   const at = new Date(response.headers.get("date") ?? "");
   return { found, at: Number.isNaN(at.getTime()) ? undefined : at.toISOString() };
 }
 
-function posted(wanted: RepairRequest, further: Further, signal?: AbortSignal, key?: string) {
+function post(wanted: RepairRequest, extra: ExtraFields, signal?: AbortSignal, key?: string) {
   const { action, selector, destination, maxItems, force, edit } = wanted;
-  const common = { selector, ...(maxItems !== undefined && { max_items: maxItems }), ...further };
+  const common = { selector, ...(maxItems !== undefined && { max_items: maxItems }), ...extra };
   const options = { params: { header: key ? { "Idempotency-Key": key } : {} }, ...(signal && { signal }) };
   switch (action) {
     case "requeue": {
@@ -144,4 +147,4 @@ function posted(wanted: RepairRequest, further: Further, signal?: AbortSignal, k
   }
 }
 
-type Found = Repaired | Schemas["DryRunResponse"] | Operation;
+type RepairResponse = Repaired | Schemas["DryRunResponse"] | Operation;

@@ -1,4 +1,4 @@
-// What is done to dead letters: looked at first as a dry run, then asked for once under one key, however often it is sent.
+// Repairs of dead letters: a dry run first, then the change. An idempotency key makes repeated requests safe.
 
 import {
   keepPreviousData,
@@ -9,8 +9,8 @@ import {
 } from "@tanstack/react-query";
 import { useRef } from "react";
 import { randomKey } from "~/lib/random";
-import { client, dataOf } from "./client";
-import { failureOf } from "./problems";
+import { client, unwrap } from "./client";
+import { toFailure } from "./problems";
 import type { Resource } from "./queries";
 import {
   dryRun,
@@ -29,10 +29,10 @@ export {
   type RepairRequest,
   type RepairResult,
   type Selector,
-  until,
+  withoutNewer,
 } from "./repair-requests";
 
-/** The dry run of what is wanted; its token is good for just that, once, for a quarter of an hour. */
+/** Runs the dry run of a repair. Its token confirms that repair once, within 15 minutes. */
 export function useDryRun(wanted: RepairRequest) {
   return useQuery({
     queryKey: ["dry-run", wanted],
@@ -44,8 +44,8 @@ export function useDryRun(wanted: RepairRequest) {
 }
 
 /**
- * Does what is wanted, and tells what came of it even to a dialog that was closed meanwhile. Sent again unchanged, because no answer came, it has the same key and is not done twice; while an
- * earlier try is still running, its answer is waited for.
+ * Runs a repair. An identical request reuses its idempotency key, so it runs only once, even if its response was lost; while
+ * an earlier request is still running, it waits for its response. The callbacks are called even after the dialog has closed.
  */
 export function useRepair(callbacks: {
   onAnswer(answer: RepairResult): void;
@@ -56,24 +56,24 @@ export function useRepair(callbacks: {
   return useMutation({
     mutationFn({
       wanted,
-      manner,
+      options,
       token,
     }: {
       wanted: RepairRequest;
-      manner: ExecutionOptions;
+      options: ExecutionOptions;
       token: string;
     }) {
-      const text = JSON.stringify([wanted, manner, token]);
+      const text = JSON.stringify([wanted, options, token]);
       if (sent.current.text !== text) sent.current = { text, key: randomKey() };
       const { key } = sent.current;
-      return onceItRanThrough(() => repair(wanted, manner, token, key));
+      return retryWhileRunning(() => repair(wanted, options, token, key));
     },
     onSuccess(answer) {
-      const isThere = isThereAfter(answer);
+      const mayExist = excludePurged(answer);
       for (const resource of CHANGED) {
         void queries.invalidateQueries({
           queryKey: [resource],
-          predicate: ({ queryKey }) => isThere(queryKey),
+          predicate: ({ queryKey }) => mayExist(queryKey),
         });
       }
       callbacks.onAnswer(answer);
@@ -82,17 +82,17 @@ export function useRepair(callbacks: {
   });
 }
 
-/** Whether a request that failed may have been done all the same: its answer was lost on the way. */
-export function mayHaveBeenDone(thrown: unknown): boolean {
-  const { status, code } = failureOf(thrown);
+/** Whether a failed request may have taken effect, because its response was lost. */
+export function mayHaveSucceeded(thrown: unknown): boolean {
+  const { status, code } = toFailure(thrown);
   return status === 0 || code === "unreadable" || code === "request_running";
 }
 
-/** Names of queues, for suggestions. */
+/** Queue names, for suggestions. */
 export function useQueueNames(): readonly string[] {
   const { data } = useQuery({
     queryKey: ["backlog", "queue names"],
-    queryFn: ({ signal }) => dataOf(client.GET("/backlog", { signal })),
+    queryFn: ({ signal }) => unwrap(client.GET("/backlog", { signal })),
     select: ({ queues }) => (queues ?? []).map(({ queue }) => queue).sort(),
     staleTime: 60_000,
   });
@@ -108,23 +108,23 @@ const CHANGED: readonly Resource[] = [
   "chains",
 ];
 
-/** Whether what is kept under a key may still be there: what was deleted for good is not asked for again. */
-function isThereAfter(answer: RepairResult): (key: QueryKey) => boolean {
-  const items = answer.at === "once" ? answer.repaired.items : [];
+/** Returns a filter that skips queries of purged dead letters: refetching them would only return 404. */
+function excludePurged(answer: RepairResult): (key: QueryKey) => boolean {
+  const items = answer.kind === "immediate" ? answer.repaired.items : [];
   const purged = new Set<unknown>(items.filter(({ outcome }) => outcome === "purged").map(({ id }) => id));
   return ([resource, kind, id]) => !(resource === "dead-letters" && kind === "one" && purged.has(id));
 }
 
-const MOST_WAITS = 20;
+const MAX_WAITS = 20;
 
-/** Asks again while the same request is still running, as long as the service invites it. */
-async function onceItRanThrough<T>(ask: () => Promise<T>): Promise<T> {
+/** Repeats a request while an earlier one with the same key is still running. */
+async function retryWhileRunning<T>(request: () => Promise<T>): Promise<T> {
   for (let waits = 0; ; waits += 1) {
     try {
-      return await ask();
+      return await request();
     } catch (thrown) {
-      const { code, retryAfter = 1 } = failureOf(thrown);
-      if (code !== "request_running" || waits === MOST_WAITS) throw thrown;
+      const { code, retryAfter = 1 } = toFailure(thrown);
+      if (code !== "request_running" || waits === MAX_WAITS) throw thrown;
       await new Promise((resolve) => setTimeout(resolve, retryAfter * 1_000));
     }
   }

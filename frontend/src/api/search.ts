@@ -1,8 +1,8 @@
-// Everything that fits one text, wherever it is.
+// Search across all resources.
 
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { chainAddress } from "./chains";
-import { client, dataOf, type Schemas } from "./client";
+import { client, type Schemas, unwrap } from "./client";
 
 export type SearchResult = Schemas["SearchResult"];
 export type Kind = SearchResult["kind"];
@@ -10,16 +10,16 @@ export type Kind = SearchResult["kind"];
 export function useSearchResults(q: string) {
   return useQuery({
     queryKey: ["search", q] as const,
-    queryFn: ({ signal }) => dataOf(client.GET("/search", { params: { query: { q } }, signal })),
+    queryFn: ({ signal }) => unwrap(client.GET("/search", { params: { query: { q } }, signal })),
     placeholderData: keepPreviousData,
     enabled: q !== "",
     staleTime: 5_000,
   });
 }
 
-/** The page that shows a result. */
+/** Address of the page that shows a result. */
 export function addressOf({ kind, id, queue }: SearchResult): string {
-  const by = (name: string) => new URLSearchParams({ [name]: id });
+  const query = (name: string) => new URLSearchParams({ [name]: id });
   switch (kind) {
     case "message":
       return `/messages/${encodeURIComponent(id)}`;
@@ -30,10 +30,10 @@ export function addressOf({ kind, id, queue }: SearchResult): string {
     case "chain":
       return chainAddress(id);
     case "queue":
-      return `/queues?${by("name")}`;
+      return `/queues?${query("name")}`;
     case "routing_key":
-      return `/messages?${by("routing_key")}`;
+      return `/messages?${query("routing_key")}`;
     case "component":
-      return `/components?${by("open")}`;
+      return `/components?${query("open")}`;
   }
 }

@@ -1,40 +1,40 @@
-// Who is looking, and what they may do.
+// The current user and their permissions.
 
 import { queryOptions, useQuery, useQueryClient } from "@tanstack/react-query";
 import * as texts from "~/texts/api";
-import { client, dataOf, type Schemas } from "./client";
+import { client, type Schemas, unwrap } from "./client";
 
 export type Identity = Schemas["Identity"];
 export type Permission = keyof Schemas["Permissions"];
 
 export const session = queryOptions({
   queryKey: ["session"] as const,
-  queryFn: ({ signal }) => dataOf(client.GET("/session", { signal })),
+  queryFn: ({ signal }) => unwrap(client.GET("/session", { signal })),
   staleTime: 60_000,
 });
 
-/** How one can log in here; a provider is another site. */
+/** Available login methods. A provider is an external site. */
 export const loginMethods = queryOptions({
   queryKey: ["login-methods"] as const,
-  queryFn: ({ signal }) => dataOf(client.GET("/session/methods", { signal })),
+  queryFn: ({ signal }) => unwrap(client.GET("/session/methods", { signal })),
   staleTime: Number.POSITIVE_INFINITY,
 });
 
 export async function logIn(token: string): Promise<Identity> {
-  return await dataOf(client.POST("/session", { body: { token } }));
+  return await unwrap(client.POST("/session", { body: { token } }));
 }
 
 export async function logOut(): Promise<void> {
-  await dataOf(client.DELETE("/session"));
+  await unwrap(client.DELETE("/session"));
 }
 
-/** Why the person who looks may not do this, as a sentence for a disabled button; undefined when they may. */
+/** Why the current user lacks a permission, as text for a disabled button; undefined if they have it. */
 export function useWhyNot(permission: Permission): string | undefined {
   const { data } = useQuery(session);
   return data && whyNot(data, permission);
 }
 
-/** Logs out here and forgets everything that was read. */
+/** Logs out and clears all cached data. */
 export function useLogOut(): () => Promise<void> {
   const queries = useQueryClient();
   return async () => {

@@ -1,19 +1,19 @@
-// What happened step by step. The wire's columns are named here, once.
+// Time series of statistics. Maps the API's column names.
 
 import { keepPreviousData, queryOptions, useQuery } from "@tanstack/react-query";
-import { client, dataOf, type Schemas } from "./client";
+import { client, type Schemas, unwrap } from "./client";
 import { useInterval } from "./live";
 
 /** A value for each step; null where no data was reported, which is not 0. */
 export type Column = readonly (number | null)[];
 
-/** Times are seconds since the epoch, `step` and ages seconds. */
+/** Times are in seconds since the epoch; `step` and ages in seconds. */
 export interface Statistics {
   from: number;
   to: number;
   step: number;
   startsAt: readonly number[];
-  /** False for steps of which more may be told. */
+  /** False for steps that may still receive data. */
   complete: readonly boolean[];
   /** Why steps are longer than usual. */
   stepReason: string | null;
@@ -28,46 +28,47 @@ export interface Statistics {
   oldestAge: Column;
 }
 
-/** Seconds that a handler ran, in each step. */
+/** Handler durations in seconds, per step. */
 export interface Quantiles {
   p50: Column;
   p95: Column;
   p99: Column;
 }
 
-/** As the API takes it: `-15m` and `now`, or moments. */
+/** In the API's format: `-15m` and `now`, or timestamps. */
 export interface Period {
   from: string;
   to: string;
 }
 
-const TOLD_EVERY = 15_000;
+const REFETCH_INTERVAL = 15_000;
 
 export function statistics({ from, to }: Period, queue?: string) {
   const query = queue === undefined ? { from, to } : { from, to, queue };
   return queryOptions({
     queryKey: ["statistics", from, to, queue] as const,
-    queryFn: async ({ signal }) => columns(await dataOf(client.GET("/stats", { params: { query }, signal }))),
+    queryFn: async ({ signal }) =>
+      toStatistics(await unwrap(client.GET("/stats", { params: { query }, signal }))),
     placeholderData: keepPreviousData,
   });
 }
 
-/** Statistics of a period, of all queues or of one; one that ends now is read as often as its newest step grows. */
+/** Statistics of a period, for all queues or one. Polls if the period ends now. */
 export function useStatistics(period: Period, queue?: string) {
-  const interval = useInterval(TOLD_EVERY);
+  const interval = useInterval(REFETCH_INTERVAL);
   return useQuery({ ...statistics(period, queue), refetchInterval: period.to === "now" && interval });
 }
 
-function columns(answer: Schemas["StatsResponse"]): Statistics {
-  const [series] = answer.series;
+function toStatistics(response: Schemas["StatsResponse"]): Statistics {
+  const [series] = response.series;
   return {
-    from: seconds(answer.from),
-    to: seconds(answer.to),
-    step: answer.step_seconds,
-    startsAt: answer.starts_at.map(seconds),
-    complete: answer.complete,
-    stepReason: answer.step_reason,
-    asOf: seconds(answer.as_of),
+    from: seconds(response.from),
+    to: seconds(response.to),
+    step: response.step_seconds,
+    startsAt: response.starts_at.map(seconds),
+    complete: response.complete,
+    stepReason: response.step_reason,
+    asOf: seconds(response.as_of),
     created: series?.created ?? [],
     sent: series?.sent ?? [],
     processed: series?.processed ?? [],
@@ -83,15 +84,15 @@ function seconds(moment: string): number {
   return Date.parse(moment) / 1000;
 }
 
-/** Steps that a chart has at least. */
-const FEWEST = 3;
+/** Minimum number of steps in a chart. */
+const MIN_STEPS = 3;
 
-/** Without the steps before the first of which anything is known; unchanged if nothing is. */
-export function sinceFirstKnown(all: Statistics): Statistics {
+/** Drops leading steps without any data. Unchanged if there is no data at all. */
+export function trimEmptyStart(all: Statistics): Statistics {
   const { p50, p95, p99 } = all.handling;
   const known = [all.created, all.sent, all.processed, all.failed, all.dead, all.backlog, all.oldestAge, p50];
   const firstKnown = all.startsAt.findIndex((_, index) => known.some((column) => column[index] != null));
-  const first = Math.min(firstKnown, all.startsAt.length - FEWEST);
+  const first = Math.min(firstKnown, all.startsAt.length - MIN_STEPS);
   if (first <= 0) return all;
   const cut = (column: Column) => column.slice(first);
   return {
@@ -110,16 +111,16 @@ export function sinceFirstKnown(all: Statistics): Statistics {
   };
 }
 
-/** Seconds of a step that have to be over before its speed says anything: processes tell what they counted so often. */
-const TOLD_WITHIN = 15;
+/** Processes report their counts this often, in seconds: a younger step may have no reports yet, so it has no rate. */
+const REPORT_INTERVAL = 15;
 
-/** Numbers of steps as speeds; the newest is divided by what is over of it. */
+/** Converts counts to rates. An incomplete step is divided by its elapsed time. */
 export function perSecond(
   column: Column,
   { startsAt, step, asOf }: Pick<Statistics, "startsAt" | "step" | "asOf">,
 ): Column {
   return column.map((value, index) => {
-    const over = Math.min(step, asOf - (startsAt[index] ?? 0));
-    return value === null || over < TOLD_WITHIN ? null : value / over;
+    const elapsed = Math.min(step, asOf - (startsAt[index] ?? 0));
+    return value === null || elapsed < REPORT_INTERVAL ? null : value / elapsed;
   });
 }

@@ -1,7 +1,7 @@
-// Exchanges, queues and workers, the ways between them, and what is wrong with those.
+// Topology of exchanges, queues and workers, with warnings.
 
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import { client, dataOf, type Schemas } from "./client";
+import { client, type Schemas, unwrap } from "./client";
 import { useInterval } from "./live";
 
 export interface Node {
@@ -9,9 +9,9 @@ export interface Node {
   kind: Schemas["TopologyNode"]["kind"];
   name: string;
   exists: boolean;
-  /** Ready messages, without those in flight; undefined where unknown, or where it is no queue. */
+  /** Ready messages, excluding those in flight; undefined if unknown or not a queue. */
   queued: number | undefined;
-  /** Messages that wait in it for their next attempt. */
+  /** Messages waiting for their next attempt. */
   retrying: number | undefined;
   consumers: number | undefined;
 }
@@ -36,18 +36,18 @@ export interface Topology {
   warnings: readonly Warning[];
 }
 
-const LOOKED_AT_EVERY = 15_000;
+const REFETCH_INTERVAL = 15_000;
 
 export function useTopology() {
   return useQuery({
     queryKey: ["topology"] as const,
-    queryFn: async ({ signal }) => topologyOf(await dataOf(client.GET("/topology", { signal }))),
+    queryFn: async ({ signal }) => toTopology(await unwrap(client.GET("/topology", { signal }))),
     placeholderData: keepPreviousData,
-    refetchInterval: useInterval(LOOKED_AT_EVERY),
+    refetchInterval: useInterval(REFETCH_INTERVAL),
   });
 }
 
-function topologyOf(found: Schemas["Topology"]): Topology {
+function toTopology(found: Schemas["Topology"]): Topology {
   return {
     asOf: found.as_of,
     broker: found.broker,

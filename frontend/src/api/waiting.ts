@@ -1,9 +1,9 @@
-// Messages that wait: deliveries in queues of the database, and changes of these and of messages in the outbox.
+// Deliveries in database queues, and changes of waiting messages and deliveries.
 
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useRef } from "react";
 import { randomKey } from "~/lib/random";
-import { client, dataOf, type Schemas, withoutUndefined } from "./client";
+import { client, type Schemas, unwrap, withoutUndefined } from "./client";
 import { useInterval } from "./live";
 import type { MessageFilters } from "./messages";
 import type { Resource } from "./queries";
@@ -11,7 +11,7 @@ import type { Resource } from "./queries";
 export type DeliveryState = Schemas["DeliverySummary"]["state"];
 export type Delivery = Schemas["DeliverySummary"];
 export type DeliveryDetail = Schemas["DeliveryDetail"];
-/** What is done; of moves, where to. */
+/** An action; for moves, the destination. */
 export type WaitingAction =
   | Exclude<Schemas["ChangeResponse"]["action"], "move">
   | Schemas["MoveRequest"]["to"];
@@ -22,7 +22,7 @@ export type WaitingState = Schemas["WaitingFilters"]["state"];
 export const WAITING = ["pending", "scheduled", "held", "stalled", "blocked", "retrying"] as const;
 export const DELIVERY_STATES = ["queued", "in_flight", "retrying", "postponed"] as const;
 
-/** Some rows by their ids, or all that fit a filter. */
+/** Rows by id, or all rows that match a filter. */
 export type WaitingTarget =
   | { ids: readonly string[] }
   | { filter: MessageFilters & { state: WaitingState } }
@@ -35,16 +35,16 @@ export interface Change {
   priority?: number;
 }
 
-const LIMIT = 20;
-const READ_EVERY = 5_000;
+const PAGE_SIZE = 20;
+const REFETCH_INTERVAL = 5_000;
 
 export function useDeliveries(queue: string, state: DeliveryState | undefined, cursor: string | undefined) {
-  const query = withoutUndefined({ queue, state, cursor, limit: LIMIT });
+  const query = withoutUndefined({ queue, state, cursor, limit: PAGE_SIZE });
   return useQuery({
     queryKey: ["deliveries", "list", queue, state, cursor] as const,
-    queryFn: ({ signal }) => dataOf(client.GET("/deliveries", { params: { query }, signal })),
+    queryFn: ({ signal }) => unwrap(client.GET("/deliveries", { params: { query }, signal })),
     placeholderData: keepPreviousData,
-    refetchInterval: useInterval(READ_EVERY),
+    refetchInterval: useInterval(REFETCH_INTERVAL),
   });
 }
 
@@ -52,13 +52,13 @@ export function useDelivery(id: string) {
   return useQuery({
     queryKey: ["deliveries", "one", id] as const,
     queryFn: ({ signal }) =>
-      dataOf(client.GET("/deliveries/{id}", { params: { path: { id: Number(id) } }, signal })),
-    refetchInterval: useInterval(READ_EVERY),
+      unwrap(client.GET("/deliveries/{id}", { params: { path: { id: Number(id) } }, signal })),
+    refetchInterval: useInterval(REFETCH_INTERVAL),
   });
 }
 
-/** What a change of all that fit a filter would do, and the token for it. Of ids nothing is asked. */
-export function usePlan(action: WaitingAction, target: WaitingTarget) {
+/** Dry run of a change by filter, with its confirmation token. Changes by id need none. */
+export function useChangeDryRun(action: WaitingAction, target: WaitingTarget) {
   return useQuery({
     queryKey: ["deliveries", "plan", action, JSON.stringify(target)] as const,
     queryFn: async () => (await send(action, target, { dry_run: true })) as ChangePlan,
@@ -71,15 +71,15 @@ export function usePlan(action: WaitingAction, target: WaitingTarget) {
 export function useChange(
   action: WaitingAction,
   target: WaitingTarget,
-  onChanged: (came: ChangeResponse) => void,
+  onChanged: (result: ChangeResponse) => void,
 ) {
   const queries = useQueryClient();
   const key = useRef(randomKey());
   return useMutation({
     mutationFn: async (change: Change) => (await send(action, target, change, key.current)) as ChangeResponse,
-    onSuccess(came) {
+    onSuccess(result) {
       for (const resource of CHANGED) void queries.invalidateQueries({ queryKey: [resource] });
-      onChanged(came);
+      onChanged(result);
     },
   });
 }
@@ -98,49 +98,50 @@ function send(action: WaitingAction, target: WaitingTarget, change: object, key?
   const body = { selector: target, ...change } as never;
   switch (action) {
     case "cancel":
-      return dataOf(client.POST("/messages/cancel", { body, headers }));
+      return unwrap(client.POST("/messages/cancel", { body, headers }));
     case "send_now":
-      return dataOf(client.POST("/messages/send-now", { body, headers }));
+      return unwrap(client.POST("/messages/send-now", { body, headers }));
     case "reschedule":
-      return dataOf(client.POST("/messages/reschedule", { body, headers }));
+      return unwrap(client.POST("/messages/reschedule", { body, headers }));
     case "retry":
-      return dataOf(client.POST("/deliveries/retry", { body, headers }));
+      return unwrap(client.POST("/deliveries/retry", { body, headers }));
     case "front":
     case "back":
-      return dataOf(
+      return unwrap(
         client.POST("/deliveries/move", { body: { ...(body as object), to: action } as never, headers }),
       );
     case "dead_letter":
-      return dataOf(client.POST("/deliveries/dead-letter", { body, headers }));
+      return unwrap(client.POST("/deliveries/dead-letter", { body, headers }));
   }
 }
 
 export interface Publication {
   routing_key: string;
-  /** JSON as it was typed, so that no number loses digits. */
+  /** JSON text, sent as typed, because parsing it would round large numbers. */
   body: string;
   reason: string | null;
   force: boolean;
 }
 
-export function usePublish(onPublished: (came: Schemas["PublishedMessage"]) => void) {
+export function usePublish(onPublished: (result: Schemas["PublishedMessage"]) => void) {
   const queries = useQueryClient();
   const key = useRef(randomKey());
   return useMutation({
     mutationFn: ({ body, ...rest }: Publication) =>
-      dataOf(
+      unwrap(
         client.POST("/messages", {
           body: rest as never,
           bodySerializer: () => `${JSON.stringify(rest).slice(0, -1)},"body":${body}}`,
           headers: { "Idempotency-Key": key.current, "Content-Type": "application/json" },
         }),
       ),
-    onSuccess(came) {
+    onSuccess(result) {
       for (const resource of CHANGED) void queries.invalidateQueries({ queryKey: [resource] });
-      onPublished(came);
+      onPublished(result);
     },
     onError: () => {
-      key.current = randomKey(); // what is sent next may be another message
+      // The user may edit the message before sending it again, and a key must not be reused for another request.
+      key.current = randomKey();
     },
   });
 }
@@ -154,7 +155,7 @@ export function useMessageEdit(id: string, onEdited: () => void) {
   const queries = useQueryClient();
   return useMutation({
     mutationFn: (edit: MessageEdit) =>
-      dataOf(client.PATCH("/messages/{id}", { params: { path: { id: Number(id) } }, body: edit as never })),
+      unwrap(client.PATCH("/messages/{id}", { params: { path: { id: Number(id) } }, body: edit as never })),
     onSuccess() {
       void queries.invalidateQueries({ queryKey: ["messages"] });
       onEdited();

@@ -3,10 +3,10 @@ import { QueryClientProvider, useQuery } from "@tanstack/react-query";
 import { lazy, Suspense, useEffect, useState } from "react";
 import { Route, Router, Switch as Routes } from "wouter";
 import { listenToEvents, suspendUpdates } from "~/api/live";
-import { failureOf, isUnauthenticated } from "~/api/problems";
+import { isUnauthenticated, toFailure } from "~/api/problems";
 import { newQueryClient } from "~/api/queries";
 import { session } from "~/api/session";
-import { listen } from "~/lib/keyboard";
+import { listenForShortcuts } from "~/lib/keyboard";
 import { base } from "~/lib/mount";
 import { usePreferences } from "~/lib/preferences";
 import { hostLoginUrl, listenForLoginLinks, takeTokenFromUrl } from "~/pages/login/link";
@@ -21,12 +21,12 @@ const HostLogin = lazy(() => import("~/pages/login/HostLogin"));
 const Switch = lazy(() => import("~/pages/login/SwitchSession"));
 const queries = newQueryClient();
 /** Of the link that a start in development prints. */
-const LINKED = takeTokenFromUrl();
+const LINK_TOKEN = takeTokenFromUrl();
 /** Defined where it is not the admin that logs people in. */
 const HOST = hostLoginUrl();
 
 export function App() {
-  useEffect(() => listen(), []);
+  useEffect(() => listenForShortcuts(), []);
   return (
     <QueryClientProvider client={queries}>
       <Tooltip.Provider>
@@ -43,20 +43,20 @@ export function App() {
   );
 }
 
-/** Reads the session; without one it shows the login and keeps the address, so that the user returns to it. */
+/** Shows the dashboard to logged-in users, otherwise the login. The URL stays, so the user returns to it. */
 function SessionGate() {
-  const [link, setLink] = useState(LINKED);
+  const [link, setLink] = useState(LINK_TOKEN);
   const { data, error, refetch } = useQuery(session);
-  const [wasInside, setWasInside] = useState(false);
-  if (data && !wasInside) setWasInside(true);
+  const [wasLoggedIn, setWasLoggedIn] = useState(false);
+  if (data && !wasLoggedIn) setWasLoggedIn(true);
   useEffect(() => listenForLoginLinks(setLink), []);
-  const go = () => setLink(undefined);
-  if (data && link && HOST === undefined) return <Switch from={data} token={link} onDone={go} />;
-  if (error && HOST !== undefined && [401, 403].includes(failureOf(error).status)) {
+  const clearLink = () => setLink(undefined);
+  if (data && link && HOST === undefined) return <Switch from={data} token={link} onDone={clearLink} />;
+  if (error && HOST !== undefined && [401, 403].includes(toFailure(error).status)) {
     return <HostLogin at={HOST} of={error} onRetry={() => void refetch()} />;
   }
   if (error && isUnauthenticated(error)) {
-    return <Login key={link} linked={link} ended={wasInside} onEntered={go} />;
+    return <Login key={link} linked={link} ended={wasLoggedIn} onEntered={clearLink} />;
   }
   if (data) return <Dashboard />;
   return (

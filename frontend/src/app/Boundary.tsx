@@ -2,12 +2,12 @@ import { Component, type ReactNode } from "react";
 import * as texts from "~/texts/app";
 import { Button, Empty, Page } from "~/ui";
 
-/** Contains the failure of one page; another address renders again. */
-export class Boundary extends Component<{ children: ReactNode }, { broken: boolean }> {
-  override state = { broken: false };
+/** Error boundary of one page. Navigation resets it. */
+export class Boundary extends Component<{ children: ReactNode }, { hasFailed: boolean }> {
+  override state = { hasFailed: false };
 
   static getDerivedStateFromError() {
-    return { broken: true };
+    return { hasFailed: true };
   }
 
   override componentDidMount() {
@@ -20,10 +20,10 @@ export class Boundary extends Component<{ children: ReactNode }, { broken: boole
     window.removeEventListener("pushState", this.reset);
   }
 
-  private readonly reset = () => this.setState({ broken: false });
+  private readonly reset = () => this.setState({ hasFailed: false });
 
   override render() {
-    if (!this.state.broken) return this.props.children;
+    if (!this.state.hasFailed) return this.props.children;
     return (
       <Page title={texts.pageFailed}>
         <Empty title={texts.pageFailedTitle}>{texts.pageFailedHint}</Empty>

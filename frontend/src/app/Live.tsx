@@ -1,36 +1,38 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
-import { failureOf } from "~/api/problems";
+import { toFailure } from "~/api/problems";
 import { useNow } from "~/lib/clock";
 import { age } from "~/lib/format";
-import { prefer, usePreferences } from "~/lib/preferences";
+import { setPreferences, usePreferences } from "~/lib/preferences";
 import * as texts from "~/texts/app";
 import { Badge, IconButton, useLiveStatus } from "~/ui";
 import styles from "./Shell.module.css";
 
-/** Whether what one sees follows what happens, and how old it is. */
+/** Status of live updates, and the age of the data shown. */
 export function Live() {
   const status = useLiveStatus();
-  const { at, isSilent } = useReads();
+  const { at, isUnresponsive } = useLastUpdate();
   const { words, tone } =
-    isSilent && status.tone === "good" ? ({ words: texts.notResponding, tone: "warn" } as const) : status;
+    isUnresponsive && status.tone === "good"
+      ? ({ words: texts.notResponding, tone: "warn" } as const)
+      : status;
   const { live } = usePreferences();
   return (
     <span className={styles.live}>
       <Badge tone={tone} icon={tone === "warn" ? "lost" : live ? "play" : "pause"}>
         {words}
       </Badge>
-      <ReadAge at={at} />
+      <UpdateAge at={at} />
       <IconButton
         icon={live ? "pause" : "play"}
         label={live ? texts.pauseLive : texts.resumeLive}
-        onClick={() => prefer({ live: !live })}
+        onClick={() => setPreferences({ live: !live })}
       />
     </span>
   );
 }
 
-function ReadAge({ at }: { at: number }) {
+function UpdateAge({ at }: { at: number }) {
   const now = useNow();
   if (at === 0) return null;
   const words = age((now - at) / 1000);
@@ -43,24 +45,26 @@ function ReadAge({ at }: { at: number }) {
 }
 
 /**
- * When something of what is on screen was last read, in milliseconds since the epoch, or 0; and whether requests for some of it
- * go unanswered, though the stream may be connected.
+ * Time of the latest update of active queries, in milliseconds since the epoch, or 0; and whether any of their requests get no
+ * response, which can happen while the stream is connected.
  */
-function useReads(): { at: number; isSilent: boolean } {
+function useLastUpdate(): { at: number; isUnresponsive: boolean } {
   const queries = useQueryClient();
   const [at, setAt] = useState(0);
-  const [isSilent, setSilent] = useState(false);
+  const [isUnresponsive, setUnresponsive] = useState(false);
   useEffect(() => {
     const cache = queries.getQueryCache();
-    const look = () => {
-      const shown = cache.getAll().filter((query) => query.isActive() && query.queryKey[0] !== "session");
-      setAt(Math.max(0, ...shown.map((query) => query.state.dataUpdatedAt)));
-      setSilent(
-        shown.some(({ state: { fetchFailureReason: why } }) => why !== null && failureOf(why).status === 0),
+    const update = () => {
+      const active = cache.getAll().filter((query) => query.isActive() && query.queryKey[0] !== "session");
+      setAt(Math.max(0, ...active.map((query) => query.state.dataUpdatedAt)));
+      setUnresponsive(
+        active.some(
+          ({ state: { fetchFailureReason: reason } }) => reason !== null && toFailure(reason).status === 0,
+        ),
       );
     };
-    look();
-    return cache.subscribe((event) => event.type === "updated" && queueMicrotask(look));
+    update();
+    return cache.subscribe((event) => event.type === "updated" && queueMicrotask(update));
   }, [queries]);
-  return { at, isSilent };
+  return { at, isUnresponsive };
 }

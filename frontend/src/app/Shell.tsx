@@ -1,8 +1,8 @@
 import { useQuery } from "@tanstack/react-query";
 import { lazy, type ReactNode, Suspense, useEffect, useRef, useState } from "react";
 import { Link, useLocation, useRoute } from "wouter";
-import { useOpenLetters } from "~/api/overview";
-import { inOneLine } from "~/api/problems";
+import { useOpenDeadLetters } from "~/api/overview";
+import { describeFailure } from "~/api/problems";
 import { session, useLogOut } from "~/api/session";
 import { count } from "~/lib/format";
 import { COMMAND_K, useShortcuts } from "~/lib/keyboard";
@@ -15,10 +15,10 @@ import { useMenu } from "./useMenu";
 
 const Shortcuts = lazy(() => import("./Shortcuts"));
 
-/** The title of a page that is on its way. */
+/** Title of a page that is still loading. */
 export const LOADING = "…";
 
-/** What is around every page: where one may go, who one is, and whether what one sees is live. */
+/** The frame of every page: navigation, live status, and the current user. */
 export function Shell({ children }: { children: ReactNode }) {
   const [location, navigate] = useLocation();
   const menu = useMenu(location);
@@ -32,10 +32,10 @@ export function Shell({ children }: { children: ReactNode }) {
       run: () => navigate(paths[0]),
     })),
   ]);
-  useFocusOnArrival(location.split("/")[1] ?? "", !menu.open);
+  useFocusOnNavigation(location.split("/")[1] ?? "", !menu.open);
   return (
     <div className={styles.shell}>
-      <button type="button" className={styles.skip} onClick={skip}>
+      <button type="button" className={styles.skip} onClick={skipToContent}>
         {texts.skip}
       </button>
       <header className={styles.bar}>
@@ -45,7 +45,7 @@ export function Shell({ children }: { children: ReactNode }) {
           label={menu.open ? texts.closeMenu : texts.openMenu}
           aria-expanded={menu.open}
           aria-controls="pages"
-          onClick={menu.turn}
+          onClick={menu.toggle}
         />
         <Brand />
         <Live />
@@ -57,8 +57,8 @@ export function Shell({ children }: { children: ReactNode }) {
         </div>
         <nav aria-label={texts.pages}>
           <ul className={styles.places}>
-            {PAGES.map((place) => (
-              <NavigationItem key={place.name} place={place} />
+            {PAGES.map((entry) => (
+              <NavigationItem key={entry.name} entry={entry} />
             ))}
           </ul>
         </nav>
@@ -82,35 +82,37 @@ export function Shell({ children }: { children: ReactNode }) {
   );
 }
 
-function skip(): void {
+function skipToContent(): void {
   document.getElementById("page-title")?.focus();
 }
 
-/** After a change of pages focus is at the new one's title, so that keyboards and screen readers go on from there. */
-function useFocusOnArrival(page: string, ready: boolean): void {
-  const before = useRef(page);
+/** Moves focus to the title after navigation, where keyboard and screen reader users continue. */
+function useFocusOnNavigation(page: string, ready: boolean): void {
+  const previous = useRef(page);
   useEffect(() => {
-    if (!ready || before.current === page) return;
-    before.current = page;
+    if (!ready || previous.current === page) return;
+    previous.current = page;
     window.scrollTo(0, 0);
-    return whenTitled((title) =>
+    return onceTitleRenders((title) =>
       (document.querySelector<HTMLElement>("[data-arrival]") ?? title).focus({ preventScroll: true }),
     );
   }, [page, ready]);
 }
 
-/** Does it once the page has its title: one that is opened for the first time is on its way. */
-function whenTitled(act: (title: HTMLElement) => void): () => void {
-  const observer = new MutationObserver(look);
-  function look() {
+/** Calls back once the page has rendered its title, because its code may still be loading. */
+function onceTitleRenders(callback: (title: HTMLElement) => void): () => void {
+  const observer = new MutationObserver(check);
+  function check() {
     const titles = [...document.querySelectorAll<HTMLElement>("#page-title")];
-    const title = titles.find((one) => one.textContent !== LOADING && one.getClientRects().length > 0);
+    const title = titles.find(
+      (element) => element.textContent !== LOADING && element.getClientRects().length > 0,
+    );
     if (!title) return;
     observer.disconnect();
-    act(title);
+    callback(title);
   }
   observer.observe(document.body, { childList: true, subtree: true, attributeFilter: ["style"] });
-  look();
+  check();
   return () => observer.disconnect();
 }
 
@@ -135,24 +137,24 @@ function Brand() {
 
 const TONES = { red: "bad", amber: "warn", green: "good", blue: "info", grey: "neutral" } as const;
 
-function NavigationItem({ place: { paths, name, icon } }: { place: PageEntry }) {
+function NavigationItem({ entry: { paths, name, icon } }: { entry: PageEntry }) {
   const [below] = useRoute(`${paths[0]}/*?`);
   const [exact] = useRoute(paths[0]);
-  const here = paths[0] === "/" ? exact : below;
+  const isCurrent = paths[0] === "/" ? exact : below;
   return (
     <li>
-      <Link href={paths[0]} className={styles.place ?? ""} aria-current={here ? "page" : undefined}>
+      <Link href={paths[0]} className={styles.place ?? ""} aria-current={isCurrent ? "page" : undefined}>
         <Icon name={icon} />
         {name}
-        {paths[0] === "/dead-letters" && <OpenLetters />}
+        {paths[0] === "/dead-letters" && <OpenDeadLetters />}
       </Link>
     </li>
   );
 }
 
-/** How many dead letters wait for a decision. */
-function OpenLetters() {
-  const { data } = useOpenLetters();
+/** Number of open dead letters. */
+function OpenDeadLetters() {
+  const { data } = useOpenDeadLetters();
   if (!data || data.value === 0) return null;
   return (
     <span className={styles.count}>
@@ -162,8 +164,8 @@ function OpenLetters() {
   );
 }
 
-function say(thrown: unknown): void {
-  announce(texts.logOutFailed(inOneLine(thrown)), "bad");
+function reportLogOutFailure(thrown: unknown): void {
+  announce(texts.logOutFailed(describeFailure(thrown)), "bad");
 }
 
 function CurrentUser() {
@@ -181,7 +183,11 @@ function CurrentUser() {
         </span>
       </span>
       {data.authenticated_by === "session" && (
-        <IconButton icon="out" label={texts.logOut} onClick={() => void logOut().catch(say)} />
+        <IconButton
+          icon="out"
+          label={texts.logOut}
+          onClick={() => void logOut().catch(reportLogOutFailure)}
+        />
       )}
     </div>
   );

@@ -3,9 +3,9 @@ import * as texts from "~/texts/app";
 import { Dialog } from "~/ui";
 import styles from "./Shortcuts.module.css";
 
-/** Lists what the keyboard can do on this page. */
+/** Lists the keyboard shortcuts of this page. */
 export default function Shortcuts({ onClose }: { onClose(): void }) {
-  const groups = grouped(useActiveShortcuts());
+  const groups = groupShortcuts(useActiveShortcuts());
   return (
     <Dialog open onClose={onClose} title={texts.shortcutsTitle} description={texts.shortcutsHint}>
       {[...groups].map(([group, shortcuts]) => (
@@ -15,7 +15,7 @@ export default function Shortcuts({ onClose }: { onClose(): void }) {
             {shortcuts.map(({ keys, label }) => (
               <div key={keys} className={styles.line}>
                 <dt>
-                  {pressed(keys).map((key) => (
+                  {keysToPress(keys).map((key) => (
                     <kbd key={key}>{key}</kbd>
                   ))}
                 </dt>
@@ -29,17 +29,18 @@ export default function Shortcuts({ onClose }: { onClose(): void }) {
   );
 }
 
-/** The keys as they are pressed: a capital letter is one with Shift. */
-function pressed(keys: string): readonly string[] {
+/** Keys to press: a capital letter is its key with Shift. */
+function keysToPress(keys: string): readonly string[] {
   return keys.split(" ").flatMap((key) => (/^[A-Z]$/.test(key) ? [texts.shift, key] : [key]));
 }
 
-function grouped(offered: readonly ActiveShortcut[]): Map<string, ActiveShortcut[]> {
+function groupShortcuts(shortcuts: readonly ActiveShortcut[]): Map<string, ActiveShortcut[]> {
   const groups = new Map<string, ActiveShortcut[]>();
-  const taken = new Set<string>();
-  for (const shortcut of offered) {
-    if (taken.has(shortcut.keys)) continue; // the latest offer of the same keys wins
-    taken.add(shortcut.keys);
+  const seen = new Set<string>();
+  for (const shortcut of shortcuts) {
+    // Shortcuts come latest first, and the latest registration of the same keys wins.
+    if (seen.has(shortcut.keys)) continue;
+    seen.add(shortcut.keys);
     groups.set(shortcut.group, [...(groups.get(shortcut.group) ?? []), shortcut]);
   }
   return groups;

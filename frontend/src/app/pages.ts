@@ -1,11 +1,11 @@
-// The pages: their addresses, names, and the keys that go there. Each is loaded when it is first opened.
+// All pages with their paths, names and shortcut keys. Each is loaded when it is first opened.
 
 import { type ComponentType, lazy } from "react";
 import * as texts from "~/texts/app";
 import type { IconName } from "~/ui";
 
 export interface PageEntry {
-  /** Addresses below the dashboard's own; a part that begins with a colon is a parameter. */
+  /** Paths relative to the dashboard; a segment that starts with a colon is a parameter. */
   paths: readonly [string, ...string[]];
   name: string;
   icon: IconName;

@@ -1,18 +1,18 @@
-// After an update of the service the chunks of an open page are gone: the page is reloaded, once.
+// An update of the service removes the chunks of open pages, so they reload once.
 
-const KEPT = "outbox.reloaded";
-/** Milliseconds within which a second failure is no longer the update's. */
-const ONCE_WITHIN = 30_000;
+const STORAGE_KEY = "outbox.reloaded";
+/** Milliseconds within which a second failure does not reload again, because an update is not its cause. */
+const MIN_RELOAD_INTERVAL = 30_000;
 
-/** Reloads the page when a chunk of it is missing. The address keeps what was shown. */
+/** Reloads the page when one of its chunks is missing. Its state survives, because it is in the URL. */
 export function reloadAfterUpdates(reload = () => window.location.reload()): () => void {
-  function missing(event: Event): void {
-    const last = Number(sessionStorage.getItem(KEPT));
-    if (Date.now() - last < ONCE_WITHIN) return;
-    sessionStorage.setItem(KEPT, String(Date.now()));
+  function onMissingChunk(event: Event): void {
+    const last = Number(sessionStorage.getItem(STORAGE_KEY));
+    if (Date.now() - last < MIN_RELOAD_INTERVAL) return;
+    sessionStorage.setItem(STORAGE_KEY, String(Date.now()));
     event.preventDefault();
     reload();
   }
-  window.addEventListener("vite:preloadError", missing);
-  return () => window.removeEventListener("vite:preloadError", missing);
+  window.addEventListener("vite:preloadError", onMissingChunk);
+  return () => window.removeEventListener("vite:preloadError", onMissingChunk);
 }

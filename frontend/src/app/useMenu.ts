@@ -4,14 +4,14 @@ import * as texts from "~/texts/app";
 
 export interface Menu {
   open: boolean;
-  turn(): void;
+  toggle(): void;
   close(): void;
-  /** The pages themselves, and the button that shows them. */
+  /** The list of pages, and the button that opens it. */
   pages: RefObject<HTMLElement | null>;
   button: RefObject<HTMLButtonElement | null>;
 }
 
-/** The menu of narrow screens: focus goes into it, Escape closes it and gives focus back; another address closes it too. */
+/** The menu on narrow screens: takes focus when it opens, and closes on Escape or navigation, returning focus on Escape. */
 export function useMenu(location: string): Menu {
   const [open, setOpen] = useState(false);
   const pages = useRef<HTMLElement>(null);
@@ -21,16 +21,16 @@ export function useMenu(location: string): Menu {
     button.current?.focus();
   }
   useShortcuts(texts.menu, [{ keys: "Escape", label: texts.closeMenu, run: close }], open);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another address closes the menu
+  // biome-ignore lint/correctness/useExhaustiveDependencies: navigation closes the menu
   useEffect(() => setOpen(false), [location]);
   useEffect(() => {
     if (!open) return;
-    const here = pages.current?.querySelector<HTMLElement>("nav [aria-current]");
-    (here ?? pages.current?.querySelector<HTMLElement>("nav a"))?.focus();
+    const currentPage = pages.current?.querySelector<HTMLElement>("nav [aria-current]");
+    (currentPage ?? pages.current?.querySelector<HTMLElement>("nav a"))?.focus();
     const wide = window.matchMedia("(min-width: 861px)");
-    const leave = () => setOpen(false);
-    wide.addEventListener("change", leave);
-    return () => wide.removeEventListener("change", leave);
+    const closeOnWide = () => setOpen(false);
+    wide.addEventListener("change", closeOnWide);
+    return () => wide.removeEventListener("change", closeOnWide);
   }, [open]);
-  return { open, turn: () => (open ? close() : setOpen(true)), close, pages, button };
+  return { open, toggle: () => (open ? close() : setOpen(true)), close, pages, button };
 }

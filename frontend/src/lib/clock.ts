@@ -1,4 +1,4 @@
-// One clock for everything that ticks: components that show an age share its one timer, which rests in a hidden tab.
+// A shared clock: all components that show an age use one timer, which does nothing in a hidden tab.
 
 import { useSyncExternalStore } from "react";
 
@@ -28,14 +28,14 @@ function subscribe(listener: () => void): () => void {
   };
 }
 
-/** Milliseconds since the epoch, updated each second. */
+/** Current time in milliseconds since the epoch, updated every second. */
 export function useNow(): number {
   return useSyncExternalStore(subscribe, () => now);
 }
 
-/** A typed time as the API takes it; undefined for none. */
-export function typedTime(typed: string, zone: string): string | undefined {
-  if (!typed) return undefined;
-  const time = new Date(zone === "utc" ? `${typed}Z` : typed);
+/** Converts the value of a datetime-local input to the API's format; undefined if empty or invalid. */
+export function parseTimeInput(value: string, zone: string): string | undefined {
+  if (!value) return undefined;
+  const time = new Date(zone === "utc" ? `${value}Z` : value);
   return Number.isNaN(time.getTime()) ? undefined : time.toISOString();
 }

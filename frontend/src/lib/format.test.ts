@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { age, capital, count, moment, number, plural, rate, shortMoment, size, span } from "./format";
+import { age, capitalize, count, moment, number, plural, rate, shortMoment, size, span } from "./format";
 
 describe("format", () => {
-  it("groups digits, and distinguishes bounds from counts", () => {
+  it("groups digits, and marks lower bounds and estimates", () => {
     expect(number(12_431)).toBe("12,431");
     expect(count({ value: 10_000, relation: "gte" })).toBe("10,000+");
     expect(count({ value: 9_800, relation: "about" })).toBe("≈ 9,800");
@@ -11,9 +11,9 @@ describe("format", () => {
     expect(plural(2_000, "entry", "entries")).toBe("2,000 entries");
   });
 
-  it("begins a sentence with a capital, also of nothing", () => {
-    expect(capital("all relays")).toBe("All relays");
-    expect(capital("")).toBe("");
+  it("capitalizes the first letter, and accepts empty text", () => {
+    expect(capitalize("all relays")).toBe("All relays");
+    expect(capitalize("")).toBe("");
   });
 
   it.each([
@@ -29,7 +29,7 @@ describe("format", () => {
     [86_400, "1 d"],
     [86_405, "1 d"],
     [-3, "-3 s"],
-  ])("writes a span of %d seconds as %s", (seconds, text) => {
+  ])("formats a span of %d seconds as %s", (seconds, text) => {
     expect(span(seconds)).toBe(text);
   });
 
@@ -38,7 +38,7 @@ describe("format", () => {
     [42.9, "42 s"],
     [119, "1 min"],
     [7_510, "2 h 5 min"],
-  ])("writes an age of %d seconds as %s", (seconds, text) => {
+  ])("formats an age of %d seconds as %s", (seconds, text) => {
     expect(age(seconds)).toBe(text);
   });
 
@@ -49,17 +49,17 @@ describe("format", () => {
     [0.4, "0.4/s"],
     [2, "2/s"],
     [1_204.4, "1,204/s"],
-  ])("writes a rate of %s as %s", (perSecond, text) => {
+  ])("formats a rate of %s as %s", (perSecond, text) => {
     expect(rate(perSecond)).toBe(text);
   });
 
-  it("writes sizes in decimal units", () => {
+  it("formats sizes in decimal units", () => {
     expect(size(312)).toBe("312 B");
     expect(size(4_100)).toBe("4.1 kB");
     expect(size(999_960)).toBe("1 MB");
   });
 
-  it("writes moments in the chosen zone, and shortens those of today", () => {
+  it("formats moments in the chosen zone, and shortens those of today", () => {
     expect(moment("2026-11-20T17:26:19.478Z", "utc")).toBe("2026-11-20 17:26:19");
     expect(moment("2026-11-20T17:26:19.478Z", "utc", true)).toBe("2026-11-20 17:26:19.478");
     const now = new Date("2026-11-20T20:00:00Z");

@@ -1,24 +1,24 @@
 import { describe, expect, it } from "vitest";
-import { JsonError, jsonProblemIn, memberOf, positionOf, readJson, readJsonOr, writeJson } from "./json";
+import { findJsonProblem, JsonError, memberOf, positionOf, readJson, tryReadJson, writeJson } from "./json";
 
 describe("readJson", () => {
-  it("keeps numbers as they were written", () => {
+  it("keeps numbers exactly as written", () => {
     const numbers = ["9007199254740993", "-0", "1.50", "2e400", "0.1E-7", "123456789012345678901234567890"];
     expect(writeJson(readJson(`[${numbers.join(",")}]`))).toBe(`[${numbers.join(",")}]`);
   });
 
-  it("keeps the order of members, and keys that come twice", () => {
+  it("keeps the order of members, and duplicate keys", () => {
     const node = readJson('{"b": 1, "2": true, "b": null, "": "x"}');
     expect(writeJson(node)).toBe('{"b":1,"2":true,"b":null,"":"x"}');
     expect(memberOf(node, "b")).toEqual({ kind: "literal", source: "null" });
   });
 
-  it("reads escapes, and leaves everything else in strings alone", () => {
+  it("decodes escapes, and leaves the rest of strings unchanged", () => {
     const text = String.raw`"\u00e9\n\"\\\/ \ud83d\ude00 <b>é😀</b>"`;
     expect(readJson(text)).toEqual({ kind: "string", value: JSON.parse(text) });
   });
 
-  it("agrees with the platform about what is JSON", () => {
+  it("accepts and rejects the same texts as JSON.parse", () => {
     const texts = [
       ...[" [ ] ", "{}", "0", '"a"', "[1,[2,{}]]", ' {"a" : [ 1 , 2 ] } ', "\t\r\nnull\n", "[[],[{}],0]"],
       ...[
@@ -55,16 +55,16 @@ describe("readJson", () => {
       ...["[1]]", "{}{}", "\u00a01", "\ufeff1", '{"a":1 "b":2}', "[}", '{"a":[}', "true false"],
     ];
     for (const text of texts) {
-      expect([text, readJsonOr(text) !== undefined]).toEqual([text, isJson(text)]);
+      expect([text, tryReadJson(text) !== undefined]).toEqual([text, isJson(text)]);
     }
   });
 
-  it("says where a document breaks off", () => {
+  it("reports the position of an error", () => {
     expect(() => readJson('{"a": [1, 2')).toThrow("no_bracket at character 12");
     expect(() => readJson("[1, x]")).toThrow(JsonError);
   });
 
-  it("reads documents of any depth, and large ones in their time", () => {
+  it("reads deeply nested and large documents", () => {
     const deep = 100_000;
     let node = readJson("[".repeat(deep) + "]".repeat(deep));
     let depth = 1;
@@ -81,7 +81,7 @@ describe("readJson", () => {
 });
 
 describe("JSON as text", () => {
-  it("is written with numbers, order and repeated keys as they were read", () => {
+  it("keeps numbers, order and duplicate keys when written", () => {
     const text = '{"b":9007199254740993,"a":[1.50,-0,1e400,{}],"b":[],"\\u00e9":"\\n\\"</script>"}';
     expect(writeJson(readJson(text))).toBe(text.replace("\\u00e9", "é"));
     expect(readJson(writeJson(readJson(text), 2))).toEqual(readJson(text));
@@ -90,10 +90,10 @@ describe("JSON as text", () => {
     );
   });
 
-  it("says at which line and column it is wrong, and nothing when it is right", () => {
-    expect(jsonProblemIn('{\n  "a": 1,\n}')).toMatchObject({ line: 3, column: 1 });
-    expect(jsonProblemIn("[1, tru]")).toMatchObject({ line: 1, column: 5, fault: "no_value" });
-    expect(jsonProblemIn("[1]")).toBeUndefined();
+  it("reports line and column of an error, and undefined for valid JSON", () => {
+    expect(findJsonProblem('{\n  "a": 1,\n}')).toMatchObject({ line: 3, column: 1 });
+    expect(findJsonProblem("[1, tru]")).toMatchObject({ line: 1, column: 5, fault: "no_value" });
+    expect(findJsonProblem("[1]")).toBeUndefined();
     expect(positionOf("ab\ncd", 4)).toEqual({ line: 2, column: 2 });
   });
 });

@@ -1,5 +1,4 @@
-// JSON read without losing anything: numbers stay the text that they were, members keep their order, and keys that come
-// twice are there twice.
+// Lossless JSON: numbers keep their source text, members keep their order, and duplicate keys are preserved.
 
 export type JsonNode =
   | { kind: "object"; members: readonly Member[] }
@@ -13,7 +12,7 @@ export interface Member {
   node: JsonNode;
 }
 
-/** What keeps a text from being JSON; texts/editing.ts has the words. */
+/** Kinds of syntax errors; texts/editing.ts has their messages. */
 export type JsonFault =
   | "bad_escape"
   | "no_bracket"
@@ -28,7 +27,7 @@ export type JsonFault =
 export class JsonError extends Error {
   constructor(
     readonly fault: JsonFault,
-    /** Where in the text. */
+    /** Offset in the text. */
     readonly at: number,
   ) {
     super(`${fault} at character ${at + 1}`);
@@ -36,9 +35,9 @@ export class JsonError extends Error {
   }
 }
 
-/** The tree of a JSON document; throws a `JsonError` where it is none. No depth is too deep. */
+/** Parses a JSON document; throws a `JsonError` if it is invalid. Not recursive, so nesting depth is unlimited. */
 export function readJson(text: string): JsonNode {
-  // For each key that is typed, an editor asks several times about one text.
+  // An editor reads the same text several times per key press, so the last result is cached.
   if (last?.text !== text) last = { text, result: read(text) };
   if (last.result instanceof JsonError) throw last.result;
   return last.result;
@@ -55,8 +54,8 @@ function read(text: string): JsonNode | JsonError {
   }
 }
 
-/** The same, or undefined for what is no JSON document. */
-export function readJsonOr(text: string): JsonNode | undefined {
+/** Parses a JSON document; returns undefined if it is invalid. */
+export function tryReadJson(text: string): JsonNode | undefined {
   try {
     return readJson(text);
   } catch (thrown) {
@@ -65,12 +64,12 @@ export function readJsonOr(text: string): JsonNode | undefined {
   }
 }
 
-/** What stands under a key; of several the last, as most readers of JSON have it. */
+/** Value of a key. Of duplicate keys the last wins, as in most JSON parsers. */
 export function memberOf(node: JsonNode, key: string): JsonNode | undefined {
   return node.kind === "object" ? node.members.findLast((member) => member.key === key)?.node : undefined;
 }
 
-/** The document on one line, or with an indentation on many; numbers as they were. */
+/** Serializes a document on one line, or indented on several. Numbers keep their source text. */
 export function writeJson(node: JsonNode, indent = 0): string {
   const parts: string[] = [];
   write(node, indent, indent > 0 ? "\n" : "", parts);
@@ -83,9 +82,9 @@ function write(node: JsonNode, indent: number, line: string, parts: string[]): v
     const members = node.members.map(
       ({ key, node: value }) => [`${JSON.stringify(key)}:${line ? " " : ""}`, value] as const,
     );
-    writeAll("{}", members, indent, line, inner, parts);
+    writeItems("{}", members, indent, line, inner, parts);
   } else if (node.kind === "array") {
-    writeAll(
+    writeItems(
       "[]",
       node.items.map((item) => ["", item] as const),
       indent,
@@ -98,7 +97,7 @@ function write(node: JsonNode, indent: number, line: string, parts: string[]): v
   }
 }
 
-function writeAll(
+function writeItems(
   brackets: string,
   values: readonly (readonly [string, JsonNode])[],
   indent: number,
@@ -119,7 +118,7 @@ export interface Position {
   column: number;
 }
 
-/** The line and column of a position in a text, both from 1. */
+/** Line and column of an offset in a text, both from 1. */
 export function positionOf(text: string, at: number): Position {
   const before = text.slice(0, at);
   return { line: before.split("\n").length, column: at - before.lastIndexOf("\n") };
@@ -129,8 +128,8 @@ export interface JsonProblem extends Position {
   fault: JsonFault;
 }
 
-/** What is wrong with a text that should be JSON, and where; undefined when nothing is. */
-export function jsonProblemIn(text: string): JsonProblem | undefined {
+/** Syntax error of a text with its position; undefined if it is valid JSON. */
+export function findJsonProblem(text: string): JsonProblem | undefined {
   try {
     readJson(text);
     return undefined;
@@ -140,9 +139,9 @@ export function jsonProblemIn(text: string): JsonProblem | undefined {
   }
 }
 
-interface Open {
+interface OpenContainer {
   node: { kind: "object"; members: Member[] } | { kind: "array"; items: JsonNode[] };
-  /** Of an object: the key that waits for its value. */
+  /** In an object, the key whose value comes next. */
   key?: string;
 }
 
@@ -150,61 +149,61 @@ const SPACE = /[ \t\n\r]*/y;
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 const LITERAL = /true|false|null/y;
 
-/** What comes before it has to be escaped. */
-const FIRST_IN_STRINGS = 0x20;
+/** Characters below this code must be escaped in strings. */
+const FIRST_UNESCAPED = 0x20;
 
 class Reader {
   private at = 0;
-  private readonly open: Open[] = [];
+  private readonly open: OpenContainer[] = [];
 
   constructor(private readonly text: string) {}
 
   document(): JsonNode {
     for (;;) {
-      const done = this.placed(this.value());
-      if (done) {
+      const root = this.append(this.value());
+      if (root) {
         this.take(SPACE);
         if (this.at < this.text.length) throw this.error("trailing_text");
-        return done;
+        return root;
       }
     }
   }
 
-  /** The next value; of an object or array that is not empty, its first one inside. */
+  /** Reads the next scalar or empty container. Opens non-empty containers on the way to their first value. */
   private value(): JsonNode {
     for (;;) {
       this.take(SPACE);
       if (this.skip("{")) {
-        if (this.skips("}")) return { kind: "object", members: [] };
+        if (this.skipAfterSpace("}")) return { kind: "object", members: [] };
         this.open.push({ node: { kind: "object", members: [] }, key: this.key() });
       } else if (this.skip("[")) {
-        if (this.skips("]")) return { kind: "array", items: [] };
+        if (this.skipAfterSpace("]")) return { kind: "array", items: [] };
         this.open.push({ node: { kind: "array", items: [] } });
       } else {
-        return this.plain();
+        return this.scalar();
       }
     }
   }
 
-  /** Puts a value where it belongs, and ends what ends with it; the whole, once everything has ended. */
-  private placed(value: JsonNode): JsonNode | undefined {
+  /** Adds a value to its container and closes containers that end after it. Returns the root once it is complete. */
+  private append(value: JsonNode): JsonNode | undefined {
     let node = value;
     for (let parent = this.open.at(-1); parent; parent = this.open.at(-1)) {
       if (parent.node.kind === "object") parent.node.members.push({ key: parent.key ?? "", node });
       else parent.node.items.push(node);
-      if (this.skips(",")) {
+      if (this.skipAfterSpace(",")) {
         if (parent.node.kind === "object") parent.key = this.key();
         return undefined;
       }
       const isObject = parent.node.kind === "object";
-      if (!this.skips(isObject ? "}" : "]")) throw this.error(isObject ? "no_brace" : "no_bracket");
+      if (!this.skipAfterSpace(isObject ? "}" : "]")) throw this.error(isObject ? "no_brace" : "no_bracket");
       this.open.pop();
       node = parent.node;
     }
     return node;
   }
 
-  private plain(): JsonNode {
+  private scalar(): JsonNode {
     if (this.text[this.at] === '"') return { kind: "string", value: this.string() };
     const number = this.take(NUMBER);
     if (number) return { kind: "number", source: number };
@@ -216,7 +215,7 @@ class Reader {
   private key(): string {
     this.take(SPACE);
     const key = this.string();
-    if (!this.skips(":")) throw this.error("no_colon");
+    if (!this.skipAfterSpace(":")) throw this.error("no_colon");
     return key;
   }
 
@@ -229,14 +228,14 @@ class Reader {
         escaped = true;
         this.at += 1;
       }
-      // beyond the end there is NaN
-      if (!(this.text.charCodeAt(this.at) >= FIRST_IN_STRINGS)) throw this.error("unclosed_string");
+      // Negated, because charCodeAt returns NaN beyond the end.
+      if (!(this.text.charCodeAt(this.at) >= FIRST_UNESCAPED)) throw this.error("unclosed_string");
     }
     this.at += 1;
-    return escaped ? this.unescaped(start) : this.text.slice(start + 1, this.at - 1);
+    return escaped ? this.unescape(start) : this.text.slice(start + 1, this.at - 1);
   }
 
-  private unescaped(start: number): string {
+  private unescape(start: number): string {
     try {
       return JSON.parse(this.text.slice(start, this.at)) as string;
     } catch {
@@ -244,7 +243,7 @@ class Reader {
     }
   }
 
-  private skips(character: string): boolean {
+  private skipAfterSpace(character: string): boolean {
     this.take(SPACE);
     return this.skip(character);
   }

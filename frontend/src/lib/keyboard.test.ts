@@ -1,10 +1,10 @@
 import { renderHook } from "@testing-library/react";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { listen, useActiveShortcuts, useShortcuts } from "./keyboard";
+import { listenForShortcuts, useActiveShortcuts, useShortcuts } from "./keyboard";
 
 let stop = () => {};
 beforeEach(() => {
-  stop = listen();
+  stop = listenForShortcuts();
 });
 afterEach(() => {
   stop();
@@ -17,7 +17,7 @@ function press(key: string, on: Element = document.body, more: KeyboardEventInit
   return event;
 }
 
-function offer(keys: string, enabled = true) {
+function mountShortcut(keys: string, enabled = true) {
   const run = vi.fn();
   const rendered = renderHook(
     ({ enabled }) => useShortcuts("Rows", [{ keys, label: "Does it", run }], enabled),
@@ -32,8 +32,8 @@ function put(html: string): Element {
 }
 
 describe("shortcuts", () => {
-  it("are heard while what offers them is on screen, and enabled", () => {
-    const { run, rerender, unmount } = offer("j");
+  it("work while their component is mounted and enabled", () => {
+    const { run, rerender, unmount } = mountShortcut("j");
     expect(press("j").defaultPrevented).toBe(true);
     rerender({ enabled: false });
     press("j");
@@ -44,8 +44,8 @@ describe("shortcuts", () => {
     expect(run).toHaveBeenCalledTimes(2);
   });
 
-  it("are left alone behind an open dialog, even where focus is in none", () => {
-    const { run } = offer("Escape");
+  it("are ignored behind an open dialog, even without focus in it", () => {
+    const { run } = mountShortcut("Escape");
     put("<div role='dialog' data-modal data-open></div>");
     press("Escape");
     expect(run).not.toHaveBeenCalled();
@@ -54,8 +54,8 @@ describe("shortcuts", () => {
     expect(run).toHaveBeenCalledOnce();
   });
 
-  it("are left alone while the user types, in a dialog, and with Ctrl, Alt or Meta", () => {
-    const { run } = offer("j");
+  it("are ignored while the user types, in a dialog, and with Ctrl, Alt or Meta", () => {
+    const { run } = mountShortcut("j");
     press("j", put("<input data-here>"));
     press("j", put("<textarea data-here></textarea>"));
     press("j", put("<div role='dialog'><button data-here></button></div>"));
@@ -67,8 +67,8 @@ describe("shortcuts", () => {
     expect(run).toHaveBeenCalledTimes(1);
   });
 
-  it("leave Enter to what has focus, where it does something there by itself", () => {
-    const { run } = offer("Enter");
+  it("leave Enter to focused elements that handle it themselves", () => {
+    const { run } = mountShortcut("Enter");
     expect(press("Enter", put("<button data-here></button>")).defaultPrevented).toBe(false);
     press("Enter", put("<a href='#there'><b data-here></b></a>"));
     press("Enter", put("<details><summary data-here></summary></details>"));
@@ -77,9 +77,9 @@ describe("shortcuts", () => {
     expect(run).toHaveBeenCalledOnce();
   });
 
-  it("of two keys take the second soon after the first", () => {
+  it("of two keys run if the second follows soon after the first", () => {
     vi.useFakeTimers();
-    const { run } = offer("g o");
+    const { run } = mountShortcut("g o");
     press("o");
     press("g");
     vi.advanceTimersByTime(2_000);
@@ -91,9 +91,9 @@ describe("shortcuts", () => {
     vi.useRealTimers();
   });
 
-  it("of the part that came last win over the same keys of others, and come back after it", () => {
-    const page = offer("Escape");
-    const detail = offer("Escape");
+  it("of the component mounted last override the same keys of others until it unmounts", () => {
+    const page = mountShortcut("Escape");
+    const detail = mountShortcut("Escape");
     press("Escape");
     expect([page.run.mock.calls.length, detail.run.mock.calls.length]).toEqual([0, 1]);
     detail.unmount();
@@ -101,7 +101,7 @@ describe("shortcuts", () => {
     expect(page.run).toHaveBeenCalledTimes(1);
   });
 
-  it("run what the latest render wanted, and are listed with their words", () => {
+  it("run the callback of the latest render, and are listed with their labels", () => {
     const first = vi.fn();
     const second = vi.fn();
     const { rerender } = renderHook(

@@ -1,4 +1,4 @@
-// Shortcuts: components offer them while they are on screen, one listener hears them, and `?` lists them.
+// Keyboard shortcuts: components register them while mounted, one listener dispatches keys, and `?` lists them.
 
 import { useEffect, useRef } from "react";
 import { store, useStore } from "./store";
@@ -6,7 +6,7 @@ import { store, useStore } from "./store";
 export interface Shortcut {
   /** One key (`j`, `R`, `?`, `Escape`) or two in a row (`g o`). */
   keys: string;
-  /** What it does, as a person reads it: "Next row". */
+  /** Label for the list of shortcuts: "Next row". */
   label: string;
   run(event: KeyboardEvent): void;
 }
@@ -15,14 +15,14 @@ export interface ActiveShortcut extends Shortcut {
   group: string;
 }
 
-const offered = store<readonly ActiveShortcut[]>([]);
+const registered = store<readonly ActiveShortcut[]>([]);
 
-/** What is offered now, those of components that came last first. */
+/** All registered shortcuts, those of the latest component first. */
 export function useActiveShortcuts(): readonly ActiveShortcut[] {
-  return useStore(offered);
+  return useStore(registered);
 }
 
-/** Offers shortcuts while the calling component is on screen; the latest offer of the same keys wins. */
+/** Registers shortcuts while the calling component is mounted. The latest registration of the same keys wins. */
 export function useShortcuts(group: string, shortcuts: readonly Shortcut[], enabled = true): void {
   const latest = useRef(shortcuts);
   latest.current = shortcuts;
@@ -33,22 +33,23 @@ export function useShortcuts(group: string, shortcuts: readonly Shortcut[], enab
       const [keys = "", label = ""] = name.split("\n");
       return { group, keys, label, run: (event) => latest.current[index]?.run(event) };
     });
-    offered.set([...mine, ...offered.get()]);
-    return () => offered.set(offered.get().filter((one) => !mine.includes(one)));
+    registered.set([...mine, ...registered.get()]);
+    return () => registered.set(registered.get().filter((shortcut) => !mine.includes(shortcut)));
   }, [group, names, enabled]);
 }
 
-const SECOND_KEY_WITHIN = 1500;
-/** The one shortcut that also works while something is typed. */
+/** Milliseconds between the two keys of a shortcut. */
+const SEQUENCE_TIMEOUT = 1500;
+/** The only shortcut that also works while the user types. */
 export const COMMAND_K = "⌘K";
 
-/** Hears keys until the returned function is called. */
-export function listen(target: Document = document): () => void {
+/** Dispatches keys to shortcuts until the returned function is called. */
+export function listenForShortcuts(target: Document = document): () => void {
   let first: { key: string; at: number } | undefined;
-  function heard(event: KeyboardEvent): void {
+  function onKeyDown(event: KeyboardEvent): void {
     if ((event.ctrlKey || event.metaKey) && event.key === "k" && !inDialog(event.target)) {
       event.preventDefault();
-      offered
+      registered
         .get()
         .find(({ keys }) => keys === COMMAND_K)
         ?.run(event);
@@ -56,20 +57,21 @@ export function listen(target: Document = document): () => void {
     }
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
     if (isTyping(event.target) || inDialog(event.target)) return;
-    if (event.key === "Enter" && isPressed(event.target)) return;
-    const pair = first && Date.now() - first.at < SECOND_KEY_WITHIN ? `${first.key} ${event.key}` : undefined;
+    if (event.key === "Enter" && handlesEnter(event.target)) return;
+    const pair = first && Date.now() - first.at < SEQUENCE_TIMEOUT ? `${first.key} ${event.key}` : undefined;
     first = undefined;
     const found =
-      offered.get().find(({ keys }) => keys === pair) ?? offered.get().find(({ keys }) => keys === event.key);
+      registered.get().find(({ keys }) => keys === pair) ??
+      registered.get().find(({ keys }) => keys === event.key);
     if (found) {
       event.preventDefault();
       found.run(event);
-    } else if (offered.get().some(({ keys }) => keys.startsWith(`${event.key} `))) {
+    } else if (registered.get().some(({ keys }) => keys.startsWith(`${event.key} `))) {
       first = { key: event.key, at: Date.now() };
     }
   }
-  target.addEventListener("keydown", heard);
-  return () => target.removeEventListener("keydown", heard);
+  target.addEventListener("keydown", onKeyDown);
+  return () => target.removeEventListener("keydown", onKeyDown);
 }
 
 function isTyping(target: EventTarget | null): boolean {
@@ -79,16 +81,17 @@ function isTyping(target: EventTarget | null): boolean {
   );
 }
 
-/** Enter on it does something by itself. */
-function isPressed(target: EventTarget | null): boolean {
+/** Whether the element handles Enter itself. */
+function handlesEnter(target: EventTarget | null): boolean {
   return (
     target instanceof Element &&
     target.closest("a, button, summary, [role=button], [role=tab], [role=treeitem]") !== null
   );
 }
 
-/** Also where focus is nowhere while a modal dialog is open: what is behind it hears nothing. */
+/** Whether a dialog, menu or list box handles the keys. */
 function inDialog(target: EventTarget | null): boolean {
+  // Shortcuts of the page behind a modal dialog must not run, even if nothing has focus.
   if (document.querySelector("[data-modal][data-open]")) return true;
   return (
     target instanceof HTMLElement &&

@@ -1,4 +1,4 @@
-// Where the dashboard and the API are mounted: the page's base address, which the server wrote into it.
+// URLs of the dashboard and the API, from the base element that the server writes into the page.
 
 /** `https://host/a/b/outbox/ui/` */
 export const pages = new URL(".", document.baseURI);
@@ -6,5 +6,5 @@ export const pages = new URL(".", document.baseURI);
 /** `https://host/a/b/outbox/` */
 export const api = new URL("../", pages);
 
-/** `/a/b/outbox/ui`, what precedes every address of a page. */
+/** `/a/b/outbox/ui`, the prefix of all page paths. */
 export const base = pages.pathname.replace(/\/$/, "");

@@ -1,4 +1,4 @@
-// What a person chose for this browser: kept in its storage, read before the first paint by public/theme.js.
+// User preferences, kept in local storage. public/theme.js reads them before the first paint.
 
 import type { Zone } from "./format";
 import { store, useStore } from "./store";
@@ -10,7 +10,7 @@ export interface Preferences {
   live: boolean;
 }
 
-const KEPT = "outbox.preferences";
+const STORAGE_KEY = "outbox.preferences";
 
 export const DEFAULTS: Preferences = { theme: "system", zone: "local", density: "comfortable", live: true };
 
@@ -27,28 +27,28 @@ export function usePreferences(): Preferences {
   return useStore(preferences);
 }
 
-export function prefer(changes: Partial<Preferences>): void {
+export function setPreferences(changes: Partial<Preferences>): void {
   const now = { ...preferences.get(), ...changes };
   preferences.set(now);
-  show(now);
+  applyToRoot(now);
   try {
-    localStorage.setItem(KEPT, JSON.stringify(now));
+    localStorage.setItem(STORAGE_KEY, JSON.stringify(now));
   } catch {
-    // a browser that keeps nothing forgets the choice with the page
+    // Without storage, the preferences last until the page is closed.
   }
 }
 
-/** What storage holds, as far as it makes sense. */
+/** Preferences from local storage; defaults replace missing and invalid values. */
 export function storedPreferences(): Preferences {
   try {
-    const found: unknown = JSON.parse(localStorage.getItem(KEPT) ?? "{}");
-    return { ...DEFAULTS, ...(sensible(found) as Partial<Preferences>) };
+    const found: unknown = JSON.parse(localStorage.getItem(STORAGE_KEY) ?? "{}");
+    return { ...DEFAULTS, ...(validValues(found) as Partial<Preferences>) };
   } catch {
     return DEFAULTS;
   }
 }
 
-function sensible(found: unknown): object {
+function validValues(found: unknown): object {
   if (typeof found !== "object" || found === null) return {};
   return Object.fromEntries(
     Object.entries(found).filter(([name, value]) =>
@@ -57,7 +57,7 @@ function sensible(found: unknown): object {
   );
 }
 
-function show({ theme, density }: Preferences): void {
+function applyToRoot({ theme, density }: Preferences): void {
   const { dataset } = document.documentElement;
   if (theme === "system") delete dataset.theme;
   else dataset.theme = theme;

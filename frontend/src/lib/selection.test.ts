@@ -1,6 +1,6 @@
 import { act, renderHook } from "@testing-library/react";
 import { describe, expect, it } from "vitest";
-import { howMany, useSelection } from "./selection";
+import { selectedCount, useSelection } from "./selection";
 
 const shown = ["5", "4", "3", "2", "1"];
 
@@ -15,7 +15,7 @@ function ids(selection: ReturnType<typeof useSelection>): string[] {
 }
 
 describe("a selection", () => {
-  it("with shift reaches from the row touched last to this one", () => {
+  it("with shift extends from the last toggled row to this one", () => {
     const { result } = rendered();
     act(() => result.current.toggle("4"));
     act(() => result.current.toggle("2", true));
@@ -24,7 +24,7 @@ describe("a selection", () => {
     expect(ids(result.current)).toEqual(["4", "2"]);
   });
 
-  it("lasts over pages, and ends with its filter", () => {
+  it("survives page changes, and is cleared by another filter", () => {
     const { result, rerender } = rendered();
     act(() => result.current.toggle("5"));
     rerender({ shown: ["0"], scope: "a" });
@@ -34,13 +34,13 @@ describe("a selection", () => {
     expect(ids(result.current)).toEqual([]);
   });
 
-  it("takes the page, then everything, and one row less than everything is the page's others", () => {
+  it("covers the page, then everything; deselecting a row leaves the page's other rows", () => {
     const { result } = rendered();
     act(() => result.current.togglePage());
     expect(ids(result.current)).toEqual(shown);
     act(() => result.current.selectEverything());
     expect(result.current.has("99")).toBe(true);
-    expect(howMany(result.current.selected, 12_431)).toBe(12_431);
+    expect(selectedCount(result.current.selected, 12_431)).toBe(12_431);
     act(() => result.current.toggle("3"));
     expect(ids(result.current)).toEqual(["5", "4", "2", "1"]);
     act(() => result.current.clear());

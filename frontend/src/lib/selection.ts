@@ -1,4 +1,4 @@
-// Which rows are selected: some, by their ids, or everything that the filter matches.
+// Row selection: some rows by id, or everything that matches the filter.
 
 import { useCallback, useMemo, useState } from "react";
 
@@ -7,27 +7,27 @@ export type Selected = { kind: "some"; ids: ReadonlySet<string> } | { kind: "eve
 export interface Selection {
   selected: Selected;
   has(id: string): boolean;
-  /** Selects or leaves out one row; with `through`, all rows between the one touched last and this one. */
+  /** Selects or deselects a row; with `through`, all rows between the last toggled one and this one. */
   toggle(id: string, through?: boolean): void;
-  /** Selects all rows shown, or none when all are. */
+  /** Selects all rows shown, or deselects them if all are selected. */
   togglePage(): void;
   selectEverything(): void;
   clear(): void;
 }
 
-const NOTHING: Selected = { kind: "some", ids: new Set() };
+const EMPTY: Selected = { kind: "some", ids: new Set() };
 
-/** A selection that lasts as long as its `scope` (the filter): turning pages keeps it, another filter clears it. */
+/** A selection tied to its `scope` (the filter): it survives page changes, and another filter clears it. */
 export function useSelection(shown: readonly string[], scope: string): Selection {
-  const [kept, setKept] = useState<{ scope: string; selected: Selected; last?: string }>({
+  const [stored, setStored] = useState<{ scope: string; selected: Selected; last?: string }>({
     scope,
-    selected: NOTHING,
+    selected: EMPTY,
   });
-  const { selected, last } = kept.scope === scope ? kept : { selected: NOTHING, last: undefined };
+  const { selected, last } = stored.scope === scope ? stored : { selected: EMPTY, last: undefined };
 
-  const put = useCallback(
+  const update = useCallback(
     (next: Selected, touched?: string) =>
-      setKept({ scope, selected: next, ...(touched ? { last: touched } : {}) }),
+      setStored({ scope, selected: next, ...(touched ? { last: touched } : {}) }),
     [scope],
   );
   return useMemo(() => {
@@ -39,11 +39,11 @@ export function useSelection(shown: readonly string[], scope: string): Selection
       toggle(id, through = false) {
         const wanted = !has(id);
         const next = new Set(ids);
-        for (const one of through ? between(shown, last, id) : [id]) {
-          if (wanted) next.add(one);
-          else next.delete(one);
+        for (const row of through ? between(shown, last, id) : [id]) {
+          if (wanted) next.add(row);
+          else next.delete(row);
         }
-        put({ kind: "some", ids: next }, id);
+        update({ kind: "some", ids: next }, id);
       },
       togglePage() {
         const next = new Set(ids);
@@ -52,12 +52,12 @@ export function useSelection(shown: readonly string[], scope: string): Selection
           if (all) next.delete(id);
           else next.add(id);
         }
-        put({ kind: "some", ids: all && selected.kind === "everything" ? new Set() : next });
+        update({ kind: "some", ids: all && selected.kind === "everything" ? new Set() : next });
       },
-      selectEverything: () => put({ kind: "everything" }),
-      clear: () => put(NOTHING),
+      selectEverything: () => update({ kind: "everything" }),
+      clear: () => update(EMPTY),
     };
-  }, [selected, last, shown, put]);
+  }, [selected, last, shown, update]);
 }
 
 function between(shown: readonly string[], from: string | undefined, to: string): readonly string[] {
@@ -66,7 +66,7 @@ function between(shown: readonly string[], from: string | undefined, to: string)
   return shown.slice(Math.min(start, end), Math.max(start, end) + 1);
 }
 
-/** How many rows are selected; `matching` is what the filter matches, where that is known. */
-export function howMany(selected: Selected, matching: number | undefined): number | undefined {
+/** Number of selected rows; `matching` is the number that match the filter, if known. */
+export function selectedCount(selected: Selected, matching: number | undefined): number | undefined {
   return selected.kind === "some" ? selected.ids.size : matching;
 }

@@ -15,8 +15,8 @@ function rendered(first: readonly Row[] | undefined, scope = "a") {
   });
 }
 
-describe("a held list", () => {
-  it("keeps its rows in their places while new ones arrive, and shows those when asked", () => {
+describe("useStableList", () => {
+  it("keeps rows in place while new ones arrive, and shows them on request", () => {
     const { result, rerender } = rendered(rows("2", "1"));
     rerender({ latest: rows("4", "3", "2", "1"), scope: "a" });
     expect(result.current.items.map(idOf)).toEqual(["2", "1"]);
@@ -26,7 +26,7 @@ describe("a held list", () => {
     expect(result.current.fresh).toBe(0);
   });
 
-  it("shows each row as the latest answer has it, and tells which are gone", () => {
+  it("updates rows from the latest response, and reports rows that are gone", () => {
     const { result, rerender } = rendered(rows("2", "1"));
     rerender({ latest: [{ id: "1", state: "requeued" }], scope: "a" });
     expect(result.current.items).toEqual([
@@ -36,7 +36,7 @@ describe("a held list", () => {
     expect([...result.current.gone]).toEqual(["2"]);
   });
 
-  it("shows at once what comes where nothing was", () => {
+  it("shows new rows of an empty list at once", () => {
     const { result, rerender } = rendered([]);
     rerender({ latest: rows("1"), scope: "a" });
     expect(result.current.items.map(idOf)).toEqual(["1"]);

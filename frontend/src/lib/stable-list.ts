@@ -1,21 +1,21 @@
-// Lists that never move under the pointer: new items wait until the user asks for them.
+// Lists whose rows never move under the pointer: new items appear on request.
 
 import { useCallback, useMemo, useState } from "react";
 
 export interface StableList<T> {
-  /** What is shown: the rows of the first answer in their order, each as the latest answer has it. */
+  /** Rows to show: those of the first response in their order, with the data of the latest one. */
   items: readonly T[];
-  /** Ids of shown rows that the latest answer no longer has. */
+  /** Ids of shown rows that are missing from the latest response. */
   gone: ReadonlySet<string>;
-  /** How many rows of the latest answer are not shown yet. */
+  /** Number of rows of the latest response that are not shown yet. */
   fresh: number;
-  /** Shows the latest answer as it is. */
+  /** Shows the latest response. */
   show(): void;
 }
 
 /**
- * Holds the rows of a list in their places while answers change. `scope` names what is listed (filter, order, page):
- * another scope is shown at once, and so is what comes where nothing was, for there no row can move.
+ * Keeps the rows of a list in place while responses change. `scope` identifies the list (filter, order, page): another
+ * scope is shown at once, and so are new rows of an empty list, because no row can move there.
  */
 export function useStableList<T>(
   latest: readonly T[] | undefined,
@@ -23,11 +23,11 @@ export function useStableList<T>(
   idOf: (item: T) => string,
 ): StableList<T> {
   const [held, setHeld] = useState<{ scope: string; items: readonly T[] }>();
-  const stands = held?.scope === scope && held.items.length > 0 ? held : undefined;
-  if (!stands && latest && latest !== held?.items) setHeld({ scope, items: latest });
+  const current = held?.scope === scope && held.items.length > 0 ? held : undefined;
+  if (!current && latest && latest !== held?.items) setHeld({ scope, items: latest });
   const show = useCallback(() => latest && setHeld({ scope, items: latest }), [latest, scope]);
   return useMemo(() => {
-    const items = stands?.items ?? latest ?? [];
+    const items = current?.items ?? latest ?? [];
     const now = new Map((latest ?? items).map((item) => [idOf(item), item]));
     const shown = new Set(items.map(idOf));
     return {
@@ -36,5 +36,5 @@ export function useStableList<T>(
       fresh: [...now.keys()].filter((id) => !shown.has(id)).length,
       show,
     };
-  }, [stands, latest, idOf, show]);
+  }, [current, latest, idOf, show]);
 }

@@ -1,4 +1,4 @@
-// A value that components outside React's tree may change, and that components read as state.
+// A value that code outside React can change and components read as state.
 
 import { useSyncExternalStore } from "react";
 

@@ -1,25 +1,25 @@
 import { act, renderHook } from "@testing-library/react";
 import { beforeEach, describe, expect, it } from "vitest";
-import { address, changed, choice, flag, maybe, read, text, useUrlState, whole } from "./url-state";
+import { address, changed, choice, flag, integer, maybe, read, text, useUrlState } from "./url-state";
 
 const parameters = {
   queue: text,
   status: choice(["open", "requeued", "any"], "open"),
   by: maybe(["queue", "routing_key"]),
-  failures: whole(1, 100),
+  failures: integer(1, 100),
   facets: flag,
 };
 
 beforeEach(() => window.history.replaceState(null, "", "/outbox/ui/dead-letters"));
 
 describe("url state", () => {
-  it("reads defaults where the address says nothing, or nonsense", () => {
+  it("reads defaults for missing and invalid values", () => {
     const defaults = { queue: undefined, status: "open", by: undefined, failures: undefined, facets: false };
     expect(read(parameters, "")).toEqual(defaults);
     expect(read(parameters, "?queue=&status=purple&by=x&failures=1e9&facets=yes")).toEqual(defaults);
   });
 
-  it("leaves defaults out, and keeps what it does not know", () => {
+  it("omits defaults, and keeps unknown parameters", () => {
     expect(changed(parameters, "?id=17&queue=a", { status: "any", failures: 3, facets: true })).toBe(
       "?id=17&queue=a&status=any&failures=3&facets=1",
     );
@@ -27,7 +27,7 @@ describe("url state", () => {
     expect(address("/dead-letters", parameters, { queue: "a b&c" })).toBe("/dead-letters?queue=a+b%26c");
   });
 
-  it("changes build upon the address as it is now, so that two in a row both hold", () => {
+  it("applies two changes in a row to the current address", () => {
     const { result } = renderHook(() => useUrlState(parameters));
     const [, change] = result.current;
     act(() => {
@@ -37,7 +37,7 @@ describe("url state", () => {
     expect(result.current[0]).toMatchObject({ queue: "billing", status: "any" });
   });
 
-  it("adds an entry to the history unless told to replace it", () => {
+  it("adds a history entry unless asked to replace it", () => {
     const { result } = renderHook(() => useUrlState(parameters));
     const before = window.history.length;
     act(() => result.current[1]({ queue: "a" }, { replace: true }));

@@ -1,13 +1,13 @@
-// What a page shows is in its address. A page names its parameters once; this module alone reads and writes them.
+// Page state in the URL. A page declares its parameters; only this module reads and writes them.
 
 import { useCallback, useMemo } from "react";
 import { useSearch } from "wouter";
 import { navigate } from "wouter/use-browser-location";
 
-/** How one parameter is read from the address and written to it. Text that makes no sense reads as the default. */
+/** Reads and writes one URL parameter. Invalid text reads as the default. */
 export interface Parameter<T> {
   read(text: string | null): T;
-  /** null leaves the parameter out: it has its default. */
+  /** Returns null to omit the parameter if it has its default. */
   write(value: T): string | null;
 }
 
@@ -38,31 +38,31 @@ export function maybe<const T extends string>(values: readonly T[]): Parameter<T
   };
 }
 
-export function whole(least: number, most: number): Parameter<number | undefined> {
+export function integer(min: number, max: number): Parameter<number | undefined> {
   return {
     read(found) {
       const value = Number(found);
-      return found && Number.isInteger(value) && value >= least && value <= most ? value : undefined;
+      return found && Number.isInteger(value) && value >= min && value <= max ? value : undefined;
     },
     write: (value) => (value === undefined ? null : String(value)),
   };
 }
 
-export interface Writing {
-  /** Replace the entry of the browser's history instead of adding one: for typing, and for changes that need no way back. */
+export interface WriteOptions {
+  /** Replaces the history entry instead of adding one, for typing and for changes that need no way back. */
   replace?: boolean;
 }
 
-/** The values in the address, and the one way to change some of them; others, also of other pages' parts, stay. */
+/** The values in the URL, and a function that changes some of them. All other parameters stay. */
 export function useUrlState<P extends Parameters>(
   parameters: P,
-): [Values<P>, (changes: Partial<Values<P>>, writing?: Writing) => void] {
+): [Values<P>, (changes: Partial<Values<P>>, options?: WriteOptions) => void] {
   const search = useSearch();
   const values = useMemo(() => read(parameters, search), [parameters, search]);
   const change = useCallback(
-    (changes: Partial<Values<P>>, writing: Writing = {}) => {
+    (changes: Partial<Values<P>>, options: WriteOptions = {}) => {
       const to = changed(parameters, window.location.search, changes);
-      navigate(window.location.pathname + to, { replace: writing.replace ?? false });
+      navigate(window.location.pathname + to, { replace: options.replace ?? false });
     },
     [parameters],
   );
@@ -78,7 +78,7 @@ export function read<P extends Parameters>(parameters: P, search: string): Value
   return Object.fromEntries(entries) as Values<P>;
 }
 
-/** The search part of an address after `changes`: `""` or `?…`. */
+/** The query string after `changes`: `""` or `?…`. */
 export function changed<P extends Parameters>(
   parameters: P,
   search: string,
@@ -94,7 +94,7 @@ export function changed<P extends Parameters>(
   return result ? `?${result}` : "";
 }
 
-/** An address of another page with these values: for links. */
+/** Address of another page with these values, for links. */
 export function address<P extends Parameters>(
   path: string,
   parameters: P,
@@ -103,12 +103,12 @@ export function address<P extends Parameters>(
   return path + changed(parameters, "", values);
 }
 
-/** The address of the page of a group of failures with a common fingerprint. */
+/** Address of the page of a failure group. */
 export function groupAddress(id: string): string {
   return `/dead-letters/groups/${encodeURIComponent(id)}`;
 }
 
-/** The address of a queue's page. */
+/** Address of a queue's page. */
 export function queueAddress(name: string): string {
   return `/queues?${new URLSearchParams({ name })}`;
 }

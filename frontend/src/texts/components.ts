@@ -1,6 +1,6 @@
 // Texts of the components page, with pauses.
 
-import { capital, number, plural } from "~/lib/format";
+import { capitalize, number, plural } from "~/lib/format";
 
 // The list
 export const title = "Components";
@@ -111,7 +111,7 @@ export const takesNothing = "takes no new messages";
 export const finishing = "finishing messages in flight";
 export const silent = "lost, no report";
 export const resumed = (target: string) => `Resumed ${target}.`;
-export const alreadyResumed = (target: string) => `${capital(target)} was already resumed.`;
+export const alreadyResumed = (target: string) => `${capitalize(target)} was already resumed.`;
 export const stillPaused = (done: string, pause: string) =>
   `${done} Part of it is still paused by the pause of ${pause}.`;
 export const pausedBy = "Paused by";

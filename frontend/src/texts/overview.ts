@@ -78,7 +78,7 @@ export const pending = "pending";
 export const estimate = "Estimate. ";
 export const sentIn = (duration: string) => `Sent in about ${duration}. `;
 export const queuesUnknown = "Queues: no data";
-export const inQueues = (count: number) => `${number(count)} in queues`;
+export const countInQueues = (count: number) => `${number(count)} in queues`;
 export const inAndOut = "In and out";
 export const inUnit = "in";
 export const outUnit = "out";

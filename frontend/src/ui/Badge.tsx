@@ -12,14 +12,14 @@ const ICONS: Record<Tone, IconName | undefined> = {
   info: "info",
 };
 
-/** A word about a state. The icon says it too, for those who do not see the colour. */
+/** A label with a tone. The icon conveys the tone without colour. */
 export function Badge({
   tone = "neutral",
   icon = ICONS[tone],
   children,
 }: {
   tone?: Tone;
-  /** null: none, where the words are a name and no state. */
+  /** null for no icon, if the label is a name rather than a state. */
   icon?: IconName | null | undefined;
   children: ReactNode;
 }) {

@@ -8,9 +8,9 @@ import { Icon, type IconName } from "./icons";
 export interface ButtonProps extends Omit<ComponentProps<typeof BaseButton>, "className" | "disabled"> {
   look?: "plain" | "primary" | "danger" | "quiet";
   icon?: IconName;
-  /** Why it cannot be used now: it stays focusable, says so on hover and focus, and does nothing. */
+  /** Why the button is disabled. It stays focusable and shows this on hover and focus. */
   whyNot?: string | undefined;
-  /** Something that it began is still under way. */
+  /** Its action is in progress. */
   busy?: boolean;
   children?: ReactNode;
 }
@@ -35,7 +35,7 @@ export function Button({ look = "plain", icon, whyNot, busy = false, children, .
   return whyNot === undefined ? button : <Hint text={whyNot}>{button}</Hint>;
 }
 
-/** A button that is an icon alone; `label` names it for everybody, on hover too. */
+/** A button with only an icon; `label` is its accessible name and its tooltip. */
 export function IconButton({
   label,
   ...rest

@@ -2,18 +2,18 @@ import * as texts from "~/texts/ui";
 import { announce } from "./announce";
 import { Button, IconButton } from "./Button";
 
-/** Copies a text, and says so. */
-export async function copy(text: string, what = texts.copied): Promise<void> {
+/** Copies a text to the clipboard and announces it. */
+export async function copy(text: string, message = texts.copied): Promise<void> {
   try {
     await navigator.clipboard.writeText(text);
-    announce(what);
+    announce(message);
   } catch {
     copyBySelection(text);
-    announce(what);
+    announce(message);
   }
 }
 
-/** Pages that came over plain http have no clipboard of their own; a selection still can be copied. */
+/** Fallback for pages served over plain http, which have no clipboard API. */
 function copyBySelection(text: string): void {
   const field = document.createElement("textarea");
   field.value = text;
@@ -26,10 +26,10 @@ function copyBySelection(text: string): void {
 }
 
 export function CopyButton({ text, label, children }: { text: string; label: string; children?: string }) {
-  const act = () => void copy(text, texts.copiedWhat(label));
-  if (children === undefined) return <IconButton icon="copy" label={label} onClick={act} />;
+  const onClick = () => void copy(text, texts.copiedWhat(label));
+  if (children === undefined) return <IconButton icon="copy" label={label} onClick={onClick} />;
   return (
-    <Button icon="copy" onClick={act}>
+    <Button icon="copy" onClick={onClick}>
       {children}
     </Button>
   );

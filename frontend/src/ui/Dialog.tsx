@@ -12,15 +12,15 @@ export interface DialogProps {
   title: ReactNode;
   /** One or two sentences below the title. */
   description?: ReactNode;
-  /** The buttons at its end, the one that does it last. */
+  /** Buttons of the footer, the primary one last. */
   actions?: ReactNode;
   wide?: boolean;
-  /** Asks before it closes when this is true: something was typed. */
+  /** Whether there is unsaved input. Closing then asks for confirmation. */
   unsaved?: boolean;
   children?: ReactNode;
 }
 
-/** A modal dialog: focus stays inside and returns where it came from; what is behind it rests meanwhile. */
+/** A modal dialog. Keeps focus inside, restores it on close, and suspends live updates while open. */
 export function Dialog({
   open,
   onClose,
@@ -45,7 +45,7 @@ export function Dialog({
           data-wide={wide || undefined}
           data-modal
           ref={popup}
-          initialFocus={() => beginningOf(popup.current)}
+          initialFocus={() => initialFocusIn(popup.current)}
         >
           <header className={styles.head}>
             <div>
@@ -66,26 +66,26 @@ export function Dialog({
   );
 }
 
-/** The button at a dialog's end that leaves it; asks first where something was typed, as every way out does. */
+/** Footer button that closes the dialog, after confirmation if there is unsaved input. */
 export function DialogClose({ children }: { children: string }) {
   return <BaseDialog.Close render={<Button>{children}</Button>} />;
 }
 
-/** What it begins with where that is typed into; else itself, so that it is read out, and no key chooses anything. */
-function beginningOf(dialog: HTMLElement | null): HTMLElement | null {
+/** Element to focus first: the first control if it takes text, otherwise the dialog, so that a key press cannot change a choice. */
+function initialFocusIn(dialog: HTMLElement | null): HTMLElement | null {
   const first = dialog?.querySelector<HTMLElement>(
     "input:not([aria-hidden]), textarea, select, [data-editor]",
   );
   return first?.matches("textarea, [data-editor], input:not([type=checkbox], [type=radio])") ? first : dialog;
 }
 
-/** Takes the focus in where it stayed outside: a dialog whose place this one took gave it back to the page. */
+/** Moves focus into the dialog if it is outside: a dialog that this one replaces returns focus to the page when it closes. */
 function useFocusInside(open: boolean): RefObject<HTMLDivElement | null> {
   const popup = useRef<HTMLDivElement>(null);
   useEffect(() => {
     if (!open) return;
     const frame = requestAnimationFrame(() => {
-      if (!popup.current?.contains(document.activeElement)) beginningOf(popup.current)?.focus();
+      if (!popup.current?.contains(document.activeElement)) initialFocusIn(popup.current)?.focus();
     });
     return () => cancelAnimationFrame(frame);
   }, [open]);

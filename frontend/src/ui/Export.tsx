@@ -8,13 +8,13 @@ const FORMATS = [
   ["ndjson", texts.ndjson],
 ] as const;
 
-/** Links that download a list as a file: all that matches the filters, on whichever page the list is. */
+/** Links that download everything that matches the filters, not just the current page. */
 export function Export({
   list,
   filters = {},
 }: {
   list: "dlq" | "messages" | "audit" | "operations";
-  /** As the API takes them; what is undefined is not set. */
+  /** In the API's format; undefined filters are not set. */
   filters?: object;
 }) {
   return (
@@ -31,12 +31,12 @@ export function Export({
   );
 }
 
-/** A navigation of the browser's own: the session's cookie goes along. */
+/** Download address. The browser sends the session cookie with the navigation. */
 function addressOf(list: string, filters: object, format: string): string {
   const address = new URL(`export/${list}`, api);
   for (const [name, value] of Object.entries(filters)) {
-    for (const each of Array.isArray(value) ? value : [value]) {
-      if (each !== undefined) address.searchParams.append(name, String(each));
+    for (const item of Array.isArray(value) ? value : [value]) {
+      if (item !== undefined) address.searchParams.append(name, String(item));
     }
   }
   address.searchParams.set("format", format);

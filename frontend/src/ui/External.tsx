@@ -5,7 +5,7 @@ export function hasLinks({ log_url, trace_url }: Schemas["ExternalLinks"]): bool
   return Boolean(log_url || trace_url);
 }
 
-/** Links to a message's logs and trace in other systems, as far as they are configured and known. */
+/** Links to a message's logs and trace in external systems, where available. */
 export function External({ of: { log_url, trace_url } }: { of: Schemas["ExternalLinks"] }) {
   const links = [
     [texts.logs, log_url],

@@ -1,14 +1,14 @@
 import { Fragment, type ReactNode } from "react";
 import styles from "./Facts.module.css";
 
-/** Names and values; what has no value is left out. */
+/** A list of names and values. Entries without a value are omitted. */
 export function Facts({ of }: { of: readonly (readonly [string, ReactNode])[] }) {
-  const known = of.filter(
+  const present = of.filter(
     ([, value]) => value !== null && value !== undefined && value !== false && value !== "",
   );
   return (
     <dl className={styles.facts}>
-      {known.map(([name, value]) => (
+      {present.map(([name, value]) => (
         <Fragment key={name}>
           <dt>{name}</dt>
           <dd>{value}</dd>

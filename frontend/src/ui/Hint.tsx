@@ -2,7 +2,7 @@ import { Tooltip } from "@base-ui/react/tooltip";
 import { type ReactElement, useId } from "react";
 import styles from "./Hint.module.css";
 
-/** A short text on hover and focus; read out as the description of what it is about. */
+/** A tooltip, also the accessible description of its trigger. */
 export function Hint({ text, children }: { text: string; children: ReactElement<Record<string, unknown>> }) {
   const id = useId();
   return (

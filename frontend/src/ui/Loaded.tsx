@@ -7,7 +7,7 @@ import { announce } from "./announce";
 import styles from "./Loaded.module.css";
 import { Problem } from "./Problem";
 
-/** What a query answered; until then a place for it, and where it failed, why. An old answer stays in sight below a new failure. */
+/** Shows a query's data, a placeholder while it loads, or its error. Earlier data stays visible below an error. */
 export function Loaded<T>({
   query,
   loading = <Loading />,
@@ -18,31 +18,32 @@ export function Loaded<T>({
   children: (data: T) => ReactNode;
 }) {
   const { data, error, refetch } = query;
-  const isLost = useFirstPageInstead(error);
+  const hasStaleCursor = useCursorRecovery(error);
   return (
     <>
-      {error && !isLost && <Problem of={error} onRetry={() => void refetch()} />}
-      {data !== undefined ? children(data) : (!error || isLost) && loading}
+      {error && !hasStaleCursor && <Problem of={error} onRetry={() => void refetch()} />}
+      {data !== undefined ? children(data) : (!error || hasStaleCursor) && loading}
     </>
   );
 }
 
-/** An address of a page that is not there, such as one of other filters, becomes that of the first one. */
-function useFirstPageInstead(error: unknown): boolean {
+/** Returns to the first page if the cursor in the URL is invalid or belongs to other filters. */
+function useCursorRecovery(error: unknown): boolean {
   const [path, navigate] = useLocation();
   const search = useSearch();
-  const isLost = error instanceof Failure && ["invalid_cursor", "cursor_mismatch"].includes(error.code);
+  const hasStaleCursor =
+    error instanceof Failure && ["invalid_cursor", "cursor_mismatch"].includes(error.code);
   useEffect(() => {
     const parameters = new URLSearchParams(search);
-    if (!isLost || !parameters.has("cursor")) return;
+    if (!hasStaleCursor || !parameters.has("cursor")) return;
     parameters.delete("cursor");
     navigate(parameters.size > 0 ? `${path}?${parameters}` : path, { replace: true });
     announce(texts.pageNotFound);
-  }, [isLost, navigate, path, search]);
-  return isLost;
+  }, [hasStaleCursor, navigate, path, search]);
+  return hasStaleCursor;
 }
 
-/** Lines in the place of what is on its way. */
+/** Placeholder lines for loading content. */
 export function Loading({ lines = 3 }: { lines?: number }) {
   return (
     <div className={styles.loading} role="status">
@@ -55,7 +56,7 @@ export function Loading({ lines = 3 }: { lines?: number }) {
   );
 }
 
-/** There is nothing, which is an answer too: what that means, and what one may do. */
+/** Empty state: what it means, and what to do. */
 export function Empty({ title, children }: { title: string; children?: ReactNode }) {
   return (
     <div className={styles.empty}>

@@ -3,18 +3,18 @@ import styles from "./Page.module.css";
 
 export interface PageProps {
   title: string;
-  /** What the browser's tab says, where that is more than the title. */
+  /** Title of the browser tab, if it differs. */
   tab?: string;
   /** Next to the title: a badge, a link back. */
   aside?: ReactNode;
   /** The page's buttons. */
   actions?: ReactNode;
-  /** Takes the whole width and height, for lists with a side panel. */
+  /** Uses the full width and height, for lists with a side panel. */
   wide?: boolean;
   children: ReactNode;
 }
 
-/** A page: one `h1`, a title for the tab, and where focus goes after a change of pages. */
+/** A page with its `h1`, which receives focus after navigation, and the title of the browser tab. */
 export function Page({ title, tab = title, aside, actions, wide = false, children }: PageProps) {
   useEffect(() => {
     document.title = `${tab} · Outbox`;

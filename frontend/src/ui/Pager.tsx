@@ -8,44 +8,44 @@ const BY_TIME = {
   after: texts.older,
   last: texts.noOlder,
 };
-const BY_PLACE = {
+const BY_POSITION = {
   before: texts.previous,
   first: texts.firstPage,
   after: texts.next,
   last: texts.lastPage,
 };
 
-/** Steps through a list by its cursors. Newest first: the page after is older; else `order` is by place. */
+/** Previous and next page of a list. The `order` determines the labels: newer and older, or previous and next. */
 export function Pager({
   shown,
   next,
   previous,
-  onTurn,
+  onPageChange,
   busy = false,
   order = "time",
 }: {
   shown: number;
   next: string | null;
   previous: string | null;
-  onTurn(cursor: string): void;
+  onPageChange(cursor: string): void;
   busy?: boolean;
-  order?: "time" | "place";
+  order?: "time" | "position";
 }) {
-  const words = order === "time" ? BY_TIME : BY_PLACE;
+  const labels = order === "time" ? BY_TIME : BY_POSITION;
   if (!next && !previous) return null;
   return (
     <nav className={styles.pager} aria-label={texts.listPages}>
       <Button
         icon="left"
         busy={busy}
-        whyNot={previous ? undefined : words.first}
-        onClick={() => previous && onTurn(previous)}
+        whyNot={previous ? undefined : labels.first}
+        onClick={() => previous && onPageChange(previous)}
       >
-        {words.before}
+        {labels.before}
       </Button>
       <span className={styles.shown}>{texts.onThisPage(shown)}</span>
-      <Button busy={busy} whyNot={next ? undefined : words.last} onClick={() => next && onTurn(next)}>
-        {words.after}
+      <Button busy={busy} whyNot={next ? undefined : labels.last} onClick={() => next && onPageChange(next)}>
+        {labels.after}
       </Button>
     </nav>
   );

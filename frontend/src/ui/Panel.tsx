@@ -1,7 +1,7 @@
 import { type ReactNode, useId } from "react";
 import styles from "./Panel.module.css";
 
-/** A part of a page with a heading, and at its right what belongs to the whole part. */
+/** A section of a page with a heading, and controls at its right. */
 export function Panel({
   title,
   aside,

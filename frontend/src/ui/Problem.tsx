@@ -1,4 +1,4 @@
-import { failureOf } from "~/api/problems";
+import { toFailure } from "~/api/problems";
 import * as common from "~/texts/common";
 import * as texts from "~/texts/ui";
 import { Button } from "./Button";
@@ -6,9 +6,9 @@ import { CopyButton } from "./Copy";
 import { Icon } from "./icons";
 import styles from "./Problem.module.css";
 
-/** A request that failed: what happened, what to do, and what the log calls it. */
+/** A failed request: message, code and request id, with a button to retry. */
 export function Problem({ of, onRetry }: { of: unknown; onRetry?: () => void }) {
-  const failure = failureOf(of);
+  const failure = toFailure(of);
   return (
     <div role="alert" className={styles.problem}>
       <Icon name="dead" />

@@ -1,7 +1,7 @@
 import { Badge } from "./Badge";
 import { stateStyle } from "./states";
 
-/** The badge of a state by its name in the API. */
+/** Badge for a state, given by its API value. */
 export function State({ of }: { of: string }) {
   const { label, tone, icon } = stateStyle(of);
   return (

@@ -2,8 +2,8 @@ import type { ReactNode } from "react";
 import styles from "./Table.module.css";
 
 /**
- * A table that scrolls sideways by itself where it is wider than its place. Rows and cells are plain `tr`, `th`, `td`;
- * of one that `folds` in narrow windows they name their roles, for some browsers take them for rows and cells no longer.
+ * A table that scrolls horizontally if it is too wide. Rows and cells are plain `tr`, `th`, `td`. In tables that `fold`, they
+ * need explicit roles, because some browsers drop the implicit ones when CSS changes their display.
  */
 export function Table({
   label,
@@ -14,14 +14,14 @@ export function Table({
 }: {
   label: string;
   head: readonly ReactNode[];
-  /** The columns of numbers, which stand below each other; their cells have `data-number`. */
+  /** Right-aligned columns of numbers; their cells have `data-number`. */
   numbers?: readonly ReactNode[];
-  /** Up to 720 pixels each row is a card, its first two cells side by side. */
+  /** In windows up to 720 pixels wide, shows each row as a card. */
   folds?: boolean;
   children: ReactNode;
 }) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reachable by keyboard
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be reachable by keyboard
     <section className={styles.scroll} aria-label={label} tabIndex={0}>
       <table role="table" className={styles.table} data-folds={folds || undefined}>
         <thead role="rowgroup">

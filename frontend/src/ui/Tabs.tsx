@@ -9,7 +9,7 @@ export interface Tab<T extends string> {
   count?: string | undefined;
 }
 
-/** Views of the same thing, one at a time. `children` is what the chosen one shows. */
+/** Tabs. `children` is the content of the selected one. */
 export function Tabs<T extends string>({
   label,
   tabs,

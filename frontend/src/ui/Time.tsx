@@ -3,7 +3,7 @@ import { age, moment, secondsSince, shortMoment, span } from "~/lib/format";
 import { usePreferences } from "~/lib/preferences";
 import * as texts from "~/texts/ui";
 
-/** A moment in the chosen zone; the whole of it, in both zones, on hover. */
+/** A time in the user's time zone. The tooltip shows it in full, in UTC and local time. */
 export function Moment({
   at,
   short = false,
@@ -21,7 +21,7 @@ export function Moment({
   );
 }
 
-/** How long ago a moment was, ticking: `4 min ago`; `in 20 s` where it lies ahead. */
+/** A ticking relative time: `4 min ago`, or `in 20 s` for future times. */
 export function Ago({ at }: { at: string }) {
   const seconds = secondsSince(at, useNow());
   return (
@@ -31,7 +31,7 @@ export function Ago({ at }: { at: string }) {
   );
 }
 
-/** A span in seconds, `4 min 10 s`; an em dash where none is known. */
+/** A duration: `4 min 10 s`, or an em dash if unknown. */
 export function Span({ seconds }: { seconds: number | null | undefined }) {
   return <span title={seconds == null ? undefined : texts.secondsLong(seconds)}>{span(seconds)}</span>;
 }

@@ -2,36 +2,36 @@ import { Toast } from "@base-ui/react/toast";
 import { useEffect } from "react";
 import { Link } from "wouter";
 import * as texts from "~/texts/ui";
-import { announced } from "./announce";
+import { pendingAnnouncements } from "./announce";
 import styles from "./announcements.module.css";
 import { IconButton } from "./Button";
 import { Icon } from "./icons";
 
-type Shows = { result: string | undefined };
-const manager = Toast.createToastManager<Shows>();
+type ToastData = { result: string | undefined };
+const manager = Toast.createToastManager<ToastData>();
 
-/** Shows announcements, also those that were made before it was there. */
+/** Shows announcements, including those made before this component loaded. */
 export default function Toasts() {
   useEffect(() => {
-    show();
-    return announced.subscribe(show);
+    showPending();
+    return pendingAnnouncements.subscribe(showPending);
   }, []);
   return (
     <Toast.Provider toastManager={manager} limit={3}>
       <Toast.Portal>
         <Toast.Viewport className={styles.viewport ?? ""}>
-          <Shown />
+          <ToastList />
         </Toast.Viewport>
       </Toast.Portal>
     </Toast.Provider>
   );
 }
 
-function show(): void {
-  const news = announced.get();
-  if (news.length === 0) return;
-  announced.set([]);
-  for (const { text, tone, result } of news) {
+function showPending(): void {
+  const pending = pendingAnnouncements.get();
+  if (pending.length === 0) return;
+  pendingAnnouncements.set([]);
+  for (const { text, tone, result } of pending) {
     manager.add({
       description: text,
       type: tone,
@@ -42,10 +42,10 @@ function show(): void {
   }
 }
 
-function Shown() {
-  const { toasts } = Toast.useToastManager<Shows>();
+function ToastList() {
+  const { toasts } = Toast.useToastManager<ToastData>();
   return toasts.map((toast) => (
-    // Failures are read out by an alert of their own, which is why they would be hidden here and said no second time.
+    // The library announces failures in a separate alert and hides the toast. It must stay reachable, but not be read twice.
     <Toast.Root
       key={toast.id}
       toast={toast}

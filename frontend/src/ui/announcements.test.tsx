@@ -11,42 +11,42 @@ beforeEach(() => {
 });
 afterEach(() => vi.useRealTimers());
 
-function shown(text: string): number {
+function countShown(text: string): number {
   const toasts = [...document.querySelectorAll("[data-tone]")];
   return toasts.filter((toast) => toast.textContent?.includes(text)).length;
 }
 
-/** The place of announcements, when what shows them has been loaded. */
-async function shownPlace() {
+/** Renders announcements and waits until the toasts have loaded. */
+async function renderAnnouncements() {
   render(<Announcements />);
   await act(async () => void (await import("./Toasts")));
 }
 
 describe("announcements", () => {
-  it("say a text once, though it is announced twice in a row", async () => {
-    await shownPlace();
+  it("show a text once if it is announced twice in a row", async () => {
+    await renderAnnouncements();
     act(() => announce("Copied the id"));
     act(() => announce("Copied the id"));
-    expect(shown("Copied the id")).toBe(1);
+    expect(countShown("Copied the id")).toBe(1);
     now += 2_000;
     act(() => announce("Copied the id"));
-    expect(shown("Copied the id")).toBe(2);
+    expect(countShown("Copied the id")).toBe(2);
   });
 
-  it("go by themselves, but failures stay until they are dismissed", async () => {
-    await shownPlace();
+  it("disappear on their own, but failures stay until dismissed", async () => {
+    await renderAnnouncements();
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     act(() => announce("Requeued 3"));
     act(() => announce("It failed", "bad"));
     await act(async () => void (await vi.advanceTimersByTimeAsync(60_000)));
-    expect([shown("Requeued 3"), shown("It failed")]).toEqual([0, 1]);
+    expect([countShown("Requeued 3"), countShown("It failed")]).toEqual([0, 1]);
     vi.useRealTimers();
     await userEvent.click(screen.getByLabelText("Dismiss"));
-    await vi.waitFor(() => expect(shown("It failed")).toBe(0));
+    await vi.waitFor(() => expect(countShown("It failed")).toBe(0));
   });
 
-  it("interrupt a screen reader for failures, once, and can be found and dismissed by it", async () => {
-    await shownPlace();
+  it("interrupt screen readers once for failures, and stay reachable to dismiss", async () => {
+    await renderAnnouncements();
     act(() => announce("It failed again", "bad"));
     expect(screen.getByRole("alert").textContent).toBe("It failed again");
     const toast = screen.getByRole("alertdialog");
@@ -54,10 +54,10 @@ describe("announcements", () => {
     expect(within(toast).getByRole("button", { name: "Dismiss" })).toBeDefined();
   });
 
-  it("lead to what came of something, and show what was said before they were loaded", async () => {
+  it("link to results, and show announcements made before they loaded", async () => {
     announce("3 of 3 dead letters were requeued.", "good", "/operations/7");
-    await shownPlace();
-    expect(shown("3 of 3 dead letters")).toBe(1);
+    await renderAnnouncements();
+    expect(countShown("3 of 3 dead letters")).toBe(1);
     expect(screen.getByRole("link", { name: "Show result" }).getAttribute("href")).toBe("/operations/7");
   });
 });

@@ -1,14 +1,14 @@
-// Controls of forms and filters. Each has a visible label, and room for a hint and for what is wrong with it.
+// Form controls with a visible label, an optional hint, and an error.
 
 import { Field as BaseField } from "@base-ui/react/field";
 import { Switch as BaseSwitch } from "@base-ui/react/switch";
 import { type ComponentProps, type ReactNode, useId } from "react";
 import styles from "./fields.module.css";
 
-interface Labelled {
+interface FieldProps {
   label: ReactNode;
   hint?: ReactNode;
-  /** What is wrong with the value; shown next to it and read out. */
+  /** Validation error, shown next to the control and read out. */
   error?: string | undefined;
 }
 
@@ -17,11 +17,11 @@ export function TextField({
   hint,
   error,
   ...input
-}: Labelled & Omit<ComponentProps<typeof BaseField.Control>, "className">) {
+}: FieldProps & Omit<ComponentProps<typeof BaseField.Control>, "className">) {
   return (
-    <Around label={label} hint={hint} error={error}>
+    <FieldLayout label={label} hint={hint} error={error}>
       <BaseField.Control {...input} className={styles.input ?? ""} />
-    </Around>
+    </FieldLayout>
   );
 }
 
@@ -30,15 +30,15 @@ export function TextArea({
   hint,
   error,
   ...input
-}: Labelled & Omit<ComponentProps<"textarea">, "className">) {
+}: FieldProps & Omit<ComponentProps<"textarea">, "className">) {
   return (
-    <Around label={label} hint={hint} error={error}>
+    <FieldLayout label={label} hint={hint} error={error}>
       <BaseField.Control render={<textarea {...input} />} className={styles.input ?? ""} />
-    </Around>
+    </FieldLayout>
   );
 }
 
-/** One of few, as the browser's own list: it works everywhere, with every device. */
+/** A native select, because it works on every device. */
 export function Choice<T extends string>({
   label,
   hint,
@@ -46,9 +46,9 @@ export function Choice<T extends string>({
   value,
   onChoose,
   options,
-}: Labelled & { value: T; onChoose(value: T): void; options: readonly (readonly [T, string])[] }) {
+}: FieldProps & { value: T; onChoose(value: T): void; options: readonly (readonly [T, string])[] }) {
   return (
-    <Around label={label} hint={hint} error={error}>
+    <FieldLayout label={label} hint={hint} error={error}>
       <BaseField.Control
         render={
           <select>
@@ -63,11 +63,11 @@ export function Choice<T extends string>({
         onChange={(event) => onChoose(event.target.value as T)}
         className={styles.input ?? ""}
       />
-    </Around>
+    </FieldLayout>
   );
 }
 
-function Around({ label, hint, error, children }: Labelled & { children: ReactNode }) {
+function FieldLayout({ label, hint, error, children }: FieldProps & { children: ReactNode }) {
   return (
     <BaseField.Root className={styles.field ?? ""} invalid={error !== undefined}>
       <BaseField.Label className={styles.label ?? ""}>{label}</BaseField.Label>
@@ -84,7 +84,7 @@ function Around({ label, hint, error, children }: Labelled & { children: ReactNo
 
 export interface CheckboxProps {
   label: ReactNode;
-  /** The label is read out but not shown, as in a table's rows. */
+  /** Makes the label visible only to screen readers, for table rows. */
   hideLabel?: boolean;
   checked: boolean;
   indeterminate?: boolean;
@@ -92,7 +92,7 @@ export interface CheckboxProps {
   onChange(checked: boolean, event: Event): void;
 }
 
-/** The browser's own, which is cheap: a list has one on each of its rows. */
+/** A native checkbox, because it is cheap: lists have one per row. */
 export function Checkbox({
   label,
   hideLabel = false,

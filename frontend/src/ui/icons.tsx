@@ -1,4 +1,4 @@
-// Line icons on a 16 pixel grid. They accompany words; an icon alone stands in a button with a name.
+// Line icons on a 16 pixel grid. They accompany text; an icon-only button has an accessible name.
 
 import type { ReactNode } from "react";
 

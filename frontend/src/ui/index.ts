@@ -1,4 +1,4 @@
-// What pages are made of.
+// Components shared by pages.
 
 export { AsOf, useLiveStatus } from "./AsOf";
 export { announce } from "./announce";

@@ -1,4 +1,4 @@
-// How each state of a message, dead letter, component and operation looks. One place for all pages.
+// Labels and styles of all states of messages, dead letters, components and operations.
 
 import { states } from "~/texts/states";
 import type { Tone } from "./Badge";

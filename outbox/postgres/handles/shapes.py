@@ -1,4 +1,4 @@
-"""Protocols by which type checkers tell async handles from sync ones, whichever libraries are installed.
+"""Protocols by which type checkers distinguish async from sync handles, whichever libraries are installed.
 
 No handle matches both, so that overloads are unambiguous even where row types are `Any`.
 """

@@ -1,6 +1,6 @@
 import { Link } from "wouter";
-import { type Alert, type AlertSettings, type AlertStatus, useAlerts, useAlertTest } from "~/api/alerts";
-import { inOneLine } from "~/api/problems";
+import { type Alert, type AlertSettings, type AlertStatus, useAlerts, useSendTestAlert } from "~/api/alerts";
+import { describeFailure } from "~/api/problems";
 import { useWhyNot } from "~/api/session";
 import { age } from "~/lib/format";
 import { groupAddress, maybe, text, useUrlState } from "~/lib/url-state";
@@ -70,7 +70,7 @@ export default function Alerts() {
                 next={next}
                 previous={previous}
                 busy={query.isPlaceholderData}
-                onTurn={(to) => change({ cursor: to })}
+                onPageChange={(to) => change({ cursor: to })}
               />
               {settings && <Configuration of={settings} />}
             </div>
@@ -125,7 +125,7 @@ function addressOf({ code, subject_kind, subject }: Alert): string {
 
 function Configuration({ of: settings }: { of: AlertSettings }) {
   const whyNot = useWhyNot("repair");
-  const test = useAlertTest();
+  const test = useSendTestAlert();
   const send = () =>
     test.mutate(undefined, {
       onSuccess({ items }) {
@@ -136,7 +136,7 @@ function Configuration({ of: settings }: { of: AlertSettings }) {
           );
         }
       },
-      onError: (thrown) => announce(inOneLine(thrown), "bad"),
+      onError: (thrown) => announce(describeFailure(thrown), "bad"),
     });
   return (
     <Panel

@@ -61,7 +61,7 @@ function AuditLog() {
         label={texts.filter}
         filters={filterFields}
         state={state}
-        also={{ cursor: undefined, open: undefined }}
+        extraChanges={{ cursor: undefined, open: undefined }}
       />
       <Loaded query={query} loading={<Loading lines={8} />}>
         {(page) => (
@@ -88,7 +88,7 @@ function AuditLog() {
               next={page.next}
               previous={page.previous}
               busy={query.isPlaceholderData}
-              onTurn={(to) => change({ cursor: to, open: undefined })}
+              onPageChange={(to) => change({ cursor: to, open: undefined })}
             />
           </>
         )}

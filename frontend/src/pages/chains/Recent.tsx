@@ -34,7 +34,7 @@ export function Recent() {
         label={texts.filter}
         filters={useFilters(shown)}
         state={state}
-        also={{ cursor: undefined }}
+        extraChanges={{ cursor: undefined }}
       />
       <Panel
         title={texts.recent}
@@ -68,7 +68,7 @@ export function Recent() {
           next={data.next}
           previous={data.previous}
           busy={isPlaceholderData}
-          onTurn={(to) => change({ cursor: to })}
+          onPageChange={(to) => change({ cursor: to })}
         />
       )}
     </Page>

@@ -1,7 +1,7 @@
 // URL parameters of the chain pages.
 
 import { LISTED_STATES } from "~/api/chains";
-import { choice, flag, maybe, type Parameter, text, whole } from "~/lib/url-state";
+import { choice, flag, integer, maybe, type Parameter, text } from "~/lib/url-state";
 
 /** A comma-separated set of IDs. Each is encoded by itself, so that IDs can contain commas. */
 export const ids: Parameter<ReadonlySet<string>> = {
@@ -38,7 +38,7 @@ export const oneChain = {
   all: flag,
   sort: choice(SORTS, "chain"),
   down: flag,
-  page: whole(1, 10_000),
+  page: integer(1, 10_000),
 };
 
 export const recentChains = {

@@ -1,7 +1,7 @@
 import { Link } from "wouter";
 import type { Component } from "~/api/components";
-import { nameOf } from "~/api/pauses";
-import { capital, number, span } from "~/lib/format";
+import { describeTarget } from "~/api/pauses";
+import { capitalize, number, span } from "~/lib/format";
 import * as texts from "~/texts/components";
 import { Ago, Badge, Facts, Moment } from "~/ui";
 import { countLabel } from "./activity";
@@ -22,7 +22,7 @@ export function Detail({ of, ...pausing }: PauseActions & { of: Component }) {
             [texts.heartbeatEvery, span(of.heartbeatIntervalSeconds)],
             [texts.lastSent, activity.lastSentAt && <Ago key="" at={activity.lastSentAt} />],
             [texts.wakeUp, activity.wakesBy],
-            [texts.appliedPauses, of.appliedPauses.map((pause) => nameOf(pause)).join(", ")],
+            [texts.appliedPauses, of.appliedPauses.map((pause) => describeTarget(pause)).join(", ")],
           ]}
         />
         <Facts
@@ -30,7 +30,7 @@ export function Detail({ of, ...pausing }: PauseActions & { of: Component }) {
             [texts.inFlight, activity.inFlight === undefined ? undefined : number(activity.inFlight)],
             [texts.unsentLabel, activity.unsent === undefined ? undefined : number(activity.unsent)],
             ...Object.entries(activity.totals).map(
-              ([name, total]) => [texts.sinceStart(capital(countLabel(name))), number(total)] as const,
+              ([name, total]) => [texts.sinceStart(capitalize(countLabel(name))), number(total)] as const,
             ),
           ]}
         />

@@ -1,4 +1,4 @@
-import { nameOf, type Pause, type Scope, type Target } from "~/api/pauses";
+import { describeTarget, type Pause, type Scope, type Target } from "~/api/pauses";
 import { useWhyNot } from "~/api/session";
 import * as texts from "~/texts/components";
 import { Button } from "~/ui";
@@ -24,7 +24,7 @@ export function PauseButton({
       <Button
         icon={paused ? "play" : "pause"}
         whyNot={whyNot}
-        aria-label={`${paused ? texts.resume : texts.pause} ${nameOf(target)}`}
+        aria-label={`${paused ? texts.resume : texts.pause} ${describeTarget(target)}`}
         onClick={() => (paused ? onResume(paused) : onPause(target))}
       >
         {paused ? texts.resume : texts.pause} {target.scope === "queue" ? "" : target.scope}

@@ -1,6 +1,6 @@
 import { type FormEvent, useId, useState } from "react";
 import type { Component } from "~/api/components";
-import { nameOf, type Scope, type Target, usePause } from "~/api/pauses";
+import { describeTarget, type Scope, type Target, usePause } from "~/api/pauses";
 import { usePreferences } from "~/lib/preferences";
 import * as common from "~/texts/common";
 import * as texts from "~/texts/components";
@@ -40,7 +40,7 @@ export function PauseDialog({
   const { zone } = usePreferences();
   const form = useId();
   const pause = usePause((paused) => {
-    announce(texts.paused(nameOf(paused)));
+    announce(texts.paused(describeTarget(paused)));
     onClose();
   });
   const chosen = scope === "" ? undefined : { scope, name: name.trim() };
@@ -67,7 +67,7 @@ export function PauseDialog({
         <>
           <DialogClose>{common.cancel}</DialogClose>
           <Button type="submit" form={form} look="primary" icon="pause" busy={pause.isPending} whyNot={wrong}>
-            {texts.pauseTarget(wrong || !chosen ? "" : nameOf(chosen))}
+            {texts.pauseTarget(wrong || !chosen ? "" : describeTarget(chosen))}
           </Button>
         </>
       }

@@ -1,7 +1,7 @@
 import { Link } from "wouter";
-import { nameOf, type Pause } from "~/api/pauses";
+import { describeTarget, type Pause } from "~/api/pauses";
 import { useWhyNot } from "~/api/session";
-import { capital } from "~/lib/format";
+import { capitalize } from "~/lib/format";
 import * as common from "~/texts/common";
 import * as texts from "~/texts/components";
 import { Ago, Badge, Button, Panel } from "~/ui";
@@ -18,7 +18,7 @@ export function Pauses({ pauses, onResume }: { pauses: readonly Pause[]; onResum
           <li key={`${pause.scope} ${pause.name}`} className={styles.pause}>
             <div className={styles.words}>
               <p>
-                <strong>{capital(nameOf(pause))}</strong> <Progress of={pause} />
+                <strong>{capitalize(describeTarget(pause))}</strong> <Progress of={pause} />
               </p>
               {pause.reason && <p>{pause.reason}</p>}
               <p className={styles.quiet}>
@@ -37,7 +37,7 @@ export function Pauses({ pauses, onResume }: { pauses: readonly Pause[]; onResum
             <Button
               icon="play"
               whyNot={whyNot}
-              aria-label={texts.resumeTarget(nameOf(pause))}
+              aria-label={texts.resumeTarget(describeTarget(pause))}
               onClick={() => onResume(pause)}
             >
               {texts.resumeMore}

@@ -1,5 +1,5 @@
 import { type FormEvent, useId, useState } from "react";
-import { nameOf, type Pause, useResume } from "~/api/pauses";
+import { describeTarget, type Pause, useResume } from "~/api/pauses";
 import * as common from "~/texts/common";
 import * as texts from "~/texts/components";
 import { Ago, announce, Button, Dialog, Facts, Problem, TextArea } from "~/ui";
@@ -9,9 +9,9 @@ import styles from "./Components.module.css";
 export function ResumeDialog({ pause, onClose }: { pause: Pause; onClose(): void }) {
   const [reason, setReason] = useState("");
   const form = useId();
-  const name = nameOf(pause);
+  const name = describeTarget(pause);
   const resume = useResume(({ resumed, still_paused_by }) => {
-    const still = still_paused_by.map(nameOf).join(", ");
+    const still = still_paused_by.map(describeTarget).join(", ");
     const what = resumed ? texts.resumed(name) : texts.alreadyResumed(name);
     announce(still ? texts.stillPaused(what, still) : what);
     onClose();

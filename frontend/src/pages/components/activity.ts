@@ -52,9 +52,9 @@ export function countLabel(counted: string): string {
   return COUNT_LABELS[counted] ?? counted.replaceAll("_", " ");
 }
 
-function unsent(howMany: number, oldest: number | undefined): string {
+function unsent(selectedCount: number, oldest: number | undefined): string {
   const since = oldest !== undefined && oldest >= 1 ? texts.oldestDue(span(oldest)) : "";
-  return texts.unsent(howMany, since);
+  return texts.unsent(selectedCount, since);
 }
 
 /** Counts the components by status: `2 alive, 1 lost`. */
@@ -62,8 +62,8 @@ export function summary(all: readonly Component[]): string {
   const statuses: readonly ComponentStatus[] = ["lost", "late", "alive", "stopped"];
   return statuses
     .map((status) => [status, all.filter((one) => one.status === status).length] as const)
-    .filter(([, howMany]) => howMany > 0)
-    .map(([status, howMany]) => `${number(howMany)} ${status}`)
+    .filter(([, selectedCount]) => selectedCount > 0)
+    .map(([status, selectedCount]) => `${number(selectedCount)} ${status}`)
     .join(", ");
 }
 

@@ -71,7 +71,7 @@ function Lists({ id }: { id: string | undefined }) {
                 open={id}
                 urlState={urlState}
                 onOpen={go}
-                onTurn={(cursor) => change({ cursor })}
+                onPageChange={(cursor) => change({ cursor })}
               />
             )}
           </Tabs>

@@ -29,7 +29,9 @@ export function FilterFields({
   const [{ group_id: group }] = state;
   const title = useGroupTitle(group);
   const filters = useMemo(() => filtersFor(facets, title), [facets, title]);
-  return <FilterBar label={texts.filter} filters={filters} state={state} also={{ cursor: undefined }} />;
+  return (
+    <FilterBar label={texts.filter} filters={filters} state={state} extraChanges={{ cursor: undefined }} />
+  );
 }
 
 function filtersFor(facets: Facets, groupTitle: string | undefined): readonly Filter<Name>[] {
@@ -69,7 +71,7 @@ function filtersFor(facets: Facets, groupTitle: string | undefined): readonly Fi
     },
     { name: "failed_after", label: texts.failedAfter, kind: "time" },
     { name: "failed_before", label: texts.failedBefore, kind: "time" },
-    { name: "min_failures", label: texts.minFailures, kind: "whole", least: 1, most: 2 ** 31 - 1 },
+    { name: "min_failures", label: texts.minFailures, kind: "integer", min: 1, max: 2 ** 31 - 1 },
     { name: "group_id", label: texts.group, kind: "text", hint: texts.groupHint, shown: groupTitle },
     { name: "tracking_id", label: texts.chain, kind: "text", hint: texts.chainHint },
     { name: "message_id", label: texts.messageId, kind: "text", hint: texts.messageIdHint },

@@ -1,7 +1,7 @@
 // URL parameters of the page: view, filters, page of the list.
 
 import type { Filters, Status } from "~/api/dead-letters";
-import { choice, maybe, text, type Values, whole } from "~/lib/url-state";
+import { choice, integer, maybe, text, type Values } from "~/lib/url-state";
 import * as texts from "~/texts/dead-letters";
 
 export const PARAMETERS = {
@@ -18,7 +18,7 @@ export const PARAMETERS = {
   message_id: text,
   failed_after: text,
   failed_before: text,
-  min_failures: whole(1, 2 ** 31 - 1),
+  min_failures: integer(1, 2 ** 31 - 1),
   q: text,
   sort: choice(["newest", "oldest"], "newest"),
   cursor: text,

@@ -1,4 +1,4 @@
-import { failureOf } from "~/api/problems";
+import { toFailure } from "~/api/problems";
 import * as common from "~/texts/common";
 import * as texts from "~/texts/login";
 import { Button, Page } from "~/ui";
@@ -6,7 +6,7 @@ import styles from "./Login.module.css";
 
 /** Shown to users whom the host application does not recognize: its response, and a link to its login page. */
 export default function HostLogin({ at, of, onRetry }: { at: string; of: unknown; onRetry: () => void }) {
-  const failure = failureOf(of);
+  const failure = toFailure(of);
   return (
     <main className={styles.place}>
       <div className={styles.column}>

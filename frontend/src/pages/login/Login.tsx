@@ -1,6 +1,6 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useEffect, useRef, useState } from "react";
-import { type Failure, failureOf } from "~/api/problems";
+import { type Failure, toFailure } from "~/api/problems";
 import { logIn, loginMethods, session } from "~/api/session";
 import * as texts from "~/texts/login";
 import { Button, Page, Problem, TextField } from "~/ui";
@@ -37,7 +37,7 @@ export default function Login({
       queries.setQueryData(session.queryKey, identity);
       void queries.invalidateQueries();
     } catch (problem) {
-      setRejection({ failure: failureOf(problem), at: Date.now() });
+      setRejection({ failure: toFailure(problem), at: Date.now() });
       field.current?.select();
     } finally {
       setBusy(false);

@@ -27,7 +27,9 @@ export function FilterFields({
       distinct(shown.map(({ ordering_key }) => ordering_key)),
     );
   }, [data, shown]);
-  return <FilterBar label={texts.filter} filters={filters} state={state} also={{ cursor: undefined }} />;
+  return (
+    <FilterBar label={texts.filter} filters={filters} state={state} extraChanges={{ cursor: undefined }} />
+  );
 }
 
 function filtersFor(

@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from "react";
 import { useLocation, useParams } from "wouter";
 import type { MessageState } from "~/api/messages";
 import { useWhyNot } from "~/api/session";
-import { capital } from "~/lib/format";
+import { capitalize } from "~/lib/format";
 import { useUrlState } from "~/lib/url-state";
 import * as texts from "~/texts/messages";
 import { publish } from "~/texts/waiting";
@@ -55,7 +55,7 @@ export default function Messages() {
             label={texts.status}
             tabs={TABS.map((value) => ({
               value,
-              label: value === ALL ? texts.all : capital(stateStyle(value).label),
+              label: value === ALL ? texts.all : capitalize(stateStyle(value).label),
               count: list.countOf(value === ALL ? undefined : value),
             }))}
             value={urlState.state ?? ALL}
@@ -68,7 +68,7 @@ export default function Messages() {
                   urlState={urlState}
                   open={id}
                   onOpen={go}
-                  onTurn={(cursor) => change({ cursor })}
+                  onPageChange={(cursor) => change({ cursor })}
                 />
               </div>
               {id !== undefined && (

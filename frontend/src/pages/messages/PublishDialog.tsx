@@ -1,5 +1,5 @@
 import { type FormEvent, useId, useState } from "react";
-import { failureOf } from "~/api/problems";
+import { toFailure } from "~/api/problems";
 import { usePublish } from "~/api/waiting";
 import * as common from "~/texts/common";
 import * as texts from "~/texts/waiting";
@@ -18,7 +18,7 @@ export function PublishDialog({ onClose }: { onClose(): void }) {
     onClose();
   });
   const wrong = validate(routingKey, body);
-  const schemaRejected = publish.error && failureOf(publish.error).code === "invalid_edit";
+  const schemaRejected = publish.error && toFailure(publish.error).code === "invalid_edit";
 
   function submit(event: FormEvent) {
     event.preventDefault();

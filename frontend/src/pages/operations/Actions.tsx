@@ -1,6 +1,6 @@
 import { useEffect, useState } from "react";
 import { type Operation, type OperationAction, useOperationAction } from "~/api/operations";
-import { inOneLine } from "~/api/problems";
+import { describeFailure } from "~/api/problems";
 import { useWhyNot } from "~/api/session";
 import * as texts from "~/texts/operations";
 import { announce, Button, Dialog, Problem } from "~/ui";
@@ -19,7 +19,8 @@ export function Actions({ of }: { of: Operation }) {
         announce(texts.done(of.id, DONE_TEXTS[action]));
         setConfirming(false);
       },
-      onError: (thrown) => action !== "cancel" && announce(texts.failed(of.id, inOneLine(thrown)), "bad"),
+      onError: (thrown) =>
+        action !== "cancel" && announce(texts.failed(of.id, describeFailure(thrown)), "bad"),
     });
   }
 

@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
 import { useConnection } from "~/api/live";
 import { FAILURES_FIRST, type Item, itemsOf, type Operation } from "~/api/operations";
-import { capital, number } from "~/lib/format";
+import { capitalize, number } from "~/lib/format";
 import { useStableList } from "~/lib/stable-list";
 import { maybe, text, useUrlState } from "~/lib/url-state";
 import * as texts from "~/texts/operations";
@@ -30,7 +30,7 @@ const PARAMETERS = { outcome: maybe(FAILURES_FIRST), cursor: text };
 /** The dead letters of an operation by outcome, failures first. `at` is when the operation was read, in milliseconds. */
 export function Items({ of, at }: { of: Operation; at: number }) {
   const [{ outcome, cursor }, change] = useUrlState(PARAMETERS);
-  const isPaused = useConnection() === "resting";
+  const isPaused = useConnection() === "idle";
   const query = useQuery({
     ...itemsOf(of.id, outcome, cursor),
     refetchInterval: ({ state }) => (state.dataUpdatedAt < at && !isPaused ? REFETCH_AFTER : false),
@@ -40,7 +40,7 @@ export function Items({ of, at }: { of: Operation; at: number }) {
     { value: "all" as const, label: texts.all, count: number(of.item_count) },
     ...shown.map((one) => ({
       value: one,
-      label: capital(stateStyle(one).label),
+      label: capitalize(stateStyle(one).label),
       count: number(of.counts[one] ?? 0),
     })),
   ];
@@ -58,12 +58,12 @@ export function Items({ of, at }: { of: Operation; at: number }) {
             <>
               <ItemTable items={items} scope={scope} outcome={outcome} />
               <Pager
-                order="place"
+                order="position"
                 shown={items.length}
                 next={next}
                 previous={previous}
                 busy={query.isPlaceholderData}
-                onTurn={(to) => change({ cursor: to })}
+                onPageChange={(to) => change({ cursor: to })}
               />
             </>
           )}

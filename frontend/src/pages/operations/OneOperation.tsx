@@ -16,7 +16,7 @@ const INTERVAL = 3_000;
 
 /** One operation: progress, request, and the outcome of each dead letter. */
 export function OneOperation({ id }: { id: string }) {
-  const isPaused = useConnection() === "resting";
+  const isPaused = useConnection() === "idle";
   const query = useQuery({
     ...operation(id),
     refetchInterval: ({ state }) => (state.data && isOpen(state.data) && !isPaused ? INTERVAL : false),

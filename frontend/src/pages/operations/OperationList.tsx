@@ -22,7 +22,7 @@ const INTERVAL = 5_000;
 /** All operations: active ones first, then newest first. */
 export function OperationList() {
   const [{ cursor }, change] = useUrlState(PARAMETERS);
-  const isPaused = useConnection() === "resting";
+  const isPaused = useConnection() === "idle";
   const query = useQuery({
     ...operations(cursor),
     refetchInterval: ({ state }) => (state.data?.items.some(isOpen) && !isPaused ? INTERVAL : false),
@@ -36,7 +36,7 @@ export function OperationList() {
               page={page}
               scope={query.isPlaceholderData ? "" : (cursor ?? "first")}
               busy={query.isPlaceholderData}
-              onTurn={(to) => change({ cursor: to })}
+              onPageChange={(to) => change({ cursor: to })}
             />
           )}
         </Loaded>
@@ -49,12 +49,12 @@ function List({
   page,
   scope,
   busy,
-  onTurn,
+  onPageChange,
 }: {
   page: Listed;
   scope: string;
   busy: boolean;
-  onTurn(cursor: string): void;
+  onPageChange(cursor: string): void;
 }) {
   const { items, fresh, show } = useStableList(page.items, scope, idOf);
   const rows = useRows(
@@ -76,7 +76,13 @@ function List({
           <Row key={one.id} of={one} current={rows.current === index} />
         ))}
       </Table>
-      <Pager shown={items.length} next={page.next} previous={page.previous} onTurn={onTurn} busy={busy} />
+      <Pager
+        shown={items.length}
+        next={page.next}
+        previous={page.previous}
+        onPageChange={onPageChange}
+        busy={busy}
+      />
     </>
   );
 }

@@ -1,11 +1,11 @@
-import { FAILURES_FIRST, type Operation, wasEnded } from "~/api/operations";
+import { endedEarly, FAILURES_FIRST, type Operation } from "~/api/operations";
 import * as texts from "~/texts/operations";
 import styles from "./ProgressBar.module.css";
 
 /** Progress bar of an operation, with a segment for each outcome. */
 export function ProgressBar({ of, thin = false }: { of: Operation; thin?: boolean }) {
   const { id, item_count: total, settled_count: settled, counts, state } = of;
-  const untouched = wasEnded(state) ? ["pending", "skipped"] : ["pending"];
+  const untouched = endedEarly(state) ? ["pending", "skipped"] : ["pending"];
   const parts = FAILURES_FIRST.filter((outcome) => !untouched.includes(outcome)).toReversed();
   return (
     <div

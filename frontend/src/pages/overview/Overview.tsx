@@ -1,5 +1,5 @@
 import { useBacklog } from "~/api/backlog";
-import { useLiving } from "~/api/overview";
+import { useLiveComponents } from "~/api/overview";
 import * as texts from "~/texts/overview";
 import { Loaded, Loading, Page } from "~/ui";
 import { Banners } from "./Banners";
@@ -12,7 +12,7 @@ import { Verdict } from "./Verdict";
 
 export default function Overview() {
   const backlog = useBacklog();
-  const components = useLiving();
+  const components = useLiveComponents();
   return (
     <Page title={texts.title}>
       <Banners backlog={backlog.data} pauses={components.data?.pauses} />

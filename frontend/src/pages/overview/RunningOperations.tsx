@@ -1,7 +1,7 @@
 import { Link } from "wouter";
 import type { Schemas } from "~/api/client";
 import { useRunningOperations } from "~/api/overview";
-import { capital } from "~/lib/format";
+import { capitalize } from "~/lib/format";
 import * as texts from "~/texts/overview";
 import { Empty, Loaded, Panel, State } from "~/ui";
 import styles from "./RunningOperations.module.css";
@@ -44,7 +44,7 @@ function Running({ operation }: { operation: Operation }) {
     remaining_seconds: remaining,
     failed_again_count,
   } = operation;
-  const name = texts.operationOn(capital(action), total);
+  const name = texts.operationOn(capitalize(action), total);
   return (
     <li className={styles.operation}>
       <div className={styles.head}>

@@ -16,9 +16,9 @@ const verdict = vi.hoisted(() => ({
 }));
 
 vi.mock("~/api/overview", () => ({
-  useOpenLetters: () => ({ data: { value: 10_000, relation: "gte" }, error: null }),
+  useOpenDeadLetters: () => ({ data: { value: 10_000, relation: "gte" }, error: null }),
   useVerdict: () => ({ data: verdict, error: null }),
-  useNewLetters: () => ({ data: { since, total: { value: 3, relation: "eq" } }, error: null }),
+  useNewDeadLetters: () => ({ data: { since, total: { value: 3, relation: "eq" } }, error: null }),
 }));
 
 const eq = (value: number) => ({ value, relation: "eq" });

@@ -1,8 +1,8 @@
 import type { UseQueryResult } from "@tanstack/react-query";
 import { Link } from "wouter";
-import { type Backlog, inQueues, type WaitingState } from "~/api/backlog";
-import { type Living, useNewLetters, useOpenLetters, useVerdict } from "~/api/overview";
-import { capital, count, number, rate, span } from "~/lib/format";
+import { type Backlog, countInQueues, type WaitingState } from "~/api/backlog";
+import { type LiveComponents, useNewDeadLetters, useOpenDeadLetters, useVerdict } from "~/api/overview";
+import { capitalize, count, number, rate, span } from "~/lib/format";
 import * as texts from "~/texts/overview";
 import { Badge, Loading, Problem } from "~/ui";
 import {
@@ -24,7 +24,7 @@ export function Tiles({
   components,
 }: {
   backlog: Backlog;
-  components: UseQueryResult<Pick<Living, "items" | "as_of">>;
+  components: UseQueryResult<Pick<LiveComponents, "items" | "as_of">>;
 }) {
   return (
     <div className={styles.tiles}>
@@ -78,7 +78,7 @@ const OTHER_STATES: readonly WaitingState[] = [
 function BacklogTile({ backlog }: { backlog: Backlog }) {
   const { states, drained_in_seconds: drained } = backlog;
   const others = OTHER_STATES.filter((state) => states[state].value > 0);
-  const queued = inQueues(backlog);
+  const queued = countInQueues(backlog);
   return (
     <Tile
       name={texts.backlog}
@@ -94,7 +94,7 @@ function BacklogTile({ backlog }: { backlog: Backlog }) {
           </Link>
         </span>
       ))}
-      <Link href="/queues">{queued === undefined ? texts.queuesUnknown : texts.inQueues(queued)}</Link>
+      <Link href="/queues">{queued === undefined ? texts.queuesUnknown : texts.countInQueues(queued)}</Link>
     </Tile>
   );
 }
@@ -121,8 +121,8 @@ function ThroughputTile({ backlog }: { backlog: Backlog }) {
 }
 
 function DeadLettersTile() {
-  const open = useOpenLetters();
-  const fresh = useNewLetters();
+  const open = useOpenDeadLetters();
+  const fresh = useNewDeadLetters();
   const { data: verdict } = useVerdict();
   if (!open.data) return <LoadingTile name={texts.deadLetters} error={open.error} />;
   return (
@@ -134,14 +134,18 @@ function DeadLettersTile() {
     >
       {fresh.data && (
         <Link href={`/dead-letters?view=messages&failed_after=${encodeURIComponent(fresh.data.since)}`}>
-          {capital(newInLastHour(fresh.data.total))}
+          {capitalize(newInLastHour(fresh.data.total))}
         </Link>
       )}
     </Tile>
   );
 }
 
-function ComponentsTile({ components }: { components: UseQueryResult<Pick<Living, "items" | "as_of">> }) {
+function ComponentsTile({
+  components,
+}: {
+  components: UseQueryResult<Pick<LiveComponents, "items" | "as_of">>;
+}) {
   const { data: verdict } = useVerdict();
   if (!components.data) return <LoadingTile name={texts.components} error={components.error} />;
   const { items, as_of: asOf } = components.data;

@@ -1,7 +1,7 @@
 import { render, screen } from "@testing-library/react";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import type { Backlog } from "~/api/backlog";
-import type { Finding, Living } from "~/api/overview";
+import type { Finding, LiveComponents } from "~/api/overview";
 import { Verdict } from "./Verdict";
 
 const answer = vi.hoisted(() => ({ data: undefined as unknown, error: null as Error | null }));
@@ -30,7 +30,7 @@ const late: Finding = {
 };
 
 function renderVerdict(): void {
-  render(<Verdict backlog={backlog as Backlog} components={components as Living} />);
+  render(<Verdict backlog={backlog as Backlog} components={components as LiveComponents} />);
 }
 
 beforeEach(() => {

@@ -1,6 +1,6 @@
 import { Link } from "wouter";
 import type { Backlog } from "~/api/backlog";
-import { type Finding, type Living, lastSentAt, useVerdict } from "~/api/overview";
+import { type Finding, type LiveComponents, lastSentAt, useVerdict } from "~/api/overview";
 import { useStatistics } from "~/api/statistics";
 import * as texts from "~/texts/overview";
 import { Ago, Icon, Problem } from "~/ui";
@@ -8,7 +8,13 @@ import { findingAddress, isIdle, lastSent, lastSentByMinutes } from "./health";
 import styles from "./Verdict.module.css";
 
 /** The server's findings, or an all-clear. Pauses are shown in banners instead. */
-export function Verdict({ backlog, components }: { backlog: Backlog; components: Living | undefined }) {
+export function Verdict({
+  backlog,
+  components,
+}: {
+  backlog: Backlog;
+  components: LiveComponents | undefined;
+}) {
   const { data: verdict, error } = useVerdict();
   if (error && !verdict) return <Problem of={error} />;
   if (!verdict || verdict.status === "ok") {
@@ -50,7 +56,7 @@ function Healthy({
   isSure,
 }: {
   backlog: Backlog;
-  components: Living | undefined;
+  components: LiveComponents | undefined;
   /** Whether the server confirms this now. An earlier verdict does not count while it is unreachable. */
   isSure: boolean;
 }) {

@@ -1,9 +1,9 @@
 // Texts and tones for the key figures. The server's verdict decides on the health itself.
 
-import { type Backlog, inQueues } from "~/api/backlog";
+import { type Backlog, countInQueues } from "~/api/backlog";
 import type { Component, Finding, FindingCode, Verdict } from "~/api/overview";
 import type { Column, Statistics } from "~/api/statistics";
-import { age, type Counted, capital, count } from "~/lib/format";
+import { age, type Counted, capitalize, count } from "~/lib/format";
 import { queueAddress } from "~/lib/url-state";
 import * as texts from "~/texts/overview";
 import type { Tone } from "~/ui";
@@ -65,7 +65,7 @@ export function waitingStatus(verdict: Verdict | undefined, waiting: Waiting | n
   if (!waiting) return { tone, word: texts.nothingWaiting };
   // Held and stalled messages need attention however short they have waited, so they are not called late.
   const isLate = waiting.state === "pending" || tone !== "warn";
-  return { tone, word: isLate ? (words[tone] ?? "…") : capital(waiting.state) };
+  return { tone, word: isLate ? (words[tone] ?? "…") : capitalize(waiting.state) };
 }
 
 /** Seconds of work below which a backlog is normal. */
@@ -105,7 +105,7 @@ export function countAlive(
 export function isIdle(backlog: Backlog): boolean {
   const { states } = backlog;
   const waits = [states.pending, states.blocked, states.retrying, states.held, states.stalled];
-  return waits.every(({ value }) => value === 0) && (inQueues(backlog) ?? 0) === 0;
+  return waits.every(({ value }) => value === 0) && (countInQueues(backlog) ?? 0) === 0;
 }
 
 /** Returns, for example, `Last sent 3 s ago.`, by the server's clock. */

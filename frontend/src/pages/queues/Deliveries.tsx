@@ -1,7 +1,7 @@
 import { Link, useSearch } from "wouter";
 import { chainAddress } from "~/api/chains";
 import { contentOf } from "~/api/messages";
-import { failureOf } from "~/api/problems";
+import { toFailure } from "~/api/problems";
 import {
   DELIVERY_STATES,
   type Delivery,
@@ -9,7 +9,7 @@ import {
   useDeliveries,
   useDelivery,
 } from "~/api/waiting";
-import { capital, count, span } from "~/lib/format";
+import { capitalize, count, span } from "~/lib/format";
 import { changed, maybe, text, useUrlState } from "~/lib/url-state";
 import { Changes } from "~/pages/waiting/Changes";
 import styles from "~/pages/waiting/Waiting.module.css";
@@ -60,7 +60,7 @@ function DeliveryTabs({ queue }: { queue: string }) {
       }
       tabs={[ALL, ...DELIVERY_STATES].map((value) => ({
         value,
-        label: value === ALL ? texts.all : capital(stateStyle(value).label),
+        label: value === ALL ? texts.all : capitalize(stateStyle(value).label),
       }))}
     >
       <div className={styles.list}>
@@ -93,8 +93,8 @@ function DeliveryTabs({ queue }: { queue: string }) {
                 shown={items.length}
                 next={next}
                 previous={previous}
-                onTurn={(to) => change({ cursor: to })}
-                order="place"
+                onPageChange={(to) => change({ cursor: to })}
+                order="position"
               />
             </>
           )}
@@ -126,7 +126,7 @@ function Row({ of: one, href }: { of: Delivery; href: string }) {
 
 function Detail({ id, onClose }: { id: string; onClose(): void }) {
   const query = useDelivery(id);
-  const gone = query.error && failureOf(query.error).code === "not_found";
+  const gone = query.error && toFailure(query.error).code === "not_found";
   return (
     <Dialog
       open

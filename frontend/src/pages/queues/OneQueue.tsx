@@ -5,7 +5,7 @@ import { useComponents } from "~/api/components";
 import { deadLetterGroups } from "~/api/dead-letters";
 import { useFallbackInterval } from "~/api/live";
 import type { Pause } from "~/api/pauses";
-import { failureOf } from "~/api/problems";
+import { toFailure } from "~/api/problems";
 import { type HandlingTimes, type QueueDetail, useQueue } from "~/api/queues";
 import { useWhyNot } from "~/api/session";
 import { perSecond, type Statistics } from "~/api/statistics";
@@ -36,7 +36,7 @@ export function OneQueue({ name }: { name: string }) {
   useShortcuts(texts.title, [
     { keys: "p", label: pause ? texts.resume : texts.pause, run: () => !whyNot && query.data && change() },
   ]);
-  if (query.error && failureOf(query.error).status === 404) {
+  if (query.error && toFailure(query.error).status === 404) {
     return (
       <Page title={name} tab={texts.tabTitle(name)} aside={<Link href="/queues">{texts.allQueues}</Link>}>
         <Empty title={texts.notThere}>{texts.notThereHint}</Empty>

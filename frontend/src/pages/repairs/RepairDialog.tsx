@@ -31,7 +31,7 @@ export function RepairDialog({ onClose, onDone, ...given }: RepairDialogProps) {
     repairForm.send();
   }
 
-  if (answer?.at === "once") return <Outcomes repaired={answer.repaired} onClose={onClose} />;
+  if (answer?.kind === "immediate") return <Outcomes repaired={answer.repaired} onClose={onClose} />;
   return (
     <Dialog
       open

@@ -1,5 +1,5 @@
 import type { ReactNode } from "react";
-import { failureOf } from "~/api/problems";
+import { toFailure } from "~/api/problems";
 import * as texts from "~/texts/repairs";
 import { Button, Icon, Problem } from "~/ui";
 import { countChangeOf, errorsOf, fieldProblemsOf, whyNewDryRun } from "./problems";
@@ -32,7 +32,7 @@ export function RepairProblem({ repairForm }: { repairForm: RepairForm }) {
 
 /** Shown when the outcome is unknown. A retry with the same key returns the outcome and does not run the change twice. */
 function NoResponse({ thrown }: { thrown: unknown }) {
-  const running = failureOf(thrown).code === "request_running";
+  const running = toFailure(thrown).code === "request_running";
   return (
     <Notice title={running ? texts.stillRunning : texts.responseLost}>{texts.tryAgainHint(running)}</Notice>
   );
@@ -50,7 +50,7 @@ function RepeatDryRun({ onRepeat, onExclude }: { onRepeat(): void; onExclude: ((
 }
 
 function Rejected({ thrown, onRetry }: { thrown: unknown; onRetry?: () => void }) {
-  const { code } = failureOf(thrown);
+  const { code } = toFailure(thrown);
   const problems = fieldProblemsOf(thrown);
   if (
     code === "invalid_request" &&

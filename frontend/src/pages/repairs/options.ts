@@ -1,7 +1,7 @@
 // The fields of the repair dialog, and the request that they result in.
 
 import type { Action, ExecutionOptions, RepairRequest, Selector } from "~/api/repairs";
-import { typedTime } from "~/lib/clock";
+import { parseTimeInput } from "~/lib/clock";
 import type { Zone } from "~/lib/format";
 import * as texts from "~/texts/repairs";
 import type { RepairDialogProps } from "./types";
@@ -88,7 +88,7 @@ export function executionOptionsOf(options: Options, withCanary: boolean, zone: 
       ? { count: numberIn(options.canaryCount) ?? 1, wait_seconds: numberIn(options.canaryWait) ?? 1 }
       : undefined,
     stopRatio: stop === undefined ? undefined : stop / 100,
-    startsAt: typedTime(options.startsAt, zone),
+    startsAt: parseTimeInput(options.startsAt, zone),
     reason: options.reason.trim() || undefined,
   };
 }

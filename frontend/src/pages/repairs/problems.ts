@@ -1,6 +1,6 @@
 // Errors of rejected requests, by field.
 
-import { failureOf } from "~/api/problems";
+import { toFailure } from "~/api/problems";
 import * as texts from "~/texts/repairs";
 import type { Errors, Field } from "./options";
 
@@ -22,7 +22,7 @@ export interface FieldProblem {
 
 /** Returns all problems that a rejection lists. */
 export function fieldProblemsOf(thrown: unknown): readonly FieldProblem[] {
-  const { errors } = failureOf(thrown).more;
+  const { errors } = toFailure(thrown).more;
   return Array.isArray(errors) ? errors.filter(isFieldProblem) : [];
 }
 
@@ -39,7 +39,7 @@ export function errorsOf(thrown: unknown): Errors {
 
 /** Returns why the dry run is repeated automatically; undefined if it is not. */
 export function whyNewDryRun(thrown: unknown): string | undefined {
-  const { code, more } = failureOf(thrown);
+  const { code, more } = toFailure(thrown);
   if (code !== "confirmation_required") return undefined;
   return texts.newDryRunBecause(TOKEN_REASONS[String(more.reason)] ?? texts.dryRunInvalid);
 }
@@ -49,7 +49,7 @@ export const DRY_RUN_EXPIRED = texts.dryRunTooOld;
 /** Returns a sentence on how the count has changed since the dry run. */
 export function countChangeOf(thrown: unknown): string | undefined {
   if (!thrown) return undefined;
-  const { code, more } = failureOf(thrown);
+  const { code, more } = toFailure(thrown);
   if (code !== "count_drifted") return undefined;
   const [expected, found] = [Number(more.expected), Number(more.found)];
   return texts.drift(expected, found);

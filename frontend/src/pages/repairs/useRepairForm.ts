@@ -1,7 +1,14 @@
 // State of the repair dialog: input, dry run, running change, and why it cannot be submitted.
 
 import { useState } from "react";
-import { type Action, mayHaveBeenDone, type Selector, until, useDryRun, useRepair } from "~/api/repairs";
+import {
+  type Action,
+  mayHaveSucceeded,
+  type Selector,
+  useDryRun,
+  useRepair,
+  withoutNewer,
+} from "~/api/repairs";
 import { useWhyNot } from "~/api/session";
 import { usePreferences } from "~/lib/preferences";
 import * as texts from "~/texts/repairs";
@@ -62,13 +69,13 @@ export function useRepairForm(props: RepairDialogProps) {
   const count = run.data?.count ?? 0;
   const withCanary = action === "requeue" && !props.edit && usesCanary(options, selector, count);
   const errors: Errors = { ...errorsIn(options, action, withCanary), ...errorsOf(repair.error ?? run.error) };
-  const isLost = repair.error !== null && mayHaveBeenDone(repair.error);
+  const isLost = repair.error !== null && mayHaveSucceeded(repair.error);
   const facts = { action, selector: settled.selector, errors, isCurrent, count, typed };
   const whyNot =
     denied ?? (isLost ? undefined : whyNotYet({ ...facts, dryRunError: run.error, failed: repair.error }));
 
   const before =
-    action === "requeue" || action === "discard" ? until(props.selector, run.data?.at) : undefined;
+    action === "requeue" || action === "discard" ? withoutNewer(props.selector, run.data?.at) : undefined;
 
   return {
     ...{ options, typed, notice, run, repair, errors, count, withCanary, isCurrent, isLost, whyNot, pinned },
@@ -95,7 +102,7 @@ export function useRepairForm(props: RepairDialogProps) {
       else if (run.data) {
         repair.mutate({
           wanted: settled,
-          manner: executionOptionsOf(options, withCanary, zone),
+          options: executionOptionsOf(options, withCanary, zone),
           token: run.data.token,
         });
       }

@@ -2,7 +2,7 @@
 
 import { useEffect, useRef } from "react";
 import { useLocation } from "wouter";
-import { inOneLine } from "~/api/problems";
+import { describeFailure } from "~/api/problems";
 import type { RepairResult } from "~/api/repairs";
 import * as texts from "~/texts/repairs";
 import { announce } from "~/ui";
@@ -29,14 +29,14 @@ export function useRepairOutcome(
     onAnswer(answer: RepairResult) {
       announce(summary(answer, words.participle), "good", resultOf(answer));
       props.onDone?.();
-      if (answer.at === "length") {
+      if (answer.kind === "operation") {
         props.onClose();
         if (shown.current) navigate(`/operations/${answer.operation.id}`);
       } else if (isPlain(answer)) props.onClose();
     },
     onFailure(thrown: Error) {
       if (!shown.current) {
-        announce(`${words.verb} ${props.describe}: ${inOneLine(thrown)}`, "bad");
+        announce(`${words.verb} ${props.describe}: ${describeFailure(thrown)}`, "bad");
         return;
       }
       const why = whyNewDryRun(thrown);
@@ -49,7 +49,7 @@ export function useRepairOutcome(
 
 /** Whether a single dead letter was changed successfully, so that no list of outcomes is needed. */
 function isPlain(answer: RepairResult): boolean {
-  if (answer.at !== "once") return false;
+  if (answer.kind !== "immediate") return false;
   const { items, counts } = answer.repaired;
   const bad = ["refused", "skipped", "not_found"];
   return items.length === 1 && !Object.keys(counts).some((outcome) => bad.includes(outcome));
@@ -57,7 +57,7 @@ function isPlain(answer: RepairResult): boolean {
 
 /** Returns the page that shows the outcome: the operation, the dead letter, or the list of the new status. */
 function resultOf(answer: RepairResult): string | undefined {
-  if (answer.at === "length") return `/operations/${answer.operation.id}`;
+  if (answer.kind === "operation") return `/operations/${answer.operation.id}`;
   const { action, items } = answer.repaired;
   if (action === "purge") return undefined;
   const [first] = items;
@@ -68,7 +68,7 @@ function resultOf(answer: RepairResult): string | undefined {
 const STATUSES = { requeue: "requeued", discard: "discarded", restore: "open" } as const;
 
 function summary(answer: RepairResult, participle: string): string {
-  if (answer.at === "length") {
+  if (answer.kind === "operation") {
     const { id, item_count: total } = answer.operation;
     return texts.operationStarted(id, total);
   }

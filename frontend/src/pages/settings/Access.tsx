@@ -1,6 +1,6 @@
 import { useState } from "react";
 import { type Access, useAccess, useEndSession, useRevokeToken } from "~/api/access";
-import { inOneLine } from "~/api/problems";
+import { describeFailure } from "~/api/problems";
 import * as common from "~/texts/common";
 import * as texts from "~/texts/settings";
 import { Ago, announce, Badge, Button, Dialog, DialogClose, Loaded, Panel, Table } from "~/ui";
@@ -137,7 +137,7 @@ function EndDialog({
         announce(done);
         onClose();
       },
-      onError: (thrown) => announce(inOneLine(thrown), "bad"),
+      onError: (thrown) => announce(describeFailure(thrown), "bad"),
     });
   return (
     <Dialog

@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { type Permission, session } from "~/api/session";
 import { useNow } from "~/lib/clock";
 import { moment } from "~/lib/format";
-import { type Preferences, prefer, usePreferences } from "~/lib/preferences";
+import { type Preferences, setPreferences, usePreferences } from "~/lib/preferences";
 import * as texts from "~/texts/settings";
 import { Ago, Badge, Facts, Loaded, Page, Panel, Switch, useLiveStatus } from "~/ui";
 import { AccessList } from "./Access";
@@ -35,20 +35,20 @@ export default function Settings() {
             label={texts.theme}
             value={chosen.theme}
             options={THEMES}
-            onChoose={(theme) => prefer({ theme })}
+            onChoose={(theme) => setPreferences({ theme })}
           />
           <ChoiceGroup<Preferences["density"]>
             label={texts.density}
             value={chosen.density}
             options={DENSITIES}
-            onChoose={(density) => prefer({ density })}
+            onChoose={(density) => setPreferences({ density })}
           />
           <ChoiceGroup<Preferences["zone"]>
             label={texts.times}
             hint={<Now zone={chosen.zone} />}
             value={chosen.zone}
             options={ZONES}
-            onChoose={(zone) => prefer({ zone })}
+            onChoose={(zone) => setPreferences({ zone })}
           />
         </div>
       </Panel>
@@ -69,7 +69,11 @@ function Live({ live }: { live: boolean }) {
   return (
     <Panel title={texts.liveUpdates} aside={<Badge tone={tone}>{words}</Badge>}>
       <div className={styles.settings}>
-        <Switch label={texts.updateAutomatically} checked={live} onChange={(on) => prefer({ live: on })} />
+        <Switch
+          label={texts.updateAutomatically}
+          checked={live}
+          onChange={(on) => setPreferences({ live: on })}
+        />
         <p className={styles.quiet}>{texts.liveHint}</p>
       </div>
     </Panel>

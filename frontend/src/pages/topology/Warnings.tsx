@@ -1,6 +1,6 @@
 import { Link } from "wouter";
 import type { Topology, Warning } from "~/api/topology";
-import { capital } from "~/lib/format";
+import { capitalize } from "~/lib/format";
 import * as texts from "~/texts/topology";
 import { Badge, CopyButton, Icon, Panel } from "~/ui";
 import { commandsFor, lossOf } from "./commands";
@@ -64,5 +64,5 @@ function One({ warning, of }: { warning: Warning; of: Topology }) {
 }
 
 function sentence(words: string): string {
-  return `${capital(words)}.`;
+  return `${capitalize(words)}.`;
 }

@@ -1,6 +1,12 @@
 import { type FormEvent, useId, useState } from "react";
-import { type Change, useChange, usePlan, type WaitingAction, type WaitingTarget } from "~/api/waiting";
-import { typedTime } from "~/lib/clock";
+import {
+  type Change,
+  useChange,
+  useChangeDryRun,
+  type WaitingAction,
+  type WaitingTarget,
+} from "~/api/waiting";
+import { parseTimeInput } from "~/lib/clock";
 import { usePreferences } from "~/lib/preferences";
 import * as texts from "~/texts/waiting";
 import { announce, Button, Dialog, DialogClose, Problem, TextArea, TextField } from "~/ui";
@@ -19,7 +25,7 @@ export function ChangeDialog({ action, target, onClose }: ChangeDialogProps) {
   const [reason, setReason] = useState("");
   const [due, setDue] = useState("");
   const [priority, setPriority] = useState("");
-  const plan = usePlan(action, target);
+  const plan = useChangeDryRun(action, target);
   const change = useChange(action, target, ({ counts, items }) => {
     const undone = items.filter(({ outcome }) => outcome !== "done");
     const parts = [
@@ -30,7 +36,7 @@ export function ChangeDialog({ action, target, onClose }: ChangeDialogProps) {
     onClose();
   });
   const count = "ids" in target ? target.ids.length : plan.data?.count;
-  const when = typedTime(due, zone);
+  const when = parseTimeInput(due, zone);
   const wrong = validate(action, when, priority) ?? (count === 0 ? texts.nothingMatches : undefined);
 
   function submit(event: FormEvent) {

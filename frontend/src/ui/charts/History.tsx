@@ -1,5 +1,5 @@
 import { type ReactNode, useMemo } from "react";
-import { type Statistics, sinceFirstKnown, useStatistics } from "~/api/statistics";
+import { type Statistics, trimEmptyStart, useStatistics } from "~/api/statistics";
 import { useUrlState } from "~/lib/url-state";
 import * as texts from "~/texts/charts";
 import { Loaded, Loading } from "../Loaded";
@@ -7,16 +7,16 @@ import { Panel } from "../Panel";
 import { Moment } from "../Time";
 import styles from "./History.module.css";
 import type { Line, Marker } from "./lines";
-import { brushed, periodOf, rangeOf, rangeParameters, valuesOf } from "./range";
+import { periodOf, rangeFromBrush, rangeOf, rangeParameters, valuesOf } from "./range";
 import { TimeChart } from "./TimeChart";
 import { TimeRange } from "./TimeRange";
 
-/** One chart of a history: what it draws of the statistics, and its words. */
+/** Definition of one chart: its lines and texts. */
 export interface Chart {
   title: string;
-  /** What it shows, for those who do not see it. */
+  /** Accessible name. */
   label: string;
-  /** Kept between renderings: the same function for the same chart. */
+  /** Must be the same function on each render, because its result is memoized. */
   lines(statistics: Statistics): readonly Line[];
   empty: string;
   gaps: string;
@@ -24,19 +24,19 @@ export interface Chart {
 }
 
 interface HistoryProps {
-  /** Of this queue alone. */
+  /** Shows only this queue. */
   queue?: string;
   charts: readonly Chart[];
   markers?: readonly Marker[];
 }
 
-/** What happened over the time that the address names, from where the data begins; every chart shows it and changes it. */
+/** Charts of the time range in the URL, starting where data begins. Brushing any chart changes the range of all. */
 export function History({ queue, charts, markers }: HistoryProps) {
   const [values, change] = useUrlState(rangeParameters);
   const range = rangeOf(values);
   const query = useStatistics(periodOf(range), queue);
-  const shown = useMemo(() => query.data && sinceFirstKnown(query.data), [query.data]);
-  const zoom = (from: number, to: number) => change(valuesOf(brushed(from, to, Date.now() / 1000)));
+  const shown = useMemo(() => query.data && trimEmptyStart(query.data), [query.data]);
+  const zoom = (from: number, to: number) => change(valuesOf(rangeFromBrush(from, to, Date.now() / 1000)));
   return (
     <section className={styles.history} aria-label={texts.history}>
       <header className={styles.head}>
@@ -55,7 +55,7 @@ export function History({ queue, charts, markers }: HistoryProps) {
           <div className={styles.charts}>
             {charts.map((chart) => (
               <Panel key={chart.title} title={chart.title}>
-                <Drawn of={chart} statistics={shown ?? statistics} markers={markers} onBrush={zoom} />
+                <ChartView of={chart} statistics={shown ?? statistics} markers={markers} onBrush={zoom} />
               </Panel>
             ))}
           </div>
@@ -65,14 +65,19 @@ export function History({ queue, charts, markers }: HistoryProps) {
   );
 }
 
-interface DrawnProps {
+interface ChartViewProps {
   of: Chart;
   statistics: Statistics;
   markers: readonly Marker[] | undefined;
   onBrush(from: number, to: number): void;
 }
 
-function Drawn({ of: { lines, label, empty, gaps, note }, statistics, markers, onBrush }: DrawnProps) {
+function ChartView({
+  of: { lines, label, empty, gaps, note },
+  statistics,
+  markers,
+  onBrush,
+}: ChartViewProps) {
   return (
     <TimeChart
       {...{ label, empty, gaps, onBrush }}

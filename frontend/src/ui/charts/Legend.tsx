@@ -5,7 +5,7 @@ import styles from "./TimeChart.module.css";
 import { stepName } from "./times";
 import { valueAt } from "./values";
 
-/** Which line is which, and what it says where the cursor is; else at the newest step of which all is told. */
+/** Legend with the values at the cursor, or at the latest complete step. */
 export function Legend({
   steps,
   lines,

@@ -3,10 +3,10 @@ import styles from "./Sparkline.module.css";
 const WIDTH = 96;
 const HEIGHT = 24;
 const GAP = 1;
-/** So that one among thousands is still seen. */
-const LEAST = 2;
+/** Keeps one message among thousands visible. */
+const MIN_HEIGHT = 2;
 
-/** How much in each of equal steps, as small bars; `label` says it to those who do not see them. */
+/** A small bar chart of equal steps; `label` is its accessible name. */
 export function Sparkline({ values, label }: { values: readonly number[]; label: string }) {
   return (
     <svg
@@ -32,9 +32,9 @@ export interface Bar {
   height: number;
 }
 
-/** The bars of what is not 0, each in the place of its step. */
+/** Bars of all values other than 0, each at the position of its step. */
 export function bars(values: readonly number[]): Bar[] {
-  const most = Math.max(1, ...values);
+  const max = Math.max(1, ...values);
   const step = WIDTH / Math.max(1, values.length);
   return values.flatMap((value, index) =>
     value > 0
@@ -42,7 +42,7 @@ export function bars(values: readonly number[]): Bar[] {
           {
             x: index * step,
             width: Math.max(1, step - GAP),
-            height: Math.max(LEAST, (value / most) * HEIGHT),
+            height: Math.max(MIN_HEIGHT, (value / max) * HEIGHT),
           },
         ]
       : [],

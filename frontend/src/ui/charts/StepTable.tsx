@@ -6,17 +6,17 @@ import styles from "./TimeChart.module.css";
 import { stepName } from "./times";
 import { valueAt } from "./values";
 
-/** A chart's numbers, the newest first. */
+/** A chart's values as a table, newest first. */
 export function StepTable({ label, steps, lines }: { label: string; steps: Steps; lines: readonly Line[] }) {
   const { zone } = usePreferences();
-  const known = steps.startsAt
+  const indexes = steps.startsAt
     .map((_, index) => index)
     .filter((index) => lines.some(({ values }) => values[index] != null))
     .reverse();
   return (
     <div className={styles.table}>
       <Table label={texts.asTable(label)} head={[texts.time, ...lines.map(({ name }) => name)]}>
-        {known.map((index) => (
+        {indexes.map((index) => (
           <tr key={steps.startsAt[index]}>
             <th scope="row">
               {stepName(steps, index, zone)}

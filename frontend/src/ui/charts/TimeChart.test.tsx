@@ -1,7 +1,7 @@
 import { render, screen, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { describe, expect, it, vi } from "vitest";
-import { prefer } from "~/lib/preferences";
+import { setPreferences } from "~/lib/preferences";
 import type { Line, Steps } from "./lines";
 import { TimeChart } from "./TimeChart";
 
@@ -17,7 +17,7 @@ const steps: Steps = {
 };
 
 function chart(values: (number | null)[]) {
-  prefer({ zone: "utc" });
+  setPreferences({ zone: "utc" });
   const line: Line = { name: "Backlog", meaning: "", values, colour: 1, mark: "none", format: String };
   return (
     <TimeChart
@@ -25,27 +25,27 @@ function chart(values: (number | null)[]) {
       steps={steps}
       lines={[line]}
       empty="No relay ran."
-      gaps="Where a line is missing, no relay ran."
+      gaps="Gaps: no relay ran."
       onBrush={() => {}}
     />
   );
 }
 
 describe("a chart over time", () => {
-  it("says what it means when nothing is known instead of being blank", () => {
+  it("explains what missing data means", () => {
     render(chart([null, null, null]));
     expect(screen.getByText("No relay ran.")).toBeTruthy();
     expect(screen.queryByRole("figure")).toBeNull();
   });
 
-  it("shows the newest values of which all is told, and what a missing line means", () => {
+  it("shows the latest complete values, and explains gaps", () => {
     render(chart([null, 7, 2]));
     const figure = screen.getByRole("figure", { name: "Backlog over time" });
     expect(within(figure).getByText("7")).toBeTruthy();
-    expect(within(figure).getByText(/Where a line is missing, no relay ran\./)).toBeTruthy();
+    expect(within(figure).getByText(/Gaps: no relay ran\./)).toBeTruthy();
   });
 
-  it("can be read as a table, the newest first, with what is not complete named so", async () => {
+  it("shows a table, newest first, that marks incomplete steps", async () => {
     render(chart([null, 7, 2]));
     const button = screen.getByRole("button", { name: "Show table" });
     expect(button.getAttribute("aria-expanded")).toBe("false");

@@ -2,17 +2,17 @@ import { useShortcuts } from "~/lib/keyboard";
 import { usePreferences } from "~/lib/preferences";
 import * as texts from "~/texts/charts";
 import { Button } from "../Button";
-import { type Range, SPANS, wider } from "./range";
+import { type Range, SPANS, widerRange } from "./range";
 import styles from "./TimeRange.module.css";
-import { betweenName } from "./times";
+import { rangeName } from "./times";
 
-/** The time range of a page's charts. A range chosen with the brush is listed next to the usual ones. */
+/** Selects the time range of a page's charts. A range chosen with the brush is shown next to the presets. */
 export function TimeRange({ range, onChoose }: { range: Range; onChoose(range: Range): void }) {
   const { zone } = usePreferences();
-  const next = wider(range, Date.now() / 1000);
-  const widen = () => next && onChoose(next);
+  const next = widerRange(range, Date.now() / 1000);
+  const zoomOut = () => next && onChoose(next);
   useShortcuts(texts.charts, [
-    { keys: "-", label: texts.zoomOut, run: widen },
+    { keys: "-", label: texts.zoomOut, run: zoomOut },
     ...SPANS.map(({ span, label }, index) => ({
       keys: String(index + 1),
       label: texts.showLast(label),
@@ -22,9 +22,9 @@ export function TimeRange({ range, onChoose }: { range: Range; onChoose(range: R
   return (
     <div className={styles.range}>
       {typeof range !== "string" && (
-        <span className={styles.custom}>{betweenName(range.from, range.to, zone)}</span>
+        <span className={styles.custom}>{rangeName(range.from, range.to, zone)}</span>
       )}
-      <Button look="quiet" whyNot={next ? undefined : texts.widest} onClick={widen}>
+      <Button look="quiet" whyNot={next ? undefined : texts.widest} onClick={zoomOut}>
         {texts.zoomOut}
       </Button>
       <fieldset className={styles.spans} aria-label={texts.timeRange}>

@@ -2,7 +2,7 @@ import type { Statistics } from "~/api/statistics";
 import { number, span } from "~/lib/format";
 import type { Line } from "./lines";
 
-/** What a depth and an age are called. */
+/** Names and descriptions of depth and age. */
 interface Words {
   depth: string;
   depthMeaning: string;
@@ -10,7 +10,7 @@ interface Words {
   ageMeaning: string;
 }
 
-/** How much waited, and for how long the oldest had; ages have an axis of their own. */
+/** Lines for depth and oldest age. Ages use the right axis. */
 export function depthLines({ backlog, oldestAge }: Statistics, words: Words): readonly Line[] {
   return [
     {

@@ -1,9 +1,9 @@
-// What a chart draws in addition to uPlot's lines: marks that tell them apart, and intervals without data.
+// Drawings in addition to uPlot's lines: marks that distinguish them, markers, and intervals without data.
 
 import uPlot from "uplot";
 import type { Zone } from "~/lib/format";
 import * as texts from "~/texts/charts";
-import { type Line, type Marker, marked, SHAPES, type Steps, unknownRuns } from "./lines";
+import { intervalsWithoutData, type Line, type Marker, markIndexes, SHAPES, type Steps } from "./lines";
 import type { Palette } from "./theme";
 
 export interface PlotStyle {
@@ -18,22 +18,22 @@ export interface PlotData {
   markers?: readonly Marker[];
 }
 
-const MARKS_APART = 64;
-const WORDS = texts.noData;
-/** In pixels, more than the words take. */
-const ROOM_FOR_WORDS = 110;
+/** Pixels between marks. */
+const MARK_SPACING = 64;
+/** Minimum width in pixels to label an interval without data. */
+const MIN_LABEL_WIDTH = 110;
 
 export function drawMarks(plot: uPlot, { lines, steps }: PlotData, { palette }: PlotStyle): void {
-  const perStep = plot.bbox.width / uPlot.pxRatio / Math.max(1, steps.startsAt.length);
-  const every = Math.max(1, Math.round(MARKS_APART / perStep));
+  const stepWidth = plot.bbox.width / uPlot.pxRatio / Math.max(1, steps.startsAt.length);
+  const every = Math.max(1, Math.round(MARK_SPACING / stepWidth));
   for (const line of lines) {
     const shape = new Path2D(SHAPES[line.mark === "none" ? "dot" : line.mark]);
     const colour = palette.series[line.colour - 1] ?? palette.text;
-    for (const index of marked(line.values, line.mark === "none" ? undefined : every)) {
+    for (const index of markIndexes(line.values, line.mark === "none" ? undefined : every)) {
       drawMark(
         plot,
         shape,
-        placeOf(plot, line, index),
+        positionOf(plot, line, index),
         line.mark === "none" ? colour : palette.surface,
         colour,
       );
@@ -41,7 +41,7 @@ export function drawMarks(plot: uPlot, { lines, steps }: PlotData, { palette }: 
   }
 }
 
-function placeOf(plot: uPlot, line: Line, index: number): [number, number] {
+function positionOf(plot: uPlot, line: Line, index: number): [number, number] {
   const x = plot.valToPos(plot.data[0]?.[index] ?? 0, "x", true);
   return [x, plot.valToPos(line.values[index] ?? 0, line.right ? "right" : "left", true)];
 }
@@ -65,7 +65,7 @@ function drawMark(
   ctx.restore();
 }
 
-/** A dashed line at the time of each, and its name where it does not run into the one before. */
+/** Draws a dashed line for each marker, with its name unless it would overlap the previous one. */
 export function drawMarkers(
   plot: uPlot,
   { markers = [], steps }: PlotData,
@@ -89,8 +89,8 @@ export function drawMarkers(
     ctx.stroke();
     const width = ctx.measureText(name).width;
     const gap = 4 * uPlot.pxRatio;
-    const isAtTheEdge = x + gap + width > bbox.left + bbox.width;
-    const begin = isAtTheEdge ? x - gap - width : x + gap;
+    const overflows = x + gap + width > bbox.left + bbox.width;
+    const begin = overflows ? x - gap - width : x + gap;
     if (begin < free) continue;
     ctx.fillText(name, begin, bbox.top + 2 * uPlot.pxRatio);
     free = begin + width + gap;
@@ -98,25 +98,25 @@ export function drawMarkers(
   ctx.restore();
 }
 
-/** Shades the time of which nothing is known, and says so where there is room. */
-export function drawUnknown(plot: uPlot, { lines, steps }: PlotData, { palette, font }: PlotStyle): void {
+/** Shades intervals without data, and labels them if there is room. */
+export function drawNoData(plot: uPlot, { lines, steps }: PlotData, { palette, font }: PlotStyle): void {
   const { ctx, bbox } = plot;
-  const place = (seconds: number) => {
+  const toX = (seconds: number) => {
     const x = plot.valToPos(seconds, "x", true);
     return Math.min(bbox.left + bbox.width, Math.max(bbox.left, x));
   };
   ctx.save();
-  for (const [first, last] of unknownRuns(lines, steps.complete)) {
-    const from = place(steps.startsAt[first] ?? 0);
-    const to = place((steps.startsAt[last] ?? 0) + steps.step);
+  for (const [first, last] of intervalsWithoutData(lines, steps.complete)) {
+    const from = toX(steps.startsAt[first] ?? 0);
+    const to = toX((steps.startsAt[last] ?? 0) + steps.step);
     ctx.fillStyle = palette.sunken;
     ctx.fillRect(from, bbox.top, to - from, bbox.height);
-    if (to - from < ROOM_FOR_WORDS * uPlot.pxRatio) continue;
+    if (to - from < MIN_LABEL_WIDTH * uPlot.pxRatio) continue;
     ctx.fillStyle = palette.quiet;
     ctx.font = font.replace(/^(\d+)px/, (_, size: string) => `${Number(size) * uPlot.pxRatio}px`);
     ctx.textAlign = "center";
     ctx.textBaseline = "middle";
-    ctx.fillText(WORDS, (from + to) / 2, bbox.top + bbox.height / 2);
+    ctx.fillText(texts.noData, (from + to) / 2, bbox.top + bbox.height / 2);
   }
   ctx.restore();
 }

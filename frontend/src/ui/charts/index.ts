@@ -1,7 +1,7 @@
-// Charts of what happened over time.
+// Charts over time.
 
 export { depthLines } from "./depth";
 export { type Chart, History } from "./History";
 export type { Line, Marker } from "./lines";
-export { type Between, periodOf, type Range, rangeParameters } from "./range";
+export { type AbsoluteRange, periodOf, type Range, rangeParameters } from "./range";
 export { Sparkline } from "./Sparkline";

@@ -1,30 +1,30 @@
-// What a chart draws: one line for each kind of number, told apart by its mark as well as by its colour.
+// Lines of a chart, distinguished by mark as well as by colour.
 
 export type Mark = "none" | "circle" | "square" | "triangle" | "diamond";
 
 export interface Line {
   name: string;
-  /** What it counts, for the table and for those who ask: "Messages created per second". */
+  /** Description: "Messages created per second". */
   meaning: string;
   values: readonly (number | null)[];
-  /** Which of the theme's colours for series. */
+  /** Index of the theme's series colour. */
   colour: 1 | 2 | 3 | 4 | 5;
   mark: Mark;
   filled?: boolean;
-  /** The axis at the right, for what is measured in something else. */
+  /** Uses the right axis, for another unit. */
   right?: boolean;
-  /** It counts things, of which there are no halves. */
+  /** Has only integer values. */
   whole?: boolean;
   format(value: number): string;
 }
 
-/** Something that happened at one time, in seconds since the epoch: a line across the chart, with its name at the top. */
+/** An event at a time in seconds since the epoch, drawn as a vertical line with its name. */
 export interface Marker {
   at: number;
   name: string;
 }
 
-/** Steps of one length: where each begins, in seconds since the epoch, and whether more may be told of it. */
+/** Steps of equal length: start times in seconds since the epoch, and whether each is complete. */
 export interface Steps {
   from: number;
   to: number;
@@ -33,7 +33,7 @@ export interface Steps {
   complete: readonly boolean[];
 }
 
-/** Around 0/0, a few pixels wide; for canvas and SVG alike. */
+/** Paths centred on 0/0, a few pixels wide, for canvas and SVG. */
 export const SHAPES: Record<Exclude<Mark, "none"> | "dot", string> = {
   dot: "M-2 0a2 2 0 1 0 4 0a2 2 0 1 0-4 0z",
   circle: "M-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0z",
@@ -44,43 +44,46 @@ export const SHAPES: Record<Exclude<Mark, "none"> | "dot", string> = {
 
 export type Points = (number | null)[];
 
-/** The part of a line that will not change any more. */
-export function settled(values: readonly (number | null)[], complete: readonly boolean[]): Points {
+/** The part of a line that no longer changes. */
+export function completePoints(values: readonly (number | null)[], complete: readonly boolean[]): Points {
   return values.map((value, index) => (complete[index] ? value : null));
 }
 
-/** The part that may still grow, from the last settled step on; drawn dashed. */
-export function growing(values: readonly (number | null)[], complete: readonly boolean[]): Points {
+/** The part that may still change, drawn dashed. Starts at the last complete step, so that the two parts connect. */
+export function incompletePoints(values: readonly (number | null)[], complete: readonly boolean[]): Points {
   return values.map((value, index) => (complete[index] && (complete[index + 1] ?? true) ? null : value));
 }
 
-/** Where marks stand: every so many steps, at values between nothing, and at the newest; without `every` where no line would be. */
-export function marked(values: readonly (number | null)[], every?: number): number[] {
+/** Indexes of marks: every `every` steps, at the latest value, and at isolated values. Without `every`, only at isolated values, which have no line. */
+export function markIndexes(values: readonly (number | null)[], every?: number): number[] {
   const known = (index: number) => values[index] !== null && values[index] !== undefined;
   const newest = values.findLastIndex((value) => value !== null);
   return values
     .map((_, index) => index)
     .filter((index) => {
-      const alone = !known(index - 1) && !known(index + 1);
-      const due = every !== undefined && (index % every === 0 || index === newest);
-      return known(index) && (due || alone);
+      const isIsolated = !known(index - 1) && !known(index + 1);
+      const isDue = every !== undefined && (index % every === 0 || index === newest);
+      return known(index) && (isDue || isIsolated);
     });
 }
 
-export function nothingKnown(lines: readonly Line[]): boolean {
+export function hasNoData(lines: readonly Line[]): boolean {
   return lines.every(({ values }) => values.every((value) => value === null));
 }
 
-/** Whether a line is broken: of some steps of which all is told nothing is known, of others something. */
+/** Whether any line lacks a value in a complete step. */
 export function hasGaps(lines: readonly Line[], complete: readonly boolean[]): boolean {
   return lines.some(({ values }) => {
-    const settledValues = values.filter((_, index) => complete[index]);
-    return settledValues.includes(null);
+    const completeValues = values.filter((_, index) => complete[index]);
+    return completeValues.includes(null);
   });
 }
 
-/** Runs of steps of which no line knows anything: the first and the last of each. */
-export function unknownRuns(lines: readonly Line[], complete: readonly boolean[]): [number, number][] {
+/** Intervals of complete steps without any data, as first and last index. */
+export function intervalsWithoutData(
+  lines: readonly Line[],
+  complete: readonly boolean[],
+): [number, number][] {
   const runs: [number, number][] = [];
   for (const index of complete.keys()) {
     if (!complete[index] || lines.some(({ values }) => values[index] != null)) continue;
@@ -91,8 +94,8 @@ export function unknownRuns(lines: readonly Line[], complete: readonly boolean[]
   return runs;
 }
 
-/** The step that a chart shows while no step is pointed at: the newest complete one, else the newest with data. */
-export function newestKnown(lines: readonly Line[], complete: readonly boolean[]): number | undefined {
+/** Index of the step to show without a cursor: the latest complete one with data, otherwise the latest with data. */
+export function latestKnownIndex(lines: readonly Line[], complete: readonly boolean[]): number | undefined {
   const known = (index: number) => lines.some(({ values }) => values[index] != null);
   const all = complete.map((_, index) => index).filter(known);
   return all.findLast((index) => complete[index]) ?? all.at(-1);

@@ -3,20 +3,20 @@ import { expect, test } from "vitest";
 import type { PlotStyle } from "./drawing";
 import { options } from "./options";
 
-const LOOK = { palette: { series: [] }, zone: "utc", font: "12px sans-serif" } as unknown as PlotStyle;
+const STYLE = { palette: { series: [] }, zone: "utc", font: "12px sans-serif" } as unknown as PlotStyle;
 
-function rangeOf(scale: "left" | "right", most: number): uPlot.Range.MinMax {
-  const shown = () => ({ lines: [], steps: { starts: [], seconds: 60, complete: [] } }) as never;
-  const { range } = options(shown, LOOK, { onPoint() {}, onBrush() {} }).scales?.[scale] ?? {};
+function rangeOf(scale: "left" | "right", max: number): uPlot.Range.MinMax {
+  const getData = () => ({ lines: [], steps: { starts: [], seconds: 60, complete: [] } }) as never;
+  const { range } = options(getData, STYLE, { onPoint() {}, onBrush() {} }).scales?.[scale] ?? {};
   if (typeof range !== "function") throw new Error("the scale has no range");
-  return range({} as uPlot, 0, most, scale);
+  return range({} as uPlot, 0, max, scale);
 }
 
-test("parts of a second are not drawn as if they were long", () => {
+test("the right axis covers at least one second", () => {
   expect(rangeOf("right", 0.0004)).toEqual([0, 1]);
   expect(rangeOf("right", 100)[1]).toBeGreaterThan(100);
 });
 
-test("small numbers fill the height", () => {
+test("the left axis scales to small values", () => {
   expect(rangeOf("left", 0.5)[1]).toBeCloseTo(0.56);
 });

@@ -1,9 +1,9 @@
-// A chart's options for uPlot: axes, how lines look, and the marks upon them.
+// uPlot options of a chart: axes, series, cursor and drawing hooks.
 
 import uPlot from "uplot";
 import type { Zone } from "~/lib/format";
 import * as texts from "~/texts/charts";
-import { drawMarkers, drawMarks, drawUnknown, type PlotData, type PlotStyle } from "./drawing";
+import { drawMarkers, drawMarks, drawNoData, type PlotData, type PlotStyle } from "./drawing";
 import type { Line } from "./lines";
 
 export interface PlotEvents {
@@ -13,20 +13,20 @@ export interface PlotEvents {
 
 const DASH = [5, 4];
 const FILL = 0.13;
-const NICE_SECONDS = [
+const SECONDS_INCREMENTS = [
   0.001, 0.01, 0.1, 0.25, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 10_800,
   21_600, 43_200, 86_400, 172_800, 604_800,
 ];
-const NICE_COUNTS = Array.from({ length: 10 }, (_, power) =>
+const COUNT_INCREMENTS = Array.from({ length: 10 }, (_, power) =>
   [1, 2, 5].map((one) => one * 10 ** power),
 ).flat();
 
-/** Plots with the same key move their cursors together. */
-const TOGETHER = "outbox";
+/** Plots with the same key synchronize their cursors. */
+const CURSOR_SYNC_KEY = "outbox";
 
-/** `shown` tells what is shown now: values change while the plot stays. */
-export function options(shown: () => PlotData, look: PlotStyle, heard: PlotEvents): uPlot.Options {
-  const { lines } = shown();
+/** Builds the options. `getData` returns the current data, because values change while the plot stays. */
+export function options(getData: () => PlotData, style: PlotStyle, events: PlotEvents): uPlot.Options {
+  const { lines } = getData();
   const right = lines.find((line) => line.right);
   const left = lines.find((line) => !line.right);
   return {
@@ -36,41 +36,44 @@ export function options(shown: () => PlotData, look: PlotStyle, heard: PlotEvent
     padding: [10, right ? 0 : 32, 0, 0],
     tzDate: (seconds) => {
       const at = new Date(seconds * 1000);
-      return look.zone === "utc" ? uPlot.tzDate(at, "UTC") : at;
+      return style.zone === "utc" ? uPlot.tzDate(at, "UTC") : at;
     },
-    scales: { x: { time: true }, left: { range: fromNothing }, right: { range: fromNothingToASecond } },
-    series: [{}, ...lines.flatMap((line) => [drawn(line, look), drawn(line, look, true)])],
+    scales: { x: { time: true }, left: { range: rangeFromZero }, right: { range: rangeOfDurations } },
+    series: [{}, ...lines.flatMap((line) => [seriesOf(line, style), seriesOf(line, style, true)])],
     axes: [
-      time(look),
-      ...(left ? [axis(left, look, "left")] : []),
-      ...(right ? [axis(right, look, "right")] : []),
+      timeAxis(style),
+      ...(left ? [valueAxis(left, style, "left")] : []),
+      ...(right ? [valueAxis(right, style, "right")] : []),
     ],
     cursor: {
       y: false,
       points: { size: 7, width: 2 },
       drag: { x: true, y: false, setScale: false },
-      sync: { key: TOGETHER, filters: { pub: (type) => type === "mousemove" || type === "mouseleave" } },
+      sync: {
+        key: CURSOR_SYNC_KEY,
+        filters: { pub: (type) => type === "mousemove" || type === "mouseleave" },
+      },
     },
     hooks: {
-      setCursor: [(plot) => heard.onPoint(plot.cursor.idx ?? null)],
-      setSelect: [(plot) => brush(plot, heard)],
-      drawAxes: [(plot) => drawUnknown(plot, shown(), look)],
-      draw: [(plot) => drawMarks(plot, shown(), look), (plot) => drawMarkers(plot, shown(), look)],
+      setCursor: [(plot) => events.onPoint(plot.cursor.idx ?? null)],
+      setSelect: [(plot) => brush(plot, events)],
+      drawAxes: [(plot) => drawNoData(plot, getData(), style)],
+      draw: [(plot) => drawMarks(plot, getData(), style), (plot) => drawMarkers(plot, getData(), style)],
     },
   };
 }
 
-function fromNothing(_: uPlot, __: number, most: number | null): uPlot.Range.MinMax {
-  return [0, most && most > 0 ? most * 1.12 : 1];
+function rangeFromZero(_: uPlot, __: number, max: number | null): uPlot.Range.MinMax {
+  return [0, max && max > 0 ? max * 1.12 : 1];
 }
 
-/** At the right are lengths of time, of which parts of a second are no height worth drawing. */
-function fromNothingToASecond(plot: uPlot, least: number, most: number | null): uPlot.Range.MinMax {
-  const [from, to] = fromNothing(plot, least, most);
+/** The right axis shows durations. Below one second they would look long if they filled the height. */
+function rangeOfDurations(plot: uPlot, min: number, max: number | null): uPlot.Range.MinMax {
+  const [from, to] = rangeFromZero(plot, min, max);
   return [from, Math.max(to ?? 0, 1)];
 }
 
-function drawn(line: Line, { palette }: PlotStyle, dashed = false): uPlot.Series {
+function seriesOf(line: Line, { palette }: PlotStyle, dashed = false): uPlot.Series {
   const colour = palette.series[line.colour - 1] ?? palette.text;
   return {
     scale: line.right ? "right" : "left",
@@ -86,46 +89,46 @@ function transparent(colour: string): string {
   return colour.replace(/^rgb\((.*)\)$/, `rgba($1, ${FILL})`);
 }
 
-function axis(line: Line, look: PlotStyle, scale: "left" | "right"): uPlot.Axis {
+function valueAxis(line: Line, style: PlotStyle, scale: "left" | "right"): uPlot.Axis {
   return {
     scale,
     side: scale === "left" ? 3 : 1,
     size: line.whole ? 50 : 58,
     gap: 6,
-    ...(line.whole ? named(texts.messagesAxis, look) : {}),
-    stroke: look.palette.quiet,
-    font: look.font,
-    grid: scale === "left" ? { stroke: look.palette.grid, width: 1 } : { show: false },
+    ...(line.whole ? axisLabel(texts.messagesAxis, style) : {}),
+    stroke: style.palette.quiet,
+    font: style.font,
+    grid: scale === "left" ? { stroke: style.palette.grid, width: 1 } : { show: false },
     ticks: { show: false },
     values: (_, splits) =>
       splits.map((split) => (split === 0 && scale === "right" ? "0" : line.format(split))),
-    ...(scale === "right" ? { incrs: NICE_SECONDS } : {}),
-    ...(line.whole ? { incrs: NICE_COUNTS } : {}),
+    ...(scale === "right" ? { incrs: SECONDS_INCREMENTS } : {}),
+    ...(line.whole ? { incrs: COUNT_INCREMENTS } : {}),
   };
 }
 
-/** A name next to the axis, for numbers that do not say what they count. */
-function named(label: string, { font }: PlotStyle): Partial<uPlot.Axis> {
+/** A label next to the axis, for numbers without a unit. */
+function axisLabel(label: string, { font }: PlotStyle): Partial<uPlot.Axis> {
   return { label, labelSize: 18, labelGap: 0, labelFont: font };
 }
 
 const MINUTE = 60;
 const DAY = 86_400;
 
-function time({ palette, zone, font }: PlotStyle): uPlot.Axis {
+function timeAxis({ palette, zone, font }: PlotStyle): uPlot.Axis {
   return {
     stroke: palette.quiet,
     font,
     size: 30,
     space: 68,
-    ...named(texts.timeAxis(zone), { palette, zone, font }),
+    ...axisLabel(texts.timeAxis(zone), { palette, zone, font }),
     grid: { show: false },
     ticks: { stroke: palette.grid, size: 5 },
-    values: (_, splits, __, ___, step) => splits.map((split) => clock(split, step, zone)),
+    values: (_, splits, __, ___, step) => splits.map((split) => formatTick(split, step, zone)),
   };
 }
 
-function clock(seconds: number, step: number, zone: Zone): string {
+function formatTick(seconds: number, step: number, zone: Zone): string {
   const at = new Date(seconds * 1000);
   const timeZone = zone === "utc" ? { timeZone: "UTC" } : {};
   const midnight = at.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", ...timeZone });
@@ -138,12 +141,12 @@ function brush(plot: uPlot, { onBrush }: PlotEvents): void {
   const { left, width } = plot.select;
   if (width < 4) return;
   const [from, to] = [plot.posToVal(left, "x"), plot.posToVal(left + width, "x")];
-  letGo(plot);
+  clearSelection(plot);
   onBrush(from, to);
 }
 
-/** Takes the selection and the cursor away. */
-export function letGo(plot: uPlot): void {
+/** Removes the selection and the cursor. */
+export function clearSelection(plot: uPlot): void {
   plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
   plot.setCursor({ left: -10, top: -10 });
 }

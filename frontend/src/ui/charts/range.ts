@@ -1,11 +1,11 @@
-// Which time charts show: the last so-and-so long, or between two moments that a brush chose. It is kept in the address.
+// Time range of charts, kept in the URL: a relative one, or an absolute one chosen with the brush.
 
 import { choice, type Parameter } from "~/lib/url-state";
 import * as texts from "~/texts/charts";
 
-export type LastSpan = "15m" | "1h" | "6h" | "24h" | "7d" | "30d";
+export type RelativeRange = "15m" | "1h" | "6h" | "24h" | "7d" | "30d";
 
-export const SPANS: readonly { span: LastSpan; label: string; seconds: number }[] = [
+export const SPANS: readonly { span: RelativeRange; label: string; seconds: number }[] = [
   { span: "15m", label: texts.range15Minutes, seconds: 900 },
   { span: "1h", label: texts.range1Hour, seconds: 3_600 },
   { span: "6h", label: texts.range6Hours, seconds: 21_600 },
@@ -15,28 +15,28 @@ export const SPANS: readonly { span: LastSpan; label: string; seconds: number }[
 ];
 
 /** In seconds since the epoch. */
-export interface Between {
+export interface AbsoluteRange {
   from: number;
   to: number;
 }
 
-export type Range = LastSpan | Between;
+export type Range = RelativeRange | AbsoluteRange;
 
-const SHORTEST = 300;
-const LONGEST = 2_592_000;
+const MIN_SECONDS = 300;
+const MAX_SECONDS = 2_592_000;
 const MINUTE = 60;
-/** How much more a step to a wider range shows. */
-const WIDENING = 3;
+/** Factor by which zooming out widens an absolute range. */
+const ZOOM_OUT_FACTOR = 3;
 
 const moment: Parameter<number | undefined> = {
   read(found) {
     const at = Date.parse(found ?? "") / 1000;
     return Number.isFinite(at) ? at : undefined;
   },
-  write: (value) => (value === undefined ? null : written(value)),
+  write: (value) => (value === undefined ? null : toIso(value)),
 };
 
-/** For a page's `useUrlState`. */
+/** Parameters for `useUrlState`. */
 export const rangeParameters = {
   range: choice(
     SPANS.map(({ span }) => span),
@@ -47,7 +47,7 @@ export const rangeParameters = {
 };
 
 export interface RangeValues {
-  range: LastSpan;
+  range: RelativeRange;
   from: number | undefined;
   to: number | undefined;
 }
@@ -60,33 +60,35 @@ export function valuesOf(range: Range): Partial<RangeValues> {
   return typeof range === "string" ? { range, from: undefined, to: undefined } : range;
 }
 
-/** As the statistics take it. */
+/** The period in the format of the statistics API. */
 export function periodOf(range: Range): { from: string; to: string } {
   if (typeof range === "string") return { from: `-${range}`, to: "now" };
-  return { from: written(range.from), to: written(range.to) };
+  return { from: toIso(range.from), to: toIso(range.to) };
 }
 
-/** What a brush chose, in whole minutes, and not less than could be drawn. */
-export function brushed(from: number, to: number, now: number): Between {
+/** Range selected with the brush, in whole minutes and at least five. */
+export function rangeFromBrush(from: number, to: number, now: number): AbsoluteRange {
   const start = Math.floor(from / MINUTE) * MINUTE;
   const end = Math.ceil(to / MINUTE) * MINUTE;
-  return end - start >= SHORTEST ? { from: start, to: end } : around((start + end) / 2, SHORTEST, now);
+  return end - start >= MIN_SECONDS
+    ? { from: start, to: end }
+    : centeredRange((start + end) / 2, MIN_SECONDS, now);
 }
 
-/** The next wider range; undefined where none is. */
-export function wider(range: Range, now: number): Range | undefined {
+/** The next wider range; undefined if this is the widest. */
+export function widerRange(range: Range, now: number): Range | undefined {
   if (typeof range === "string") return SPANS[SPANS.findIndex(({ span }) => span === range) + 1]?.span;
-  const length = (range.to - range.from) * WIDENING;
-  if (length > LONGEST) return "30d";
-  return around((range.from + range.to) / 2, length, now);
+  const length = (range.to - range.from) * ZOOM_OUT_FACTOR;
+  if (length > MAX_SECONDS) return "30d";
+  return centeredRange((range.from + range.to) / 2, length, now);
 }
 
-function around(middle: number, length: number, now: number): Between {
+function centeredRange(middle: number, length: number, now: number): AbsoluteRange {
   const end = Math.min(middle + length / 2, Math.ceil(now / MINUTE) * MINUTE);
   const to = Math.ceil(end / MINUTE) * MINUTE;
   return { from: Math.floor((to - length) / MINUTE) * MINUTE, to };
 }
 
-function written(seconds: number): string {
+function toIso(seconds: number): string {
   return new Date(seconds * 1000).toISOString().replace(".000Z", "Z");
 }

@@ -1,4 +1,4 @@
-// The theme's colours for what cannot use CSS variables: a canvas. Another theme means other colours.
+// The theme's colours for canvas drawings, which cannot use CSS variables.
 
 import { useMemo, useSyncExternalStore } from "react";
 
@@ -11,11 +11,11 @@ export interface Palette {
   series: readonly string[];
 }
 
-/** The colours of the theme as it is now. */
+/** Colours of the current theme. */
 export function usePalette(): Palette {
-  const theme = useSyncExternalStore(subscribe, current);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another theme gives the same names other colours
-  return useMemo(palette, [theme]);
+  const theme = useSyncExternalStore(subscribe, themeKey);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the variables have other values in another theme
+  return useMemo(readPalette, [theme]);
 }
 
 function subscribe(changed: () => void): () => void {
@@ -29,12 +29,12 @@ function subscribe(changed: () => void): () => void {
   };
 }
 
-function current(): string {
+function themeKey(): string {
   const dark = window.matchMedia("(prefers-color-scheme: dark)").matches;
   return `${document.documentElement.dataset.theme ?? "system"} ${dark}`;
 }
 
-function palette(): Palette {
+function readPalette(): Palette {
   const probe = document.createElement("span");
   document.body.append(probe);
   const colour = (name: string) => {

@@ -1,18 +1,18 @@
-// How a step of a chart is called.
+// Names of chart steps.
 
 import { moment, type Zone } from "~/lib/format";
 import type { Steps } from "./lines";
 
 const DAY = 86_400;
 
-/** `20:01 – 20:02`; with the day where a step is of another day than today, or is days long. */
+/** Name of a step: `20:01 – 20:02`, with the date if it is not today. */
 export function stepName({ startsAt, step }: Steps, index: number, zone: Zone, now = Date.now()): string {
   const start = startsAt[index] ?? 0;
-  return betweenName(start, start + step, zone, now);
+  return rangeName(start, start + step, zone, now);
 }
 
-/** `20:01 – 20:02`, `2026-11-19 20:00 – 21:00`, `2026-11-19 – 2026-11-26`. */
-export function betweenName(from: number, to: number, zone: Zone, now = Date.now()): string {
+/** Name of a time range: `20:01 – 20:02`, `2026-11-19 20:00 – 21:00`, `2026-11-19 – 2026-11-26`. */
+export function rangeName(from: number, to: number, zone: Zone, now = Date.now()): string {
   const [first, last] = [minute(from, zone), minute(to, zone)];
   if (to - from >= DAY && first.time === "00:00" && last.time === "00:00")
     return `${first.day} – ${last.day}`;

@@ -1,7 +1,7 @@
 import * as texts from "~/texts/charts";
 import type { Line } from "./lines";
 
-/** What a line says at a step, in words where it says nothing. */
+/** Formatted value of a line at a step, or a text if there is none. */
 export function valueAt(line: Line, index: number | undefined): string {
   const value = index === undefined ? null : line.values[index];
   return value == null ? texts.notKnown : line.format(value);

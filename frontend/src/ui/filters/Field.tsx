@@ -13,50 +13,50 @@ export interface FieldProps {
   chosen: Filter | undefined;
   onChoose(filter: Filter | undefined): void;
   onSet(filter: Filter, value: string | number): void;
-  /** Backspace in the empty field. */
-  onTakeBack(): void;
+  /** Called on Backspace in the empty field. */
+  onRemoveLast(): void;
 }
 
-/** The field with its list: first a filter, then its value; or right away a value that one of them knows. */
-export function Field({ ref, label, filters, chosen, onChoose, onSet, onTakeBack }: FieldProps) {
+/** The input with its list of suggestions: first a filter, then its value, or directly a known value. */
+export function Field({ ref, label, filters, chosen, onChoose, onSet, onRemoveLast }: FieldProps) {
   const [typed, setTyped] = useState("");
   const [open, setOpen] = useState(false);
-  const [marked, setMarked] = useState(0);
+  const [highlighted, setHighlighted] = useState(0);
   const { zone } = usePreferences();
   const id = useId();
   const offers = open ? offersFor(filters, chosen, typed, zone) : [];
-  const senseless = chosen !== undefined && typed !== "" && open && offers.length === 0;
-  const at = Math.min(marked, offers.length - 1);
+  const isInvalid = chosen !== undefined && typed !== "" && open && offers.length === 0;
+  const active = Math.min(highlighted, offers.length - 1);
 
-  function type(text: string) {
+  function updateText(text: string) {
     setTyped(text);
-    setMarked(0);
+    setHighlighted(0);
     setOpen(true);
   }
-  function take(offer: Offer) {
-    type("");
+  function accept(offer: Offer) {
+    updateText("");
     if (offer.kind === "filter") onChoose(offer.filter);
     else {
       onSet(offer.filter, offer.value);
       setOpen(false);
     }
   }
-  function leave() {
+  function reset() {
     setOpen(false);
     setTyped("");
     onChoose(undefined);
   }
   function onKeyDown(event: KeyboardEvent) {
-    const offer = offers[at];
+    const offer = offers[active];
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       const step = event.key === "ArrowDown" ? 1 : -1;
       if (!open) setOpen(true);
-      else if (offers.length > 0) setMarked((at + step + offers.length) % offers.length);
-    } else if (event.key === "Enter" && offer) take(offer);
-    else if (event.key === "Escape" && (open || chosen || typed)) leave();
+      else if (offers.length > 0) setHighlighted((active + step + offers.length) % offers.length);
+    } else if (event.key === "Enter" && offer) accept(offer);
+    else if (event.key === "Escape" && (open || chosen || typed)) reset();
     else if (event.key === "Escape") ref.current?.blur();
     else if (event.key === "Backspace" && !typed && chosen) onChoose(undefined);
-    else if (event.key === "Backspace" && !typed) onTakeBack();
+    else if (event.key === "Backspace" && !typed) onRemoveLast();
     else return;
     event.preventDefault();
   }
@@ -71,19 +71,19 @@ export function Field({ ref, label, filters, chosen, onChoose, onSet, onTakeBack
         role="combobox"
         aria-label={chosen ? `${label}: ${chosen.label}` : label}
         aria-expanded={offers.length > 0}
-        aria-invalid={senseless}
+        aria-invalid={isInvalid}
         aria-controls={id}
         aria-autocomplete="list"
-        aria-activedescendant={offers[at] ? `${id}-${at}` : undefined}
+        aria-activedescendant={offers[active] ? `${id}-${active}` : undefined}
         aria-describedby={chosen ? `${id}-hint` : undefined}
         autoComplete="off"
         spellCheck={false}
         placeholder={chosen ? "" : `${label} …`}
         value={typed}
-        onChange={(event) => type(event.target.value)}
+        onChange={(event) => updateText(event.target.value)}
         onFocus={() => setOpen(true)}
         onClick={() => setOpen(true)}
-        onBlur={leave}
+        onBlur={reset}
         onKeyDown={onKeyDown}
       />
       {!chosen && <kbd className={styles.slash}>/</kbd>}
@@ -92,14 +92,14 @@ export function Field({ ref, label, filters, chosen, onChoose, onSet, onTakeBack
           id={id}
           label={label}
           offers={offers}
-          at={at}
+          active={active}
           chosen={chosen}
-          onTake={take}
-          onMark={setMarked}
+          onAccept={accept}
+          onHighlight={setHighlighted}
         />
         {chosen && (
           <p className={styles.hint} id={`${id}-hint`}>
-            {senseless && <strong className={styles.senseless}>{texts.invalid} </strong>}
+            {isInvalid && <strong className={styles.invalid}>{texts.invalid} </strong>}
             {hintOf(chosen)}
           </p>
         )}
@@ -112,44 +112,44 @@ function Offers({
   id,
   label,
   offers,
-  at,
+  active,
   chosen,
-  onTake,
-  onMark,
+  onAccept,
+  onHighlight,
 }: {
   id: string;
   label: string;
   offers: readonly Offer[];
-  at: number;
+  active: number;
   chosen: Filter | undefined;
-  onTake(offer: Offer): void;
-  onMark(index: number): void;
+  onAccept(offer: Offer): void;
+  onHighlight(index: number): void;
 }) {
   useEffect(() => {
-    document.getElementById(`${id}-${at}`)?.scrollIntoView?.({ block: "nearest" });
-  }, [id, at]);
+    document.getElementById(`${id}-${active}`)?.scrollIntoView?.({ block: "nearest" });
+  }, [id, active]);
   return (
     <div role="listbox" id={id} aria-label={label} className={styles.offers} hidden={offers.length === 0}>
       {offers.map((offer, index) => (
-        // biome-ignore lint/a11y/useKeyWithClickEvents lint/a11y/useFocusableInteractive: the field hears the keys
+        // biome-ignore lint/a11y/useKeyWithClickEvents lint/a11y/useFocusableInteractive: the field handles the keys
         <div
           key={keyOf(offer)}
           id={`${id}-${index}`}
           role="option"
-          aria-selected={index === at}
+          aria-selected={index === active}
           className={styles.offer}
-          onPointerMove={() => index !== at && onMark(index)}
+          onPointerMove={() => index !== active && onHighlight(index)}
           onMouseDown={(event) => event.preventDefault()}
-          onClick={() => onTake(offer)}
+          onClick={() => onAccept(offer)}
         >
-          <Words offer={offer} chosen={chosen !== undefined} />
+          <OfferLabel offer={offer} chosen={chosen !== undefined} />
         </div>
       ))}
     </div>
   );
 }
 
-function Words({ offer, chosen }: { offer: Offer; chosen: boolean }) {
+function OfferLabel({ offer, chosen }: { offer: Offer; chosen: boolean }) {
   if (offer.kind === "filter") {
     return (
       <span>

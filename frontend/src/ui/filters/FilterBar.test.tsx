@@ -1,22 +1,22 @@
 import { render, screen } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { beforeEach, describe, expect, it } from "vitest";
-import { listen } from "~/lib/keyboard";
-import { text, useUrlState, whole } from "~/lib/url-state";
+import { listenForShortcuts } from "~/lib/keyboard";
+import { integer, text, useUrlState } from "~/lib/url-state";
 import { type Filter, FilterBar } from ".";
 
-const parameters = { queue: text, failures: whole(1, 9), cursor: text };
+const parameters = { queue: text, failures: integer(1, 9), cursor: text };
 const filters: readonly Filter<"queue" | "failures">[] = [
   { name: "queue", label: "Queue", kind: "text", suggestions: ["mail", "billing"] },
-  { name: "failures", label: "Failures", kind: "whole", least: 1, most: 9 },
+  { name: "failures", label: "Failures", kind: "integer", min: 1, max: 9 },
 ];
 
 beforeEach(() => window.history.replaceState(null, "", "/outbox/ui/dead-letters?cursor=abc&view=groups"));
 
 describe("FilterBar", () => {
-  it("sets a filter by keyboard alone, and begins with the first page", async () => {
+  it("sets a filter by keyboard, and returns to the first page", async () => {
     show();
-    const stop = listen();
+    const stop = listenForShortcuts();
     await userEvent.keyboard("/que{Enter}");
     expect(field().getAttribute("aria-label")).toBe("Filter letters: Queue");
     await userEvent.keyboard("il{ArrowDown}{Enter}");
@@ -25,7 +25,7 @@ describe("FilterBar", () => {
     expect(screen.getByRole("button", { name: "Queue: mail. Change it" })).toBeDefined();
   });
 
-  it("takes a suggestion by a click", async () => {
+  it("accepts a suggestion on click", async () => {
     show();
     await userEvent.type(field(), "bill");
     await userEvent.click(screen.getByRole("option", { name: "Queue billing" }));
@@ -33,14 +33,14 @@ describe("FilterBar", () => {
     expect(field().getAttribute("aria-expanded")).toBe("false");
   });
 
-  it("refuses a value that makes no sense", async () => {
+  it("rejects an invalid value", async () => {
     show();
     await userEvent.type(field(), "Failures{Enter}12{Enter}");
     expect(window.location.search).not.toContain("failures");
     expect(field().getAttribute("aria-invalid")).toBe("true");
   });
 
-  it("takes filters away by their chips, by Backspace, and all at once", async () => {
+  it("removes filters by their chips, by Backspace, and all at once", async () => {
     window.history.replaceState(null, "", "/outbox/ui/dead-letters?queue=mail&failures=3");
     show();
     await userEvent.click(screen.getByRole("button", { name: "Remove the filter Queue" }));
@@ -55,12 +55,14 @@ describe("FilterBar", () => {
 });
 
 function show() {
-  render(<Shown />);
+  render(<TestFilterBar />);
 }
 
-function Shown() {
+function TestFilterBar() {
   const state = useUrlState(parameters);
-  return <FilterBar label="Filter letters" filters={filters} state={state} also={{ cursor: undefined }} />;
+  return (
+    <FilterBar label="Filter letters" filters={filters} state={state} extraChanges={{ cursor: undefined }} />
+  );
 }
 
 function field(): HTMLElement {

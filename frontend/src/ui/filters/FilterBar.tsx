@@ -1,37 +1,37 @@
 import { useRef, useState } from "react";
 import { useShortcuts } from "~/lib/keyboard";
 import { usePreferences } from "~/lib/preferences";
-import type { Parameters, Values, Writing } from "~/lib/url-state";
+import type { Parameters, Values, WriteOptions } from "~/lib/url-state";
 import * as texts from "~/texts/filters";
 import { Button } from "../Button";
 import { Icon } from "../icons";
 import { Field } from "./Field";
-import { type Filter, wordsOf } from "./filters";
+import { type Filter, formatValue } from "./filters";
 import styles from "./filters.module.css";
 
 export interface FilterBarProps<P extends Parameters> {
   /** What is filtered: "Filter messages". */
   label: string;
-  /** Each names a parameter of the state. */
+  /** Filters; the name of each is a parameter of the state. */
   filters: readonly Filter<keyof P & string>[];
-  /** What `useUrlState` returned. */
-  state: readonly [Values<P>, (changes: Partial<Values<P>>, writing?: Writing) => void];
-  /** Goes with each change: `{ cursor: undefined }`, so that another filter begins with its first page. */
-  also?: Partial<Values<P>>;
+  /** Result of `useUrlState`. */
+  state: readonly [Values<P>, (changes: Partial<Values<P>>, writing?: WriteOptions) => void];
+  /** Applied with each change: `{ cursor: undefined }` returns to the first page. */
+  extraChanges?: Partial<Values<P>>;
 }
 
-/** A field that sets filters, with suggestions, and those that are set as chips that can be taken away. `/` goes to it. */
-export function FilterBar<P extends Parameters>({ label, filters, state, also }: FilterBarProps<P>) {
+/** A field that sets filters with suggestions, and removable chips of the active ones. `/` focuses it. */
+export function FilterBar<P extends Parameters>({ label, filters, state, extraChanges }: FilterBarProps<P>) {
   const [values, change] = state;
   const { zone } = usePreferences();
   const [chosen, choose] = useState<Filter>();
   const field = useRef<HTMLInputElement>(null);
   useShortcuts(texts.filters, [{ keys: "/", label, run: () => field.current?.focus() }]);
 
-  const known: readonly Filter[] = filters;
-  const active = known.filter(({ name }) => isSet(values[name]));
+  const allFilters: readonly Filter[] = filters;
+  const active = allFilters.filter(({ name }) => isSet(values[name]));
   function set(changes: Record<string, unknown>) {
-    change({ ...also, ...changes } as Partial<Values<P>>);
+    change({ ...extraChanges, ...changes } as Partial<Values<P>>);
     choose(undefined);
   }
   function remove(filter: Filter) {
@@ -39,16 +39,16 @@ export function FilterBar<P extends Parameters>({ label, filters, state, also }:
     field.current?.focus();
   }
   return (
-    // biome-ignore lint/a11y/useSemanticElements: browsers of before 2023 do not know the element
+    // biome-ignore lint/a11y/useSemanticElements: browsers older than 2023 lack the search element
     <div role="search" className={styles.bar} aria-label={label}>
       <Field
         ref={field}
         label={label}
-        filters={known}
+        filters={allFilters}
         chosen={chosen}
         onChoose={choose}
         onSet={(filter, value) => set({ [filter.name]: value })}
-        onTakeBack={() => {
+        onRemoveLast={() => {
           const last = active.at(-1);
           if (last) remove(last);
         }}
@@ -59,7 +59,7 @@ export function FilterBar<P extends Parameters>({ label, filters, state, also }:
             <Chip
               key={filter.name}
               label={filter.label}
-              text={wordsOf(filter, values[filter.name], zone)}
+              text={formatValue(filter, values[filter.name], zone)}
               onEdit={() => {
                 choose(filter);
                 field.current?.focus();

@@ -1,13 +1,13 @@
-// Filters as data, and what the filter field offers for what is typed into it.
+// Definitions of filters, and the suggestions of the filter field.
 
 import { moment, type Zone } from "~/lib/format";
 import * as texts from "~/texts/filters";
-import { timeIn } from "./times";
+import { parseTime } from "./times";
 
 interface Named<N extends string> {
-  /** Of its parameter in the address. */
+  /** Name of its URL parameter. */
   name: N;
-  /** As a person reads it: "Routing key". */
+  /** Label: "Routing key". */
   label: string;
 }
 
@@ -15,30 +15,30 @@ export type Filter<N extends string = string> = Named<N> &
   (
     | {
         kind: "text";
-        /** Values; with a second text, that is how one reads in the list, as with its count. */
+        /** Suggested values, optionally with another text for the list, for example with a count. */
         suggestions?: readonly (string | readonly [string, string])[] | undefined;
-        /** What may be written: "a whole id", "order.* for all that begin so". */
+        /** Accepted input: "a full id", "order.* for a prefix". */
         hint?: string;
-        /** How the value reads that is set, where that is known: a group's title. */
+        /** Display text of the current value, such as a group's title. */
         shown?: string | undefined;
-        /** Text that is typed without choosing a filter is offered to this one first. */
+        /** Offers text typed without choosing a filter to this filter first. */
         first?: boolean;
       }
-    /** Values and how they read; in the list as the third text, where there is one. */
+    /** Values with their labels, and optionally another text for the list. */
     | { kind: "choice"; options: readonly (readonly [string, string, string?])[] }
     | { kind: "time" }
-    | { kind: "whole"; least: number; most: number }
+    | { kind: "integer"; min: number; max: number }
   );
 
 export type Offer =
-  /** Goes on to the values of a filter. */
+  /** Chooses a filter, to select its value next. */
   | { kind: "filter"; filter: Filter }
-  /** Sets a filter. */
+  /** Sets a filter to a value. */
   | { kind: "value"; filter: Filter; value: string | number; text: string };
 
-const MOST = 12;
+const MAX_OFFERS = 12;
 
-/** What is offered while `typed` is in the field; with `chosen`, values of that filter alone. */
+/** Suggestions for the typed text; with `chosen`, only values of that filter. */
 export function offersFor(
   filters: readonly Filter[],
   chosen: Filter | undefined,
@@ -58,17 +58,17 @@ export function offersFor(
     .map((filter): Offer => ({ kind: "value", filter, value: text, text }));
   const known = filters.flatMap((filter) => knownValues(filter, text).slice(0, 5));
   const first = written.filter(({ filter }) => filter.kind === "text" && filter.first);
-  return distinct([...named, ...first, ...known, ...written]).slice(0, MOST);
+  return deduplicate([...named, ...first, ...known, ...written]).slice(0, MAX_OFFERS);
 }
 
 function valuesOf(filter: Filter, text: string, zone: Zone, now: number): readonly Offer[] {
   if (filter.kind === "time") return times(filter, text, zone, now);
-  if (filter.kind === "whole") return wholes(filter, text);
+  if (filter.kind === "integer") return integers(filter, text);
   const known = knownValues(filter, text);
   if (filter.kind === "choice" || !text) return known.slice(0, 50);
   const exact = known.filter((offer) => offer.kind === "value" && offer.value === text);
   const written: Offer[] = exact.length > 0 ? exact : [{ kind: "value", filter, value: text, text }];
-  return distinct([...written, ...known]).slice(0, 50);
+  return deduplicate([...written, ...known]).slice(0, 50);
 }
 
 function knownValues(filter: Filter, text: string): readonly Offer[] {
@@ -85,9 +85,9 @@ function knownValues(filter: Filter, text: string): readonly Offer[] {
     .map(([value, shown]) => ({ kind: "value", filter, value, text: shown }));
 }
 
-function wholes(filter: Filter & { kind: "whole" }, text: string): readonly Offer[] {
+function integers(filter: Filter & { kind: "integer" }, text: string): readonly Offer[] {
   const value = Number(text);
-  const fits = /^\d+$/.test(text) && value >= filter.least && value <= filter.most;
+  const fits = /^\d+$/.test(text) && value >= filter.min && value <= filter.max;
   return fits ? [{ kind: "value", filter, value, text }] : [];
 }
 
@@ -107,7 +107,7 @@ function times(filter: Filter, text: string, zone: Zone, now: number): readonly 
       return { kind: "value", filter, value, text: `${shown}, ${moment(value, zone)}` };
     });
   }
-  const found = timeIn(text, zone, now);
+  const found = parseTime(text, zone, now);
   if (!found) return [];
   return [{ kind: "value", filter, value: found, text: `${moment(found, zone)} ${zoneName(zone)}` }];
 }
@@ -116,16 +116,16 @@ function zoneName(zone: Zone): string {
   return zone === "utc" ? "UTC" : texts.localTime;
 }
 
-/** What to write for a filter: below the field while it is chosen. */
+/** Input hint of a filter, shown below the field while it is chosen. */
 export function hintOf(filter: Filter): string {
   if (filter.kind === "time") return texts.timeHint;
-  if (filter.kind === "whole") return texts.wholeHint(filter.least, filter.most);
+  if (filter.kind === "integer") return texts.wholeHint(filter.min, filter.max);
   if (filter.kind === "text") return filter.hint ?? texts.textHint;
   return texts.choiceHint;
 }
 
-/** How the value of an active filter reads. */
-export function wordsOf(filter: Filter, value: unknown, zone: Zone): string {
+/** Display text of an active filter's value. */
+export function formatValue(filter: Filter, value: unknown, zone: Zone): string {
   if (filter.kind === "time") return moment(String(value), zone);
   if (filter.kind === "choice") {
     return filter.options.find(([option]) => option === value)?.[1] ?? String(value);
@@ -133,7 +133,7 @@ export function wordsOf(filter: Filter, value: unknown, zone: Zone): string {
   return (filter.kind === "text" && filter.shown) || String(value);
 }
 
-function distinct(offers: readonly Offer[]): readonly Offer[] {
+function deduplicate(offers: readonly Offer[]): readonly Offer[] {
   return [...new Map(offers.map((offer) => [keyOf(offer), offer])).values()];
 }
 

@@ -9,10 +9,10 @@ const UNITS: readonly (readonly [RegExp, number])[] = [
 ];
 
 /**
- * The moment that a person wrote, as RFC 3339 text: `17:30` of today, `2026-11-20`, `2026-11-20 17:30:15` in their zone, the
- * same with an offset or `Z`, or how long ago: `20 min`, `3h`, `2 d ago`. Undefined for what is no time.
+ * Parses a typed time to RFC 3339 text. Accepts `17:30` of today, `2026-11-20`, and `2026-11-20 17:30:15` in the user's time
+ * zone or with an offset or `Z`, and ages: `20 min`, `3h`, `2 d ago`. Returns undefined for anything else.
  */
-export function timeIn(text: string, zone: Zone, now = Date.now()): string | undefined {
+export function parseTime(text: string, zone: Zone, now = Date.now()): string | undefined {
   const written = text.trim().toLowerCase();
   const back = /^(\d+)\s*([a-z]+?)(?:\s+ago)?$/.exec(written);
   if (back) {

@@ -5,11 +5,11 @@ import { hexLines } from "./bytes";
 import styles from "./payload.module.css";
 import { Scroll } from "./Scroll";
 
-const AT_ONCE = 4_096;
+const INITIAL_BYTES = 4_096;
 
-/** Bytes as hexadecimal codes, with their readable characters. */
+/** Hex dump of bytes with their printable characters. */
 export function Hex({ bytes, label }: { bytes: Uint8Array; label: string }) {
-  const [shown, setShown] = useState(AT_ONCE);
+  const [shown, setShown] = useState(INITIAL_BYTES);
   const lines = useMemo(() => hexLines(bytes, shown), [bytes, shown]);
   return (
     <>

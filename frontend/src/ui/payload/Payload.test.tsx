@@ -4,12 +4,12 @@ import { describe, expect, it } from "vitest";
 import { Payload, type PayloadProps } from ".";
 
 describe("Payload", () => {
-  it("shows JSON as a tree, with numbers as they were sent and markup as text", () => {
+  it("shows JSON as a tree, with exact numbers and markup as text", () => {
     show({
       content: '{"id": 9007199254740993, "n": 1.50, "name": "<img src=x onerror=alert(1)>", "token": "***"}',
     });
     const tree = screen.getByRole("tree", { name: "Body" });
-    expect(words(tree)).toEqual([
+    expect(rowTexts(tree)).toEqual([
       "{ 4 members }",
       "id9007199254740993",
       "n1.50",
@@ -19,25 +19,25 @@ describe("Payload", () => {
     expect(document.querySelector("img")).toBeNull();
   });
 
-  it("moves through the tree by arrow keys, closing and opening", async () => {
+  it("navigates, collapses and expands the tree with arrow keys", async () => {
     show({ content: '{"a": [1, 2], "b": 3}' });
     screen.getAllByRole("treeitem")[0]?.focus();
     await userEvent.keyboard("{ArrowDown}{ArrowLeft}");
-    expect(words(screen.getByRole("tree"))).toEqual(["{ 2 members }", "a[ 2 items ]", "b3"]);
+    expect(rowTexts(screen.getByRole("tree"))).toEqual(["{ 2 members }", "a[ 2 items ]", "b3"]);
     await userEvent.keyboard("{ArrowRight}{ArrowRight}{End}{Home}{ArrowDown}{ArrowDown}");
     expect(document.activeElement?.textContent).toBe("01");
     await userEvent.keyboard("{ArrowLeft}");
     expect(document.activeElement?.textContent).toBe("a[ 2 items ]");
   });
 
-  it("shows what is no JSON document raw, whatever it claims to be", () => {
+  it("shows invalid JSON as raw text", () => {
     show({ content: '{"cut": ', truncated: true, size: 300_000 });
     expect(screen.queryByRole("tab", { name: "Tree" })).toBeNull();
     expect(screen.getByRole("region", { name: "Body" }).textContent).toBe('{"cut": ');
     expect(screen.getByText("Truncated: only the beginning of 300 kB is shown.")).toBeDefined();
   });
 
-  it("shows bytes by their codes", () => {
+  it("shows binary content as a hex dump", () => {
     show({ content: btoa("GIF89a\u0000\u00ff 0123456789"), encoding: "base64", content_type: "image/gif" });
     expect(screen.getAllByRole("tab").map((tab) => tab.textContent)).toEqual(["Hex"]);
     expect(screen.getByRole("region").textContent).toBe(
@@ -46,7 +46,7 @@ describe("Payload", () => {
     );
   });
 
-  it("says why nothing is shown", () => {
+  it("explains why the body is not shown", () => {
     show({ content: null, encoding: null, masked: true, size: 5_000_000 });
     expect(screen.getByText("The body is not shown.")).toBeDefined();
   });
@@ -69,7 +69,7 @@ function show(changes: Partial<PayloadProps["of"]>) {
   );
 }
 
-function words(tree: HTMLElement): (string | null)[] {
+function rowTexts(tree: HTMLElement): (string | null)[] {
   return within(tree)
     .getAllByRole("treeitem")
     .map((item) => item.textContent);

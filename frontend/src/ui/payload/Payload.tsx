@@ -1,7 +1,7 @@
 import { type ReactNode, useMemo, useState } from "react";
 import type { Schemas } from "~/api/client";
 import { size as sizeText } from "~/lib/format";
-import { readJsonOr } from "~/lib/json";
+import { tryReadJson } from "~/lib/json";
 import * as texts from "~/texts/payload";
 import { CopyButton } from "../Copy";
 import { Checkbox } from "../fields";
@@ -17,7 +17,7 @@ type Content = Schemas["Content"];
 
 export interface PayloadProps {
   of: Content;
-  /** What it is, for who does not see it: "Body of message 17". */
+  /** Accessible name: "Body of message 17". */
   label?: string;
   /** Buttons next to the views: reveal, download. */
   actions?: ReactNode;
@@ -31,17 +31,17 @@ const VIEWS: readonly Tab<View>[] = [
   { value: "hex", label: texts.hex },
 ];
 
-/** A body: as a tree where it is JSON, as the text that was sent, or by its bytes. Whatever is in it stays text. */
+/** A message body as a tree if it is JSON, as raw text, or as a hex dump. Content is always rendered as text, never as HTML. */
 export function Payload({ of, label = texts.body, actions }: PayloadProps) {
   const { content, encoding } = of;
   const root = useMemo(
-    () => (encoding === "json" && content !== null ? readJsonOr(content) : undefined),
+    () => (encoding === "json" && content !== null ? tryReadJson(content) : undefined),
     [content, encoding],
   );
   const views = VIEWS.filter(
     ({ value }) => value === "hex" || (value === "tree" ? root : encoding !== "base64"),
   );
-  const isShown = content !== null && content !== "";
+  const hasContent = content !== null && content !== "";
   const [wanted, setView] = useState<View>();
   const [wrap, setWrap] = useState(true);
   const view = views.find(({ value }) => value === wanted)?.value ?? views[0]?.value ?? "hex";
@@ -52,18 +52,18 @@ export function Payload({ of, label = texts.body, actions }: PayloadProps) {
           {of.content_type ?? texts.noContentType} · {sizeText(of.size)}
         </span>
         <span className={styles.actions}>
-          {view === "raw" && isShown && (
+          {view === "raw" && hasContent && (
             <Checkbox label={texts.wrapLines} checked={wrap} onChange={setWrap} />
           )}
-          {isShown && (
+          {hasContent && (
             <CopyButton text={content} label={encoding === "base64" ? texts.copyBase64 : texts.copyShown} />
           )}
           {actions}
         </span>
       </div>
       <Notes {...of} />
-      {!isShown ? (
-        <Nothing {...of} />
+      {!hasContent ? (
+        <NoContent {...of} />
       ) : (
         <Tabs<View> label={texts.viewOf(label)} tabs={views} value={view} onChoose={setView}>
           {view === "tree" && root && <Tree key={content} root={root} label={label} />}
@@ -89,7 +89,7 @@ function Notes({ content, size, truncated, masked }: Content) {
   );
 }
 
-function Nothing({ content, size, masked }: Content) {
+function NoContent({ content, size, masked }: Content) {
   if (content === "" || size === 0) return <Empty title={texts.emptyBody} />;
   return <Empty title={texts.hiddenBody}>{masked ? texts.hiddenHint : texts.notDisplayable}</Empty>;
 }

@@ -4,11 +4,11 @@ import { Button } from "../Button";
 import styles from "./payload.module.css";
 import { Scroll } from "./Scroll";
 
-const AT_ONCE = 50_000;
+const PART_LENGTH = 50_000;
 
-/** Text as it was sent. A long one is shown piece by piece, so that the page stays quick. */
+/** Raw text. Long text is shown in parts to keep the page responsive. */
 export function Raw({ text, wrap, label }: { text: string; wrap: boolean; label: string }) {
-  const [shown, setShown] = useState(AT_ONCE);
+  const [shown, setShown] = useState(PART_LENGTH);
   return (
     <>
       <Scroll label={label} wrap={wrap}>
@@ -17,7 +17,7 @@ export function Raw({ text, wrap, label }: { text: string; wrap: boolean; label:
       {text.length > shown && (
         <p className={styles.rest}>
           {texts.charactersShown(shown, text.length)}{" "}
-          <Button look="quiet" icon="down" onClick={() => setShown(shown + AT_ONCE)}>
+          <Button look="quiet" icon="down" onClick={() => setShown(shown + PART_LENGTH)}>
             {texts.showMore}
           </Button>
         </p>

@@ -1,6 +1,6 @@
 import styles from "./payload.module.css";
 
-/** Preformatted text in a place that scrolls by itself. */
+/** Preformatted text in a scrollable region. */
 export function Scroll({
   label,
   wrap = false,
@@ -11,7 +11,7 @@ export function Scroll({
   children: string;
 }) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reachable by keyboard
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be reachable by keyboard
     <section className={styles.raw} data-wrap={wrap || undefined} aria-label={label} tabIndex={0}>
       <pre>{children}</pre>
     </section>

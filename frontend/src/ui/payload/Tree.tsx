@@ -3,11 +3,11 @@ import type { JsonNode } from "~/lib/json";
 import * as texts from "~/texts/payload";
 import { Icon } from "../icons";
 import styles from "./payload.module.css";
-import { CHILDREN_AT_FIRST, type More, openAtFirst, type Row, rowsOf, sizeOf } from "./tree";
+import { INITIAL_CHILDREN, initiallyOpen, type More, type Row, rowsOf, sizeOf } from "./tree";
 
-/** A JSON document as a tree: arrow keys move, open and close. */
+/** A JSON document as a tree. Arrow keys move, expand and collapse. */
 export function Tree({ root, label }: { root: JsonNode; label: string }) {
-  const [open, setOpen] = useState(() => openAtFirst(root));
+  const [open, setOpen] = useState(() => initiallyOpen(root));
   const [limits, setLimits] = useState<ReadonlyMap<string, number>>(new Map());
   const [current, setCurrent] = useState("0");
   const rows = useMemo(() => rowsOf(root, open, limits), [root, open, limits]);
@@ -29,11 +29,11 @@ export function Tree({ root, label }: { root: JsonNode; label: string }) {
     const at = shown.findIndex(({ path }) => path === current);
     const row = shown[at];
     if (!row || event.ctrlKey || event.metaKey || event.altKey) return;
-    const act = actionOf(event.key, row, shown, at);
-    if (!act) return;
+    const action = actionOf(event.key, row, shown, at);
+    if (!action) return;
     event.preventDefault();
-    if (act.toggle !== undefined) toggle(row.path, act.toggle);
-    goTo(act.to);
+    if (action.toggle !== undefined) toggle(row.path, action.toggle);
+    goTo(action.to);
   }
   return (
     <div
@@ -50,7 +50,7 @@ export function Tree({ root, label }: { root: JsonNode; label: string }) {
             key={`${row.path}+`}
             row={row}
             onMore={() =>
-              setLimits(new Map(limits).set(row.path, (limits.get(row.path) ?? CHILDREN_AT_FIRST) + 500))
+              setLimits(new Map(limits).set(row.path, (limits.get(row.path) ?? INITIAL_CHILDREN) + 500))
             }
           />
         ) : (
@@ -69,12 +69,12 @@ export function Tree({ root, label }: { root: JsonNode; label: string }) {
   );
 }
 
-interface Act {
+interface KeyAction {
   to?: string | undefined;
   toggle?: boolean;
 }
 
-function actionOf(key: string, row: Row, shown: readonly Row[], at: number): Act | undefined {
+function actionOf(key: string, row: Row, shown: readonly Row[], at: number): KeyAction | undefined {
   const inside = sizeOf(row.node) > 0;
   if (key === "ArrowDown") return { to: shown[at + 1]?.path };
   if (key === "ArrowUp") return { to: shown[at - 1]?.path };
@@ -88,18 +88,18 @@ function actionOf(key: string, row: Row, shown: readonly Row[], at: number): Act
 }
 
 function Line({ row, current, onToggle }: { row: Row; current: boolean; onToggle(): void }) {
-  const { path, depth, name, node, among, open } = row;
+  const { path, depth, name, node, position, open } = row;
   const inside = sizeOf(node);
   return (
-    // biome-ignore lint/a11y/useKeyWithClickEvents: the tree hears the keys
+    // biome-ignore lint/a11y/useKeyWithClickEvents: the tree handles the keys
     <div
       role="treeitem"
       tabIndex={current ? 0 : -1}
       data-path={path}
       className={styles.node}
       aria-level={depth + 1}
-      aria-setsize={among[0]}
-      aria-posinset={among[1]}
+      aria-setsize={position[0]}
+      aria-posinset={position[1]}
       aria-selected={current}
       aria-expanded={inside > 0 ? open : undefined}
       style={{ paddingInlineStart: `${indent(depth)}px` }}
@@ -112,7 +112,7 @@ function Line({ row, current, onToggle }: { row: Row; current: boolean; onToggle
   );
 }
 
-/** Deep nodes stay in sight: after twenty levels no further step to the right. */
+/** Indentation in pixels, limited to 20 levels so that deep nodes stay visible. */
 function indent(depth: number): number {
   return Math.min(depth, 20) * 16;
 }
@@ -134,7 +134,7 @@ function Value({ node }: { node: JsonNode }) {
   }
 }
 
-const TEXT_AT_FIRST = 2_000;
+const INITIAL_TEXT_LENGTH = 2_000;
 
 function LongText({ text }: { text: string }) {
   const [whole, setWhole] = useState(false);
@@ -145,10 +145,10 @@ function LongText({ text }: { text: string }) {
       </span>
     );
   }
-  const cut = !whole && text.length > TEXT_AT_FIRST;
+  const cut = !whole && text.length > INITIAL_TEXT_LENGTH;
   return (
     <span className={styles.value} data-kind="string">
-      {`"${cut ? text.slice(0, TEXT_AT_FIRST) : text}${cut ? "…" : '"'}`}
+      {`"${cut ? text.slice(0, INITIAL_TEXT_LENGTH) : text}${cut ? "…" : '"'}`}
       {cut && (
         <button
           type="button"

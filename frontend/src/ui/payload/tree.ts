@@ -1,16 +1,16 @@
-// The rows that a tree of JSON shows: one list, so that thousands of nodes cost what is in sight.
+// Rows of a JSON tree as a flat list, so that collapsed nodes cost nothing.
 
 import type { JsonNode } from "~/lib/json";
 
 export interface Row {
-  /** `0/3/1`: positions from the root on. */
+  /** Child indexes from the root: `0/3/1`. */
   path: string;
   depth: number;
-  /** Its key or position; undefined for the root. */
+  /** Key or index; undefined for the root. */
   name: string | undefined;
   node: JsonNode;
-  /** How many siblings it has with itself, and which of them it is, from 1. */
-  among: readonly [number, number];
+  /** Number of siblings including this row, and its position among them, from 1. */
+  position: readonly [number, number];
   open: boolean;
 }
 
@@ -20,16 +20,16 @@ export interface More {
   depth: number;
 }
 
-export const CHILDREN_AT_FIRST = 100;
-const OPEN_AT_FIRST = 120;
+export const INITIAL_CHILDREN = 100;
+const MAX_INITIAL_ROWS = 120;
 
 export function sizeOf(node: JsonNode): number {
   if (node.kind === "object") return node.members.length;
   return node.kind === "array" ? node.items.length : 0;
 }
 
-/** What is open at first: the root, and what is inside as long as little is. */
-export function openAtFirst(root: JsonNode): ReadonlySet<string> {
+/** Initially expanded nodes: the root, and nested nodes while the total number of rows is small. */
+export function initiallyOpen(root: JsonNode): ReadonlySet<string> {
   const open = new Set<string>();
   let level: { path: string; node: JsonNode }[] = [{ path: "0", node: root }];
   let shown = 1;
@@ -37,10 +37,10 @@ export function openAtFirst(root: JsonNode): ReadonlySet<string> {
     const next: typeof level = [];
     for (const { path, node } of level) {
       const inside = sizeOf(node);
-      if (inside === 0 || (shown + inside > OPEN_AT_FIRST && path !== "0")) continue;
-      shown += Math.min(inside, CHILDREN_AT_FIRST);
+      if (inside === 0 || (shown + inside > MAX_INITIAL_ROWS && path !== "0")) continue;
+      shown += Math.min(inside, INITIAL_CHILDREN);
       open.add(path);
-      children(node, CHILDREN_AT_FIRST).forEach((child, index) => {
+      children(node, INITIAL_CHILDREN).forEach((child, index) => {
         next.push({ path: `${path}/${index}`, node: child.node });
       });
     }
@@ -49,7 +49,7 @@ export function openAtFirst(root: JsonNode): ReadonlySet<string> {
   return open;
 }
 
-/** Rows from top to bottom. `limits` says of how many children more than the first hundred are shown. */
+/** Rows from top to bottom. `limits` overrides how many children of a node are shown. */
 export function rowsOf(
   root: JsonNode,
   open: ReadonlySet<string>,
@@ -57,14 +57,14 @@ export function rowsOf(
 ): readonly (Row | More)[] {
   const rows: (Row | More)[] = [];
   const waiting: (Row | More)[] = [
-    { path: "0", depth: 0, name: undefined, node: root, among: [1, 1], open: open.has("0") },
+    { path: "0", depth: 0, name: undefined, node: root, position: [1, 1], open: open.has("0") },
   ];
   for (let row = waiting.pop(); row; row = waiting.pop()) {
     rows.push(row);
     if ("more" in row || !row.open) continue;
     const { path, depth, node } = row;
     const all = sizeOf(node);
-    const limit = limits.get(path) ?? CHILDREN_AT_FIRST;
+    const limit = limits.get(path) ?? INITIAL_CHILDREN;
     if (all > limit) waiting.push({ more: all - limit, path, depth: depth + 1 });
     const shown = children(node, limit);
     for (let index = shown.length - 1; index >= 0; index -= 1) {
@@ -75,7 +75,7 @@ export function rowsOf(
           path: inner,
           depth: depth + 1,
           ...child,
-          among: [all, index + 1],
+          position: [all, index + 1],
           open: open.has(inner),
         });
       }

@@ -1,7 +1,7 @@
 import { useMemo, useRef } from "react";
 import { Link } from "wouter";
 import { type Chain, INITIAL_LIMIT, MAX_LIMIT, useChain } from "~/api/chains";
-import { failureOf } from "~/api/problems";
+import { toFailure } from "~/api/problems";
 import { useShortcuts } from "~/lib/keyboard";
 import { useUrlState } from "~/lib/url-state";
 import * as texts from "~/texts/chains";
@@ -37,7 +37,7 @@ export default function OneChain({ id }: { id: string }) {
       actions={<Search />}
       wide
     >
-      {query.error && failureOf(query.error).code === "not_found" ? (
+      {query.error && toFailure(query.error).code === "not_found" ? (
         <Empty title={texts.notFound}>
           {texts.notFoundHint} <code className={styles.id}>{id}</code>
           {texts.notFoundHistory}

@@ -30,11 +30,11 @@ function lineOf(item: Item, delivery: Delivery | undefined, index: number): Line
     item,
     delivery,
     state: delivery?.state ?? message.state,
-    error: delivery ? failureOf(delivery) : message.last_error?.message,
+    error: delivery ? toFailure(delivery) : message.last_error?.message,
   };
 }
 
-function failureOf({ attempts }: Delivery): string | undefined {
+function toFailure({ attempts }: Delivery): string | undefined {
   const error = attempts.findLast((attempt) => attempt.error !== null)?.error;
   return error ? [error.type, error.message].filter(Boolean).join(": ") : undefined;
 }

@@ -2,7 +2,7 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useId, useRef } from "react";
 import { type DeadLetter, deadLetter as deadLetterQuery, useReveal } from "~/api/dead-letter";
 import { useFallbackInterval } from "~/api/live";
-import { failureOf } from "~/api/problems";
+import { toFailure } from "~/api/problems";
 import { useShortcuts } from "~/lib/keyboard";
 import * as texts from "~/texts/dead-letters";
 import { Empty, IconButton, Loaded, Loading, State } from "~/ui";
@@ -37,7 +37,7 @@ export function Detail(props: DetailProps) {
     [{ keys: "Escape", label: texts.close, run: () => onGo(undefined) }],
     !selecting,
   );
-  if (query.error && failureOf(query.error).code === "not_found")
+  if (query.error && toFailure(query.error).code === "not_found")
     return <NotFound {...props} heading={heading} />;
   return (
     <section aria-labelledby={heading} className={styles.detail}>

@@ -1,4 +1,4 @@
-import { jsonProblemIn, readJsonOr, writeJson } from "~/lib/json";
+import { findJsonProblem, tryReadJson, writeJson } from "~/lib/json";
 import * as texts from "~/texts/editing";
 import { announce, Button, Choice } from "~/ui";
 import { CodeField } from "./CodeField";
@@ -31,7 +31,7 @@ export function BodyField({
     if (body === undefined) announce(texts.staysBase64, "bad");
     else onEdit({ form, body });
   }
-  const tree = draft.form === "json" ? readJsonOr(draft.body) : undefined;
+  const tree = draft.form === "json" ? tryReadJson(draft.body) : undefined;
   return (
     <div>
       <div className={styles.tools}>
@@ -52,7 +52,7 @@ export function BodyField({
         onChange={(body) => onEdit({ body })}
         json={draft.form === "json"}
         error={wrongBody(draft)}
-        wrongLine={draft.form === "json" ? jsonProblemIn(draft.body)?.line : undefined}
+        wrongLine={draft.form === "json" ? findJsonProblem(draft.body)?.line : undefined}
         hint={HINTS[draft.form]}
       />
     </div>

@@ -1,6 +1,6 @@
 import { useMutation } from "@tanstack/react-query";
 import type { DeadLetter, useEditedRequeue } from "~/api/dead-letter";
-import { failureOf } from "~/api/problems";
+import { toFailure } from "~/api/problems";
 import * as texts from "~/texts/editing";
 import { Button, Checkbox, Problem } from "~/ui";
 import { loadBase, loadRevealedBase } from "./base";
@@ -33,7 +33,7 @@ export function EditProblem({
     );
   }
   if (!error) return null;
-  const failure = failureOf(error);
+  const failure = toFailure(error);
   if (failure.code === "version_conflict")
     return <Conflict deadLetter={deadLetter} base={base} onBase={onBase} />;
   const violations = failure.code === "invalid_edit" ? schemaViolationsIn(failure.more.errors) : [];

@@ -1,5 +1,5 @@
 import type { DeadLetter } from "~/api/dead-letter";
-import { jsonProblemIn } from "~/lib/json";
+import { findJsonProblem } from "~/lib/json";
 import * as texts from "~/texts/editing";
 import { Badge, Facts } from "~/ui";
 import { CodeField } from "./CodeField";
@@ -24,7 +24,7 @@ export function HeadersField({
         onChange={(headers) => onEdit({ headers })}
         json
         error={wrongHeaders(draft)}
-        wrongLine={jsonProblemIn(draft.headers)?.line}
+        wrongLine={findJsonProblem(draft.headers)?.line}
         hint={texts.headersHint}
       />
       <div className={styles.locked}>

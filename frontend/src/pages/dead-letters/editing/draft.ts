@@ -1,7 +1,7 @@
 // The draft of an edit: body and headers as text, and the edit request that results from it.
 
 import type { DeadLetter, Edit } from "~/api/dead-letter";
-import { jsonProblemIn, readJson, readJsonOr, writeJson } from "~/lib/json";
+import { findJsonProblem, readJson, tryReadJson, writeJson } from "~/lib/json";
 import * as texts from "~/texts/editing";
 
 /** Format of the body in the editor: validated JSON, plain text, or bytes as base64. */
@@ -40,7 +40,7 @@ export function baseOfBytes(deadLetter: DeadLetter, bytes: Uint8Array): Base {
 }
 
 function bodyOf(content: string, encoding: Form): Pick<Base, "form" | "body" | "compact"> {
-  const tree = encoding === "json" ? readJsonOr(content) : undefined;
+  const tree = encoding === "json" ? tryReadJson(content) : undefined;
   // Invalid JSON is edited as text. Otherwise not even the headers could be changed.
   if (encoding === "json" && !tree) return { form: "text", body: content, compact: false };
   const compact = tree !== undefined && !content.includes("\n");
@@ -68,7 +68,7 @@ function contentOf({ compact }: Base, { form, body }: Draft): NonNullable<Edit["
 }
 
 function sameJson(one: string, other: string): boolean {
-  const [first, second] = [readJsonOr(one), readJsonOr(other)];
+  const [first, second] = [tryReadJson(one), tryReadJson(other)];
   return first && second ? writeJson(first) === writeJson(second) : one === other;
 }
 
@@ -94,7 +94,7 @@ export function wrongHeaders({ headers }: Draft): string | undefined {
 }
 
 function jsonErrorIn(text: string): string | undefined {
-  const wrong = jsonProblemIn(text);
+  const wrong = findJsonProblem(text);
   return wrong && texts.jsonError(wrong.line, wrong.column, texts.jsonFaults[wrong.fault]);
 }
 

@@ -4,7 +4,7 @@ import { Link } from "wouter";
 import { deadLetter } from "~/api/dead-letter";
 import { deadLetterGroup, deadLetters, type Group } from "~/api/dead-letters";
 import { useFallbackInterval } from "~/api/live";
-import { failureOf } from "~/api/problems";
+import { toFailure } from "~/api/problems";
 import { useWhyNot } from "~/api/session";
 import { number } from "~/lib/format";
 import { useShortcuts } from "~/lib/keyboard";
@@ -23,7 +23,7 @@ import { PolicyDialog, PolicyOf } from "./Policy";
 /** A failure group: counts, times, versions, a sample, the latest messages, and actions on the whole group. */
 export function OneGroup({ id }: { id: string }) {
   const query = useQuery({ ...deadLetterGroup(id), refetchInterval: useFallbackInterval() });
-  const gone = query.error && failureOf(query.error).code === "not_found";
+  const gone = query.error && toFailure(query.error).code === "not_found";
   const back = <Link href="/dead-letters">{texts.allGroups}</Link>;
   return (
     <Page title={query.data?.title ?? texts.groupTitle} tab={texts.groupTitle} aside={back}>

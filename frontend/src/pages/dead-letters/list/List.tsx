@@ -17,11 +17,11 @@ export interface ListProps {
   open: string | undefined;
   urlState: UrlState;
   onOpen(id: string | undefined): void;
-  onTurn(cursor: string): void;
+  onPageChange(cursor: string): void;
 }
 
 /** The list of dead letters, with actions on the selection. */
-export function List({ list, open, urlState, onOpen, onTurn }: ListProps) {
+export function List({ list, open, urlState, onOpen, onPageChange }: ListProps) {
   const { query, selection, ids, items, gone } = list;
   const toggle = useStableCallback(selection.toggle);
   useRowShortcuts(list, open, onOpen);
@@ -52,7 +52,7 @@ export function List({ list, open, urlState, onOpen, onTurn }: ListProps) {
                 shown={ids.length}
                 next={page.next}
                 previous={page.previous}
-                onTurn={onTurn}
+                onPageChange={onPageChange}
                 busy={list.stale}
               />
             </div>

@@ -4,7 +4,7 @@ import { Link } from "wouter";
 import { chainAddress } from "~/api/chains";
 import { useFallbackInterval } from "~/api/live";
 import { type Message, message, useReveal } from "~/api/messages";
-import { failureOf } from "~/api/problems";
+import { toFailure } from "~/api/problems";
 import { useShortcuts } from "~/lib/keyboard";
 import * as texts from "~/texts/messages";
 import { Button, CopyButton, Empty, IconButton, Loaded, Loading, State } from "~/ui";
@@ -28,7 +28,7 @@ interface Navigation {
 export function Detail({ id, ...navigation }: Navigation & { id: string }) {
   const query = useQuery({ ...message(id), refetchInterval: useFallbackInterval() });
   useShortcuts(texts.message, [{ keys: "Escape", label: texts.close, run: navigation.onClose }]);
-  const gone = query.error && failureOf(query.error).code === "not_found";
+  const gone = query.error && toFailure(query.error).code === "not_found";
   return (
     <article className={styles.detail} aria-label={texts.titleOf(id)}>
       <Head id={id} message={query.data} {...navigation} />

@@ -1,6 +1,6 @@
 import { type FormEvent, useId, useState } from "react";
 import type { Message, Reveal } from "~/api/messages";
-import { failureOf } from "~/api/problems";
+import { toFailure } from "~/api/problems";
 import { useWhyNot } from "~/api/session";
 import { useMessageEdit } from "~/api/waiting";
 import * as common from "~/texts/common";
@@ -36,7 +36,7 @@ export function EditDialog({
     ...(typed !== undefined && typed !== shown?.body && { body: typed, encoding: "text" as const }),
   };
   const isUnchanged = Object.keys(changes).length === 0;
-  const schemaRejected = edit.error && failureOf(edit.error).code === "invalid_edit";
+  const schemaRejected = edit.error && toFailure(edit.error).code === "invalid_edit";
 
   function submit(event: FormEvent) {
     event.preventDefault();

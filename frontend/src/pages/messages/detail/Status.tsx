@@ -1,8 +1,8 @@
 import { Fragment, type ReactNode } from "react";
 import { Link } from "wouter";
-import { isTelling, type Message } from "~/api/messages";
+import { isInformative, type Message } from "~/api/messages";
 import { useNow } from "~/lib/clock";
-import { capital, secondsSince } from "~/lib/format";
+import { capitalize, secondsSince } from "~/lib/format";
 import * as texts from "~/texts/messages";
 import { Ago, Facts, Icon, Moment, stateStyle, type Tone } from "~/ui";
 import styles from "./Detail.module.css";
@@ -33,7 +33,7 @@ export function Status({ message }: { message: Message }) {
             [texts.failedAttempts, message.attempt_count > 0 && texts.times(message.attempt_count)],
           ]}
         />
-        {isTelling(message.last_error) && <p className={styles.error}>{message.last_error.message}</p>}
+        {isInformative(message.last_error) && <p className={styles.error}>{message.last_error.message}</p>}
         {hint && (
           <p className={styles.hint}>
             <Icon name="right" />
@@ -79,7 +79,7 @@ function hintOf({ id, state, hint, blocking_pauses, alive_relay_count, blocked_b
       </>
     );
   }
-  const first = `${capital(hint)}.`;
+  const first = `${capitalize(hint)}.`;
   return state === "held" && alive_relay_count === 0 ? texts.startRelay(first) : first;
 }
 

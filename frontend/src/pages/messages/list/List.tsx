@@ -17,13 +17,13 @@ export function List({
   urlState,
   open,
   onOpen,
-  onTurn,
+  onPageChange,
 }: {
   list: Listed;
   urlState: UrlState;
   open: string | undefined;
   onOpen(id: string): void;
-  onTurn(cursor: string | undefined): void;
+  onPageChange(cursor: string | undefined): void;
 }) {
   const { query, stable, stale } = list;
   const search = useSearch();
@@ -66,7 +66,13 @@ export function List({
               ))}
             </ul>
           )}
-          <Pager shown={stable.items.length} next={next} previous={previous} onTurn={onTurn} busy={stale} />
+          <Pager
+            shown={stable.items.length}
+            next={next}
+            previous={previous}
+            onPageChange={onPageChange}
+            busy={stale}
+          />
         </div>
       )}
     </Loaded>

@@ -1,5 +1,5 @@
 import { Link } from "wouter";
-import { isTelling, type MessageLine } from "~/api/messages";
+import { isInformative, type MessageLine } from "~/api/messages";
 import * as texts from "~/texts/messages";
 import { Ago, Badge, State } from "~/ui";
 import { addressOf } from "../parameters";
@@ -32,7 +32,7 @@ export function Row({
         <span className={styles.key}>{line.routing_key}</span>
         <span className={styles.about}>
           <span className={styles.text}>
-            {isTelling(line.last_error) ? line.last_error.message : line.preview}
+            {isInformative(line.last_error) ? line.last_error.message : line.preview}
           </span>
           {line.ordering_key !== null && (
             <span className={styles.ordering}>{texts.key(line.ordering_key)}</span>
