@@ -20,9 +20,9 @@ const Login = lazy(() => import("~/pages/login/Login"));
 const HostLogin = lazy(() => import("~/pages/login/HostLogin"));
 const Switch = lazy(() => import("~/pages/login/SwitchSession"));
 const queries = newQueryClient();
-/** Of the link that a start in development prints. */
+/** Token of the login link that the service prints in development. */
 const LINK_TOKEN = takeTokenFromUrl();
-/** Defined where it is not the admin that logs people in. */
+/** Defined if the host application handles login. */
 const HOST = hostLoginUrl();
 
 export function App() {
