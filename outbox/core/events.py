@@ -11,12 +11,13 @@ from outbox.core.outcome import DeliveryOutcome, Failure, RelayOutcome
 
 @light_value()
 class SentMessage:
-    """One sent message: its id, routing key, time in the table, and tracking ids where known."""
+    """One sent message: its id, routing key, time in the table, and where known its tracking ids and `traceparent` header."""
 
     id: str
     routing_key: str
     age: timedelta
     tracking_ids: tuple[str, ...] = ()
+    traceparent: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,11 +74,13 @@ class RouteResumed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundFinished:
-    """One claim-send-settle round with `taken` messages ended after `duration`."""
+    """One claim-send-settle round with `taken` messages ended after `duration`, with the messages that were sent or failed."""
 
     exchange_name: str
     taken: int
     duration: timedelta
+    sent: Sequence[SentMessage] = ()
+    failed: Sequence[SendFailed] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -358,6 +358,7 @@ select id as row_id, case state when 'too_large' then left(chain ->> -1, 255) el
     case state when 'too_large' then left(routing_key, 255) else routing_key end as routing_key, state,
     last_error is not distinct from 'unroutable' as was_held,
     date_part('epoch', now()) - date_part('epoch', created_at) as age_seconds, target_queue, priority,
+    left(headers ->> 'traceparent', 255) as traceparent,
     date_part('epoch', send_after) as due, exists(select from claimed where dedup_key is not null) as deduplicated,
     case
         when exists (
@@ -378,6 +379,7 @@ select id as row_id, case state when 'too_large' then left(chain ->> -1, 255) el
     case state when 'too_large' then left(routing_key, 255) else routing_key end as routing_key, state,
     last_error is not distinct from 'unroutable' as was_held,
     date_part('epoch', now()) - date_part('epoch', created_at) as age_seconds, target_queue, priority,
+    left(headers ->> 'traceparent', 255) as traceparent,
     date_part('epoch', send_after) as due
 from (select) as one
 left join message on true
@@ -389,6 +391,7 @@ select id as row_id, case state when 'too_large' then left(chain ->> -1, 255) el
     case state when 'too_large' then left(routing_key, 255) else routing_key end as routing_key, state,
     last_error is not distinct from 'unroutable' as was_held,
     date_part('epoch', now()) - date_part('epoch', created_at) as age_seconds, target_queue,
+    left(headers ->> 'traceparent', 255) as traceparent,
     array(select distinct lane from claimed where blocked) as blocked
 from (select) as one
 left join message on true

@@ -96,6 +96,7 @@ class HandedMessage:
     """Its target queue; None if it goes to every queue that is bound for it."""
     refused: Retry | Dead | None = None
     """What happens next, if the database could not take it."""
+    traceparent: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -485,7 +486,7 @@ class HandoverRounds:
         for message in handed.messages:
             key = message.routing_key
             if message.state is HandoverState.SENT:
-                sent.append(SentMessage(message.id, key, message.age))
+                sent.append(SentMessage(message.id, key, message.age, traceparent=message.traceparent))
                 # Other held rows may wait for this success. Intervals are kept by routing key only, so for messages with a
                 # target queue `was_held` alone shows it.
                 interval = self._intervals.pop(key, None) if message.queue is None else None
@@ -590,4 +591,5 @@ def _to_message(row: asyncpg.Record, *, ordered: bool = False) -> HandedMessage:
         age=timedelta(seconds=min(max(row["age_seconds"], 0.0), _LONGEST_AGE)),
         ordered=ordered,
         queue=row["target_queue"],
+        traceparent=row["traceparent"],
     )
