@@ -87,8 +87,8 @@ async def system(
         yield lines
 
 
-def new_relay(database: str, broker: str) -> MessageRelay:
-    return MessageRelay(database, broker=broker, exchange_name="shop", enable_metrics=False)
+def new_relay(database: str, broker: str, **options: Any) -> MessageRelay:
+    return MessageRelay(database, broker=broker, exchange_name="shop", enable_metrics=False, **options)
 
 
 async def publish(database: str, routing_key: str, body: object = 1, *, count: int = 1, **options: Any) -> None:
