@@ -149,7 +149,7 @@ class AttemptRunner:
             body = self.read(run)
             if isinstance(body, Dead):
                 return body
-            follow(run.message.tracking_ids)
+            follow(run.message.tracking_ids, (run.message.id, self._queue))
             if self.transactions is None:
                 await self.invoke(self._inputs(run, body, _NO_UNIT))
             else:

@@ -102,7 +102,7 @@ class BatchCollector:
         try:
             # A message published by a batch has no single cause among its messages. It joins their chain if they share one.
             roots = {member.run.message.tracking_ids[:1] for member in members}
-            follow(roots.pop() if len(roots) == 1 else ())
+            follow(roots.pop() if len(roots) == 1 else (), (None, self._queue))
             handled = set(await self._call(members))
         except NotBegunError as error:
             # Handling each by itself shows which one has expired or is being handled by another transaction.

@@ -75,6 +75,12 @@ def _tracer_of(provider: trace.TracerProvider) -> trace.Tracer | None:
     return None if isinstance(tracer, NoOpTracer) else tracer  # what a disabled SDK returns
 
 
+def current_ids() -> tuple[str, str] | None:
+    """Returns the ids of the current trace and span as hexadecimal text; None outside of a trace."""
+    span = trace.get_current_span().get_span_context()
+    return (trace.format_trace_id(span.trace_id), trace.format_span_id(span.span_id)) if span.is_valid else None
+
+
 @contextmanager
 def silence() -> Iterator[None]:
     """Runs the block outside of any trace, with instrumentations suppressed. Tasks started in it inherit this."""

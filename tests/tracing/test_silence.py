@@ -27,7 +27,7 @@ from tests.worker.support import running
 def instrumented(database: str, spans: Spans) -> Iterator[None]:
     """Everything that Outbox uses is instrumented, after the database was made."""
     instrumentors = (
-        AsyncPGInstrumentor(),
+        AsyncPGInstrumentor(),  # type: ignore[no-untyped-call]
         SQLAlchemyInstrumentor(),
         PsycopgInstrumentor(),
         AioPikaInstrumentor(),
@@ -107,8 +107,7 @@ async def test_a_message_leaves_the_spans_of_its_publisher_and_its_handler_only(
     ours = {"request", "create", "send shop", "process q", "process r"}
     theirs = [span for span in spans.all if span.name not in ours and span not in inserts]
     assert all(
-        span.name in ("BEGIN;", "COMMIT;")
-        and is_child(span, spans.named("request")[0])
+        (span.name in ("BEGIN;", "COMMIT;") and is_child(span, spans.named("request")[0]))
         or span.name == "connect"
         or is_child(span, process)
         or is_child(span, other)

@@ -37,6 +37,7 @@ PUBLIC_NAMES = {
     "Consumer",
     "DeadLetters",
     "HybridClock",
+    "LogFields",
     "Maintenance",
     "MessageRelay",
     "OutboxError",
