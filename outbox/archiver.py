@@ -14,7 +14,7 @@ from outbox.errors import ConfigurationError
 from outbox.masking import Masking
 from outbox.runtime.brokers import open_dead_letter_queues, require_one_dead_letter_source
 from outbox.runtime.observing import HEARTBEAT_INTERVAL, Reports, build_observer, observed_by
-from outbox.runtime.tracing import silenced
+from outbox.runtime.tracer import silenced
 
 if TYPE_CHECKING:
     from aio_pika.abc import AbstractConnection

@@ -28,7 +28,7 @@ from outbox.postgres.schema import check_outbox_table
 from outbox.reporting.statistics import thin_stats
 from outbox.runtime.brokers import open_broker
 from outbox.runtime.observing import Reports, build_observer, component_name, observed_by
-from outbox.runtime.tracing import silenced
+from outbox.runtime.tracer import silenced
 
 if TYPE_CHECKING:
     from outbox.dead_letters.changes import HasQueue

@@ -17,7 +17,7 @@ from outbox.postgres.handles import async_writer, is_async, sync_writer
 from outbox.postgres.handles.insert import Statements, cancel_steps, execute_async, execute_sync, publish_steps
 from outbox.postgres.handles.shapes import AsyncHandle, SyncHandle
 from outbox.postgres.queries import TableName
-from outbox.runtime.tracing import publishing_span
+from outbox.runtime.tracer import publishing_span
 
 _log = logging.getLogger("outbox")
 

@@ -27,7 +27,7 @@ from outbox.errors import ConfigurationError, DatabaseUnavailableError
 from outbox.retry import Backoff, RetryPolicy
 from outbox.runtime.brokers import destination_of, open_transport, own_database, require_one_broker
 from outbox.runtime.observing import HEARTBEAT_INTERVAL, Reports, build_observer, component_name, observed_by
-from outbox.runtime.tracing import open_tracer, silenced
+from outbox.runtime.tracer import open_tracer, silenced
 
 if TYPE_CHECKING:
     from aio_pika.abc import AbstractConnection

@@ -24,7 +24,7 @@ from outbox.engine.worker import INBOX_WAIT, WorkerRunner, WorkSettings
 from outbox.errors import ConfigurationError, MissingExtraError
 from outbox.runtime.brokers import CountingArchived, keeps_dead_letters, open_broker, require_one_consumable_broker
 from outbox.runtime.observing import HEARTBEAT_INTERVAL, Reports, component_name, observed_by
-from outbox.runtime.tracing import open_tracer, parse_propagation, silenced
+from outbox.runtime.tracer import open_tracer, parse_propagation, silenced
 
 if TYPE_CHECKING:
     from aio_pika.abc import AbstractConnection

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from time import monotonic
 from typing import Generic, TypeVar
 
-from outbox.runtime.tracing import silenced
+from outbox.runtime.tracer import silenced
 
 T = TypeVar("T")
 

@@ -25,7 +25,7 @@ from outbox.admin.problems import Code, Problem, problem_responses
 from outbox.errors import DatabaseUnavailableError
 from outbox.reporting.components import LiveStateReader, Topic
 from outbox.runtime.shutdown import running_server, wait_for_exit
-from outbox.runtime.tracing import silenced
+from outbox.runtime.tracer import silenced
 
 HEARTBEAT = timedelta(seconds=15)
 """Time without an event after which a comment is sent, so that proxies and clients keep the connection."""

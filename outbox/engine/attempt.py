@@ -231,7 +231,7 @@ class AttemptRunner:
         messages: Sequence[Message],  # noqa: ARG002  a traced runner uses them
     ) -> AbstractContextManager[Callable[[DeliveryOutcome | Failure], None]]:
         """Traces one call with several messages. Yields a function that records its outcome."""
-        return nullcontext(_ignore)
+        return nullcontext(lambda _: None)
 
     def has_expired(self, run: Run) -> bool:
         """Whether the message has expired."""
@@ -278,10 +278,6 @@ def runner_of(consumer: Consumer, policy: RetryPolicy, context: WorkerContext, t
     if context.tracer is None:
         return AttemptRunner(consumer, policy, context, threads)
     return TracedAttemptRunner(consumer, policy, context, threads, context.tracer)
-
-
-def _ignore(outcome: DeliveryOutcome | Failure) -> None:
-    pass
 
 
 async def _await_with_limit(call: Awaitable[object], limit: timedelta) -> None:

@@ -90,19 +90,16 @@ class LogFields(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         """Sets the fields. Returns True."""
         message_id, queue = get_handled() or (None, None)
-        trace_id, span_id = _current_ids()
+        ids: tuple[str, str] | None = None
+        if "opentelemetry.trace" in sys.modules:  # without it, no span can be current
+            from outbox.observers.opentelemetry import current_ids
+
+            ids = current_ids()
+        trace_id, span_id = ids or (None, None)
         for name, value in (("message_id", message_id), ("queue", queue), ("trace_id", trace_id), ("span_id", span_id)):
             if not hasattr(record, name):
                 setattr(record, name, value)
         return True
-
-
-def _current_ids() -> tuple[str | None, str | None]:
-    if "opentelemetry.trace" not in sys.modules:  # without it, no span can be current
-        return None, None
-    from outbox.observers.tracing import current_ids
-
-    return current_ids() or (None, None)
 
 
 class LoggingObserver:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from outbox.core.urls import redacted
-from outbox.runtime.tracing import silenced
+from outbox.runtime.tracer import silenced
 
 logger = logging.getLogger("outbox")
 

@@ -10,7 +10,7 @@ from outbox.ports import Propagation
 
 if TYPE_CHECKING:
     from outbox.core.message import OutboxMessage
-    from outbox.observers.tracing import OpenTelemetryTracer
+    from outbox.observers.opentelemetry import OpenTelemetryTracer
 
 _T = TypeVar("_T")
 
@@ -18,7 +18,7 @@ _T = TypeVar("_T")
 def publishing_span(messages: "Iterable[OutboxMessage]") -> "AbstractContextManager[Iterable[OutboxMessage]]":
     """Makes a span for the block if the process is traced. Yields the messages, with the trace context in their headers."""
     if _has_opentelemetry():
-        from outbox.observers.tracing import configured_tracer, publishing
+        from outbox.observers.opentelemetry import configured_tracer, publishing
 
         tracer = configured_tracer()
         if tracer is not None:
@@ -35,7 +35,7 @@ def open_tracer(
     """
     if not _has_opentelemetry():
         return None
-    from outbox.observers.tracing import OUTBOX, POSTGRESQL, RABBITMQ, OpenTelemetryTracer, configured_tracer
+    from outbox.observers.opentelemetry import OUTBOX, POSTGRESQL, RABBITMQ, OpenTelemetryTracer, configured_tracer
 
     tracer = configured_tracer()
     if tracer is None:
@@ -55,7 +55,7 @@ def silenced(work: Callable[..., Coroutine[Any, Any, _T]]) -> Callable[..., Coro
     async def run(*arguments: Any) -> _T:
         if not _has_opentelemetry():
             return await work(*arguments)
-        from outbox.observers.tracing import silence
+        from outbox.observers.opentelemetry import silence
 
         with silence():
             return await work(*arguments)

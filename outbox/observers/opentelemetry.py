@@ -202,7 +202,7 @@ class OpenTelemetryTracer:
     ) -> Iterator[Callable[[DeliveryOutcome | Failure], None]]:
         """See `outbox.ports.Tracer.process`."""
         if self._tracer is None:
-            yield _ignore
+            yield lambda _: None
             return
         parents = [_parse(message.headers) for message in messages]
         parent = parents[0] if len(parents) == 1 and self._continues(messages[0], attempt) else None
@@ -263,10 +263,6 @@ class OpenTelemetryTracer:
             BODY_SIZE: len(message.body),
             ATTEMPT: attempt,
         }
-
-
-def _ignore(outcome: DeliveryOutcome | Failure) -> None:
-    pass
 
 
 def _links(parents: Iterable[SpanContext | None]) -> list[Link]:
