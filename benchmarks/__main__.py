@@ -23,6 +23,7 @@ from benchmarks.relaying import (
 )
 from benchmarks.reporting import reporting_on_postgres, reporting_on_rabbitmq
 from benchmarks.servers import Servers, running_servers
+from benchmarks.tracing import tracing_on_postgres, tracing_on_rabbitmq
 from benchmarks.working import (
     inbox_on_postgres,
     inbox_on_rabbitmq,
@@ -50,6 +51,8 @@ BENCHMARKS: dict[str, tuple[Benchmark, int, str]] = {
     "reports-postgres": (reporting_on_postgres, 50_000, "messages/s"),
     "latency-rabbitmq": (latency_on_rabbitmq, 1_000, "ms"),
     "latency-postgres": (latency_on_postgres, 1_000, "ms"),
+    "otel-rabbitmq": (tracing_on_rabbitmq, 20_000, "messages/s"),
+    "otel-postgres": (tracing_on_postgres, 20_000, "messages/s"),
     "idle": (idle_processes, 14, "each"),
     "idle-far": (idle_processes_far_away, 14, "each"),
     "writers": (many_writers, 16_000, "commits/s"),

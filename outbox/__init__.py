@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from outbox.engine.consumer import Consumer, consume
     from outbox.errors import OutboxError, Reject, RetryAfter
     from outbox.maintenance import Maintenance
+    from outbox.observers.logging import LogFields
     from outbox.publisher import BoundPublisher, Publisher
     from outbox.relay import IMMEDIATELY, NEVER, MessageRelay
     from outbox.schema import (
@@ -61,6 +62,7 @@ __all__ = [
     "Consumer",
     "DeadLetters",
     "HybridClock",
+    "LogFields",
     "Maintenance",
     "MessageRelay",
     "OutboxError",
@@ -86,6 +88,7 @@ _HOMES = {
     "Consumer": "outbox.engine.consumer",
     "DeadLetters": "outbox.dead_letters",
     "HybridClock": "outbox.core.clock",
+    "LogFields": "outbox.observers.logging",
     "Maintenance": "outbox.maintenance",
     "MessageRelay": "outbox.relay",
     "OutboxError": "outbox.errors",

@@ -14,6 +14,7 @@ from outbox.errors import ConfigurationError
 from outbox.masking import Masking
 from outbox.runtime.brokers import open_dead_letter_queues, require_one_dead_letter_source
 from outbox.runtime.observing import HEARTBEAT_INTERVAL, Reports, build_observer, observed_by
+from outbox.runtime.tracer import silenced
 
 if TYPE_CHECKING:
     from aio_pika.abc import AbstractConnection
@@ -100,7 +101,9 @@ class Archiver:
         missing, and `MissingExtraError` for a missing dependency. Cancelled, it drains within the grace period and re-raises;
         cancelled twice, it ends at once.
         """
-        await run_until_stopped(self._work, self._stopping, grace_period=self._grace_period, handle_signals=handle_signals)
+        await run_until_stopped(
+            silenced(self._work), self._stopping, grace_period=self._grace_period, handle_signals=handle_signals
+        )
 
     def stop(self) -> None:
         """Asks `run` to drain and return. May be called from any thread or signal handler, and more than once.

@@ -28,6 +28,7 @@ from outbox.postgres.schema import check_outbox_table
 from outbox.reporting.statistics import thin_stats
 from outbox.runtime.brokers import open_broker
 from outbox.runtime.observing import Reports, build_observer, component_name, observed_by
+from outbox.runtime.tracer import silenced
 
 if TYPE_CHECKING:
     from outbox.dead_letters.changes import HasQueue
@@ -110,7 +111,9 @@ class Maintenance:
 
         Waits during outages. Raises `SchemaError` if at the start the outbox table is missing or belongs to another release.
         """
-        await run_until_stopped(self._work, self._stopping, grace_period=self._grace_period, handle_signals=handle_signals)
+        await run_until_stopped(
+            silenced(self._work), self._stopping, grace_period=self._grace_period, handle_signals=handle_signals
+        )
 
     def stop(self) -> None:
         """Asks `run` to finish and return. May be called from any thread or signal handler, and more than once."""

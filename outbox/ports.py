@@ -5,9 +5,10 @@ The docstrings specify what each adapter must do. The contract tests verify it.
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence, Set
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Any, Protocol, runtime_checkable
 
 from outbox.core.events import Event
@@ -35,6 +36,7 @@ __all__ = [
     "Nap",
     "NotSent",
     "Observer",
+    "Propagation",
     "QueueDepth",
     "Receive",
     "ReceiveDead",
@@ -42,6 +44,7 @@ __all__ = [
     "SendResult",
     "Store",
     "Subscription",
+    "Tracer",
     "Transport",
     "Unconfirmed",
     "Unit",
@@ -221,6 +224,35 @@ class Gate(Protocol):
 
     async def wait_until_closed(self) -> None:
         """Waits until a pause is requested."""
+        ...
+
+
+class Propagation(StrEnum):
+    """How the span of a handler relates to the trace of its message's publisher.
+
+    CHILD: in the same trace. LINK: in a trace of its own, linked to it. AUTO: a link if the message was delayed, retried,
+    requeued or handled in a batch, so that a trace ends soon after the request that began it.
+    """
+
+    AUTO = "auto"
+    CHILD = "child"
+    LINK = "link"
+
+
+class Tracer(Protocol):
+    """Traces the attempts of a worker."""
+
+    def process(
+        self, messages: Sequence[Message], *, queue: str, attempt: int
+    ) -> AbstractContextManager[Callable[[DeliveryOutcome | Failure], None]]:
+        """Traces one attempt with `messages`, which are several in a batch. Yields a function that records its outcome.
+
+        The outcome of a batch that failed is its failure: its messages have no outcomes yet.
+        """
+        ...
+
+    def handler(self) -> AbstractContextManager[None]:
+        """Runs the block, the call of a handler within `process`, as part of the trace."""
         ...
 
 

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from typing import Any, Generic, Literal, Unpack, overload
 
@@ -16,6 +17,7 @@ from outbox.postgres.handles import async_writer, is_async, sync_writer
 from outbox.postgres.handles.insert import Statements, cancel_steps, execute_async, execute_sync, publish_steps
 from outbox.postgres.handles.shapes import AsyncHandle, SyncHandle
 from outbox.postgres.queries import TableName
+from outbox.runtime.tracer import publishing_span
 
 _log = logging.getLogger("outbox")
 
@@ -38,6 +40,9 @@ class Publisher:
     `serialize` locks the ordering keys of messages until the transaction ends, before the messages are written. Publishers of
     one key then wait for each other, and its messages are in the order of their commits. `clock` stamps messages with a hybrid
     logical clock: a `HybridClock`, or "hlc" for the clock of this process.
+
+    With `enable_tracing`, and once the process has configured a tracer provider of OpenTelemetry, publishing is a span, and its
+    trace context travels in the headers `traceparent` and `tracestate`. A `traceparent` that you give stays as it is.
     """
 
     def __init__(
@@ -48,6 +53,7 @@ class Publisher:
         require_transaction: bool = False,
         serialize: bool = False,
         clock: Literal["hlc"] | HybridClock | None = None,
+        enable_tracing: bool = True,
     ) -> None:
         self._expiration = as_expiration(expiration)
         self._table = TableName.parse(table_name)
@@ -55,6 +61,8 @@ class Publisher:
         self._require_transaction = require_transaction
         self._serialize = serialize
         self._clock = as_clock(clock)
+        self._span: Callable[[Iterable[OutboxMessage]], AbstractContextManager[Iterable[OutboxMessage]]]
+        self._span = publishing_span if enable_tracing else nullcontext
 
     def __repr__(self) -> str:
         return f"Publisher(table_name={str(self._table)!r})"
@@ -122,18 +130,20 @@ class Publisher:
     async def bulk_publish_async(self, handle: AsyncHandle, messages: Iterable[OutboxMessage]) -> list[str | None]:
         """`bulk_publish` for async handles only."""
         writer = async_writer(handle, self._table)
-        rows = self._rows(messages)
-        if rows and not await writer.in_transaction():
-            self._object_to_no_transaction(handle, _publishing(rows), locks=self._serialize or _have_dedup_keys(rows))
-        return await execute_async(writer, publish_steps(rows, self._statements, serialize=self._serialize))
+        with self._span(messages) as traced:
+            rows = self._rows(traced)
+            if rows and not await writer.in_transaction():
+                self._object_to_no_transaction(handle, _publishing(rows), locks=self._serialize or _have_dedup_keys(rows))
+            return await execute_async(writer, publish_steps(rows, self._statements, serialize=self._serialize))
 
     def bulk_publish_sync(self, handle: SyncHandle, messages: Iterable[OutboxMessage]) -> list[str | None]:
         """`bulk_publish` for sync handles only."""
         writer = sync_writer(handle, self._table)
-        rows = self._rows(messages)
-        if rows and not writer.in_transaction():
-            self._object_to_no_transaction(handle, _publishing(rows), locks=self._serialize or _have_dedup_keys(rows))
-        return execute_sync(writer, publish_steps(rows, self._statements, serialize=self._serialize))
+        with self._span(messages) as traced:
+            rows = self._rows(traced)
+            if rows and not writer.in_transaction():
+                self._object_to_no_transaction(handle, _publishing(rows), locks=self._serialize or _have_dedup_keys(rows))
+            return execute_sync(writer, publish_steps(rows, self._statements, serialize=self._serialize))
 
     @overload
     def cancel(self, handle: AsyncHandle, dedup_key: str) -> Awaitable[bool]: ...

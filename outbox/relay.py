@@ -18,6 +18,7 @@ from outbox.core.outcome import Cause
 from outbox.core.urls import ServerKind, postgres_url, server_kind
 from outbox.engine.index_keys import IndexKeys
 from outbox.engine.lifecycle import GRACE_PERIOD, OPEN, Stopping, run_until_stopped, wait_until_available
+from outbox.engine.observers import Observers
 from outbox.engine.ordering import OrderingRules
 from outbox.engine.relay import Relay, RelaySettings
 from outbox.engine.rounds import SendingPolicy, SendingRounds
@@ -26,6 +27,7 @@ from outbox.errors import ConfigurationError, DatabaseUnavailableError
 from outbox.retry import Backoff, RetryPolicy
 from outbox.runtime.brokers import destination_of, open_transport, own_database, require_one_broker
 from outbox.runtime.observing import HEARTBEAT_INTERVAL, Reports, build_observer, component_name, observed_by
+from outbox.runtime.tracer import open_tracer, silenced
 
 if TYPE_CHECKING:
     from aio_pika.abc import AbstractConnection
@@ -197,6 +199,9 @@ class MessageRelay:
     `max_batch_bytes` limits the bytes that each lane claims at once; a single message may be larger, up to `max_body_bytes`
     for its body, headers and routing key together. A message above that is parked without being fetched.
 
+    With `enable_tracing`, and if the process has configured a tracer provider of OpenTelemetry before the start, each batch is
+    a span.
+
     Raises `ConfigurationError` for invalid arguments, and `MissingExtraError` if the broker's library is not installed.
     """
 
@@ -231,6 +236,7 @@ class MessageRelay:
         index_keys: Sequence[str] = (),
         max_batch_bytes: int = MAX_BATCH_BYTES,
         max_body_bytes: int = MAX_BODY_BYTES,
+        enable_tracing: bool = True,
     ) -> None:
         from outbox.postgres.queries import TableName
 
@@ -242,6 +248,7 @@ class MessageRelay:
         self._table = TableName.parse(table_name)
         self._name = component_name(name)
         self._enable_metrics = enable_metrics
+        self._enable_tracing = enable_tracing
         self._grace_period = arguments.grace_period(grace_period)
         self._stopping = Stopping()
         self._reports = Reports(
@@ -299,7 +306,9 @@ class MessageRelay:
         declared, and `ConfigurationError` if the pool is too small. Cancelled, it drains within the grace period and re-raises;
         cancelled twice, it ends at once.
         """
-        await run_until_stopped(self._work, self._stopping, grace_period=self._grace_period, handle_signals=handle_signals)
+        await run_until_stopped(
+            silenced(self._work), self._stopping, grace_period=self._grace_period, handle_signals=handle_signals
+        )
 
     def stop(self) -> None:
         """Asks `run` to drain and return. May be called from any thread or signal handler, and more than once.
@@ -333,6 +342,13 @@ class MessageRelay:
                     return
                 reporter = await stack.enter_async_context(self._reports.open(observer, stopping))
                 observer = observed_by(observer, reporter)
+                tracer = open_tracer(
+                    enabled=self._enable_tracing,
+                    source=self._source.broker,
+                    exchange_name=self._source.policy.exchange_name,
+                )
+                if tracer is not None:
+                    observer = Observers((observer, tracer))
                 url = self._listen_url or self._url
                 connect = borrow_from(pool) if url is None else connect_to(url, application_name="outbox relay bell")
                 poll_interval = self._settings.poll_interval

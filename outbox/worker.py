@@ -24,6 +24,7 @@ from outbox.engine.worker import INBOX_WAIT, WorkerRunner, WorkSettings
 from outbox.errors import ConfigurationError, MissingExtraError
 from outbox.runtime.brokers import CountingArchived, keeps_dead_letters, open_broker, require_one_consumable_broker
 from outbox.runtime.observing import HEARTBEAT_INTERVAL, Reports, component_name, observed_by
+from outbox.runtime.tracer import open_tracer, parse_propagation, silenced
 
 if TYPE_CHECKING:
     from aio_pika.abc import AbstractConnection
@@ -67,6 +68,10 @@ class Worker:
     With PostgreSQL as the broker, `max_batch_bytes` limits the bytes of each consumer's messages in flight, in addition to
     `prefetch_count`; a single message may be larger. A message above `max_body_bytes` is dead-lettered without being fetched.
 
+    With `enable_tracing`, and if the process has configured a tracer provider of OpenTelemetry before the start, each attempt
+    is a span, and the handler runs in it. `propagation` is its relation to the publisher's trace: "child", "link", or "auto",
+    which links messages that were delayed, retried, requeued or handled in a batch.
+
     A callback that is not async runs in its consumer's threads, up to `prefetch_count` and at most 64. A handler that raises
     any exception has failed, including `SystemExit`. Raises `ConfigurationError` for invalid arguments.
     """
@@ -98,6 +103,8 @@ class Worker:
         redact: Redact | None = None,
         max_batch_bytes: int = MAX_BATCH_BYTES,
         max_body_bytes: int = MAX_BODY_BYTES,
+        enable_tracing: bool = True,
+        propagation: Literal["auto", "child", "link"] = "auto",
     ) -> None:
         from outbox.postgres.queries import TableName
 
@@ -123,6 +130,8 @@ class Worker:
         self._masking = masking
         self._byte_limits = byte_limits(max_batch_bytes=max_batch_bytes, max_body_bytes=max_body_bytes)
         self._enable_metrics = enable_metrics
+        self._enable_tracing = enable_tracing
+        self._propagation = parse_propagation(propagation)
         self._grace_period = arguments.grace_period(grace_period)
         self._clock = as_clock(clock)
         if redact is not None and not callable(redact):
@@ -171,7 +180,9 @@ class Worker:
         Handlers that still run at the end of the grace period are cancelled. Raises `HandlersAbandonedError` if some do not end
         within 4 s, or run in threads. Their messages are redelivered, and `asyncio.run` does not wait for them.
         """
-        await run_until_stopped(self._work, self._stopping, grace_period=self._grace_period, handle_signals=handle_signals)
+        await run_until_stopped(
+            silenced(self._work), self._stopping, grace_period=self._grace_period, handle_signals=handle_signals
+        )
 
     def stop(self) -> None:
         """Asks `run` to drain and return. May be called from any thread or signal handler, and more than once.
@@ -200,6 +211,14 @@ class Worker:
             observer = observed_by(observer, reporter)
             if self._clock is not None:
                 observer = Observers((ClockFollower(self._clock), observer))
+            tracer = open_tracer(
+                enabled=self._enable_tracing,
+                source=self._broker,
+                exchange_name=self._settings.exchange_name,
+                propagation=self._propagation,
+            )
+            if tracer is not None:
+                observer = Observers((observer, tracer))
             broker = open_broker(
                 self._broker,
                 exchange_name=self._settings.exchange_name,
@@ -230,6 +249,7 @@ class Worker:
                 now=self._reports.clock.now,
                 gate_of=gate_of,
                 describe=describe,
+                tracer=tracer,
             )
             if reporter is not None:
                 reporter.activity.in_flight = lambda: work.in_flight
@@ -249,7 +269,7 @@ class Worker:
         if not wanting:
             yield None
             return
-        publisher = Publisher(table_name=str(self._table), clock=self._clock)
+        publisher = Publisher(table_name=str(self._table), clock=self._clock, enable_tracing=self._enable_tracing)
         prefetch_count = self._settings.prefetch_count
         async with open_units(
             url=self._url,

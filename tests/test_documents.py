@@ -76,6 +76,13 @@ NOT_RUN = {
     ),
     "docs/getting-started.md: $ python3 -m venv .venv && . .venv/bin/activate": "takes the registry, as README's",
     "docs/getting-started.md: $ uvicorn shop:app": "the service is run with the program, by the test that is named there",
+    'docs/tracing.md: $ pip install "fastapi-outbox[cli,rabbitmq,otel]" openteleme …': (
+        "takes the registry and a collector; tests/tracing/test_otlp.py exports to one"
+    ),
+    "docs/tracing.md: # telemetry.py": "sets the provider of the process; tests/tracing/test_otlp.py does the same for a test",
+    "docs/tracing.md: POST /orders your instrumentation": "a picture; tests/tracing/test_traces.py compares such trees",
+    "docs/tracing.md: # logs.py": "configures the process's logging; tests/tracing/test_log_fields.py does it for a logger",
+    "docs/tracing.md: # sentry.py": "takes Sentry's SDK",
     "docs/topology.md: # outbox.tf": "takes Terraform and a broker; the definitions above it are the same as JSON",
     "docs/cookbook.md: # flask_app.py": "takes Flask; it was run by hand with Flask 3.1 and psycopg2, and the event is sent",
     "docs/cookbook.md: # to_celery.py": "takes Celery and a broker of its own",

@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta
 from time import monotonic
 from typing import Generic, TypeVar
 
+from outbox.runtime.tracer import silenced
+
 T = TypeVar("T")
 
 USABLE_FOR = timedelta(seconds=15)
@@ -86,7 +88,7 @@ class SingleFlightCache(Generic[T]):
     def _start_refresh(self) -> asyncio.Task[None]:
         """Returns the task of the running refresh, or starts one."""
         if self._running is None or self._running.done():
-            self._running = asyncio.create_task(self._run())
+            self._running = asyncio.create_task(silenced(self._run)())
         return self._running
 
     async def _run(self) -> None:

@@ -25,6 +25,7 @@ from outbox.admin.problems import Code, Problem, problem_responses
 from outbox.errors import DatabaseUnavailableError
 from outbox.reporting.components import LiveStateReader, Topic
 from outbox.runtime.shutdown import running_server, wait_for_exit
+from outbox.runtime.tracer import silenced
 
 HEARTBEAT = timedelta(seconds=15)
 """Time without an event after which a comment is sent, so that proxies and clients keep the connection."""
@@ -124,7 +125,7 @@ class Broadcaster:
             listener.send(self._encode("reset", {"reason": reason}))
         self._listeners.add(listener)
         if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._run(), name="outbox events")
+            self._task = asyncio.create_task(silenced(self._run)(), name="outbox events")
         return listener
 
     def leave(self, listener: Listener) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from outbox.core.tracking import get_tracking_ids
 from outbox.core.urls import redacted
 from outbox.masking import Masking
-from outbox.observers.logging import FIELDS
+from outbox.observers.logging import FIELDS, LogFields
 
 FORMATS = ("text", "json")
 _COLOURS = {logging.WARNING: "\033[33m", logging.ERROR: "\033[31m", logging.CRITICAL: "\033[31m"}
@@ -33,7 +33,7 @@ class PlainFormatter(logging.Formatter):
 class JsonFormatter(logging.Formatter):
     """`{"time": …, "level": "INFO", "logger": "outbox", "message": "what happened", "event": "processed", …}`, on one line.
 
-    Records that a handler logs get the tracking ids of its message.
+    Records that a handler logs get the tracking ids of its message, and the fields of `LogFields`.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -60,6 +60,7 @@ def configure_logging(level: str, format_: str = "text") -> None:
     root = logging.getLogger()
     if not root.handlers:
         handler = logging.StreamHandler(sys.stderr)
+        handler.addFilter(LogFields())
         handler.setFormatter(JsonFormatter() if format_ == "json" else PlainFormatter(colours=sys.stderr.isatty()))
         root.addHandler(handler)
         # aiormq logs every failed connection attempt as an error. Outbox itself logs once when a broker is lost or back.

@@ -11,7 +11,7 @@ from outbox.core.outcome import DeliveryOutcome, Failure, RelayOutcome
 
 @light_value()
 class SentMessage:
-    """One sent message: its id, routing key, time in the table, and tracking ids where known.
+    """One sent message: its id, routing key, time in the table, and where known its tracking ids and `traceparent` header.
 
     `scheduled` is the part of its age before it was due.
     """
@@ -21,6 +21,7 @@ class SentMessage:
     age: timedelta
     tracking_ids: tuple[str, ...] = ()
     scheduled: timedelta = timedelta(0)
+    traceparent: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,11 +78,13 @@ class RouteResumed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundFinished:
-    """One claim-send-settle round with `taken` messages ended after `duration`."""
+    """One claim-send-settle round with `taken` messages ended after `duration`, with the messages that were sent or failed."""
 
     exchange_name: str
     taken: int
     duration: timedelta
+    sent: Sequence[SentMessage] = ()
+    failed: Sequence[SendFailed] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

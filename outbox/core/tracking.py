@@ -14,6 +14,7 @@ CHAIN_LIMIT = 256
 _KEPT_IN_FRONT = CHAIN_LIMIT // 2
 
 _current: ContextVar[tuple[str, ...]] = ContextVar("outbox_tracking_ids", default=())
+_handled: ContextVar[tuple[str | None, str] | None] = ContextVar("outbox_handled", default=None)
 
 
 def get_tracking_ids() -> tuple[str, ...]:
@@ -40,12 +41,19 @@ def tracking(tracking_ids: Sequence[str] | None = None) -> Iterator[tuple[str, .
         _current.reset(token)
 
 
-def follow(chain: tuple[str, ...]) -> None:
+def follow(chain: tuple[str, ...], handled: tuple[str | None, str] | None = None) -> None:
     """Makes all events that the calling task publishes from now on effects of the last of `chain`.
 
-    For a task with no other purpose, such as the task of a delivery. Otherwise use `tracking`.
+    `handled` is what `get_handled` returns from then on. For a task with no other purpose, such as the task of a delivery.
+    Otherwise use `tracking`.
     """
     _current.set(shorten(chain))
+    _handled.set(handled)
+
+
+def get_handled() -> tuple[str | None, str] | None:
+    """Returns the id and the queue of the message that the calling task handles, without an id for a batch; otherwise None."""
+    return _handled.get()
 
 
 def extend_chain(message_id: str | None = None) -> tuple[str, ...]:

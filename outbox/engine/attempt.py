@@ -1,8 +1,8 @@
 """Runs one attempt: calls the handler, in a thread or a transaction if it needs one, and returns the outcome."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -19,7 +19,7 @@ from outbox.engine.quarantine import Quarantine
 from outbox.engine.signature import BatchInputs, Inputs
 from outbox.engine.transactions import NotBegunError, Threads, Transactions
 from outbox.errors import CommitFailedError, ConfigurationError, HandlerTimeoutError, MalformedMessageError, Reject, RetryAfter
-from outbox.ports import Delivery, Observer, Unit, UnitsOfWork
+from outbox.ports import Delivery, Observer, Tracer, Unit, UnitsOfWork
 from outbox.retry import RetryPolicy
 
 CANCEL_INTERVAL = timedelta(seconds=5)
@@ -82,7 +82,10 @@ _NO_MESSAGE_ID = "the message has no id, which the inbox needs to recognize dupl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerContext:
-    """The dependencies that all consumers of a worker share. `describe` turns an exception into a failure to store and show."""
+    """The dependencies that all consumers of a worker share.
+
+    `describe` turns an exception into a failure to store and show. `tracer` is None in a process that is not traced.
+    """
 
     exchange_name: str
     observer: Observer
@@ -93,6 +96,7 @@ class WorkerContext:
     inbox_wait: timedelta
     now: Callable[[], datetime]
     describe: Callable[[BaseException], Failure]
+    tracer: Tracer | None = None
 
 
 @dataclass(slots=True)
@@ -145,7 +149,7 @@ class AttemptRunner:
             body = self.read(run)
             if isinstance(body, Dead):
                 return body
-            follow(run.message.tracking_ids)
+            follow(run.message.tracking_ids, (run.message.id, self._queue))
             if self.transactions is None:
                 await self.invoke(self._inputs(run, body, _NO_UNIT))
             else:
@@ -222,6 +226,13 @@ class AttemptRunner:
         call: Awaitable[object] = self._plan.call(inputs)
         return call if self._options.timeout is None else _await_with_limit(call, self._options.timeout)
 
+    def trace_batch(
+        self,
+        messages: Sequence[Message],  # noqa: ARG002  a traced runner uses them
+    ) -> AbstractContextManager[Callable[[DeliveryOutcome | Failure], None]]:
+        """Traces one call with several messages. Yields a function that records its outcome."""
+        return nullcontext(lambda _: None)
+
     def has_expired(self, run: Run) -> bool:
         """Whether the message has expired."""
         expires_at = run.message.expires_at
@@ -234,6 +245,39 @@ class AttemptRunner:
             Duplicate(queue=self._queue, exchange_name=self._context.exchange_name, message=run.message)
         )
         return DONE
+
+
+class TracedAttemptRunner(AttemptRunner):
+    """Traces each attempt. A class of its own, so that attempts cost nothing more in a process that is not traced."""
+
+    def __init__(
+        self, consumer: Consumer, policy: RetryPolicy, context: WorkerContext, threads: Threads, tracer: Tracer
+    ) -> None:
+        super().__init__(consumer, policy, context, threads)
+        self._tracer = tracer
+
+    async def attempt(self, run: Run) -> DeliveryOutcome:
+        """See `AttemptRunner.attempt`."""
+        with self._tracer.process((run.message,), queue=self._queue, attempt=run.attempt) as record:
+            outcome = await super().attempt(run)
+            record(outcome)
+            return outcome
+
+    async def invoke(self, inputs: Inputs | BatchInputs) -> object:
+        """See `AttemptRunner.invoke`."""
+        with self._tracer.handler():
+            return await super().invoke(inputs)
+
+    def trace_batch(self, messages: Sequence[Message]) -> AbstractContextManager[Callable[[DeliveryOutcome | Failure], None]]:
+        """See `AttemptRunner.trace_batch`."""
+        return self._tracer.process(messages, queue=self._queue, attempt=1)
+
+
+def runner_of(consumer: Consumer, policy: RetryPolicy, context: WorkerContext, threads: Threads) -> AttemptRunner:
+    """Returns the runner of a consumer's attempts, traced if the context has a tracer."""
+    if context.tracer is None:
+        return AttemptRunner(consumer, policy, context, threads)
+    return TracedAttemptRunner(consumer, policy, context, threads, context.tracer)
 
 
 async def _await_with_limit(call: Awaitable[object], limit: timedelta) -> None:

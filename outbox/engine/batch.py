@@ -1,12 +1,12 @@
 """Batches: messages that arrive while a handler is busy are handled by its next call, and committed together."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
 from outbox.core.events import BatchFailed
-from outbox.core.outcome import DONE, RETURNED, Dead, DeliveryOutcome
+from outbox.core.outcome import DONE, RETURNED, Dead, DeliveryOutcome, Failure
 from outbox.core.tracking import follow
 from outbox.engine.attempt import EXPIRED, AttemptRunner, Run, WorkerContext, is_for_us
 from outbox.engine.consumer import Consumer
@@ -88,20 +88,21 @@ class BatchCollector:
             elif not member.future.done():
                 readable.append(member)
         if len(readable) > 1:
-            await self._attempt_together(readable)
+            with self._runner.trace_batch([member.run.message for member in readable]) as record:
+                await self._attempt_together(readable, record)
             for member in readable:
                 member.run.seconds = perf_counter() - began
         for member in batch:
             if not member.future.done() and not (self._context.stopping.requested and len(batch) > 1):
                 member.resolve(await self._runner.attempt(member.run))
 
-    async def _attempt_together(self, members: Sequence[_Member]) -> None:
+    async def _attempt_together(self, members: Sequence[_Member], record: Callable[[DeliveryOutcome | Failure], None]) -> None:
         """Handles the members in one call. Leaves them without an outcome if each has to be handled by itself."""
         task = asyncio.current_task()
         try:
             # A message published by a batch has no single cause among its messages. It joins their chain if they share one.
             roots = {member.run.message.tracking_ids[:1] for member in members}
-            follow(roots.pop() if len(roots) == 1 else ())
+            follow(roots.pop() if len(roots) == 1 else (), (None, self._queue))
             handled = set(await self._call(members))
         except NotBegunError as error:
             # Handling each by itself shows which one has expired or is being handled by another transaction.
@@ -112,12 +113,14 @@ class BatchCollector:
             if is_for_us(error, task):
                 raise
             cause = error.__cause__ if isinstance(error, CommitFailedError) else None
+            failure = self._context.describe(cause or error)
+            record(failure)
             self._context.observer.notify(
                 BatchFailed(
                     queue=self._queue,
                     exchange_name=self._context.exchange_name,
                     messages=[member.run.message for member in members],
-                    failure=self._context.describe(cause or error),
+                    failure=failure,
                 )
             )
         else:

@@ -204,7 +204,11 @@ class Relay:
             self._observer.notify(failed)
         for stalled in report.stalled:
             self._observer.notify(stalled)
-        self._observer.notify(RoundFinished(exchange_name=exchange_name, taken=report.taken, duration=duration))
+        self._observer.notify(
+            RoundFinished(
+                exchange_name=exchange_name, taken=report.taken, duration=duration, sent=report.sent, failed=report.failed
+            )
+        )
         for way in report.released:
             await self._release(partial(self._store.release_held, way.routing_key, way.queue))
         for way in report.resumed:

@@ -292,7 +292,11 @@ class SendingRound:
             match result:
                 case Confirmed():
                     age = max(now - message.created_at, _ZERO)  # the clocks of two hosts may differ
-                    sent.append(SentMessage(message.id, message.routing_key, age, message.tracking_ids, pending.scheduled))
+                    parent = message.headers.get("traceparent")
+                    parent = parent if isinstance(parent, str) else None
+                    sent.append(
+                        SentMessage(message.id, message.routing_key, age, message.tracking_ids, pending.scheduled, parent)
+                    )
                     held, way = pending.held, _way(message)
                     if (held or self._holds.probing) and self._holds.record_routed(way, was_held=held):
                         released[way] = None

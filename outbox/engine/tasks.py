@@ -1,6 +1,7 @@
 """Sets of tasks that end together, and unwrapping of exception groups."""
 
 import asyncio
+import contextvars
 from collections.abc import Callable, Coroutine, Generator, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -36,15 +37,18 @@ class TaskSet:
 
     def __init__(self, on_error: Callable[[], None]) -> None:
         self._on_error = on_error
+        # A delivery arrives in the context of its connection, which may be the application's own: a task must not inherit a
+        # span from there, nor lose the suppression of instrumentations.
+        self._context = contextvars.copy_context()
         self._tasks: set[asyncio.Task[None]] = set()
         self._error: BaseException | None = None
         self.abandoned = 0
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """Starts a task."""
+        """Starts a task, in a copy of the context in which the set was created."""
         # _GeneratorExitGuard does not inherit from Coroutine, which would make each step of the task slower.
         guarded: Any = _GeneratorExitGuard(work)
-        task: asyncio.Task[None] = asyncio.get_running_loop().create_task(guarded)
+        task: asyncio.Task[None] = asyncio.get_running_loop().create_task(guarded, context=self._context.copy())
         self._tasks.add(task)
         task.add_done_callback(self._on_done)
 

@@ -25,7 +25,7 @@ from outbox.engine.quarantine import Quarantine
 from outbox.engine.tasks import TaskSet
 from outbox.engine.transactions import Threads
 from outbox.errors import BrokerUnavailableError, HandlersAbandonedError, OutboxError
-from outbox.ports import Broker, Gate, MeasuresQueues, Observer, Subscription, UnitsOfWork
+from outbox.ports import Broker, Gate, MeasuresQueues, Observer, Subscription, Tracer, UnitsOfWork
 from outbox.retry import RetryPolicy
 
 MEASURE_EVERY = timedelta(seconds=30)
@@ -64,6 +64,7 @@ class WorkerRunner:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         gate_of: Callable[[str], Gate] = never_closed,
         describe: Callable[[BaseException], Failure] = Failure.of,
+        tracer: Tracer | None = None,
     ) -> None:
         self._broker = broker
         self._consumers = consumers
@@ -73,6 +74,7 @@ class WorkerRunner:
         self._now = now
         self._gate_of = gate_of
         self._describe = describe
+        self._tracer = tracer
         self._task_sets: set[TaskSet] = set()
         self._outage = Outage(Dependency.BROKER, observer)
         self._failure: OutboxError | None = None
@@ -100,6 +102,7 @@ class WorkerRunner:
             inbox_wait=self._settings.inbox_wait,
             now=self._now,
             describe=self._describe,
+            tracer=self._tracer,
         )
         try:
             async with asyncio.TaskGroup() as companions:

@@ -6,6 +6,7 @@ servers. ERROR: unreadable messages and unexpected failures.
 
 import logging
 import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -54,6 +55,7 @@ from outbox.core.events import (
     WakeModeChanged,
 )
 from outbox.core.outcome import Cause, Dead, Done, Held, Postponed, Retry, Returned, Stalled
+from outbox.core.tracking import get_handled
 from outbox.core.urls import redacted
 
 _log = logging.getLogger("outbox")
@@ -63,8 +65,42 @@ _NAME_LIMIT = 255
 """Maximum length of a reason, and of an id or routing key, in a line. The table has no limit for them."""
 _IDS_LIMIT = 16
 """Maximum number of tracking ids in a line: the root and the nearest ancestors."""
-FIELDS = ("event", "message_id", "routing_key", "queue", "exchange_name", "attempt", "outcome", "tracking_ids")
-"""Extra attributes of each log record, for formatters with structured output."""
+FIELDS = (
+    "event",
+    "message_id",
+    "routing_key",
+    "queue",
+    "exchange_name",
+    "attempt",
+    "outcome",
+    "tracking_ids",
+    "trace_id",
+    "span_id",
+)
+"""Extra attributes of log records, for formatters with structured output."""
+
+
+class LogFields(logging.Filter):
+    """Adds `message_id`, `queue`, `trace_id` and `span_id` to each record, as far as they are known; it filters nothing out.
+
+    Add it to a logging handler: `handler.addFilter(LogFields())`. While a message is handled, all records of the handler's task
+    or thread get the message's id and queue, and in a traced process those of the current span. Other records get None. A field
+    that a record already has stays as it is.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Sets the fields. Returns True."""
+        message_id, queue = get_handled() or (None, None)
+        ids: tuple[str, str] | None = None
+        if "opentelemetry.trace" in sys.modules:  # without it, no span can be current
+            from outbox.observers.opentelemetry import current_ids
+
+            ids = current_ids()
+        trace_id, span_id = ids or (None, None)
+        for name, value in (("message_id", message_id), ("queue", queue), ("trace_id", trace_id), ("span_id", span_id)):
+            if not hasattr(record, name):
+                setattr(record, name, value)
+        return True
 
 
 class LoggingObserver:

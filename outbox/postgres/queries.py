@@ -93,6 +93,10 @@ class BellName:
         )
 
 
+# Statistics and spans are named after the first word of a statement.
+_LEADING_COMMENTS = re.compile(r"(?:--[^\n]*\n\s*)+")
+_FUNCTION_BODY = "body"
+"""A block that is the text of a function, which keeps its comments in the database."""
 _BLOCK = re.compile(r"^-- name: (?P<name>[a-z_]+)\n", re.MULTILINE)
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
@@ -100,7 +104,8 @@ _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 def queries(file: str, **names: str) -> Mapping[str, str]:
     """Returns the blocks of `sql/<file>` by name, with each `{placeholder}` replaced by its value in `names`.
 
-    A block begins with a line `-- name: <name>`. Raises `KeyError` for a placeholder without a value.
+    A block begins with a line `-- name: <name>`. The comments after that line are left out, so that a statement begins with
+    its verb. Raises `KeyError` for a placeholder without a value.
     """
     return {name: render(text, **names) for name, text in _blocks(file).items()}
 
@@ -118,4 +123,10 @@ def render(text: str, **names: str) -> str:
 @cache
 def _blocks(file: str) -> dict[str, str]:
     parts = _BLOCK.split(resources.files("outbox.postgres").joinpath("sql", file).read_text())
-    return {name: text.strip() for name, text in zip(parts[1::2], parts[2::2], strict=True)}
+    texts = zip(parts[1::2], parts[2::2], strict=True)
+    return {name: text.strip() if name == _FUNCTION_BODY else _without_leading_comments(text.strip()) for name, text in texts}
+
+
+def _without_leading_comments(text: str) -> str:
+    comments = _LEADING_COMMENTS.match(text)
+    return text if comments is None else text[comments.end() :]

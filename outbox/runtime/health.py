@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from outbox.core.urls import redacted
+from outbox.runtime.tracer import silenced
 
 logger = logging.getLogger("outbox")
 
@@ -79,7 +80,7 @@ class HealthChecks:
         if self._last is not None and time.monotonic() < self._expires:
             return self._last
         if self._running is None or self._running.done():
-            self._running = asyncio.create_task(self._run_checks())
+            self._running = asyncio.create_task(silenced(self._run_checks)())
         # Cancelling one caller must not cancel the checks that other callers wait for.
         return await asyncio.shield(self._running)
 

@@ -284,6 +284,12 @@ class Settings(BaseModel):
         "Delay before each retry of a failed handler; `none` disables retries.",
     )
 
+    propagation: Literal["auto", "child", "link"] = _worker(
+        "auto",
+        "How a handler's span relates to its publisher's trace: `child`, `link`, or `auto`, which links messages that were "
+        "delayed, retried, requeued or handled in a batch.",
+    )
+
     archive_queues: Names = _dead_letters(
         (), "Queues whose dead letters are archived, in addition to the queues that workers report."
     )
@@ -373,6 +379,11 @@ class Settings(BaseModel):
         unset="no version is shown",
         min_length=1,
         max_length=100,
+    )
+    tracing: bool = _process(
+        True,
+        "Make OpenTelemetry spans if the process has configured a tracer provider, as `opentelemetry-instrument` does.",
+        readers=(SERVICE, RELAY, WORKER),
     )
     metrics: bool = _http(True, "Collect metrics and serve them under `/metrics`.", readers=(SERVICE, *COMPONENTS))
     monitoring_host: str = _monitoring("127.0.0.1", "The address on which a command serves health and metrics.")
@@ -658,12 +669,12 @@ VARIABLES = frozenset(each.variable for each in SETTINGS.values())
 def arguments_of(component: type, values: Mapping[str, Any]) -> dict[str, Any]:
     """Maps settings to the parameters of a relay, a worker, or another class, and returns the arguments that are set.
 
-    A parameter has the name of its setting without the prefix `admin_` or `archive_`; `metrics` is `enable_metrics`. Durations
-    are in seconds, and NEVER becomes None.
+    A parameter has the name of its setting without the prefix `admin_` or `archive_`; `metrics` is `enable_metrics`,
+    and `tracing` is `enable_tracing`. Durations are in seconds, and NEVER becomes None.
     """
     parameters, found = signature(component).parameters, dict[str, Any]()
     for name, setting in OF_SERVICE.items():
-        argument = "enable_metrics" if name == "metrics" else name.removeprefix("admin_").removeprefix("archive_")
+        argument = f"enable_{name}" if name in ("metrics", "tracing") else name.removeprefix("admin_").removeprefix("archive_")
         value = values.get(name)
         if argument not in parameters or value is None:
             continue

@@ -100,7 +100,12 @@ def test_a_process_is_given_the_settings_that_its_command_reads(reader: Reader, 
     arguments = arguments_of(component, dict.fromkeys(read, 1))
     if reader is Reader.ARCHIVER:
         read.remove("exchange_name")  # readiness asks for it; dead letters come from queues
-    named = {"metrics": "enable_metrics", "archive_queues": "queues", "archive_discover_every": "discover_every"}
+    named = {
+        "metrics": "enable_metrics",
+        "tracing": "enable_tracing",
+        "archive_queues": "queues",
+        "archive_discover_every": "discover_every",
+    }
     assert set(arguments) == {named.get(name, name) for name in read} | others
 
 

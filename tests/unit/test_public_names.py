@@ -37,6 +37,7 @@ PUBLIC_NAMES = {
     "Consumer",
     "DeadLetters",
     "HybridClock",
+    "LogFields",
     "Maintenance",
     "MessageRelay",
     "OutboxError",
@@ -104,7 +105,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 def test_a_publisher_is_made_of_these_parameters() -> None:
     expected = optional({"expiration": None, "table_name": "outbox_table"}) | keyword_only(
-        {"require_transaction": False, "serialize": False, "clock": None}
+        {"require_transaction": False, "serialize": False, "clock": None, "enable_tracing": True}
     )
     assert parameters(Publisher) == expected
 
@@ -194,6 +195,7 @@ def test_a_relay_is_made_of_these_parameters() -> None:
                     "index_keys": (),
                     "max_batch_bytes": 67_108_864,
                     "max_body_bytes": 134_217_728,
+                    "enable_tracing": True,
                 }
             )
         ).items()
@@ -264,6 +266,8 @@ def test_a_worker_is_made_of_these_parameters() -> None:
                     "redact": None,
                     "max_batch_bytes": 67_108_864,
                     "max_body_bytes": 134_217_728,
+                    "enable_tracing": True,
+                    "propagation": "auto",
                 }
             )
         ).items()

@@ -362,6 +362,7 @@ select id as row_id, case state when 'too_large' then left(chain ->> -1, 255) el
         when last_error is null and isfinite(created_at) then date_part('epoch', send_after) - date_part('epoch', created_at)
     end as scheduled_seconds,
     target_queue, priority,
+    left(headers ->> 'traceparent', 255) as traceparent,
     date_part('epoch', send_after) as due, exists(select from claimed where dedup_key is not null) as deduplicated,
     case
         when exists (
@@ -386,6 +387,7 @@ select id as row_id, case state when 'too_large' then left(chain ->> -1, 255) el
         when last_error is null and isfinite(created_at) then date_part('epoch', send_after) - date_part('epoch', created_at)
     end as scheduled_seconds,
     target_queue, priority,
+    left(headers ->> 'traceparent', 255) as traceparent,
     date_part('epoch', send_after) as due
 from (select) as one
 left join message on true
@@ -401,6 +403,7 @@ select id as row_id, case state when 'too_large' then left(chain ->> -1, 255) el
         when last_error is null and isfinite(created_at) then date_part('epoch', send_after) - date_part('epoch', created_at)
     end as scheduled_seconds,
     target_queue,
+    left(headers ->> 'traceparent', 255) as traceparent,
     array(select distinct lane from claimed where blocked) as blocked
 from (select) as one
 left join message on true

@@ -100,6 +100,7 @@ class HandedMessage:
     refused: Retry | Dead | None = None
     """What happens next, if the database could not take it."""
     scheduled: timedelta = timedelta(0)
+    traceparent: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -489,7 +490,9 @@ class HandoverRounds:
         for message in handed.messages:
             key = message.routing_key
             if message.state is HandoverState.SENT:
-                sent.append(SentMessage(message.id, key, message.age, scheduled=message.scheduled))
+                sent.append(
+                    SentMessage(message.id, key, message.age, scheduled=message.scheduled, traceparent=message.traceparent)
+                )
                 # Other held rows may wait for this success. Intervals are kept by routing key only, so for messages with a
                 # target queue `was_held` alone shows it.
                 interval = self._intervals.pop(key, None) if message.queue is None else None
@@ -595,4 +598,5 @@ def _to_message(row: asyncpg.Record, *, ordered: bool = False) -> HandedMessage:
         ordered=ordered,
         queue=row["target_queue"],
         scheduled=timedelta(seconds=min(max(row["scheduled_seconds"] or 0.0, 0.0), _LONGEST_AGE)),
+        traceparent=row["traceparent"],
     )

@@ -1,0 +1,320 @@
+"""OpenTelemetry traces: spans for publishing, sending and handling, and the trace context in the headers of messages.
+
+Names follow the semantic conventions for messaging. They are strings, because the package of the conventions is unstable, and
+this module depends on `opentelemetry-api` alone.
+"""
+
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Any, assert_never
+
+from opentelemetry import context as otel_context
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.trace import (
+    Link,
+    NoOpTracer,
+    NoOpTracerProvider,
+    ProxyTracerProvider,
+    Span,
+    SpanContext,
+    SpanKind,
+    TraceFlags,
+)
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+from opentelemetry.trace.status import Status, StatusCode
+
+from outbox.core.events import Duplicate, Event, RoundFinished
+from outbox.core.message import Message, OutboxMessage
+from outbox.core.outcome import Cause, Dead, DeliveryOutcome, Done, Failure, Postponed, Retry, Returned, qualified_name
+from outbox.ports import Propagation
+
+SCOPE = "outbox"
+"""The instrumentation scope of all spans."""
+
+SYSTEM = "messaging.system"
+OPERATION_NAME = "messaging.operation.name"
+OPERATION_TYPE = "messaging.operation.type"
+DESTINATION = "messaging.destination.name"
+MESSAGE_ID = "messaging.message.id"
+CONVERSATION_ID = "messaging.message.conversation_id"
+BODY_SIZE = "messaging.message.body.size"
+BATCH_COUNT = "messaging.batch.message_count"
+ROUTING_KEY = "messaging.rabbitmq.destination.routing_key"
+ERROR_TYPE = "error.type"
+QUEUE = "outbox.queue"
+ATTEMPT = "outbox.attempt"
+CAUSE = "outbox.cause"
+DELAY = "outbox.delay_seconds"
+UNSENT_COUNT = "outbox.unsent_count"
+
+CREATE, SEND, PROCESS = "create", "send", "process"
+RETRY, REJECT, DEAD_LETTER, DUPLICATE = "outbox.retry", "outbox.reject", "outbox.dead_letter", "outbox.duplicate"
+POSTPONED, RETURNED = "outbox.postponed", "outbox.returned"
+
+OUTBOX, RABBITMQ, POSTGRESQL = "outbox", "rabbitmq", "postgresql"
+"""Values of `messaging.system`. A Publisher writes to the outbox, and does not know the broker."""
+
+MOST_LINKS = 128
+"""The SDK's default limit. It drops further links silently, sampled or not, so only sampled parents are linked."""
+DELAYED_AFTER = timedelta(minutes=1)
+"""Age of a message from which on `propagation="auto"` links it: few collectors keep a trace open for longer."""
+
+TRACEPARENT, TRACESTATE = "traceparent", "tracestate"
+# The key that `opentelemetry.instrumentation.utils.suppress_instrumentation` sets, and that all instrumentations read.
+_SUPPRESS = "suppress_instrumentation"
+_PLAIN = re.compile(r"00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})", re.ASCII)
+_W3C = TraceContextTextMapPropagator()
+_NO_CONTEXT = Context()
+_SILENT = Context({_SUPPRESS: True})
+
+
+def configured_tracer() -> trace.Tracer | None:
+    """Returns a tracer of the configured tracer provider; None if no provider is configured, or if the SDK is disabled."""
+    provider = trace.get_tracer_provider()
+    return None if isinstance(provider, ProxyTracerProvider | NoOpTracerProvider) else _tracer_of(provider)
+
+
+@lru_cache(maxsize=4)
+def _tracer_of(provider: trace.TracerProvider) -> trace.Tracer | None:
+    tracer = provider.get_tracer(SCOPE)
+    return None if isinstance(tracer, NoOpTracer) else tracer  # what a disabled SDK returns
+
+
+def current_ids() -> tuple[str, str] | None:
+    """Returns the ids of the current trace and span as hexadecimal text; None outside of a trace."""
+    span = trace.get_current_span().get_span_context()
+    return (trace.format_trace_id(span.trace_id), trace.format_span_id(span.span_id)) if span.is_valid else None
+
+
+@contextmanager
+def silence() -> Iterator[None]:
+    """Runs the block outside of any trace, with instrumentations suppressed. Tasks started in it inherit this."""
+    token = otel_context.attach(_SILENT)
+    try:
+        yield
+    finally:
+        otel_context.detach(token)
+
+
+# --- publishing ------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def publishing(tracer: trace.Tracer, messages: Iterable[OutboxMessage]) -> Iterator[list[OutboxMessage]]:
+    """Makes one `create` span for the block, and yields the messages with the span's context in their headers.
+
+    A `traceparent` that a message already has stays as it is. There is no span if all of them have one.
+    """
+    given = list(messages)
+    if not any(map(_is_untraced, given)):
+        yield given
+        return
+    key = getattr(given[0], "routing_key", "") if len(given) == 1 else ""
+    attributes: dict[str, Any] = {SYSTEM: OUTBOX, OPERATION_NAME: CREATE, OPERATION_TYPE: CREATE}
+    if isinstance(key, str) and key:
+        attributes |= {DESTINATION: key, ROUTING_KEY: key}
+    if len(given) != 1:
+        attributes[BATCH_COUNT] = len(given)
+    with tracer.start_as_current_span(
+        CREATE,
+        kind=SpanKind.PRODUCER,
+        attributes=attributes,
+        # The text of an error may quote a body.
+        record_exception=False,
+        set_status_on_exception=False,
+    ) as span:
+        carrier: dict[str, str] = {}
+        _W3C.inject(carrier)
+        try:
+            yield [
+                replace(message, headers={**(message.headers or {}), **carrier}) if _is_untraced(message) else message
+                for message in given
+            ]
+        except BaseException as error:
+            span.set_attribute(ERROR_TYPE, qualified_name(type(error)))
+            span.set_status(Status(StatusCode.ERROR))
+            raise
+
+
+def _is_untraced(message: object) -> bool:
+    # Anything invalid is left as it is: encoding refuses it, with an error that says what is wrong.
+    if not isinstance(message, OutboxMessage):
+        return False
+    headers = message.headers
+    return headers is None or (isinstance(headers, Mapping) and TRACEPARENT not in headers)
+
+
+# --- sending and handling --------------------------------------------------------------------------------------------
+
+
+class OpenTelemetryTracer:
+    """Implements `outbox.ports.Tracer`, and as an observer makes a `send` span for each batch of a relay.
+
+    Without a `tracer` it makes no spans, and only lets the instrumentations of other libraries work while a handler runs.
+    """
+
+    def __init__(
+        self, tracer: trace.Tracer | None, *, system: str, exchange_name: str, propagation: Propagation = Propagation.AUTO
+    ) -> None:
+        self._tracer = tracer
+        self._system = system
+        self._exchange_name = exchange_name
+        self._propagation = propagation
+
+    def notify(self, event: Event) -> None:
+        """See `outbox.ports.Observer.notify`."""
+        if isinstance(event, RoundFinished):
+            self._record_send(event)
+        elif isinstance(event, Duplicate):
+            # Reported while the span of its attempt, or of its batch, is current.
+            trace.get_current_span().add_event(DUPLICATE, {MESSAGE_ID: event.message.id})
+
+    def _record_send(self, event: RoundFinished) -> None:
+        count = len(event.sent) + len(event.failed)
+        if self._tracer is None or not count:
+            return
+        links: list[Link] = []
+        for message in event.sent:
+            if message.traceparent is not None and len(links) < MOST_LINKS:
+                parent = _parse({TRACEPARENT: message.traceparent})
+                if parent is not None and parent.trace_flags.sampled:
+                    links.append(Link(parent))
+        # Made after the batch: only now it is known that there was one, and which of its messages were sent.
+        now = time.time_ns()
+        span = self._tracer.start_span(
+            f"{SEND} {event.exchange_name}",
+            context=_NO_CONTEXT,
+            kind=SpanKind.CLIENT,
+            links=links,
+            start_time=now - event.duration // timedelta(microseconds=1) * 1_000,
+            attributes={
+                SYSTEM: self._system,
+                OPERATION_NAME: SEND,
+                OPERATION_TYPE: SEND,
+                DESTINATION: event.exchange_name,
+                BATCH_COUNT: count,
+            },
+        )
+        if event.failed:
+            span.set_attribute(UNSENT_COUNT, len(event.failed))
+            span.set_attribute(ERROR_TYPE, event.failed[0].type.value)
+            span.set_status(Status(StatusCode.ERROR))
+        span.end(now)
+
+    @contextmanager
+    def process(
+        self, messages: Sequence[Message], *, queue: str, attempt: int
+    ) -> Iterator[Callable[[DeliveryOutcome | Failure], None]]:
+        """See `outbox.ports.Tracer.process`."""
+        if self._tracer is None:
+            yield lambda _: None
+            return
+        parents = [_parse(message.headers) for message in messages]
+        parent = parents[0] if len(parents) == 1 and self._continues(messages[0], attempt) else None
+        span = self._tracer.start_span(
+            f"{PROCESS} {queue}",
+            context=_NO_CONTEXT if parent is None else trace.set_span_in_context(trace.NonRecordingSpan(parent), _NO_CONTEXT),
+            kind=SpanKind.CONSUMER,
+            links=_links(parents) if parent is None else (),
+            attributes={SYSTEM: self._system, OPERATION_NAME: PROCESS, OPERATION_TYPE: PROCESS, QUEUE: queue},
+        )
+        if span.is_recording():
+            span.set_attributes(self._attributes(messages, queue, attempt))
+        # Still silent: what begins and commits the handler's transaction is not the handler's.
+        token = otel_context.attach(trace.set_span_in_context(span, _SILENT))
+        try:
+            yield lambda outcome: _record_outcome(span, outcome, attempt)
+        except BaseException as error:
+            span.set_attribute(ERROR_TYPE, qualified_name(type(error)))
+            span.set_status(Status(StatusCode.ERROR))
+            raise
+        finally:
+            otel_context.detach(token)
+            span.end()
+
+    @contextmanager
+    def handler(self) -> Iterator[None]:
+        """See `outbox.ports.Tracer.handler`."""
+        span = trace.get_current_span()
+        # A new context rather than the current one without the key: contexts cannot remove a key.
+        is_ours = self._tracer is not None and span.get_span_context().is_valid
+        token = otel_context.attach(trace.set_span_in_context(span, _NO_CONTEXT) if is_ours else _NO_CONTEXT)
+        try:
+            yield
+        finally:
+            otel_context.detach(token)
+
+    def _continues(self, message: Message, attempt: int) -> bool:
+        match self._propagation:
+            case Propagation.CHILD:
+                return True
+            case Propagation.LINK:
+                return False
+            case Propagation.AUTO:
+                is_first = attempt == 1 and message.requeue_count == 0
+                return is_first and datetime.now(UTC) - message.created_at < DELAYED_AFTER
+            case _:
+                assert_never(self._propagation)
+
+    def _attributes(self, messages: Sequence[Message], queue: str, attempt: int) -> dict[str, Any]:
+        """Returns the attributes that cost something: few spans are sampled."""
+        if len(messages) != 1:
+            return {DESTINATION: f"{self._exchange_name}:{queue}", BATCH_COUNT: len(messages)}
+        (message,) = messages
+        parts = [self._exchange_name, message.routing_key, *(() if queue == message.routing_key else (queue,))]
+        return {
+            DESTINATION: ":".join(part for part in parts if part),
+            ROUTING_KEY: message.routing_key,
+            MESSAGE_ID: message.id,
+            CONVERSATION_ID: message.tracking_ids[0] if message.tracking_ids else message.id,
+            BODY_SIZE: len(message.body),
+            ATTEMPT: attempt,
+        }
+
+
+def _links(parents: Iterable[SpanContext | None]) -> list[Link]:
+    return [Link(parent) for parent in parents if parent is not None and parent.trace_flags.sampled][:MOST_LINKS]
+
+
+def _record_outcome(span: Span, outcome: DeliveryOutcome | Failure, attempt: int) -> None:
+    """Adds the event of an outcome to a span, and marks failures as errors. Records types only, never a message's content."""
+    match outcome:
+        case Done():
+            return
+        case Postponed(delay):
+            span.add_event(POSTPONED, {DELAY: delay.total_seconds()})
+            return
+        case Returned():
+            span.add_event(RETURNED)
+            return
+        case Failure():
+            failure = outcome
+        case Retry(delay, failure):
+            span.add_event(RETRY, {ATTEMPT: attempt, DELAY: delay.total_seconds()})
+        case Dead(cause, failure):
+            span.add_event(REJECT if cause is Cause.REJECTED else DEAD_LETTER, {CAUSE: cause.value})
+        case _:
+            assert_never(outcome)
+    span.set_attribute(ERROR_TYPE, failure.type)
+    span.set_status(Status(StatusCode.ERROR))
+
+
+def _parse(headers: Mapping[str, Any]) -> SpanContext | None:
+    """Returns the trace context in the headers of a message; None if there is none, or none that is valid."""
+    given = headers.get(TRACEPARENT)
+    # The usual header, in a tenth of the time of the propagator: it is read for each message, sampled or not.
+    if isinstance(given, str) and TRACESTATE not in headers and (plain := _PLAIN.fullmatch(given)) is not None:
+        flags = TraceFlags(int(plain[3], 16))
+        found = SpanContext(int(plain[1], 16), int(plain[2], 16), is_remote=True, trace_flags=flags)
+        return found if found.is_valid else None
+    carrier = {name: value for name in (TRACEPARENT, TRACESTATE) if isinstance(value := headers.get(name), str)}
+    if TRACEPARENT not in carrier:
+        return None
+    found = trace.get_current_span(_W3C.extract(carrier, _NO_CONTEXT)).get_span_context()
+    return found if found.is_valid else None

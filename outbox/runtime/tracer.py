@@ -1,0 +1,73 @@
+"""Decides whether a process is traced: if it has configured a tracer provider of OpenTelemetry, and tracing is not disabled."""
+
+import sys
+from collections.abc import Callable, Coroutine, Iterable
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from outbox.core.arguments import one_of
+from outbox.ports import Propagation
+
+if TYPE_CHECKING:
+    from outbox.core.message import OutboxMessage
+    from outbox.observers.opentelemetry import OpenTelemetryTracer
+
+_T = TypeVar("_T")
+
+
+def publishing_span(messages: "Iterable[OutboxMessage]") -> "AbstractContextManager[Iterable[OutboxMessage]]":
+    """Makes a span for the block if the process is traced. Yields the messages, with the trace context in their headers."""
+    if _has_opentelemetry():
+        from outbox.observers.opentelemetry import configured_tracer, publishing
+
+        tracer = configured_tracer()
+        if tracer is not None:
+            return publishing(tracer, messages)
+    return nullcontext(messages)
+
+
+def open_tracer(
+    *, enabled: bool, source: object, exchange_name: str, propagation: Propagation = Propagation.AUTO
+) -> "OpenTelemetryTracer | None":
+    """Returns the tracer of a relay or worker, whose broker is `source`; None if the process is not traced.
+
+    Without `enabled` the tracer makes no spans: it only ends the silence of `silenced` while a handler runs.
+    """
+    if not _has_opentelemetry():
+        return None
+    from outbox.observers.opentelemetry import OUTBOX, POSTGRESQL, RABBITMQ, OpenTelemetryTracer, configured_tracer
+
+    tracer = configured_tracer()
+    if tracer is None:
+        return None
+    # A URL, a connection of aio-pika, or an object that implements a port.
+    kind = source if isinstance(source, str) else type(source).__module__
+    if kind.startswith(("amqp", "aio_pika", "outbox.transports.rabbitmq")):
+        system = RABBITMQ
+    else:
+        system = POSTGRESQL if "postgres" in kind else OUTBOX
+    return OpenTelemetryTracer(tracer if enabled else None, system=system, exchange_name=exchange_name, propagation=propagation)
+
+
+def silenced(work: Callable[..., Coroutine[Any, Any, _T]]) -> Callable[..., Coroutine[Any, Any, _T]]:
+    """Returns `work`, run so that the instrumentations of other libraries make no spans for what Outbox does by itself."""
+
+    async def run(*arguments: Any) -> _T:
+        if not _has_opentelemetry():
+            return await work(*arguments)
+        from outbox.observers.opentelemetry import silence
+
+        with silence():
+            return await work(*arguments)
+
+    return run
+
+
+def parse_propagation(value: str) -> Propagation:
+    """Parses the argument `propagation`. Raises `ConfigurationError`."""
+    return Propagation(one_of("propagation", value, tuple(Propagation)))
+
+
+def _has_opentelemetry() -> bool:
+    # Unless something has imported it, no provider can be configured and nothing is instrumented.
+    return "opentelemetry.trace" in sys.modules
