@@ -18,12 +18,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CEILINGS = {
-    "Python files": 228,
-    "lines of Python": 49_745,
+    "Python files": 230,
+    "lines of Python": 50_365,
     "modules with one importer": 35,
-    "private functions named once, %": 12.8,
+    "private functions named once, %": 12.9,
     "modules named …ing": 9,
-    "import edges": 1_281,
+    "import edges": 1_301,
     "import cycles": 0,
     "docstrings that lean on another": 0,
     "files in import circles of the dashboard": 0,

@@ -8,7 +8,7 @@ from tests.servers.postgres import OwnPostgres
 from tests.servers.rabbitmq import NamedRabbitMQ, PrivateRabbitMQ
 
 pytestmark = pytest.mark.slow
-LEAST = {"round trips": 0.01, "rows": 0.01, "log": 30.0, "to the broker": 1.0}
+LEAST = {"round trips": 0.01, "rows": 0.01, "log": 30.0, "to the broker": 1.0, "writes": 0.1, "calls": 15.0}
 """A figure may differ by so much for each message, however small it is: what begins and ends is divided among them, too."""
 
 
