@@ -94,7 +94,7 @@ def install(_older: Node | None = None) -> Node:
             break
     else:
         output = ended.stdout if ended else ""
-        raise Failed(f"{_NEEDED}, was not found, and its wheel could not be install: install Node", output)
+        raise Failed(f"{_NEEDED}, was not found, and its wheel could not be installed: install Node", output)
     (new / _stamp()).touch()
     new.rename(_FOLDER)
     return _in(_FOLDER)

@@ -140,7 +140,7 @@ def test_the_service_is_refused_when_it_takes_its_session_without_the_scope(fold
         timeout=60,
     )
     assert completed.returncode != 0
-    assert "POST /users takes get_session under no scope and scope=" in completed.stderr
+    assert "POST /users depends on get_session with no scope and scope=" in completed.stderr
 
 
 def imported(folder: Path, name: str) -> ModuleType:

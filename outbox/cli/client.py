@@ -277,7 +277,7 @@ class Client(ABC):
         if status == HTTPStatus.UNAUTHORIZED:
             parts.append(f"set {TOKEN} to a token that the service accepts; `outbox token` creates one")
         if code == "forbidden":
-            parts.append(f"set {TOKEN} to a token with that role")
+            parts.append(f"set {TOKEN} to a token of that role")
         if (request_id := problem.get("request_id")) and not self.is_in_process:  # the service's log has it
             parts.append(f"request {request_id}")
         return kind(" ".join("; ".join(parts).split()), status=status, code=code)

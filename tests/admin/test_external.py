@@ -68,6 +68,6 @@ async def test_details_link_to_logs_and_traces(database: str, connection: asyncp
     ],
 )
 def test_an_invalid_template_is_refused_without_quoting_it(wrong: str) -> None:
-    with pytest.raises(ConfigurationError, match="log_url is an address https://") as raised:
+    with pytest.raises(ConfigurationError, match="log_url must be an https://") as raised:
         LinkTemplate.parse(wrong, "log_url")
     assert "geheim" not in str(raised.value)

@@ -74,5 +74,5 @@ def test_a_process_without_the_api_has_no_admin(database_url: str, tmp_path: Pat
 
 
 def test_development_mode_with_configured_tokens_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="OUTBOX_DEVELOPMENT makes a token"):
+    with pytest.raises(ConfigurationError, match="OUTBOX_DEVELOPMENT creates an admin token"):
         read_settings(development=True, admin_tokens=(f"alice:admin:{'0' * 64}",))

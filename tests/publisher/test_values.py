@@ -163,7 +163,7 @@ async def test_a_routing_key_may_have_any_length(outbox_url: str, onlooker: Onlo
 
 async def test_an_empty_routing_key_is_refused_before_anything_is_written(outbox_url: str, onlooker: Onlooker) -> None:
     async with asyncpg_connection(outbox_url) as opened:
-        with pytest.raises(ConfigurationError, match="not empty"):
+        with pytest.raises(ConfigurationError, match="must be non-empty text"):
             await done(publisher.publish(opened.handle, "", {}))
         await done(opened.commit())
 
