@@ -90,7 +90,7 @@ export const lost = (count: number, period: string) => `${number(count)} lost in
 
 // Health
 export const problems = "Problems";
-export const since = "since";
+export const since = "first seen";
 export const nothingPending = "Nothing pending. ";
 export const allOnSchedule = "All messages on time. ";
 export const overdue = "Overdue";

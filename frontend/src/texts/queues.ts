@@ -72,7 +72,7 @@ export const timesBefore = "A day earlier";
 export const quantiles = (p50: string, p95: string, p99: string) => `p50 ${p50}, p95 ${p95}, p99 ${p99}`;
 export const period = "Rates, failures and handling times cover the last 5 full minutes of data.";
 export const problems = "Problems";
-export const since = "since";
+export const since = "first seen";
 
 // Charts
 export const depthChart = "Queued and oldest age";

@@ -61,7 +61,7 @@ describe("the verdict", () => {
     renderVerdict();
     const link = screen.getByRole("link", { name: /^In the queue 'mail' 3,255 messages wait/ });
     expect(link.getAttribute("href")).toBe("/queues?name=mail");
-    expect(screen.getByRole("listitem").textContent).toMatch(/ since .+ ago$/);
+    expect(screen.getByRole("listitem").textContent).toMatch(/ first seen .+ ago$/);
     expect(screen.queryByText(/Nothing pending/)).toBeNull();
   });
 
