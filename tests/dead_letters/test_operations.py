@@ -554,7 +554,7 @@ async def test_the_program_in_the_documentation_does_what_it_says(database: str,
     await bury(pool, 12, queue="orders.charge", exception_type="ConnectionError")
     names: dict[str, Any] = {}
     exec(program, names)
-    mending = asyncio.create_task(names["mend"](database))
+    repairing = asyncio.create_task(names["requeue_charges"](database))
 
     async def canary() -> bool:
         return len(await outbox(pool)) == 10
@@ -562,7 +562,7 @@ async def test_the_program_in_the_documentation_does_what_it_says(database: str,
     await eventually(canary)
     await tell(pool, "processed", *[f"m{n}" for n in range(1, 11)], queue="orders.charge")
     async with asyncio.timeout(30):
-        await mending
+        await repairing
     assert len(await outbox(pool)) == 12
 
 
