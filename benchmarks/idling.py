@@ -3,14 +3,12 @@
 import asyncio
 import os
 import subprocess
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 import asyncpg
 
-from benchmarks.servers import PATIENCE, Servers
+from benchmarks.servers import PATIENCE, Servers, running_commands
 from tests.servers.proxy import Proxy
 
 SETTLING = 25.0
@@ -42,9 +40,7 @@ async def _idle(servers: Servers, processes: int, *, distance: float) -> dict[st
         async with servers.fresh_database() as url:
             with (
                 Proxy(url) as proxy,
-                _running(
-                    [sys.executable, "-m", "outbox.cli", *arguments], processes, proxy.url if distance else url
-                ) as started,
+                running_commands(arguments, processes, {"OUTBOX_DATABASE_URL": proxy.url if distance else url}) as started,
             ):
                 proxy.delay(distance)
                 connection = await asyncpg.connect(url)
@@ -60,21 +56,6 @@ async def _idle(servers: Servers, processes: int, *, distance: float) -> dict[st
         figures[f"idle {kind} of {processes}{away}, transactions"] = transactions / MEASURED / processes
         figures[f"idle {kind} of {processes}{away}, per mille of a processor"] = processor / MEASURED / processes * 1_000
     return figures
-
-
-@contextmanager
-def _running(command: Sequence[str], count: int, url: str) -> Iterator[Sequence["subprocess.Popen[bytes]"]]:
-    environment = {**os.environ, "OUTBOX_DATABASE_URL": url}
-    started = [
-        subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for _ in range(count)
-    ]
-    try:
-        yield started
-    finally:
-        for process in started:
-            process.terminate()
-        for process in started:
-            process.wait()
 
 
 async def _all_at_work(connection: asyncpg.Connection, count: int) -> None:

@@ -1,5 +1,7 @@
 """Timing and reporting: medians over repeated runs, because the machine is shared and one run says little."""
 
+import os
+import platform
 import statistics
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -66,6 +68,11 @@ async def repeated(runs: int, run: Callable[[], Awaitable[dict[str, float]]]) ->
 def percentile(values: Sequence[float], share: float) -> float:
     """The value below which `share` of `values` lie."""
     return sorted(values)[min(int(len(values) * share), len(values) - 1)]
+
+
+def machine() -> str:
+    """What the figures of a page were measured on: cores, system, version of Python."""
+    return f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, Python {platform.python_version()}"
 
 
 def bar_chart(title: str, values: Mapping[str, float], *, highlighted: str = "") -> str:

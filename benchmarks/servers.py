@@ -1,7 +1,10 @@
 """The servers that benchmarks run on: the ones that the tests use, with a PostgreSQL that waits for its disk."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 
@@ -65,6 +68,29 @@ async def running(engine: MessageRelay | Worker) -> AsyncIterator[None]:
     finally:
         engine.stop()
         await task
+
+
+@contextmanager
+def running_commands(
+    arguments: Sequence[str], count: int, settings: Mapping[str, str]
+) -> Iterator[Sequence["subprocess.Popen[bytes]"]]:
+    """So many processes of an `outbox` command, with `settings` in their environment; ended with the block."""
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-m", "outbox.cli", *arguments],
+            env={**os.environ, **settings},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        for _ in range(count)
+    ]
+    try:
+        yield started
+    finally:
+        for process in started:
+            process.terminate()
+        for process in started:
+            process.wait()
 
 
 async def filled_outbox(url: str, count: int, routing_key: str = "bench.event") -> None:

@@ -8,23 +8,18 @@ median counts. On a shared machine, only ratios within a curve mean something. `
 import argparse
 import asyncio
 import json
-import os
-import platform
 import re
 import statistics
-import subprocess
-import sys
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import asyncpg
 
-from benchmarks.measuring import OWN_COST, bar_chart, timed
+from benchmarks.measuring import OWN_COST, bar_chart, machine, timed
 from benchmarks.relaying import drained
-from benchmarks.servers import PATIENCE, Servers, filled_outbox, running_servers, until_empty
+from benchmarks.servers import PATIENCE, Servers, filled_outbox, running_commands, running_servers, until_empty
 from benchmarks.working import declared_queue, worked_off
 
 ROOT = Path(__file__).parents[1]
@@ -63,7 +58,8 @@ def relays(processes: int) -> Point:
     async def measure(servers: Servers, count: int) -> dict[str, float]:
         async with servers.fresh_database() as url, servers.fresh_vhost() as vhost:
             await declared_queue(url, vhost)
-            with _processes(processes, {"OUTBOX_DATABASE_URL": url, "OUTBOX_BROKER_URL": vhost}):
+            settings = {"OUTBOX_DATABASE_URL": url, "OUTBOX_BROKER_URL": vhost}
+            with running_commands(["relay"], processes, settings):
                 await _until_ready(url, processes)
                 with timed() as watch:
                     await filled_outbox(url, count)
@@ -122,7 +118,7 @@ def main() -> None:
     if wanted.write:
         conditions = {
             "date": datetime.now(UTC).date().isoformat(),
-            "machine": f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, Python {platform.python_version()}",
+            "machine": machine(),
             "messages": wanted.amount,
             "rounds": wanted.rounds,
         }
@@ -139,22 +135,6 @@ async def _measured(curves: Sequence[str], rounds: int, amount: int) -> Samples:
                         kind = "cost" if name.endswith(OWN_COST) else "rate"
                         samples.setdefault(curve, {}).setdefault(point, {}).setdefault(kind, []).append(value)
     return samples
-
-
-@contextmanager
-def _processes(count: int, settings: Mapping[str, str]) -> Iterator[None]:
-    command = [sys.executable, "-m", "outbox.cli", "relay"]
-    environment = {**os.environ, **settings}
-    started = [
-        subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for _ in range(count)
-    ]
-    try:
-        yield
-    finally:
-        for process in started:
-            process.terminate()
-        for process in started:
-            process.wait()
 
 
 async def _until_ready(url: str, processes: int) -> None:

@@ -9,7 +9,6 @@ import argparse
 import asyncio
 import json
 import os
-import platform
 import re
 import select
 import signal
@@ -24,7 +23,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measuring import bar_chart
+from benchmarks.measuring import bar_chart, machine
 from benchmarks.servers import Servers, running_servers
 
 HERE = Path(__file__).parent
@@ -83,7 +82,7 @@ def main() -> None:
     rates = asyncio.run(_measured(python, wanted.names, wanted.rounds, wanted.amount))
     figures = {
         "date": datetime.now(UTC).date().isoformat(),
-        "machine": f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, Python {platform.python_version()}",
+        "machine": machine(),
         "messages": wanted.amount,
         "rounds": wanted.rounds,
         "versions": versions(python),
