@@ -352,7 +352,7 @@ async def test_a_migration_between_two_messages_spends_no_attempt(
 
 @pytest.mark.parametrize("takes", ["session", "connection", "publisher"])
 async def test_a_handler_is_not_given_a_connection_that_was_lost_meanwhile(
-    shop: str, db: Connection, caplog: pytest.LogCaptureFixture, takes: str
+    shop: str, db: Connection, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, takes: str
 ) -> None:
     """The server said so: neither the handler nor its transaction fails of it."""
 
@@ -368,6 +368,14 @@ async def test_a_handler_is_not_given_a_connection_that_was_lost_meanwhile(
     callbacks: dict[str, Any] = {"session": in_session, "connection": in_connection, "publisher": published}
     place = Shop(shop)
     cut = "select pg_terminate_backend(pid, 5000) from pg_stat_activity where application_name = 'outbox worker'"
+    opened: list[HandlerConnection] = []
+    construct = HandlerConnection.__init__
+
+    def remember(self: HandlerConnection, *arguments: Any) -> None:
+        construct(self, *arguments)
+        opened.append(self)
+
+    monkeypatch.setattr(HandlerConnection, "__init__", remember)
     consumer = Consumer("order.*", callbacks[takes], queue="mail", retry_delays=())
     worker = Worker(broker=place.broker, consumers=[consumer], **place.options, reporting=False)
     await existing(place.broker, "mail", "order.*")
@@ -376,6 +384,9 @@ async def test_a_handler_is_not_given_a_connection_that_was_lost_meanwhile(
             await place.broker.send([message("order.placed", b"{}")], timeout=TIMEOUT)
             await eventually(lambda: place.broker.is_idle("mail"), timeout=SOON)
             assert await db.fetchval(cut)
+            # The server has closed the connection; the worker's event loop must have read that.
+            await eventually(lambda: all(connection.is_closed() for connection in opened), timeout=SOON)
+    assert len(opened) >= 2
     assert len(await _events(db)) + await _sales(db) == 2
     assert not place.broker.dead_letters("mail")
     assert "lost the database" not in caplog.text
