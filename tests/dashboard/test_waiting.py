@@ -177,3 +177,19 @@ async def test_an_event_is_published_from_the_console(stage: Stage, visit: Visit
         return found["state"] == "processed"
 
     await eventually(handled)
+
+
+async def test_the_dialog_of_a_delivery_in_flight_shows_its_end(in_postgres: Stage, visit: Visit) -> None:
+    [id_] = await retrying(in_postgres, 1)
+    connection = await asyncpg.connect(in_postgres.database_url)
+    try:
+        await connection.execute(
+            "update outbox_delivery set lease_token = gen_random_uuid(), leased_until = available_at where id = $1", int(id_)
+        )
+        page = await visit(f"queues?name={QUEUE}&delivery={id_}", Role.OPERATOR, of=in_postgres)
+        dialog = page.get_by_role("dialog", name="payment.requested")
+        await expect(dialog.get_by_role("button", name="Retry now")).to_be_disabled()
+        await connection.execute("delete from outbox_delivery where id = $1", int(id_))
+        await expect(dialog).to_contain_text(f"Delivery {id_} is no longer in the queue.")
+    finally:
+        await connection.close()

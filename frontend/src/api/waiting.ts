@@ -49,11 +49,14 @@ export function useDeliveries(queue: string, state: DeliveryState | undefined, c
 }
 
 export function useDelivery(id: string) {
+  const interval = useInterval(REFETCH_INTERVAL);
   return useQuery({
     queryKey: ["deliveries", "one", id] as const,
     queryFn: ({ signal }) =>
       unwrap(client.GET("/deliveries/{id}", { params: { path: { id: Number(id) } }, signal })),
-    refetchInterval: useInterval(REFETCH_INTERVAL),
+    // Its dialog suspends updates. A delivery in flight is read again nevertheless: otherwise it would never seem to end.
+    refetchInterval: ({ state: { data, status } }) =>
+      status === "success" && data?.state === "in_flight" ? REFETCH_INTERVAL : interval,
   });
 }
 
