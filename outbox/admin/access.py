@@ -4,7 +4,7 @@ import logging
 import re
 import uuid
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from time import monotonic
@@ -255,7 +255,13 @@ class AdminRoute(HeadRoute):
         example = example_of(options.get("operation_id") or "", min(methods, default=""))
         options["openapi_extra"] = example | (options.get("openapi_extra") or {})
         super().__init__(path, endpoint, **options)
-        self._repeatable = frozenset(_repeatable_parameters(endpoint))
+        # The query parameters that take several values: the tuples of the endpoint's query models.
+        repeatable: list[str] = []
+        for hint in get_type_hints(endpoint, include_extras=True).values():
+            model, *metadata = get_args(hint) if get_origin(hint) is Annotated else [hint]
+            if isinstance(model, type) and issubclass(model, BaseModel) and any(isinstance(each, Query) for each in metadata):
+                repeatable += (name for name, field in model.model_fields.items() if _is_tuple(field.annotation))
+        self._repeatable = frozenset(repeatable)
 
     def check_address(self, request: Request) -> None:
         """Raises `invalid_request` for a NUL character, or for a repeated parameter that takes one value."""
@@ -314,14 +320,6 @@ async def _record_failure(request: Request, problem: Problem) -> None:
         return
     details = {"code": problem.code, "method": request.method}
     await record_refused(context, "failed", action=action_of(operation), target=request.url.path, details=details)
-
-
-def _repeatable_parameters(endpoint: Callable[..., Any]) -> Iterator[str]:
-    """Names the query parameters that take several values: the tuples of an endpoint's query models."""
-    for hint in get_type_hints(endpoint, include_extras=True).values():
-        model, *metadata = get_args(hint) if get_origin(hint) is Annotated else [hint]
-        if isinstance(model, type) and issubclass(model, BaseModel) and any(isinstance(each, Query) for each in metadata):
-            yield from (name for name, field in model.model_fields.items() if _is_tuple(field.annotation))
 
 
 def _is_tuple(annotation: Any) -> bool:
@@ -478,17 +476,14 @@ def sent_by_another_site(request: Request) -> str | None:
     site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
     if site is not None:
         return None if site in ("same-origin", "none") else f"Sec-Fetch-Site is {site[:50]!r}"
-    if origin is not None:
-        return None if _is_host(origin, request.headers.get("host", "")) else f"the Origin {origin[:200]!r} is not the Host"
-    return None
-
-
-def _is_host(origin: str, host: str) -> bool:
-    """Whether both name the same host and port. The default port of the origin's scheme may be omitted."""
+    if origin is None:
+        return None
+    host = request.headers.get("host", "")
     try:
         sent = urlsplit(origin)
         expected = urlsplit(f"{sent.scheme}://{host}")
-        default = _DEFAULT_PORTS[sent.scheme]
-        return bool(host) and (sent.hostname, sent.port or default) == (expected.hostname, expected.port or default)
+        default = _DEFAULT_PORTS[sent.scheme]  # either of them may omit it
+        same = bool(host) and (sent.hostname, sent.port or default) == (expected.hostname, expected.port or default)
     except (ValueError, KeyError):
-        return False
+        same = False
+    return None if same else f"the Origin {origin[:200]!r} is not the Host"

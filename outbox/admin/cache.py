@@ -66,8 +66,10 @@ class SingleFlightCache(Generic[T]):
         if called_at >= self._stale_at:
             with suppress(TimeoutError):
                 async with asyncio.timeout(None if patience is None else patience.total_seconds()):
+                    if self._running is None or self._running.done():
+                        self._running = asyncio.create_task(silenced(self._run)())
                     # `wait` does not cancel the task when this caller is cancelled; awaiting the task would, for all callers.
-                    await asyncio.wait([self._start_refresh()])
+                    await asyncio.wait([self._running])
         # With a recent error the caller sees that the value is old, so it may be older than `usable_for`.
         error_is_new = self._error is not None and monotonic() - self._ended <= self._usable_for
         if self._last is not None and (self._fetched >= called_at or self.has_usable or error_is_new):
@@ -84,12 +86,6 @@ class SingleFlightCache(Generic[T]):
         if self._running is not None:
             self._running.cancel()
             await asyncio.wait([self._running])
-
-    def _start_refresh(self) -> asyncio.Task[None]:
-        """Returns the task of the running refresh, or starts one."""
-        if self._running is None or self._running.done():
-            self._running = asyncio.create_task(silenced(self._run)())
-        return self._running
 
     async def _run(self) -> None:
         as_of = datetime.now(UTC)

@@ -26,7 +26,6 @@ from outbox.chains import MOST_NODES, AttemptOutcome, ChainState, WaitReason, ch
 from outbox.chains.model import masked
 from outbox.chains.pages import ChainFilter, read_page
 from outbox.chains.traces import MOST_ATTEMPTS, ChainListReader, Position, TimeRange
-from outbox.masking import Masking
 from outbox.postgres.pool import unavailable_errors
 
 Duration = Annotated[
@@ -277,6 +276,7 @@ async def list_attempts(context: Viewer, parameters: Annotated[QueueAttemptParam
 
     Reads the history, so workers must record it. The default time range is the last hour.
     """
+    masking = context.masking
     before = parameters.before or datetime.now(UTC)
     after = parameters.after or before - timedelta(hours=1)
     is_slowest = parameters.order == "slowest"
@@ -289,22 +289,22 @@ async def list_attempts(context: Viewer, parameters: Annotated[QueueAttemptParam
         after=after,
         before=before,
         examined=MOST_ATTEMPTS if is_slowest else None,
-        items=[_attempt(row, context.masking) for row in rows],
-    )
-
-
-def _attempt(row: Mapping[str, Any], masking: Masking) -> QueueAttempt:
-    error = None
-    if row["error_type"] is not None:
-        error = Error(type=masking.error_type(row["error_type"]), message=masking.error_text(row["error_message"] or ""))
-    return QueueAttempt.model_validate(
-        {
-            **row,
-            "outcome": AttemptOutcome.of_fact(row["fact"]),
-            "attempt": row["attempt"] or 1,
-            "handling": row["ran"],
-            "error": error,
-        }
+        items=[
+            QueueAttempt.model_validate(
+                {
+                    **row,
+                    "outcome": AttemptOutcome.of_fact(row["fact"]),
+                    "attempt": row["attempt"] or 1,
+                    "handling": row["ran"],
+                    "error": None
+                    if row["error_type"] is None
+                    else Error(
+                        type=masking.error_type(row["error_type"]), message=masking.error_text(row["error_message"] or "")
+                    ),
+                }
+            )
+            for row in rows
+        ],
     )
 
 

@@ -270,16 +270,12 @@ def _csv(columns: Sequence[tuple[str, ...]], items: Iterable[BaseModel]) -> byte
     written = io.StringIO()
     writer = csv.writer(written)
     for item in items:
-        fields = item.model_dump(mode="json")
-        writer.writerow([_cell(reduce(lambda found, name: found and found[name], column, fields)) for column in columns])
+        fields, cells = item.model_dump(mode="json"), []
+        for column in columns:
+            value = reduce(lambda found, name: found and found[name], column, fields)
+            text = "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            # A single quote before a formula, as OWASP recommends.
+            is_formula = _FORMULA.match(text) and not _NUMBER.fullmatch(text)
+            cells.append((f"'{text}" if is_formula else text).translate(_ESCAPED))
+        writer.writerow(cells)
     return written.getvalue().encode()
-
-
-def _cell(value: Any) -> str:
-    """Converts a value to text, and prefixes a single quote to formulas, as OWASP recommends."""
-    if value is None:
-        return ""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    if _FORMULA.match(text) and not _NUMBER.fullmatch(text):
-        text = f"'{text}"
-    return text.translate(_ESCAPED)

@@ -56,12 +56,12 @@ WaitingAction = Literal["cancel", "send_now", "reschedule", "retry", "move", "de
 ChangeOutcome = Literal["done", "skipped", "refused", "not_found"]
 
 
-def _without_prefix(given: Any) -> Any:
+RowId = Annotated[
+    int,
+    Field(ge=1, le=2**63 - 1),
     # Dead letters name rows of the outbox `outbox-17`, and operators copy these ids.
-    return given.removeprefix("outbox-") if isinstance(given, str) else given
-
-
-RowId = Annotated[int, Field(ge=1, le=2**63 - 1), BeforeValidator(_without_prefix)]
+    BeforeValidator(lambda given: given.removeprefix("outbox-") if isinstance(given, str) else given),
+]
 
 
 class WaitingFilters(MessageFilters):

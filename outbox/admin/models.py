@@ -29,13 +29,13 @@ from outbox.admin.problems import Code, Problem
 T = TypeVar("T")
 
 
-def _rfc3339(moment: datetime) -> str:
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
 Moment = Annotated[
     datetime,
-    PlainSerializer(_rfc3339, return_type=str, when_used="json"),
+    PlainSerializer(
+        lambda moment: moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        return_type=str,
+        when_used="json",
+    ),
     WithJsonSchema({"type": "string", "format": "date-time"}),
 ]
 """A time in a response: RFC 3339, in UTC."""

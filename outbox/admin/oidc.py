@@ -185,13 +185,7 @@ class Provider:
         raise AssertionError
 
     async def _endpoint(self, name: str) -> str:
-        metadata = await self._provider_metadata()
-        url = metadata.get(name)
-        if not isinstance(url, str) or urlsplit(url).scheme not in ("https", "http"):
-            raise LoginFailedError("unavailable", f"the provider publishes no {name}")
-        return url
-
-    async def _provider_metadata(self) -> Mapping[str, Any]:
+        """Returns a URL from the provider's metadata, which are fetched again when they are old."""
         async with self._reading:
             if monotonic() - self._read_at > METADATA_AGE.total_seconds():
                 issuer = self.settings.issuer
@@ -200,7 +194,10 @@ class Provider:
                 if found.get("issuer") != issuer:
                     raise LoginFailedError("unavailable", f"the provider's issuer is {found.get('issuer')!r}, not {issuer!r}")
                 self._metadata, self._read_at = found, monotonic()
-        return self._metadata
+        url = self._metadata.get(name)
+        if not isinstance(url, str) or urlsplit(url).scheme not in ("https", "http"):
+            raise LoginFailedError("unavailable", f"the provider publishes no {name}")
+        return url
 
     async def _provider_keys(self, *, newest: bool) -> Any:
         """Returns the provider's public keys. `newest`: fetches them again."""

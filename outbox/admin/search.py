@@ -1,7 +1,7 @@
 """`GET /search`: finds messages, dead letters, chains, queues and components by an id, a name, or words of an error."""
 
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal, Protocol
 
 import asyncpg
@@ -79,23 +79,13 @@ async def find(context: Viewer, parameters: Annotated[SearchParameters, Query()]
     items: list[SearchResult] = []
     incomplete: list[Kind] = []
     if q:
-        async for kind, found in _search_each_kind(context, q, parameters.limit):
-            if found is None:
+        # One kind after another: in parallel, one request would use most connections of the admin's pool.
+        for kind, search_kind in _SEARCHERS.items():
+            try:
+                items += (await search_kind(context, q, parameters.limit))[: parameters.limit]
+            except (OutboxError, asyncpg.PostgresError, TimeoutError):
                 incomplete.append(kind)
-            else:
-                items += found
     return SearchResponse(items=items, incomplete=incomplete)
-
-
-async def _search_each_kind(
-    context: RequestContext, q: str, limit: int
-) -> AsyncIterator[tuple[Kind, Sequence[SearchResult] | None]]:
-    # One kind after another: in parallel, one request would use most connections of the admin's pool.
-    for kind, search_kind in _SEARCHERS.items():
-        try:
-            yield kind, (await search_kind(context, q, limit))[:limit]
-        except (OutboxError, asyncpg.PostgresError, TimeoutError):
-            yield kind, None
 
 
 async def _message(context: RequestContext, q: str, limit: int) -> Sequence[SearchResult]:
@@ -134,18 +124,24 @@ async def _rows(
     rows = []
     for each in ids:
         row = await store.one(connection, each)
-        if row is not None and (each == id_ or _is_visible(context, row, q)):
-            rows.append(row)
+        if row is None:
+            continue
+        if each != id_:
+            masking = context.masking.of_message(row["body"], row["headers"])
+            if q not in (readable(Body(row["body"], row["content_type"], len(row["body"])), masking)[1] or ""):
+                continue
+        rows.append(row)
     return rows[:limit]
 
 
-def _is_visible(context: RequestContext, row: Mapping[str, Any], q: str) -> bool:
-    masking = context.masking.of_message(row["body"], row["headers"])
-    return q in (readable(Body(row["body"], row["content_type"], len(row["body"])), masking)[1] or "")
-
-
 async def _chain(context: RequestContext, q: str, limit: int) -> Sequence[SearchResult]:
-    return [*await _chain_of_id(context, q), *await _chains_of_key(context, q, limit)]
+    of_id = []
+    if not (_NUMBER.fullmatch(q) or " " in q):
+        found = await chain(context.admin.pool, q, max_nodes=1, table_name=str(context.admin.table), bounded=True)
+        if found.found:
+            [first, *_] = found.nodes
+            of_id = [_result("chain", q, first.routing_key or q, str(found.state).replace("_", " "))]
+    return [*of_id, *await _chains_of_key(context, q, limit)]
 
 
 async def _chains_of_key(context: RequestContext, q: str, limit: int) -> Sequence[SearchResult]:
@@ -158,16 +154,6 @@ async def _chains_of_key(context: RequestContext, q: str, limit: int) -> Sequenc
             detail = f"a message with {q} was {_FACTS.get(row['fact'], row['fact'])}"
             found[row["root_id"]] = _result("chain", row["root_id"], row["routing_key"], detail, row["queue"])
     return list(found.values())
-
-
-async def _chain_of_id(context: RequestContext, q: str) -> Sequence[SearchResult]:
-    if _NUMBER.fullmatch(q) or " " in q:
-        return ()
-    found = await chain(context.admin.pool, q, max_nodes=1, table_name=str(context.admin.table), bounded=True)
-    if not found.found:
-        return ()
-    [first, *_] = found.nodes
-    return [_result("chain", q, first.routing_key or q, str(found.state).replace("_", " "))]
 
 
 async def _queue(context: RequestContext, q: str, limit: int) -> Sequence[SearchResult]:

@@ -122,29 +122,26 @@ async def queues(client: Client, name: str | None, *, as_json: bool) -> None:
     elif name is not None:
         _echo_queue(answer)
     elif answer["items"]:
-        echo_table(_HEADINGS, [_queue_row(queue) for queue in answer["items"]], right=frozenset(_HEADINGS[1:-1]))
+        rows = [
+            (
+                one_line(queue["name"]),
+                *(count(queue[each]) for each in ("queued", "in_flight", "retrying")),
+                duration(queue["oldest_age_seconds"]),
+                *(_rate(queue["per_second"][each]) for each in ("incoming", "outgoing")),
+                "" if queue["failed_share"] is None else f"{queue['failed_share']:.1%}",
+                duration(queue["handling_seconds"]["p95"]),
+                duration(queue["handling_seconds_day_before"]["p95"]),
+                str(sum(each["status"] != "lost" for each in queue["consumers"])),
+                count(queue["dead_letter_count"]),
+                queue["state"].replace("_", " "),
+            )
+            for queue in answer["items"]
+        ]
+        echo_table(_HEADINGS, rows, right=frozenset(_HEADINGS[1:-1]))
     else:
         echo("No queues are bound, and no worker consumes from one.")
     if not as_json and name is None and answer["broker_error"]:
         echo(f"\nDepths unavailable: {one_line(answer['broker_error']['message'])}.")
-
-
-def _queue_row(queue: Mapping[str, Any]) -> tuple[str, ...]:
-    rates = queue["per_second"]
-    consumers = [each for each in queue["consumers"] if each["status"] != "lost"]
-    return (
-        one_line(queue["name"]),
-        *(count(queue[each]) for each in ("queued", "in_flight", "retrying")),
-        duration(queue["oldest_age_seconds"]),
-        _rate(rates["incoming"]),
-        _rate(rates["outgoing"]),
-        "" if queue["failed_share"] is None else f"{queue['failed_share']:.1%}",
-        duration(queue["handling_seconds"]["p95"]),
-        duration(queue["handling_seconds_day_before"]["p95"]),
-        str(len(consumers)),
-        count(queue["dead_letter_count"]),
-        queue["state"].replace("_", " "),
-    )
 
 
 def _echo_queue(queue: Mapping[str, Any]) -> None:

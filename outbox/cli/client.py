@@ -259,12 +259,10 @@ class Client(ABC):
             raise UnavailableError(f"cannot reach {self._address}: {reason}", status=0, code="unreachable") from None
 
     def _check_response(self, answer: "httpx.Response") -> None:
-        if not answer.is_success:
-            raise self._refusal(answer)
-        if answer.headers.get("content-type", "").startswith("text/html"):
-            raise self.not_an_admin()
-
-    def _refusal(self, answer: "httpx.Response") -> ApiError:
+        if answer.is_success:
+            if answer.headers.get("content-type", "").startswith("text/html"):
+                raise self.not_an_admin()
+            return
         problem: Mapping[str, Any] = {}
         with suppress(ValueError):
             content = answer.json()
@@ -272,7 +270,7 @@ class Client(ABC):
         status, code = answer.status_code, str(problem.get("code", ""))
         kind = UnavailableError if status in _UNAVAILABLE else ApiError
         if not code:
-            return kind(f"{self._address} responded with status {status}: {_hint(answer)}", status=status, code=code)
+            raise kind(f"{self._address} responded with status {status}: {_hint(answer)}", status=status, code=code)
         parts = [f"{code}: {problem.get('detail', '')}"]
         if status == HTTPStatus.UNAUTHORIZED:
             parts.append(f"set {TOKEN} to a token that the service accepts; `outbox token` creates one")
@@ -280,7 +278,7 @@ class Client(ABC):
             parts.append(f"set {TOKEN} to a token of that role")
         if (request_id := problem.get("request_id")) and not self.is_in_process:  # the service's log has it
             parts.append(f"request {request_id}")
-        return kind(" ".join("; ".join(parts).split()), status=status, code=code)
+        raise kind(" ".join("; ".join(parts).split()), status=status, code=code)
 
 
 class _HttpClient(Client):

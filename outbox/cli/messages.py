@@ -299,8 +299,36 @@ async def list_deliveries(client: Client, *, as_json: bool, limit: int, **given:
 @with_client
 async def show_delivery(client: Client, id_: str, *, as_json: bool, reveal: bool) -> None:
     """Shows a message in a queue, why it waits, and what happens next."""
-    answer = await client.get(f"/deliveries/{quote(id_, safe='')}", reveal=reveal or None)
-    echo_json(answer) if as_json else _echo_delivery(answer, reveal=reveal)
+    found = await client.get(f"/deliveries/{quote(id_, safe='')}", reveal=reveal or None)
+    if as_json:
+        echo_json(found)
+        return
+    holder = found["leased_by"]
+    echo(styled(f"Delivery {found['id']}", bold=True), f", {found['state'].replace('_', ' ')}")
+    echo(f"  {one_line(found['reason'])}")
+    echo_facts(
+        [
+            ("hint", found["hint"] or ""),
+            ("queue", one_line(found["queue"])),
+            ("routing key", one_line(found["routing_key"])),
+            ("message id", found["message_id"]),
+            ("ordering key", one_line(found["ordering_key"] or "")),
+            ("created", time_and_age(found["created_at"])),
+            ("due", time_and_age(found["due_at"])),
+            ("attempt", str(found["attempt"])),
+            ("worker", "" if holder is None else f"{holder['name']} ({holder['host']}, process {holder['process_id']})"),
+            ("begins in", duration(found["begins_in_seconds"])),
+            ("content type", f"{found['content_type'] or 'unknown'}, {found['size']:,} bytes"),
+        ]
+    )
+    if found["failures"]:
+        echo_heading("Failed attempts")
+        rows = [
+            (str(each["attempt"]), age(each["failed_at"]), each["error"]["type"], one_line(each["error"]["message"]))
+            for each in found["failures"]
+        ]
+        echo_table(("ATTEMPT", "FAILED", "ERROR", "MESSAGE"), rows, right=frozenset({"ATTEMPT", "FAILED"}))
+    _echo_payload(found, reveal=reveal)
 
 
 @deliveries.command("retry", cls=Command)
@@ -397,32 +425,3 @@ def _echo_payload(found: Mapping[str, Any], *, reveal: bool) -> None:
         echo_facts([(one_line(name), one_line(str(value))) for name, value in found["headers"].items()])
     echo_heading("Body" if reveal else "Body, masked (--reveal shows all values)")
     echo(indented(found["body"] or found["body_base64"] or f"<{found['size']:,} bytes, not text>"))
-
-
-def _echo_delivery(found: Mapping[str, Any], *, reveal: bool) -> None:
-    holder = found["leased_by"]
-    echo(styled(f"Delivery {found['id']}", bold=True), f", {found['state'].replace('_', ' ')}")
-    echo(f"  {one_line(found['reason'])}")
-    echo_facts(
-        [
-            ("hint", found["hint"] or ""),
-            ("queue", one_line(found["queue"])),
-            ("routing key", one_line(found["routing_key"])),
-            ("message id", found["message_id"]),
-            ("ordering key", one_line(found["ordering_key"] or "")),
-            ("created", time_and_age(found["created_at"])),
-            ("due", time_and_age(found["due_at"])),
-            ("attempt", str(found["attempt"])),
-            ("worker", "" if holder is None else f"{holder['name']} ({holder['host']}, process {holder['process_id']})"),
-            ("begins in", duration(found["begins_in_seconds"])),
-            ("content type", f"{found['content_type'] or 'unknown'}, {found['size']:,} bytes"),
-        ]
-    )
-    if found["failures"]:
-        echo_heading("Failed attempts")
-        rows = [
-            (str(each["attempt"]), age(each["failed_at"]), each["error"]["type"], one_line(each["error"]["message"]))
-            for each in found["failures"]
-        ]
-        echo_table(("ATTEMPT", "FAILED", "ERROR", "MESSAGE"), rows, right=frozenset({"ATTEMPT", "FAILED"}))
-    _echo_payload(found, reveal=reveal)

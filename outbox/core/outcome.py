@@ -40,7 +40,13 @@ class Failure:
 
         If `redact` raises or does not return text, a placeholder replaces the text.
         """
-        message, lines = _read_message(error), "".join(traceback.format_exception(error))
+        try:
+            message = str(error)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as failure:  # noqa: BLE001  a faulty __str__ of an exception must not hide it
+            message = f"its message cannot be read: {type(failure).__name__}"
+        lines = "".join(traceback.format_exception(error))
         # Redact before cutting, which might leave half of a secret that `redact` would not recognize.
         if redact is not None:
             message, lines = _redact(message, redact), _redact(lines, redact)
@@ -128,15 +134,6 @@ DONE = Done()
 DROPPED = Done(dropped=True)
 RETURNED = Returned()
 STALLED = Stalled()
-
-
-def _read_message(error: BaseException) -> str:
-    try:
-        return str(error)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as failure:  # noqa: BLE001  a faulty __str__ of an exception must not hide it
-        return f"its message cannot be read: {type(failure).__name__}"
 
 
 def _redact(text: str, redact: Redact) -> str:

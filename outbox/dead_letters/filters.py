@@ -83,7 +83,25 @@ class Letters:
         return query(_FILE, "facets", **names)
 
     def _letters_branch(self, filter_: DeadLetterFilter, arguments: "Arguments") -> "Branch":
-        return Branch(0, self.sql("letters"), _letter_conditions(filter_, arguments))
+        add = arguments.add
+        conditions = _common_conditions(filter_, arguments)
+        if filter_.ids:
+            conditions.append(f"id = any({add(dead_ids(filter_.ids))}::bigint[])")
+        conditions += _text_conditions(filter_, arguments)
+        # Literals instead of parameters: only then can a generic plan use the partial index of open letters.
+        for column, chosen in (("source", filter_.source), ("status", filter_.status)):
+            if chosen is not None:
+                values = ", ".join(f"'{each.value}'" for each in as_sequence(chosen))
+                conditions.append(f"{column} in ({values})" if "," in values else f"{column} = {values}")
+        if filter_.group_id is not None:
+            conditions.append(_equal("fingerprint", filter_.group_id, arguments))
+        if filter_.without_groups:
+            conditions.append(f"fingerprint <> all({add(filter_.without_groups)}::text[])")
+        if filter_.min_failures is not None:
+            conditions.append(f"{_FAILED_ATTEMPTS} >= {add(filter_.min_failures)}")
+        if filter_.q is not None:
+            conditions.append(f"search @@ websearch_to_tsquery('simple', {add(filter_.q)})")
+        return Branch(0, self.sql("letters"), conditions)
 
     def _parked_conditions(self, filter_: DeadLetterFilter, arguments: "Arguments") -> Sequence[str]:
         add, names = arguments.add, self._names
@@ -160,28 +178,6 @@ def is_letter_id(text: str) -> bool:
 
 def _may_match_letters(filter_: DeadLetterFilter) -> bool:
     return not filter_.ids or bool(dead_ids(filter_.ids))
-
-
-def _letter_conditions(filter_: DeadLetterFilter, arguments: Arguments) -> Sequence[str]:
-    add = arguments.add
-    conditions = _common_conditions(filter_, arguments)
-    if filter_.ids:
-        conditions.append(f"id = any({add(dead_ids(filter_.ids))}::bigint[])")
-    conditions += _text_conditions(filter_, arguments)
-    # Literals instead of parameters: only then can a generic plan use the partial index of open letters.
-    for column, chosen in (("source", filter_.source), ("status", filter_.status)):
-        if chosen is not None:
-            values = ", ".join(f"'{each.value}'" for each in as_sequence(chosen))
-            conditions.append(f"{column} in ({values})" if "," in values else f"{column} = {values}")
-    if filter_.group_id is not None:
-        conditions.append(_equal("fingerprint", filter_.group_id, arguments))
-    if filter_.without_groups:
-        conditions.append(f"fingerprint <> all({add(filter_.without_groups)}::text[])")
-    if filter_.min_failures is not None:
-        conditions.append(f"{_FAILED_ATTEMPTS} >= {add(filter_.min_failures)}")
-    if filter_.q is not None:
-        conditions.append(f"search @@ websearch_to_tsquery('simple', {add(filter_.q)})")
-    return conditions
 
 
 def _text_conditions(filter_: DeadLetterFilter, arguments: Arguments) -> Iterator[str]:

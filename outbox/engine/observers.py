@@ -41,23 +41,19 @@ class MaskingObserver:
         # Nearly every event is one of these two, and contains no failure.
         if isinstance(event, Received) or (isinstance(event, Processed) and isinstance(event.outcome, Done)):
             self.observer.notify(event)
-        else:
-            self.observer.notify(self._mask(event))
-
-    def _mask(self, event: Event) -> Event:
+            return
         match event:
             case Processed(outcome=Retry() | Dead() as outcome, message=message):
                 masking = self.masking.of_message(message.body, message.headers)
-                return replace(event, outcome=replace(outcome, failure=masking.failure(outcome.failure)))
+                event = replace(event, outcome=replace(outcome, failure=masking.failure(outcome.failure)))
             case SendFailed() | DutyFailed() | RouteStalled():
-                return replace(event, failure=self.masking.failure(event.failure))
+                event = replace(event, failure=self.masking.failure(event.failure))
             case BatchFailed():
                 masking = self.masking
                 for message in event.messages:
                     masking = masking.of_message(message.body, message.headers)
-                return replace(event, failure=masking.failure(event.failure))
-            case _:
-                return event
+                event = replace(event, failure=masking.failure(event.failure))
+        self.observer.notify(event)
 
 
 @dataclass(frozen=True, slots=True)

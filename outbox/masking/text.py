@@ -41,7 +41,9 @@ def mask_text(
         text = pattern.sub(lambda match: f"{match['before']}{mask}", text)
     if not may_have_key(text):
         return text
-    text = _UNIQUE_KEY.sub(lambda match: _masked_unique_key(match, masks, mask), text)
+    text = _UNIQUE_KEY.sub(
+        lambda match: f"{match['before']}{mask}" if any(map(masks, re.findall(r"\w+", match["columns"]))) else match[0], text
+    )
     text = _replaced(text, _elements(text, masks), mask)
     for group in _GROUPS:
         text = group.sub(lambda match: _masked_named_values(match[0], masks, mask), text)
@@ -236,11 +238,6 @@ _UNIQUE_KEY = re.compile(
     r"(?=\) (?:already exists|is not present|is still referenced|is duplicated|conflicts)|\)?\.?\s*\Z|\n)",
     re.DOTALL,
 )
-
-
-def _masked_unique_key(match: "re.Match[str]", masks: _Masks, mask: str) -> str:
-    secret = any(masks(column) for column in re.findall(r"\w+", match["columns"]))
-    return f"{match['before']}{mask}" if secret else match[0]
 
 
 # --- markup ------------------------------------------------------------------------------------------------------------

@@ -169,15 +169,13 @@ class OpenTelemetryTracer:
 
     def notify(self, event: Event) -> None:
         """See `outbox.ports.Observer.notify`."""
-        if isinstance(event, RoundFinished):
-            self._record_send(event)
-        elif isinstance(event, Duplicate):
+        if isinstance(event, Duplicate):
             # Reported while the span of its attempt, or of its batch, is current.
             trace.get_current_span().add_event(DUPLICATE, {MESSAGE_ID: event.message.id})
-
-    def _record_send(self, event: RoundFinished) -> None:
+        if not isinstance(event, RoundFinished) or self._tracer is None:
+            return
         count = len(event.sent) + len(event.failed)
-        if self._tracer is None or not count:
+        if not count:
             return
         links: list[Link] = []
         for message in event.sent:
@@ -221,7 +219,9 @@ class OpenTelemetryTracer:
             f"{PROCESS} {queue}",
             context=_NO_CONTEXT if parent is None else trace.set_span_in_context(trace.NonRecordingSpan(parent), _NO_CONTEXT),
             kind=SpanKind.CONSUMER,
-            links=_links(parents) if parent is None else (),
+            links=()
+            if parent is not None
+            else [Link(each) for each in parents if each is not None and each.trace_flags.sampled][:MOST_LINKS],
             attributes={SYSTEM: self._system, OPERATION_NAME: PROCESS, OPERATION_TYPE: PROCESS, QUEUE: queue},
         )
         if span.is_recording():
@@ -276,10 +276,6 @@ class OpenTelemetryTracer:
             BODY_SIZE: len(message.body),
             ATTEMPT: attempt,
         }
-
-
-def _links(parents: Iterable[SpanContext | None]) -> list[Link]:
-    return [Link(parent) for parent in parents if parent is not None and parent.trace_flags.sampled][:MOST_LINKS]
 
 
 def _record_outcome(span: Span, outcome: DeliveryOutcome | Failure, attempt: int) -> None:

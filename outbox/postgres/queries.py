@@ -94,7 +94,7 @@ class BellName:
 
 
 # Statistics and spans are named after the first word of a statement.
-_LEADING_COMMENTS = re.compile(r"(?:--[^\n]*\n\s*)+")
+_LEADING_COMMENTS = re.compile(r"\A(?:--[^\n]*\n\s*)+")
 _FUNCTION_BODY = "body"
 """A block that is the text of a function, which keeps its comments in the database."""
 _BLOCK = re.compile(r"^-- name: (?P<name>[a-z_]+)\n", re.MULTILINE)
@@ -123,10 +123,5 @@ def render(text: str, **names: str) -> str:
 @cache
 def _blocks(file: str) -> dict[str, str]:
     parts = _BLOCK.split(resources.files("outbox.postgres").joinpath("sql", file).read_text())
-    texts = zip(parts[1::2], parts[2::2], strict=True)
-    return {name: text.strip() if name == _FUNCTION_BODY else _without_leading_comments(text.strip()) for name, text in texts}
-
-
-def _without_leading_comments(text: str) -> str:
-    comments = _LEADING_COMMENTS.match(text)
-    return text if comments is None else text[comments.end() :]
+    texts = zip(parts[1::2], map(str.strip, parts[2::2]), strict=True)
+    return {name: text if name == _FUNCTION_BODY else _LEADING_COMMENTS.sub("", text) for name, text in texts}

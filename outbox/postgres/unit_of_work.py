@@ -191,13 +191,9 @@ def handler_engine(url: str, *, size: int) -> "AsyncEngine":
             "server_settings": {"application_name": APPLICATION_NAME},
         },
     )
-    event.listen(engine.sync_engine, "checkin", _used)
+    event.listen(engine.sync_engine, "checkin", lambda _connection, record: record.info.update(used=time.monotonic()))
     event.listen(engine.sync_engine, "checkout", _refuse_lost)
     return engine
-
-
-def _used(_connection: Any, record: Any) -> None:
-    record.info["used"] = time.monotonic()
 
 
 def _refuse_lost(connection: Any, record: Any, _proxy: Any) -> None:

@@ -204,7 +204,15 @@ class Reporter:
 
     async def _report(self, connection: Connection) -> None:
         """Runs rounds over one connection, until it is lost or `finish`; only one round if the connection is borrowed."""
-        await self._check_tables(connection)
+        if time.monotonic() >= self._due["tables"]:
+            self._due["tables"] = time.monotonic() + TABLE_CHECK_INTERVAL.total_seconds()
+            # Without the table of pauses, this is the only place that reads the database's time.
+            await measure(self._clock, connection)
+            self._usable = await self._tables.usable(connection)
+            self._writes_history = self._settings.history and "history" in self._usable
+            self._writes_stats = "stats" in self._usable
+            if missing := ", ".join(sorted(_ALL_TABLES - self._usable)):
+                self._log_problem("tables", f"missing, or not accessible to the user: {missing}", level=logging.INFO)
         if not self._settings.borrows:
             self._listening = False
             # Notifications may have been missed without a connection: read the pauses and listen at once.
@@ -257,19 +265,6 @@ class Reporter:
     def _on_pause_change(self) -> None:
         self._pauses_changed = True
         self._wake_now()
-
-    async def _check_tables(self, connection: Connection) -> None:
-        if time.monotonic() < self._due["tables"]:
-            return
-        self._due["tables"] = time.monotonic() + TABLE_CHECK_INTERVAL.total_seconds()
-        # Without the table of pauses, this is the only place that reads the database's time.
-        await measure(self._clock, connection)
-        self._usable = await self._tables.usable(connection)
-        self._writes_history = self._settings.history and "history" in self._usable
-        self._writes_stats = "stats" in self._usable
-        missing = ", ".join(sorted(_ALL_TABLES - self._usable))
-        if missing:
-            self._log_problem("tables", f"missing, or not accessible to the user: {missing}", level=logging.INFO)
 
     async def _round(self, connection: Connection, usable: frozenset[str], *, last: bool) -> None:
         if "control" in usable and (self._pauses_changed or time.monotonic() >= self._due["pauses"]):

@@ -115,10 +115,6 @@ def _split(value: object) -> object:
     return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
 
 
-def _split_delays(value: object) -> object:
-    return () if value == "none" else _split(value)
-
-
 def _seconds(value: object) -> object:
     """Seconds as a number, or a duration such as `1m30s`."""
     if not isinstance(value, str):
@@ -139,15 +135,6 @@ def _retention(value: object) -> object:
 
 def _retention_or_never(value: object) -> object:
     return "NEVER" if isinstance(value, str) and value.upper() == "NEVER" else _retention(value)
-
-
-def _clean_up(value: object) -> object:
-    upper = value.upper() if isinstance(value, str) else ""
-    return upper if upper in ("IMMEDIATELY", "NEVER") else _seconds(value)
-
-
-def _upper(value: object) -> object:
-    return value.upper() if isinstance(value, str) else value
 
 
 def _ordering_policy(value: str) -> str:
@@ -255,9 +242,10 @@ class Settings(BaseModel):
         "What to do with the later messages of an ordering key while an earlier one cannot be sent: let them wait (`block`), "
         "park them too (`park`), or send them (`skip`). By key prefix: `skip,orders:=block`.",
     )
-    clean_up_after: Annotated[timedelta | Literal["IMMEDIATELY", "NEVER"], BeforeValidator(_clean_up)] = _relay(
-        "IMMEDIATELY", "When sent messages are deleted: `IMMEDIATELY`, `NEVER`, or after a time."
-    )
+    clean_up_after: Annotated[
+        timedelta | Literal["IMMEDIATELY", "NEVER"],
+        BeforeValidator(lambda value: word if (word := str(value).upper()) in ("IMMEDIATELY", "NEVER") else _seconds(value)),
+    ] = _relay("IMMEDIATELY", "When sent messages are deleted: `IMMEDIATELY`, `NEVER`, or after a time.")
     expiration: PositiveSeconds | None = _relay(
         None, "Expiration of messages that are published without one.", unset="messages do not expire"
     )
@@ -279,7 +267,10 @@ class Settings(BaseModel):
         ge=1,
         le=65_535,
     )
-    retry_delays: Annotated[tuple[Delay, ...], BeforeValidator(_split_delays)] = _worker(
+    retry_delays: Annotated[
+        tuple[Delay, ...],
+        BeforeValidator(lambda value: () if value == "none" else _split(value)),
+    ] = _worker(
         tuple(timedelta(seconds=seconds) for seconds in (1, 10, 60, 300)),
         "Delay before each retry of a failed handler; `none` disables retries.",
     )
@@ -394,9 +385,10 @@ class Settings(BaseModel):
         ge=0,
         le=65_535,
     )
-    log_level: Annotated[Literal["DEBUG", "INFO", "WARNING", "ERROR"], BeforeValidator(_upper)] = _process(
-        "INFO", "Minimum level of log records."
-    )
+    log_level: Annotated[
+        Literal["DEBUG", "INFO", "WARNING", "ERROR"],
+        BeforeValidator(lambda value: value.upper() if isinstance(value, str) else value),
+    ] = _process("INFO", "Minimum level of log records.")
     log_format: Literal["text", "json"] = _process(
         "text", "The format of the log: `text`, or `json` with one object per line and ids in separate fields."
     )

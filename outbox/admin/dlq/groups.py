@@ -1,6 +1,6 @@
 """`/dlq/groups`: groups of similar failures, with marks, notes and requeue policies of operators."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Literal, Self
 
@@ -103,7 +103,16 @@ async def list_groups(context: Viewer, wanted: Annotated[DeadLetterGroupsParamet
     async with context.admin.reading("reading marks") as connection:
         marks = await letters.marks.all(connection) if wanted.by == "fingerprint" else {}
     if wanted.group_status is not None:
-        filter_ = _of_status(filter_, marks, wanted.group_status)
+        # Restricted to the groups that have one of the statuses now. Groups without a mark are open.
+        matching = {group for group, mark in marks.items() if mark.status in wanted.group_status}
+        if GroupStatus.OPEN in wanted.group_status:
+            # Most open groups have no mark, so they can only be selected by excluding the others.
+            filter_ = replace(filter_, without_groups=tuple(sorted(marks.keys() - matching)))
+        else:
+            if filter_.group_id is not None:
+                matching &= set(as_sequence(filter_.group_id))
+            # An empty tuple would mean no condition. No fingerprint is empty, so `("",)` matches nothing.
+            filter_ = replace(filter_, group_id=tuple(sorted(matching)) or ("",))
     found = await letters.groups(wanted.by, filter_, wanted.limit + 1)
     async with context.admin.reading("reading details of groups") as connection:
         items = await _with_details(context, connection, found.value[: wanted.limit], marks, masking, most=VERSIONS_OF_LATEST)
@@ -205,18 +214,6 @@ async def set_note(context: Operator, wanted: GroupNoteRequest) -> GroupNoteResp
 
 def _note(note: GroupNote | None) -> Note | None:
     return None if note is None else Note.model_validate(note)
-
-
-def _of_status(filter_: DeadLetterFilter, marks: Mapping[str, GroupMark], wanted: Iterable[GroupStatus]) -> DeadLetterFilter:
-    """Restricts `filter_` to groups that have one of the statuses now. Groups without a mark are open."""
-    matching = tuple(sorted(group for group, mark in marks.items() if mark.status in wanted))
-    # Most open groups have no mark, so they can only be selected by excluding the others.
-    if GroupStatus.OPEN in wanted:
-        return replace(filter_, without_groups=tuple(sorted(marks.keys() - set(matching))))
-    if filter_.group_id is not None:
-        matching = tuple(group for group in matching if group in as_sequence(filter_.group_id))
-    # An empty tuple would mean no condition. No fingerprint is empty, so `("",)` matches nothing.
-    return replace(filter_, group_id=matching or ("",))
 
 
 async def _with_details(

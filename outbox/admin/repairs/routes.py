@@ -1,7 +1,7 @@
 """`POST /requeue`, `/discard` and `/restore`, each in one transaction with its audit entry; and the endpoints of operations."""
 
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
@@ -106,15 +106,26 @@ class _ChangeTransaction:
                 require_version(detail.letter, self.edit)
         ids = self.change.selector.ids or ()
         target = ids[0] if len(ids) == 1 else f"{len(ids)} dead letters"
+        not_options = {"selector", "reason", "dry_run", "confirm_token", "edit"}
+        options = self.change.model_dump(mode="json", exclude=not_options, exclude_defaults=True)
+        details: dict[str, Any] = {"selector": json.loads(encode_selector(self.change.selector.selection())), **options}
+        if isinstance(self.change, RequeueRequest) and self.change.edit is not None:
+            edit = self.change.edit
+            details["edit"] = {"version": edit.version, "body": edit.has_body, "headers": edit.headers is not None}
+        if isinstance(result, Operation):
+            target = f"operation {result.id}"
+            details |= {"operation": str(result.id), "total": result.total}
+        else:
+            details["counts"] = RepairResponse.of(result).counts
         if self.confirmation is not None:
             await use_token(connection, self.context, self.change, self.confirmation)
         await record(
             connection,
             self.context,
             action=f"dlq.{self.change.action}",
-            target=f"operation {result.id}" if isinstance(result, Operation) else target,
+            target=target,
             reason=self.change.reason,
-            details=_details(self.change, result),
+            details=details,
         )
         if self.lock is not None:
             await self.lock.store(connection, self.response(result))
@@ -128,23 +139,6 @@ class _ChangeTransaction:
 
 def _encode(model: BaseModel) -> bytes:
     return model.model_dump_json().encode()
-
-
-def _details(change: Repair, result: Repaired | Operation) -> Mapping[str, Any]:
-    selector = change.selector.selection()
-    options = change.model_dump(
-        mode="json", exclude={"selector", "reason", "dry_run", "confirm_token", "edit"}, exclude_defaults=True
-    )
-    details: dict[str, Any] = {"selector": json.loads(encode_selector(selector)), **options}
-    if isinstance(change, RequeueRequest) and change.edit is not None:
-        details["edit"] = {
-            "version": change.edit.version,
-            "body": change.edit.has_body,
-            "headers": change.edit.headers is not None,
-        }
-    if isinstance(result, Operation):
-        return {**details, "operation": str(result.id), "total": result.total}
-    return {**details, "counts": RepairResponse.of(result).counts}
 
 
 _PROBLEMS = (

@@ -268,32 +268,29 @@ async def show(client: Client, id_: str, *, reveal: bool, only_body: bool, as_js
         raise CliError(f"no dead letter {id_}: it was purged or sent, or never existed")
     if only_body:
         echo_bytes(found)
-    elif as_json:
+        return
+    if as_json:
         echo_json(found)
-    else:
-        _echo_letter(found)
-
-
-def _echo_letter(letter: Mapping[str, Any]) -> None:
-    echo(styled(f"Dead letter {letter['id']}", bold=True), f", {letter['status']}, dead-lettered by the {letter['source']}")
-    echo_facts(_facts(letter))
+        return
+    echo(styled(f"Dead letter {found['id']}", bold=True), f", {found['status']}, dead-lettered by the {found['source']}")
+    echo_facts(_facts(found))
     echo_heading("Error")
-    echo(indented(_error(letter["error"])))
-    if letter["error"]["traceback"]:
+    echo(indented(_error(found["error"])))
+    if found["error"]["traceback"]:
         echo()
-        echo(indented(letter["error"]["traceback"]))
-    if failures := letter["failures"]:
+        echo(indented(found["error"]["traceback"]))
+    if failures := found["failures"]:
         echo_heading(f"{counted(len(failures), 'failure')} on record{', oldest first' if len(failures) > 1 else ''}")
         for failure in failures:
             at = parse_time(failure["failed_at"])
             when = "" if at is None else f"{at.astimezone():%Y-%m-%d %H:%M:%S}  "
             worker = f"  [{failure['worker']}]" if failure["worker"] else ""
             echo(f"  {when}attempt {failure['attempt']}  {one_line(_error(failure['error']))}{worker}")
-    if letter["headers"]:
+    if found["headers"]:
         echo_heading("Headers")
-        echo(indented(_pretty(letter["headers"])))
-    echo_heading("Body" if letter["revealed"] else "Body, masked (--reveal shows all values)")
-    echo(indented(_body(letter["id"], letter["body"])))
+        echo(indented(_pretty(found["headers"])))
+    echo_heading("Body" if found["revealed"] else "Body, masked (--reveal shows all values)")
+    echo(indented(_body(found["id"], found["body"])))
 
 
 def _facts(letter: Mapping[str, Any]) -> Sequence[tuple[str, str]]:

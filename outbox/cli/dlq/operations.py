@@ -4,7 +4,7 @@ import asyncio
 import sys
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -63,10 +63,33 @@ async def operations(
     page = await client.page("/operations", limit=limit, active=active or None)
     if as_json:
         echo_json(page)
-    elif page["items"]:
-        _echo_lines(page["items"])
-    else:
+        return
+    if not page["items"]:
         echo("No active operations." if active else "No operations.")
+        return
+    rows = []
+    for operation in page["items"]:
+        counts, results = operation["counts"], operation["results"]
+        # A requeued message that failed again has another outcome by now, so requeues count messages sent, not outcomes.
+        done = (results and results["sent"]) or sum(number for outcome, number in counts.items() if outcome in _DONE)
+        rows.append(
+            (
+                operation["id"],
+                operation["action"],
+                operation["state"],
+                age(operation["created_at"]),
+                f"{operation['item_count']:,}",
+                f"{counts.get('pending', 0):,}",
+                f"{done:,}",
+                # Only a requeue sends messages, so other actions have no results.
+                *(f"{results[name]:,}" if results else "-" for name in ("handled", "retrying", "failed_again")),
+                operation["requested_by"] or "-",
+                operation["stop_reason"] or operation["reason"] or "",
+            )
+        )
+    numbers = ("LETTERS", "LEFT", "DONE", "HANDLED", "RETRYING", "FAILED AGAIN")
+    headings = ("NUMBER", "ACTION", "STATE", "CREATED", *numbers, "BY", "REASON")
+    echo_table(headings, rows, right=frozenset({"NUMBER", "CREATED", *numbers}))
 
 
 @click.command(cls=Command)
@@ -149,32 +172,6 @@ async def _show(client: Client, number: int, outcome: str | None, limit: int, *,
         echo()
         rows = [(item["id"], _word(item["outcome"]), _word(item["result"] or "-"), item["reason"]) for item in items]
         echo_table(("ID", "OUTCOME", "RESULT", "REASON"), rows)
-
-
-def _echo_lines(found: Sequence[Mapping[str, Any]]) -> None:
-    rows = []
-    for operation in found:
-        counts, results = operation["counts"], operation["results"]
-        # A requeued message that failed again has another outcome by now, so requeues count messages sent, not outcomes.
-        done = (results and results["sent"]) or sum(number for outcome, number in counts.items() if outcome in _DONE)
-        rows.append(
-            (
-                operation["id"],
-                operation["action"],
-                operation["state"],
-                age(operation["created_at"]),
-                f"{operation['item_count']:,}",
-                f"{counts.get('pending', 0):,}",
-                f"{done:,}",
-                # Only a requeue sends messages, so other actions have no results.
-                *(f"{results[name]:,}" if results else "-" for name in ("handled", "retrying", "failed_again")),
-                operation["requested_by"] or "-",
-                operation["stop_reason"] or operation["reason"] or "",
-            )
-        )
-    numbers = ("LETTERS", "LEFT", "DONE", "HANDLED", "RETRYING", "FAILED AGAIN")
-    headings = ("NUMBER", "ACTION", "STATE", "CREATED", *numbers, "BY", "REASON")
-    echo_table(headings, rows, right=frozenset({"NUMBER", "CREATED", *numbers}))
 
 
 def _echo_changed(operation: Mapping[str, Any], *, as_json: bool) -> None:

@@ -193,11 +193,6 @@ def _field(value: object, name: str) -> bytes:
     raise UnsendableError(f"the header {name!r} has a value of type {type(value).__name__}, which AMQP has no field for")
 
 
-def _text(value: str, name: str) -> bytes:
-    encoded = _utf8(value, name)
-    return b"S" + _uint32(len(encoded)) + encoded
-
-
 def _integer(value: int, name: str) -> bytes:
     if -0x8000_0000 <= value <= 0x7FFF_FFFF:
         return b"I" + _int32(value)
@@ -239,7 +234,7 @@ def _utf8(value: str, what: str) -> bytes:
 _Encoder = Callable[[Any, str], bytes]
 
 _FIELDS: dict[type, _Encoder] = {
-    str: _text,
+    str: lambda value, name: b"S" + _uint32(len(encoded := _utf8(value, name))) + encoded,
     bool: lambda value, _: b"t\x01" if value else b"t\x00",
     int: _integer,
     float: lambda value, _: b"d" + _float64(value),

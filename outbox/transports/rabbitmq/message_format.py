@@ -105,11 +105,13 @@ def copy_of(
     Copies the payload of the content header byte for byte, so that values that Python cannot represent stay as they were sent.
     Leaves out `expiration`, `user_id`, and headers that concern only this delivery. Raises `UnsendableError`.
     """
+    # Not copied are headers that are replaced or removed, those that the broker reads for routing, those that are only about
+    # this delivery, and those that the broker sets.
+    left_out = {*headers, *ROUTING_COMMANDS, ISOLATED, PREDECESSOR_ROUTING_KEY}
     try:
         raw = raw_properties(header)
-        kept = [
-            field for name, field in raw_fields(raw.get("headers", _NO_FIELDS)) if not (name in headers or _is_not_copied(name))
-        ]
+        fields = raw_fields(raw.get("headers", _NO_FIELDS))
+        kept = [field for name, field in fields if name not in left_out and not name.startswith(_SET_BY_BROKER)]
     except (ValueError, IndexError, struct.error) as error:
         raise UnsendableError(f"its properties cannot be copied: {error}") from None
     for name in _NOT_COPIED:
@@ -244,8 +246,3 @@ def _read_number(headers: Mapping[str, Any], name: str, *, default: int, least: 
     if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= most:
         raise MalformedMessageError(f"{name} is not a number from {least} to {most}: {number!r:.64}")
     return number
-
-
-def _is_not_copied(name: str) -> bool:
-    """Whether a copy goes without the header: set by the broker, read by it for routing, or only about this delivery."""
-    return name in (ISOLATED, PREDECESSOR_ROUTING_KEY) or name in ROUTING_COMMANDS or name.startswith(_SET_BY_BROKER)
