@@ -101,7 +101,7 @@ def test_ctrl_c_ends_the_question_at_once_and_nothing_is_done(url: str, on: On) 
     with _terminal(["requeue", "--all"], {"OUTBOX_DATABASE_URL": url}) as (until, write):
         assert until(b"anything else to cancel")
         write(b"\x03")
-        if not until(b"Aborted!"):  # it came in the moment between the question and its reading: people press again
+        if not until(b"Aborted!", 5):  # it came in the moment between the question and its reading: people press again
             write(b"\x03")
             assert until(b"Aborted!")
     assert on(statuses) == ["open"] * 3
@@ -140,7 +140,7 @@ def test_progress_in_a_terminal_is_a_bar(
     assert "500 of 1,000" in shown
 
 
-Until = Callable[[bytes], bool]
+Until = Callable[..., bool]
 
 
 @contextmanager
@@ -151,9 +151,9 @@ def _terminal(arguments: list[str], settings: dict[str, str]) -> Iterator[tuple[
         os.execve(sys.executable, [sys.executable, "-m", "outbox.cli", *arguments], os.environ | settings)
     said = b""
 
-    def until(words: bytes) -> bool:
+    def until(words: bytes, seconds: float = 90) -> bool:
         nonlocal said
-        ends = time.monotonic() + 90
+        ends = time.monotonic() + seconds
         while words not in said and time.monotonic() < ends:
             if select.select([terminal], [], [], 0.5)[0]:
                 try:
