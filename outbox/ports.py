@@ -4,6 +4,7 @@ The docstrings specify what each adapter must do. The contract tests verify it.
 """
 
 import asyncio
+import re
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field
@@ -42,6 +43,7 @@ __all__ = [
     "ReceiveDead",
     "Refused",
     "SendResult",
+    "Statement",
     "Store",
     "Subscription",
     "Tracer",
@@ -167,6 +169,28 @@ class Unit:
     marked: frozenset[str] = frozenset()
 
 
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """SQL whose parameters are written into it, so that several statements can share a string, and with it a round trip."""
+
+    template: str
+    """The SQL, with `$1`, `$2` and so on for the parameters."""
+    types: str = ""
+    """The types of the parameters, separated by commas."""
+    literals: tuple[str, ...] = ()
+    """The parameters as SQL."""
+    needs_index: bool = False
+    """Whether it must read an index, whatever the statistics: the server keeps its plan, and the table may be small by then."""
+
+    @property
+    def text(self) -> str:
+        """The SQL with its parameters."""
+        return _PARAMETER.sub(lambda match: self.literals[int(match[1]) - 1], self.template) if self.literals else self.template
+
+
+_PARAMETER = re.compile(r"\$([1-9])")
+
+
 class Ending(Protocol):
     """The end of a delivery whose row is in PostgreSQL, for a handler's transaction in the same database."""
 
@@ -175,9 +199,12 @@ class Ending(Protocol):
         """The URL of that database, in the spelling of `outbox.core.urls.postgres_url`."""
         ...
 
-    @property
-    def statement(self) -> str:
-        """SQL without parameters that deletes the delivery as done, and fails with `outbox.lease_lost` if the lease is lost."""
+    def statement(self, *, marked: bool) -> Statement:
+        """Deletes the delivery as done.
+
+        It fails with `outbox.lease_lost` if the lease is lost, and with `outbox.no_such_transaction` if the transaction
+        should have `marked` the message in the inbox, but is another one.
+        """
         ...
 
     def committed(self) -> None:

@@ -3,11 +3,15 @@
 import asyncio
 import logging
 from collections.abc import Iterator
+from contextlib import AsyncExitStack
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import asyncpg
 import pytest
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from outbox import Consumer, MessageRelay, OutboxMessage, Publisher, Worker, ensure_outbox_schema_async
 from outbox.engine.lifecycle import Stopping
@@ -108,6 +112,48 @@ async def test_relays_and_workers_share_the_sessions_of_a_pooler(database_url: s
             part.stop()
         await asyncio.gather(*tasks)
     assert sorted(handled) == list(range(COUNT))
+
+
+@pytest.mark.parametrize("takes", ["connection", "session"])
+async def test_handlers_transactions_share_the_sessions_of_a_pooler(database_url: str, pooled_url: str, takes: str) -> None:
+    """No statement of theirs is kept by a name: another client would meet it in the session that it gets."""
+    await ensure_outbox_schema_async(database_url)
+    connection = await asyncpg.connect(database_url)
+    await connection.execute("create table sale (n int)")
+
+    async def with_connection(body: dict[str, int], connection: Any) -> None:
+        await connection.execute(f"insert into sale values ({body['n']})")
+
+    async def with_session(body: dict[str, int], session: AsyncSession) -> None:
+        await session.execute(text(f"insert into sale values ({body['n']})"))
+
+    handler = with_connection if takes == "connection" else with_session
+    consumer = Consumer("order.placed", handler, queue="orders", inbox=True, retry_delays=())
+    parts: list[MessageRelay | Worker] = [
+        MessageRelay(db_engine_url=pooled_url, broker=pooled_url, enable_metrics=False),
+        *(Worker(consumers=[consumer], broker=pooled_url, db_engine_url=pooled_url, enable_metrics=False) for _ in range(2)),
+    ]
+    tasks = [asyncio.create_task(part.run(handle_signals=False)) for part in parts]
+    try:
+        async with connection.transaction():
+            await Publisher().bulk_publish(connection, [OutboxMessage("order.placed", {"n": n}) for n in range(COUNT)])
+
+        async def sold() -> bool:
+            return await connection.fetchval("select count(*) from sale") == COUNT
+
+        await eventually(sold, timeout=60)
+    finally:
+        for part in parts:
+            part.stop()
+        await asyncio.gather(*tasks)
+    assert await connection.fetchval("select count(distinct n) from sale") == COUNT
+    await connection.close()
+    async with AsyncExitStack() as sessions:
+        for _ in range(SESSIONS):
+            client = await asyncpg.connect(pooled_url, statement_cache_size=0)
+            sessions.push_async_callback(client.close)
+            await client.execute("begin")  # it has a session of the server alone until its end
+            assert await client.fetchval("select count(*) from pg_prepared_statements where name ~ '^outbox_[0-9]+$'") == 0
 
 
 async def test_through_a_pooler_pauses_are_polled(database_url: str, pooled_url: str, caplog: pytest.LogCaptureFixture) -> None:

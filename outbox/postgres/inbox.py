@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import lru_cache
 
-from outbox.ports import Marks
+from outbox.ports import Marks, Statement
 from outbox.postgres.pool import Connect, unavailable_errors
 from outbox.postgres.queries import TableName, queries, render
 from outbox.postgres.schema.objects import SATELLITES
@@ -37,14 +36,19 @@ def inbox_table_of(table: TableName) -> TableName:
 
 @dataclass(frozen=True, slots=True)
 class Marking:
-    """The statement that makes some marks. It has no parameters, so that it takes one round trip.
+    """The statement that makes some marks.
 
-    `sql` returns a row for one mark that was made; for several, an array of those that were.
+    It returns a row for one mark that was made; for several, an array of those that were.
     """
 
-    sql: str
+    statement: Statement
     ids: dict[str, str]
     """The message ids, by their marks."""
+
+    @property
+    def sql(self) -> str:
+        """The statement as text without parameters, which takes one round trip."""
+        return self.statement.text
 
     @property
     def only(self) -> bool:
@@ -71,8 +75,10 @@ class Inbox:
 
     def __init__(self, table: TableName) -> None:
         self.table = table
-        names = {name: f"{{{name}}}" for name in ("queue", "message_id", "message_ids", "patience")}
+        names = {name: f"{{{name}}}" for name in ("queue", "message_ids", "patience")}
         self._statements = queries("inbox.sql", inbox=table.sql, **names)
+        self.same_transaction = Statement(self._statements["same_transaction"])
+        """Fails in every transaction but the one that marked, and there too if a statement failed; see `ended_by_itself`."""
 
     def marking(self, marks: Marks) -> Marking:
         """How to make these marks, each at most once."""
@@ -83,30 +89,15 @@ class Inbox:
         plain = _PLAIN.fullmatch(marks.queue)
         queue = f"'{marks.queue}'" if plain else f"convert_from(decode('{marks.queue.encode().hex()}', 'hex'), 'UTF8')"
         if len(ids) == 1:
-            return Marking(_mark_one(self._statements["mark_one"], queue, patience).replace(_ID, literals[0], 1), ids)
+            parameters = (queue, *literals, f"'{patience}'")
+            return Marking(Statement(self._statements["mark_one"], "text, text, text", parameters), ids)
         arguments = {"queue": queue, "patience": str(patience), "message_ids": ", ".join(literals)}
-        return Marking(render(self._statements["mark_all"], **arguments), ids)
-
-    @property
-    def same_transaction(self) -> str:
-        """Fails in every transaction but the one that marked, and there too if a statement failed; see `ended_by_itself`."""
-        return self._statements["same_transaction"]
+        return Marking(Statement(render(self._statements["mark_all"], **arguments)), ids)
 
     @property
     def pruning(self) -> str:
         """Deletes marks older than the first parameter, as many as the second."""
         return self._statements["prune"]
-
-
-_ID = "\0"
-"""Stands for the message in a statement, which cannot hold one otherwise."""
-
-
-@lru_cache(maxsize=256)
-def _mark_one(statement: str, queue: str, patience: int) -> str:
-    """`mark_one` for a queue, without its comments, and with `_ID` in place of the message's literal."""
-    rendered = render(statement, queue=queue, patience=str(patience), message_id=_ID)
-    return "\n".join(line for line in rendered.splitlines() if not line.startswith("--"))
 
 
 class PostgresInbox:

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack, asynccontextmanager, suppress
 from functools import cache
 from itertools import count
@@ -23,7 +23,7 @@ from outbox.errors import (
     StaleDeliveryError,
     StaleStatementError,
 )
-from outbox.ports import Ending, Marks, Unit
+from outbox.ports import Ending, Marks, Statement, Unit
 from outbox.postgres.inbox import Inbox, Marking, ended_by_itself
 from outbox.postgres.pool import (
     COMMAND_TIMEOUT,
@@ -66,13 +66,50 @@ class HandlerConnection(_Connection):
     A commit that PostgreSQL turns into a rollback, because an earlier statement failed and the handler went on, raises.
     """
 
-    __slots__ = ("_check", "_first", "_first_status")
+    __slots__ = ("_before_commit", "_first", "_first_status", "_keeps_statements", "_names", "_number")
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self._first = self._first_status = self._check = ""
+        self._first: Statement | None = None
+        self._first_status = ""
+        self._before_commit: Sequence[Statement] = ()
+        self._keeps_statements = True
+        self._names: dict[str, str] = {}
+        self._number = 0
 
-    async def begin_with(self, statement: str, start: Callable[[], Awaitable[object]]) -> str:
+    async def send(self, *statements: "str | Statement", timeout: float | None = None) -> str:
+        """Sends statements in one string. Returns the status of the last one.
+
+        On a direct connection the server keeps each `Statement` prepared by a name, so that it is not planned again.
+        """
+        new: list[str] = []
+        parts = [each if isinstance(each, str) else self._by_name(each, new) for each in statements]
+        try:
+            return await super().execute("\n".join(parts), timeout=timeout)
+        except BaseException as error:
+            # Whether the server prepared them before the error is unknown, so they get other names next time.
+            for template in new:
+                self._names.pop(template, None)
+            if isinstance(error, asyncpg.InvalidSQLStatementNameError):
+                # The handler's DEALLOCATE ALL. It may come again with the next message, so this connection prepares no more.
+                self._keeps_statements = False
+            raise
+
+    def _by_name(self, statement: Statement, new: list[str]) -> str:
+        if not (self._keeps_statements and getattr(self, "_stmt_cache_enabled", False)):
+            return f"{statement.text};"
+        prepare = ""
+        if (name := self._names.get(statement.template)) is None:
+            self._number += 1
+            name = self._names[statement.template] = f"outbox_{self._number}"
+            new.append(statement.template)
+            prepare = f"prepare {name}{f' ({statement.types})' if statement.types else ''} as {statement.template};\n"
+        parameters = f" ({', '.join(statement.literals)})" if statement.literals else ""
+        # Until the commit, before which nothing of the handler's runs any more.
+        setting = "set local enable_seqscan = off;\n" if statement.needs_index else ""
+        return f"{prepare}{setting}execute {name}{parameters};"
+
+    async def begin_with(self, statement: Statement, start: Callable[[], Awaitable[object]]) -> str:
         """Calls `start`, which begins a transaction, and sends `statement` with its BEGIN. Returns the statement's status.
 
         `start` is asyncpg's or SQLAlchemy's. When the server reports an error, no transaction is left open.
@@ -81,7 +118,7 @@ class HandlerConnection(_Connection):
         try:
             await start()
         finally:
-            self._first = ""
+            self._first = None
         return self._first_status
 
     @staticmethod
@@ -100,18 +137,18 @@ class HandlerConnection(_Connection):
             connection._on_release()  # noqa: SLF001
             connection._set_proxy(pooled)  # noqa: SLF001
 
-    def check_before_commit(self, statement: str) -> None:
-        """Sends `statement` in front of the next COMMIT. If it fails, the transaction is rolled back and the commit raises."""
-        self._check = statement
+    def check_before_commit(self, statements: Sequence[Statement]) -> None:
+        """Sends `statements` in front of the next COMMIT. If one fails, the commit raises and everything is rolled back."""
+        self._before_commit = statements
 
     async def execute(self, query: str, *arguments: Any, timeout: float | None = None) -> str:
         """Overrides asyncpg's method, through which its transactions and SQLAlchemy's send BEGIN and COMMIT."""
         if query.startswith("BEGIN"):
             # A transaction that was rolled back may have left a check behind.
-            self._check = ""
-        if self._first and query.startswith("BEGIN"):
+            self._before_commit = ()
+        if self._first is not None and query.startswith("BEGIN"):
             try:
-                self._first_status = await super().execute(f"{query}\n{self._first}", timeout=timeout)
+                self._first_status = await self.send(query, self._first, timeout=timeout)
             except asyncpg.PostgresError:
                 # asyncpg noted the transaction as begun, and the pool would report that it was left open.
                 self._top_xact = None
@@ -121,9 +158,9 @@ class HandlerConnection(_Connection):
         # Savepoints, which handlers make with `transaction()` or `begin_nested()`, end with RELEASE.
         if query != "COMMIT;":
             return await super().execute(query, *arguments, timeout=timeout)
-        check, self._check = self._check, ""
+        statements, self._before_commit = self._before_commit, ()
         try:
-            status = await super().execute(f"{check};\n{query}" if check else query, timeout=timeout)
+            status = await self.send(*statements, query, timeout=timeout)
         except asyncpg.PostgresError:
             # A failed COMMIT ends the transaction. A failed check in front of it does not.
             if self.is_in_transaction():
@@ -376,7 +413,7 @@ class _HandlerTransaction:
                 raise
             if error is not None:
                 await self._undo(error)
-                if _is_stale(error):
+                if _caused_by(error, *_STALE):
                     raise StaleStatementError(f"a statement was prepared for other tables: {reason_of(error)}") from error
             else:
                 await self._commit()
@@ -396,6 +433,8 @@ class _HandlerTransaction:
         except Exception as error:
             if ended_by_itself(error):
                 raise Reject(_ENDED_BY_HANDLER) from error
+            if _caused_by(error, asyncpg.InvalidSQLStatementNameError):
+                raise StaleStatementError(f"the handler deallocated statements of the worker: {reason_of(error)}") from error
             if self.ending is not None:
                 if _LEASE_LOST in str(error):
                     raise StaleDeliveryError("another worker has the delivery, so the handler was rolled back") from error
@@ -406,12 +445,11 @@ class _HandlerTransaction:
         if self.ending is not None:
             self.ending.committed()
 
-    def before_commit(self) -> str:
-        """Statements to send in front of COMMIT: they fail if the mark is not in this transaction, or the lease is lost."""
-        check = self.units.inbox.same_transaction if self.marked else ""
-        if self.ending is None:
-            return check
-        return f"{check};\n{self.ending.statement}" if check else self.ending.statement
+    def before_commit(self) -> Sequence[Statement]:
+        """What to send in front of COMMIT: it fails if the mark is not in this transaction, or the lease is lost."""
+        if self.ending is not None:
+            return (self.ending.statement(marked=bool(self.marked)),)
+        return (self.units.inbox.same_transaction,) if self.marked else ()
 
     async def open(self) -> dict[str, object]:
         """Begins and makes the marks. Returns the handler's resources. Sets `handle` and `marked`."""
@@ -441,7 +479,11 @@ class _BareTransaction(_HandlerTransaction):
     async def open(self) -> dict[str, object]:
         self.connection = self.handle = connection = await self.units.take()
         if self.marking is not None and self.marking.only:
-            self.marked = await _marked(connection, self.marking, first="begin;\n")
+            if self.units.is_ours:
+                status = await connection.send("begin;", self.marking.statement)
+            else:
+                status = await connection.execute(f"begin;\n{self.marking.sql}")
+            self.marked = self.marking.all if _has_row(status) else frozenset()
         else:
             await connection.execute("begin")
             if self.marking is not None:
@@ -450,9 +492,10 @@ class _BareTransaction(_HandlerTransaction):
 
     async def commit(self) -> None:
         """Commits. A transaction with a failed statement is rolled back instead, which only the command tag says."""
-        before = "" if self.ending is None else f"{self.ending.statement};\n"
+        # Such a handler cannot end its transaction, so there is nothing else to check.
+        before = () if self.ending is None else (self.ending.statement(marked=False),)
         try:
-            status = await self.connection.execute(f"{before}commit")
+            status = await (self.connection.send(*before, "commit") if before else self.connection.execute("commit"))
         except asyncpg.PostgresError:
             if self.connection.is_in_transaction():
                 await self.roll_back()
@@ -480,7 +523,7 @@ class _ConnectionTransaction(_BareTransaction):
         self.handle = connection
         self._transaction = connection.transaction()
         if self.units.is_ours and self.marking is not None and self.marking.only:
-            if _has_row(await connection.begin_with(self.marking.sql, self._transaction.start)):
+            if _has_row(await connection.begin_with(self.marking.statement, self._transaction.start)):
                 self.marked = self.marking.all
         else:
             await self._transaction.start()
@@ -493,11 +536,11 @@ class _ConnectionTransaction(_BareTransaction):
         return {"connection": connection}
 
     async def check(self) -> None:
-        statement = self.before_commit()
+        statements = self.before_commit()
         if self.units.is_ours:
-            self.connection.check_before_commit(statement)
+            self.connection.check_before_commit(statements)
             return
-        await self.connection.execute(statement or "select 1")
+        await self.connection.execute(";\n".join(each.text for each in statements) or "select 1")
 
     async def commit(self) -> None:
         await self._transaction.commit()
@@ -592,11 +635,11 @@ _ENDED_BY_HANDLER = (
 # --- marks -------------------------------------------------------------------------------------------------------------
 
 
-async def _marked(connection: Any, marking: Marking, *, first: str = "") -> frozenset[str]:
+async def _marked(connection: Any, marking: Marking) -> frozenset[str]:
     """Makes the marks. Returns the ids of the messages that were not marked before."""
     if marking.only:
         # A statement without parameters, whose rows are not read, takes one round trip.
-        return marking.all if _has_row(await connection.execute(first + marking.sql)) else frozenset()
+        return marking.all if _has_row(await connection.execute(marking.sql)) else frozenset()
     return marking.of(await connection.fetchval(marking.sql) or ())
 
 
@@ -618,7 +661,7 @@ async def _begun_in_session(session: "AsyncSession", marking: Marking) -> frozen
     adapted = await session.run_sync(_adapted)
     try:
         # Left alone, SQLAlchemy would send BEGIN in a round trip of its own, and prepare the statement in another.
-        status = await adapted.driver_connection.begin_with(marking.sql, adapted._start_transaction)  # noqa: SLF001
+        status = await adapted.driver_connection.begin_with(marking.statement, adapted._start_transaction)  # noqa: SLF001
     except BaseException:
         await (await session.connection()).invalidate()
         raise
@@ -661,15 +704,16 @@ _LEASE_LOST = "outbox.lease_lost"
 """The setting that `Ending.statement` reads, and that nothing sets, where the delivery is not leased any more."""
 
 
-def _is_stale(error: BaseException) -> bool:
-    """Whether a table changed after the handler's statement was prepared. The driver prepares it again next time."""
+def _caused_by(error: BaseException, *kinds: type[BaseException]) -> bool:
+    """Whether an error is one of the driver's `kinds`, which SQLAlchemy wraps."""
     cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, _STALE):
-        cause = cause.__cause__  # SQLAlchemy's error has the driver's as its cause
+    while cause is not None and not isinstance(cause, kinds):
+        cause = cause.__cause__
     return cause is not None
 
 
 _STALE = (asyncpg.InvalidCachedStatementError, asyncpg.OutdatedSchemaCacheError)
+"""A table changed after the handler's statement was prepared. The driver prepares it again next time."""
 
 
 def _raise_unavailable(error: BaseException) -> None:

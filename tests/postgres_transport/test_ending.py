@@ -12,18 +12,20 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from outbox import Consumer, Worker
+from outbox.engine import transactions
+from outbox.ports import Statement
 from outbox.postgres.pool import Pool
 from outbox.postgres.unit_of_work import HandlerConnection
 from outbox.publisher import BoundPublisher
 from outbox.transports.postgres import PostgresBroker
 from tests.contract.harness import EXCHANGE
-from tests.postgres_transport.support import bind, fill_deliveries, new_broker
+from tests.postgres_transport.support import TABLES, bind, fill_deliveries, new_broker
 from tests.support import eventually
 from tests.worker.support import SOON, running
 
 Connection = Any
 COUNT = 5
-TABLES = ("outbox_table", "outbox_inbox", "outbox_delivery")
+WRITTEN = ("outbox_table", "outbox_inbox", "outbox_delivery")
 
 
 @pytest.fixture
@@ -115,7 +117,7 @@ async def test_a_handler_that_lost_its_delivery_meanwhile_changes_nothing(
         await eventually(lambda: bool(lost), timeout=SOON)
     assert lost == ["UPDATE 1"]
     assert await sales() == []
-    counts = [await pool.fetchval(f"select count(*) from {table}") for table in TABLES]
+    counts = [await pool.fetchval(f"select count(*) from {table}") for table in WRITTEN]
     assert counts == [0, 0, 1]
 
 
@@ -196,3 +198,57 @@ async def test_a_renewal_before_the_answer_to_the_commit_does_not_lose_the_deliv
     await broker.close()
     assert await sales() == [0]
     assert "not recorded" not in caplog.text
+
+
+async def test_a_handler_that_deallocates_the_workers_statements_loses_nothing(
+    database: str, pool: Pool, sales: Callable[[], Awaitable[list[int]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commit of the second message fails, and spends no attempt. After that the connection keeps no statements."""
+    monkeypatch.setattr(transactions, "HELD_PAUSE", timedelta(0))
+    await bind(pool, "mail", "order.*")
+    await fill_deliveries(pool, "mail", COUNT)
+    calls = []
+
+    async def handle(body: bytes, tracking_ids: list[str], connection: Connection) -> None:
+        await connection.execute(INSERT % tracking_ids[-1])
+        if calls:
+            await connection.execute("deallocate all")
+        calls.append(tracking_ids[-1])
+
+    consumer = Consumer("order.*", handle, queue="mail", inbox=True, retry_delays=())
+    one_by_one = Worker(
+        broker=database,
+        db_engine_url=database,
+        consumers=[consumer],
+        exchange_name=EXCHANGE,
+        prefetch_count=1,
+        enable_metrics=False,
+    )
+    async with running(one_by_one):
+        await eventually(lambda: is_empty(pool), timeout=SOON)
+    assert await sales() == [0] * COUNT
+    assert len(calls) == COUNT + 1
+    assert await pool.fetchval("select count(*) from outbox_dead_letter") == 0
+
+
+async def test_a_delivery_is_found_by_its_index_whatever_the_size_of_the_table_was(database: str, pool: Pool) -> None:
+    """The server keeps the plan that it made while the table was small, and would read all of it."""
+    await bind(pool, "mail", "order.*")
+    token = uuid4()
+    await fill_deliveries(pool, "mail", 1)
+    [id_] = await pool.fetchrow(
+        "update outbox_delivery set lease_token = $1, leased_until = now() + interval '1 hour' returning id", token
+    )
+    await pool.execute("vacuum analyze outbox_delivery")
+    template = TABLES.queries("delivery.sql")["done_in_transaction"]
+    statement = Statement(template, "bigint, uuid, boolean", (str(id_), f"'{token}'", "false"), needs_index=True)
+    scans = "select seq_scan from pg_stat_xact_user_tables where relname = 'outbox_delivery'"
+    connection = await asyncpg.connect(database, connection_class=HandlerConnection)
+    try:
+        for _ in range(10):  # more often than the server plans before it keeps a plan
+            await connection.send("begin;", statement)
+            assert await connection.fetchval(scans) == 0
+            await connection.send("rollback;")
+        assert await connection.fetchval("select generic_plans from pg_prepared_statements where name = 'outbox_1'") > 0
+    finally:
+        await connection.close()

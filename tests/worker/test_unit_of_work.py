@@ -16,6 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from outbox import Consumer, Reject, Worker, ensure_outbox_schema_async
 from outbox.engine import transactions
 from outbox.errors import DatabaseUnavailableError, TransactionRequiredError
+from outbox.ports import Statement
 from outbox.postgres import unit_of_work
 from outbox.postgres.inbox import Inbox
 from outbox.postgres.pool import give_back
@@ -311,7 +312,7 @@ async def test_unused_connections_of_handlers_go_back_to_the_pool(
 async def test_a_check_that_no_commit_followed_is_not_that_of_the_next_transaction(database_url: str) -> None:
     connection = await asyncpg.connect(database_url, connection_class=HandlerConnection)
     try:
-        connection.check_before_commit("select 1 / 0")
+        connection.check_before_commit([Statement("select 1 / 0")])
         async with connection.transaction():
             await connection.execute("create table sale (id int)")
         assert await connection.fetchval("select count(*) from sale") == 0

@@ -243,14 +243,18 @@ where delivery.id = settled.id and delivery.lease_token = settled.token and deli
 returning delivery.id
 
 -- name: done_in_transaction
--- Ends a delivery in the transaction of its handler, and fails there if the lease is lost. Literals take the place of parameters, so
--- that it can stand in one string with the commit.
+-- Ends a delivery in the transaction of its handler. Fails there if the lease is lost, and with $3 if this is not the transaction that
+-- marked the message; see `same_transaction` of the inbox. Reading a setting that nobody sets is an error.
 with done as (
     delete from {delivery}
-    where id = {id} and lease_token = '{token}'
+    where id = $1 and lease_token = $2
     returning id
 )
-select case when count(*) = 1 then '' else current_setting('outbox.lease_lost') end
+select
+    case
+        when count(*) <> 1 then current_setting('outbox.lease_lost')
+        when $3 and coalesce(current_setting('outbox.lock_timeout', true), '') = '' then current_setting('outbox.no_such_transaction')
+    end
 from done
 
 -- name: note_failed

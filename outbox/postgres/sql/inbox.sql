@@ -2,11 +2,11 @@
 -- Marks a message; no row if it was marked already. A transaction that marked it and has not ended is waited for, but no longer
 -- than `patience`. Where that leaves a mark, the statements that follow wait for locks as long as they would have before.
 insert into {inbox} (queue, message_id)
-select {queue}, {message_id}
+select $1, $2
 from (
     select
         set_config('outbox.lock_timeout', current_setting('lock_timeout'), true),
-        set_config('lock_timeout', '{patience}', true)
+        set_config('lock_timeout', $3, true)
 ) as waiting
 on conflict do nothing
 returning set_config('lock_timeout', current_setting('outbox.lock_timeout'), true)

@@ -22,6 +22,7 @@ from outbox.errors import DatabaseUnavailableError, MalformedMessageError, Stale
 from outbox.postgres.dead_letter_writer import DeadLetterWriter, Payload
 
 if TYPE_CHECKING:
+    from outbox.ports import Statement
     from outbox.transports.postgres.subscription import PostgresIntake
 
 
@@ -143,9 +144,8 @@ class PostgresDelivery:
     def database(self) -> str:
         return self._intake.database or ""
 
-    @property
-    def statement(self) -> str:
-        return self._intake.done_in_transaction(self)
+    def statement(self, *, marked: bool) -> "Statement":
+        return self._intake.done_in_transaction(self, marked=marked)
 
     def committed(self) -> None:
         self.ended = True

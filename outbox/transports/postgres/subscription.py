@@ -17,11 +17,10 @@ from outbox.core.failures import MOST_FAILURES, FailedAttempt, encode_failures
 from outbox.core.outcome import RETURNED, Cause, Dead, DeliveryOutcome, Failure
 from outbox.engine.lifecycle import Pauses
 from outbox.errors import DatabaseUnavailableError, StaleDeliveryError
-from outbox.ports import Doorbell, Receive, Subscription
+from outbox.ports import Doorbell, Receive, Statement, Subscription
 from outbox.postgres.claiming import BatchSizes
 from outbox.postgres.dead_letter_writer import DeadLetterWriter
 from outbox.postgres.index_positions import ScanStart
-from outbox.postgres.queries import render
 from outbox.transports.postgres.delivery import Fetch, FetchAtomically, PostgresDelivery, Ring, Settler
 from outbox.transports.postgres.leases import lease_token
 
@@ -413,9 +412,10 @@ class PostgresIntake:
         if written is not None:
             await written
 
-    def done_in_transaction(self, delivery: PostgresDelivery) -> str:
-        """The statement that ends a delivery in its handler's transaction."""
-        return render(self._done_in_transaction, id=str(delivery.id), token=str(delivery.token))
+    def done_in_transaction(self, delivery: PostgresDelivery, *, marked: bool) -> Statement:
+        """See `outbox.ports.Ending.statement`."""
+        literals = (str(delivery.id), f"'{delivery.token}'", "true" if marked else "false")
+        return Statement(self._done_in_transaction, "bigint, uuid, boolean", literals, needs_index=True)
 
     def _end(self, delivery: PostgresDelivery, outcome: DeliveryOutcome, *, source: str = "worker") -> None:
         """Settles a delivery without waiting for the write."""

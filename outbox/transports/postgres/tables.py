@@ -50,7 +50,6 @@ class TransportTables:
             "operation_item": TableName(SATELLITES["operation_item"], self.outbox.schema).sql,
         }
         names["most_failures"] = str(MOST_FAILURES)
-        names |= {"id": "{id}", "token": "{token}"}  # of `done_in_transaction`, filled in for each delivery
         names |= {"routes": queries("routing.sql", **names)["routes"], "recorded": recording_steps(self.outbox.schema)}
         return queries(file, **names, **values)
 
