@@ -139,7 +139,7 @@ async def test_handlers_transactions_share_the_sessions_of_a_pooler(database_url
             await Publisher().bulk_publish(connection, [OutboxMessage("order.placed", {"n": n}) for n in range(COUNT)])
 
         async def sold() -> bool:
-            return await connection.fetchval("select count(*) from sale") == COUNT
+            return bool(await connection.fetchval("select count(*) from sale") == COUNT)
 
         await eventually(sold, timeout=60)
     finally:

@@ -207,7 +207,7 @@ async def test_a_handler_that_deallocates_the_workers_statements_loses_nothing(
     monkeypatch.setattr(transactions, "HELD_PAUSE", timedelta(0))
     await bind(pool, "mail", "order.*")
     await fill_deliveries(pool, "mail", COUNT)
-    calls = []
+    calls: list[str] = []
 
     async def handle(body: bytes, tracking_ids: list[str], connection: Connection) -> None:
         await connection.execute(INSERT % tracking_ids[-1])
@@ -236,7 +236,7 @@ async def test_a_delivery_is_found_by_its_index_whatever_the_size_of_the_table_w
     await bind(pool, "mail", "order.*")
     token = uuid4()
     await fill_deliveries(pool, "mail", 1)
-    [id_] = await pool.fetchrow(
+    id_ = await pool.fetchval(
         "update outbox_delivery set lease_token = $1, leased_until = now() + interval '1 hour' returning id", token
     )
     await pool.execute("vacuum analyze outbox_delivery")
