@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 CEILINGS = {
     "Python files": 230,
-    "lines of Python": 50_262,
+    "lines of Python": 50_318,
     "modules with one importer": 35,
     "private functions named once, %": 12.0,
     "modules named …ing": 9,

@@ -31,6 +31,7 @@ from outbox.core.events import (
     RoundFinished,
     RouteResumed,
     RouteStalled,
+    SampledSpan,
     SendFailed,
     WakeMode,
     WakeModeChanged,
@@ -99,12 +100,18 @@ class PrometheusObserver:
             observe = age.labels(event.exchange_name).observe
             for message in event.messages:
                 # The clocks of producer and relay may differ a little: an age is never negative.
-                observe(max((message.age - message.scheduled).total_seconds(), 0))
+                observe(max((message.age - message.scheduled).total_seconds(), 0), _exemplar(message.span))
 
         self._on(BatchSent, observe_ages)
 
         rounds = Histogram("outbox_poll_duration_seconds", "One claim-send-settle round", _BY_EXCHANGE, buckets=ROUND_BUCKETS)
-        self._on(RoundFinished, lambda event: rounds.labels(event.exchange_name).observe(event.duration.total_seconds()))
+
+        def observe_round(event: RoundFinished) -> None:
+            # Its own span does not exist yet, and links to the spans of its messages.
+            span = next((span for message in event.sent if (span := message.span) is not None), None)
+            rounds.labels(event.exchange_name).observe(event.duration.total_seconds(), _exemplar(span))
+
+        self._on(RoundFinished, observe_round)
 
         backlog = Gauge("outbox_table_backlog", "Unsent messages now", _BY_EXCHANGE, multiprocess_mode=_LATEST)
         self._on(BacklogMeasured, lambda event: backlog.labels(event.exchange_name).set(event.unsent))
@@ -158,7 +165,7 @@ class PrometheusObserver:
         def count_processed(event: Processed) -> None:
             _, by_status, seconds = series_of(event.queue, event.exchange_name)
             by_status[event.status].inc()
-            seconds.observe(event.duration.total_seconds())
+            seconds.observe(event.duration.total_seconds(), _exemplar(event.span))
             if isinstance(event.outcome, Retry):
                 retries.labels(event.queue, delay_label(event.queue, event.outcome.delay)).inc()
 
@@ -320,3 +327,8 @@ class PrometheusObserver:
                 dead_rows.labels(table).set(count)
 
         self._on(InstallationMeasured, set_all)
+
+
+def _exemplar(span: SampledSpan | None) -> dict[str, str] | None:
+    """Returns the labels of an observation's exemplar, as the conventions of OpenMetrics name them; None without a span."""
+    return None if span is None else {"trace_id": span.trace_id, "span_id": span.span_id}

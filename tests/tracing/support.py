@@ -1,7 +1,7 @@
 """Reads spans, and runs a relay and a worker around them."""
 
 import logging
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import Any
 
@@ -18,6 +18,7 @@ from tests.worker.support import running
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 TRACEPARENT = f"00-{TRACE}-b7ad6b7169203331-01"
+NO_METRICS = {"enable_metrics": False}
 
 
 class Spans:
@@ -67,9 +68,17 @@ def attributes_of(span: ReadableSpan) -> dict[str, Any]:
 
 @asynccontextmanager
 async def system(
-    database: str, broker: str, *consumers: Consumer, relay: bool = True, **options: Any
+    database: str,
+    broker: str,
+    *consumers: Consumer,
+    relay: bool = True,
+    metrics: Mapping[str, bool] = NO_METRICS,
+    **options: Any,
 ) -> AsyncIterator[list[str]]:
-    """A worker, and a relay if wanted, run within the block. The queues exist when it begins. Yields the lines of the log."""
+    """A worker, and a relay if wanted, run within the block, both with these options for `metrics`.
+
+    The queues exist when it begins. Yields the lines of the log.
+    """
     async with AsyncExitStack() as stack:
         lines = stack.enter_context(_log_lines())
         worker = Worker(
@@ -77,18 +86,17 @@ async def system(
             db_engine_url=database,
             consumers=consumers,
             exchange_name="shop",
-            enable_metrics=False,
-            **{"retry_delays": ("0s",), **options},
+            **{"retry_delays": ("0s",), **metrics, **options},
         )
         await stack.enter_async_context(running(worker))
         await eventually(lambda: sum("consumes queue" in line for line in lines) == len(consumers))
         if relay:
-            await stack.enter_async_context(running_relay(new_relay(database, broker)))
+            await stack.enter_async_context(running_relay(new_relay(database, broker, **metrics)))
         yield lines
 
 
 def new_relay(database: str, broker: str, **options: Any) -> MessageRelay:
-    return MessageRelay(database, broker=broker, exchange_name="shop", enable_metrics=False, **options)
+    return MessageRelay(database, broker=broker, exchange_name="shop", **{**NO_METRICS, **options})
 
 
 async def publish(database: str, routing_key: str, body: object = 1, *, count: int = 1, **options: Any) -> None:
