@@ -7,6 +7,7 @@ from typing import Any
 
 import asyncpg
 from opentelemetry import trace
+from opentelemetry.sdk.metrics.export import Histogram, InMemoryMetricReader, Metric
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanContext
@@ -42,6 +43,39 @@ class Spans:
 
     def clear(self) -> None:
         self._exporter.clear()
+
+
+class Meters:
+    """The metrics of the scope `outbox` that a reader collects, now."""
+
+    def __init__(self, reader: InMemoryMetricReader) -> None:
+        self._reader = reader
+
+    @property
+    def all(self) -> dict[str, Metric]:
+        data = self._reader.get_metrics_data()
+        scopes = [scope for resource in data.resource_metrics for scope in resource.scope_metrics] if data is not None else []
+        return {metric.name: metric for scope in scopes if scope.scope.name == "outbox" for metric in scope.metrics}
+
+    def unit(self, name: str) -> str | None:
+        return self.all[name].unit
+
+    def points(self, name: str, **attributes: str) -> list[Any]:
+        """The series of a metric that have these attributes."""
+        metric = self.all.get(name)
+        points: list[Any] = [] if metric is None else list(metric.data.data_points)
+        return [point for point in points if (point.attributes or {}).items() >= attributes.items()]
+
+    def values(self, name: str, **attributes: str) -> list[float]:
+        return [point.value for point in self.points(name, **attributes)]
+
+    def exemplars(self) -> dict[str, list[tuple[int | None, int | None]]]:
+        """The ids of trace and span of the exemplars of each metric, which are those since the last collection."""
+        return {
+            name: [(each.trace_id, each.span_id) for point in metric.data.data_points for each in point.exemplars]
+            for name, metric in self.all.items()
+            if isinstance(metric.data, Histogram)
+        }
 
 
 def context_of(span: ReadableSpan) -> SpanContext:
