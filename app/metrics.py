@@ -1,8 +1,12 @@
 """`/metrics`: Prometheus metrics of the service, its relay and its worker. Public unless a token is set."""
 
+import os
 import secrets
 
-from fastapi import Depends, FastAPI, HTTPException, Request, status
+from fastapi import Depends, FastAPI, HTTPException, Request, Response, status
+from prometheus_client import REGISTRY, CollectorRegistry
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_fastapi_instrumentator import Instrumentator
 
 from app.settings import Runs, Settings
@@ -15,9 +19,18 @@ _UNINTERESTING = (f"^{PATH}$", "^/outbox/health/", "^/outbox/events$")
 
 def install(app: FastAPI) -> None:
     """Counts requests and serves all metrics of the process."""
-    instrumentator = Instrumentator(excluded_handlers=list(_UNINTERESTING), should_exclude_streaming_duration=True)
+    Instrumentator(excluded_handlers=list(_UNINTERESTING), should_exclude_streaming_duration=True).instrument(app)
     before = [Depends(_require_token), Depends(_update_health)]
-    instrumentator.instrument(app).expose(app, endpoint=PATH, include_in_schema=False, dependencies=before)
+    app.get(PATH, include_in_schema=False, dependencies=before)(_metrics)
+
+
+def _metrics(request: Request) -> Response:
+    # Not the instrumentator's route, which knows the plain format only: exemplars are shown in OpenMetrics.
+    encode, content_type = choose_encoder(request.headers.get("accept", ""))
+    registry = REGISTRY
+    if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
+        MultiProcessCollector(registry := CollectorRegistry())  # type: ignore[no-untyped-call]
+    return Response(encode(registry), headers={"content-type": content_type})
 
 
 async def _update_health(request: Request) -> None:

@@ -14,7 +14,7 @@ from outbox.errors import ConfigurationError
 from outbox.masking import Masking
 from outbox.runtime.brokers import open_dead_letter_queues, require_one_dead_letter_source
 from outbox.runtime.observing import HEARTBEAT_INTERVAL, Reports, build_observer, observed_by
-from outbox.runtime.tracer import silenced
+from outbox.runtime.tracer import open_meters, silenced
 
 if TYPE_CHECKING:
     from aio_pika.abc import AbstractConnection
@@ -37,7 +37,8 @@ class Archiver:
     database. Looks for new queues every `discover_every` seconds, and sooner for a queue that is about to be created. `masking`
     sets what is hidden from previews and searches. `grace_period` is in seconds. `service_version` is the release of your
     service. Any number of archivers may share the queues. `max_batch_bytes` limits the bytes of dead letters in memory, or one
-    dead letter of each queue.
+    dead letter of each queue. With `enable_otel_metrics`, the metrics are also reported to the meter provider of OpenTelemetry
+    that the process has configured before the start.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class Archiver:
         reporting: bool = True,
         heartbeat_interval: float = HEARTBEAT_INTERVAL,
         max_batch_bytes: int = MAX_BATCH_BYTES,
+        enable_otel_metrics: bool = False,
     ) -> None:
         from outbox.postgres.queries import TableName
 
@@ -70,6 +72,7 @@ class Archiver:
         self._pool = arguments.pool(db_pool, size=POOL_SIZE)
         self._table = TableName.parse(table_name)
         self._enable_metrics = enable_metrics
+        self._enable_otel_metrics = enable_otel_metrics
         self._masking = masking
         self._grace_period = arguments.grace_period(grace_period)
         names = frozenset([queues] if isinstance(queues, str) else queues)
@@ -116,7 +119,8 @@ class Archiver:
         from outbox.postgres.archive import PostgresArchive
         from outbox.postgres.pool import given_or_open
 
-        observer = build_observer(enable_metrics=self._enable_metrics)
+        meters = open_meters(enabled=self._enable_otel_metrics, source=self._broker)
+        observer = build_observer(enable_metrics=self._enable_metrics, meters=meters)
         async with given_or_open(self._pool, self._url, size=POOL_SIZE, application_name="outbox archiver") as pool:
             archive = PostgresArchive(pool, self._table, masking=self._masking)
             if not await wait_until_available(archive.check, stopping, observer):

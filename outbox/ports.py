@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Protocol, runtime_checkable
 
-from outbox.core.events import Event
+from outbox.core.events import Event, SampledSpan
 from outbox.core.failures import FailedAttempt
 from outbox.core.message import NO_HEADERS, Message, PendingMessage, Way
 from outbox.core.outcome import DeliveryOutcome, Failure, RelayOutcome
@@ -276,6 +276,10 @@ class Tracer(Protocol):
 
         The outcome of a batch that failed is its failure: its messages have no outcomes yet.
         """
+        ...
+
+    def sampled_span(self) -> SampledSpan | None:
+        """Returns the span of the current attempt, within `process`; None if it is not sampled."""
         ...
 
     def handler(self) -> AbstractContextManager[None]:

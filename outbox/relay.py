@@ -27,7 +27,7 @@ from outbox.errors import ConfigurationError, DatabaseUnavailableError
 from outbox.retry import Backoff, RetryPolicy
 from outbox.runtime.brokers import destination_of, open_transport, own_database, require_one_broker
 from outbox.runtime.observing import HEARTBEAT_INTERVAL, Reports, build_observer, component_name, observed_by
-from outbox.runtime.tracer import open_tracer, silenced
+from outbox.runtime.tracer import open_meters, open_tracer, silenced
 
 if TYPE_CHECKING:
     from aio_pika.abc import AbstractConnection
@@ -200,7 +200,7 @@ class MessageRelay:
     for its body, headers and routing key together. A message above that is parked without being fetched.
 
     With `enable_tracing`, and if the process has configured a tracer provider of OpenTelemetry before the start, each batch is
-    a span.
+    a span. With `enable_otel_metrics`, the metrics are also reported to the meter provider that it has configured by then.
 
     Raises `ConfigurationError` for invalid arguments, and `MissingExtraError` if the broker's library is not installed.
     """
@@ -237,6 +237,7 @@ class MessageRelay:
         max_batch_bytes: int = MAX_BATCH_BYTES,
         max_body_bytes: int = MAX_BODY_BYTES,
         enable_tracing: bool = True,
+        enable_otel_metrics: bool = False,
     ) -> None:
         from outbox.postgres.queries import TableName
 
@@ -248,6 +249,7 @@ class MessageRelay:
         self._table = TableName.parse(table_name)
         self._name = component_name(name)
         self._enable_metrics = enable_metrics
+        self._enable_otel_metrics = enable_otel_metrics
         self._enable_tracing = enable_tracing
         self._grace_period = arguments.grace_period(grace_period)
         self._stopping = Stopping()
@@ -329,7 +331,8 @@ class MessageRelay:
                     f"{needed}: make it larger (max_size={needed}), or use fewer lanes"
                 )
         size = self._settings.lanes + SPARE_CONNECTIONS
-        observer = build_observer(enable_metrics=self._enable_metrics)
+        meters = open_meters(enabled=self._enable_otel_metrics, source=self._source.broker)
+        observer = build_observer(enable_metrics=self._enable_metrics, meters=meters)
         with ungrouped():
             async with AsyncExitStack() as stack:
                 opening = given_or_open(

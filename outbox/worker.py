@@ -24,7 +24,7 @@ from outbox.engine.worker import INBOX_WAIT, WorkerRunner, WorkSettings
 from outbox.errors import ConfigurationError, MissingExtraError
 from outbox.runtime.brokers import CountingArchived, keeps_dead_letters, open_broker, require_one_consumable_broker
 from outbox.runtime.observing import HEARTBEAT_INTERVAL, Reports, component_name, observed_by
-from outbox.runtime.tracer import open_tracer, parse_propagation, silenced
+from outbox.runtime.tracer import open_meters, open_tracer, parse_propagation, silenced
 
 if TYPE_CHECKING:
     from aio_pika.abc import AbstractConnection
@@ -70,7 +70,8 @@ class Worker:
 
     With `enable_tracing`, and if the process has configured a tracer provider of OpenTelemetry before the start, each attempt
     is a span, and the handler runs in it. `propagation` is its relation to the publisher's trace: "child", "link", or "auto",
-    which links messages that were delayed, retried, requeued or handled in a batch.
+    which links messages that were delayed, retried, requeued or handled in a batch. With `enable_otel_metrics`, the metrics are
+    also reported to the meter provider that the process has configured before the start.
 
     A callback that is not async runs in its consumer's threads, up to `prefetch_count` and at most 64. A handler that raises
     any exception has failed, including `SystemExit`. Raises `ConfigurationError` for invalid arguments.
@@ -105,6 +106,7 @@ class Worker:
         max_body_bytes: int = MAX_BODY_BYTES,
         enable_tracing: bool = True,
         propagation: Literal["auto", "child", "link"] = "auto",
+        enable_otel_metrics: bool = False,
     ) -> None:
         from outbox.postgres.queries import TableName
 
@@ -130,6 +132,7 @@ class Worker:
         self._masking = masking
         self._byte_limits = byte_limits(max_batch_bytes=max_batch_bytes, max_body_bytes=max_body_bytes)
         self._enable_metrics = enable_metrics
+        self._enable_otel_metrics = enable_otel_metrics
         self._enable_tracing = enable_tracing
         self._propagation = parse_propagation(propagation)
         self._grace_period = arguments.grace_period(grace_period)
@@ -196,7 +199,8 @@ class Worker:
         from outbox.postgres.pool import given_or_open
         from outbox.runtime.observing import build_observer
 
-        observer = build_observer(enable_metrics=self._enable_metrics, masking=self._masking)
+        meters = open_meters(enabled=self._enable_otel_metrics, source=self._broker)
+        observer = build_observer(enable_metrics=self._enable_metrics, meters=meters, masking=self._masking)
         async with AsyncExitStack() as stack:
             units = await stack.enter_async_context(self._open_units())
             if units is not None and not await wait_until_available(self._check_database, stopping, observer):

@@ -1,5 +1,6 @@
 """Events that the engine reports to its observers, which turn them into metrics, spans and log lines."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -7,6 +8,19 @@ from enum import StrEnum
 
 from outbox.core.message import Message, light_value
 from outbox.core.outcome import DeliveryOutcome, Failure, RelayOutcome
+
+_TRACEPARENT = re.compile(r"00-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-[0-9a-f]{2}")
+"""https://www.w3.org/TR/trace-context/#traceparent-header"""
+_SAMPLED_FLAGS = ("1", "3", "5", "7", "9", "b", "d", "f")
+"""The last digit of the header of a sampled trace."""
+
+
+@light_value()
+class SampledSpan:
+    """The ids of a span whose trace is recorded, as hexadecimal text: 32 and 16 digits."""
+
+    trace_id: str
+    span_id: str
 
 
 @light_value()
@@ -22,6 +36,15 @@ class SentMessage:
     tracking_ids: tuple[str, ...] = ()
     scheduled: timedelta = timedelta(0)
     traceparent: str | None = None
+
+    @property
+    def span(self) -> SampledSpan | None:
+        """The span that published the message; None if its trace is not known, or not sampled."""
+        # Asked for each message: most have no trace, or are not sampled, and are not parsed.
+        if self.traceparent is None or not self.traceparent.endswith(_SAMPLED_FLAGS):
+            return None
+        ids = _TRACEPARENT.fullmatch(self.traceparent)
+        return None if ids is None else SampledSpan(ids[1], ids[2])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,7 +250,10 @@ class ProcessingStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Processed:
-    """A delivery was settled, with its outcome and the duration of its handler."""
+    """A delivery was settled, with its outcome and the duration of its handler.
+
+    `span` is that of its last attempt, or of the batch of that attempt; None if it is not sampled.
+    """
 
     queue: str
     exchange_name: str
@@ -236,6 +262,7 @@ class Processed:
     status: ProcessingStatus
     outcome: DeliveryOutcome
     duration: timedelta
+    span: SampledSpan | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

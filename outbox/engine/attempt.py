@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from time import perf_counter
 
-from outbox.core.events import Duplicate
+from outbox.core.events import Duplicate, SampledSpan
 from outbox.core.message import Message
 from outbox.core.outcome import DONE, RETURNED, Cause, Dead, DeliveryOutcome, Failure, Retry
 from outbox.core.tracking import follow
@@ -105,6 +105,7 @@ class Run:
 
     `verdict` is set if the message failed before its handler was called. `seconds` is the duration of the attempt. `permit` is
     the circuit's permission, None without a circuit. `result` is the report to the circuit; None: it follows from the outcome.
+    `span` is that of the last attempt, or of its batch; None if it is not sampled.
     """
 
     delivery: Delivery
@@ -114,6 +115,7 @@ class Run:
     seconds: float = 0.0
     permit: PermitHandle | None = None
     result: ProbeResult | None = None
+    span: SampledSpan | None = None
 
 
 class AttemptRunner:
@@ -228,9 +230,9 @@ class AttemptRunner:
 
     def trace_batch(
         self,
-        messages: Sequence[Message],  # noqa: ARG002  a traced runner uses them
+        runs: Sequence[Run],  # noqa: ARG002  a traced runner uses them
     ) -> AbstractContextManager[Callable[[DeliveryOutcome | Failure], None]]:
-        """Traces one call with several messages. Yields a function that records its outcome."""
+        """Traces one call with several messages, and sets `span` of their runs. Yields a function that records its outcome."""
         return nullcontext(lambda _: None)
 
     def has_expired(self, run: Run) -> bool:
@@ -259,6 +261,8 @@ class TracedAttemptRunner(AttemptRunner):
     async def attempt(self, run: Run) -> DeliveryOutcome:
         """See `AttemptRunner.attempt`."""
         with self._tracer.process((run.message,), queue=self._queue, attempt=run.attempt) as record:
+            # The outcome is reported when it is settled, and the span has ended by then.
+            run.span = self._tracer.sampled_span()
             outcome = await super().attempt(run)
             record(outcome)
             return outcome
@@ -268,9 +272,14 @@ class TracedAttemptRunner(AttemptRunner):
         with self._tracer.handler():
             return await super().invoke(inputs)
 
-    def trace_batch(self, messages: Sequence[Message]) -> AbstractContextManager[Callable[[DeliveryOutcome | Failure], None]]:
+    @contextmanager
+    def trace_batch(self, runs: Sequence[Run]) -> Iterator[Callable[[DeliveryOutcome | Failure], None]]:
         """See `AttemptRunner.trace_batch`."""
-        return self._tracer.process(messages, queue=self._queue, attempt=1)
+        with self._tracer.process([run.message for run in runs], queue=self._queue, attempt=1) as record:
+            span = self._tracer.sampled_span()
+            for run in runs:
+                run.span = span
+            yield record
 
 
 def runner_of(consumer: Consumer, policy: RetryPolicy, context: WorkerContext, threads: Threads) -> AttemptRunner:

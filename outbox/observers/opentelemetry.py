@@ -29,7 +29,7 @@ from opentelemetry.trace import (
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from opentelemetry.trace.status import Status, StatusCode
 
-from outbox.core.events import Duplicate, Event, RoundFinished
+from outbox.core.events import Duplicate, Event, RoundFinished, SampledSpan
 from outbox.core.message import Message, OutboxMessage
 from outbox.core.outcome import Cause, Dead, DeliveryOutcome, Done, Failure, Postponed, Retry, Returned, qualified_name
 from outbox.ports import Propagation
@@ -237,6 +237,13 @@ class OpenTelemetryTracer:
         finally:
             otel_context.detach(token)
             span.end()
+
+    def sampled_span(self) -> SampledSpan | None:
+        """See `outbox.ports.Tracer.sampled_span`."""
+        span = trace.get_current_span().get_span_context()
+        if not (span.is_valid and span.trace_flags.sampled):
+            return None
+        return SampledSpan(trace.format_trace_id(span.trace_id), trace.format_span_id(span.span_id))
 
     @contextmanager
     def handler(self) -> Iterator[None]:

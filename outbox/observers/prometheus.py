@@ -1,9 +1,9 @@
 """Metrics on prometheus-client's global registry."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from functools import cache
-from typing import Any, Final, TypeVar
+from typing import Final
 
 from prometheus_client import Counter, Gauge, Histogram
 
@@ -17,7 +17,6 @@ from outbox.core.events import (
     ConsumerStopped,
     DeadLettersMeasured,
     Duplicate,
-    Event,
     HealthJudged,
     HistoryLost,
     InstallationMeasured,
@@ -31,21 +30,17 @@ from outbox.core.events import (
     RoundFinished,
     RouteResumed,
     RouteStalled,
+    SampledSpan,
     SendFailed,
     WakeMode,
     WakeModeChanged,
 )
 from outbox.core.findings import Severity
 from outbox.core.outcome import Cause, Dead, Retry
+from outbox.observers.metrics import AGE_BUCKETS, DelayLabels, Reactions
 
-AGE_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600, 21600, 86400)
-"""From milliseconds of normal operation to an outage of a day."""
 ROUND_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 HANDLER_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
-
-MOST_DELAYS = 50
-"""Delays of one queue that have series of their own: handlers may ask for any delay, and each series is kept for good."""
-OTHER_DELAYS = "other"
 
 _LATEST: Final = "livemostrecent"
 _VERDICTS: Final = {Severity.OK: 0, Severity.WARNING: 1, Severity.ERROR: 2}
@@ -53,28 +48,18 @@ _VERDICTS: Final = {Severity.OK: 0, Severity.WARNING: 1, Severity.ERROR: 2}
 _BY_EXCHANGE: Final = ("exchange_name",)
 _BY_CONSUMER: Final = ("queue", "exchange_name")
 
-E = TypeVar("E", bound=Event)
 
-
-class PrometheusObserver:
+class PrometheusObserver(Reactions):
     """Counts events of all relays and workers of the process. Build it once: it registers its metrics when it is built."""
 
     def __init__(self) -> None:
-        self._reactions: dict[type, list[Callable[[Any], object]]] = {}
+        super().__init__()
         self._register_relay_metrics()
         self._register_worker_metrics()
         self._register_dead_letter_metrics()
         self._register_queue_metrics()
         self._register_health_metrics()
         self._register_installation_metrics()
-
-    def notify(self, event: Event) -> None:
-        """Updates the metrics of `event`, if it has any."""
-        for react in self._reactions.get(type(event), ()):
-            react(event)
-
-    def _on(self, kind: type[E], react: Callable[[E], object]) -> None:
-        self._reactions.setdefault(kind, []).append(react)
 
     def _register_relay_metrics(self) -> None:
         published = Counter("outbox_messages_published_total", "Messages confirmed by the broker and settled", _BY_EXCHANGE)
@@ -99,12 +84,18 @@ class PrometheusObserver:
             observe = age.labels(event.exchange_name).observe
             for message in event.messages:
                 # The clocks of producer and relay may differ a little: an age is never negative.
-                observe(max((message.age - message.scheduled).total_seconds(), 0))
+                observe(max((message.age - message.scheduled).total_seconds(), 0), _exemplar(message.span))
 
         self._on(BatchSent, observe_ages)
 
         rounds = Histogram("outbox_poll_duration_seconds", "One claim-send-settle round", _BY_EXCHANGE, buckets=ROUND_BUCKETS)
-        self._on(RoundFinished, lambda event: rounds.labels(event.exchange_name).observe(event.duration.total_seconds()))
+
+        def observe_round(event: RoundFinished) -> None:
+            # Its own span does not exist yet, and links to the spans of its messages.
+            span = next((span for message in event.sent if (span := message.span) is not None), None)
+            rounds.labels(event.exchange_name).observe(event.duration.total_seconds(), _exemplar(span))
+
+        self._on(RoundFinished, observe_round)
 
         backlog = Gauge("outbox_table_backlog", "Unsent messages now", _BY_EXCHANGE, multiprocess_mode=_LATEST)
         self._on(BacklogMeasured, lambda event: backlog.labels(event.exchange_name).set(event.unsent))
@@ -138,15 +129,7 @@ class PrometheusObserver:
         duration = Histogram(
             "outbox_message_processing_duration_seconds", "Handler time", _BY_CONSUMER, buckets=HANDLER_BUCKETS
         )
-        delays: dict[str, set[str]] = {}
-
-        def delay_label(queue: str, delay: timedelta) -> str:
-            """`60` for a minute, `0.5` for half a second; never an exponent."""
-            label, known = f"{delay.total_seconds():.3f}".rstrip("0").rstrip("."), delays.setdefault(queue, set())
-            if label not in known and len(known) >= MOST_DELAYS:
-                return OTHER_DELAYS
-            known.add(label)
-            return label
+        delays = DelayLabels()
 
         # Cached, because a lookup of labels costs more than the increment. All statuses of a queue are created with its first
         # message, so that a failure rate without failures is 0 and not missing.
@@ -158,9 +141,9 @@ class PrometheusObserver:
         def count_processed(event: Processed) -> None:
             _, by_status, seconds = series_of(event.queue, event.exchange_name)
             by_status[event.status].inc()
-            seconds.observe(event.duration.total_seconds())
+            seconds.observe(event.duration.total_seconds(), _exemplar(event.span))
             if isinstance(event.outcome, Retry):
-                retries.labels(event.queue, delay_label(event.queue, event.outcome.delay)).inc()
+                retries.labels(event.queue, delays.of(event.queue, event.outcome.delay)).inc()
 
         self._on(Received, lambda event: series_of(event.queue, event.exchange_name)[0].inc())
         self._on(Processed, count_processed)
@@ -320,3 +303,8 @@ class PrometheusObserver:
                 dead_rows.labels(table).set(count)
 
         self._on(InstallationMeasured, set_all)
+
+
+def _exemplar(span: SampledSpan | None) -> dict[str, str] | None:
+    """Returns the labels of an observation's exemplar, as the conventions of OpenMetrics name them; None without a span."""
+    return None if span is None else {"trace_id": span.trace_id, "span_id": span.span_id}

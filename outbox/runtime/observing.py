@@ -39,13 +39,13 @@ _BORROWING = timedelta(seconds=2)
 _log = logging.getLogger("outbox")
 
 
-def build_observer(*, enable_metrics: bool, masking: Masking | None = None) -> Observer:
+def build_observer(*, enable_metrics: bool, meters: Observer | None = None, masking: Masking | None = None) -> Observer:
     """Returns an observer that logs and, with `enable_metrics` and prometheus-client, counts in its global registry.
 
-    `masking`, by default the built-in rules, is applied to failures before they are logged or counted.
+    `meters` observes, too. `masking`, by default the built-in rules, is applied to failures before they are logged or counted.
     """
     metrics = _metrics() if enable_metrics else None
-    members = (LoggingObserver(),) if metrics is None else (LoggingObserver(), metrics)
+    members = tuple(each for each in (LoggingObserver(), metrics, meters) if each is not None)
     return MaskingObserver(Observers(members), masking or Masking())
 
 

@@ -376,6 +376,11 @@ class Settings(BaseModel):
         "Make OpenTelemetry spans if the process has configured a tracer provider, as `opentelemetry-instrument` does.",
         readers=(SERVICE, RELAY, WORKER),
     )
+    otel_metrics: bool = _process(
+        False,
+        "Also report the metrics to OpenTelemetry, if the process has configured a meter provider.",
+        readers=(SERVICE, RELAY, WORKER, ARCHIVER),
+    )
     metrics: bool = _http(True, "Collect metrics and serve them under `/metrics`.", readers=(SERVICE, *COMPONENTS))
     monitoring_host: str = _monitoring("127.0.0.1", "The address on which a command serves health and metrics.")
     monitoring_port: int | None = _monitoring(
@@ -661,12 +666,13 @@ VARIABLES = frozenset(each.variable for each in SETTINGS.values())
 def arguments_of(component: type, values: Mapping[str, Any]) -> dict[str, Any]:
     """Maps settings to the parameters of a relay, a worker, or another class, and returns the arguments that are set.
 
-    A parameter has the name of its setting without the prefix `admin_` or `archive_`; `metrics` is `enable_metrics`,
-    and `tracing` is `enable_tracing`. Durations are in seconds, and NEVER becomes None.
+    A parameter has the name of its setting without the prefix `admin_` or `archive_`; `metrics` is `enable_metrics`, and so are
+    `tracing` and `otel_metrics`. Durations are in seconds, and NEVER becomes None.
     """
     parameters, found = signature(component).parameters, dict[str, Any]()
     for name, setting in OF_SERVICE.items():
-        argument = f"enable_{name}" if name in ("metrics", "tracing") else name.removeprefix("admin_").removeprefix("archive_")
+        is_switched = name in ("metrics", "tracing", "otel_metrics")
+        argument = f"enable_{name}" if is_switched else name.removeprefix("admin_").removeprefix("archive_")
         value = values.get(name)
         if argument not in parameters or value is None:
             continue

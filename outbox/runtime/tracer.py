@@ -1,18 +1,21 @@
-"""Decides whether a process is traced: if it has configured a tracer provider of OpenTelemetry, and tracing is not disabled."""
+"""Decides what a process reports to OpenTelemetry: spans, and metrics, if it has configured the provider and wants them."""
 
+import logging
 import sys
 from collections.abc import Callable, Coroutine, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from outbox.core.arguments import one_of
-from outbox.ports import Propagation
+from outbox.ports import Observer, Propagation
 
 if TYPE_CHECKING:
     from outbox.core.message import OutboxMessage
     from outbox.observers.opentelemetry import OpenTelemetryTracer
 
 _T = TypeVar("_T")
+
+_log = logging.getLogger("outbox")
 
 
 def publishing_span(messages: "Iterable[OutboxMessage]") -> "AbstractContextManager[Iterable[OutboxMessage]]":
@@ -35,18 +38,41 @@ def open_tracer(
     """
     if not _has_opentelemetry():
         return None
-    from outbox.observers.opentelemetry import OUTBOX, POSTGRESQL, RABBITMQ, OpenTelemetryTracer, configured_tracer
+    from outbox.observers.opentelemetry import OpenTelemetryTracer, configured_tracer
 
     tracer = configured_tracer()
     if tracer is None:
         return None
-    # A URL, a connection of aio-pika, or an object that implements a port.
+    return OpenTelemetryTracer(
+        tracer if enabled else None, system=_system_of(source), exchange_name=exchange_name, propagation=propagation
+    )
+
+
+def open_meters(*, enabled: bool, source: object) -> Observer | None:
+    """Returns an observer that reports metrics of a component, whose broker is `source`, to the configured meter provider.
+
+    None without `enabled`; also, with an INFO line, if the process has configured no meter provider.
+    """
+    if not enabled:
+        return None
+    if "opentelemetry.metrics" in sys.modules:  # as for traces, unless something has imported it, nothing is configured
+        from outbox.observers.meters import MeterObserver, configured_meter
+
+        meter = configured_meter()
+        if meter is not None:
+            return MeterObserver(meter, system=_system_of(source))
+    _log.info("OpenTelemetry metrics are off: the process has configured no meter provider")
+    return None
+
+
+def _system_of(source: object) -> str:
+    """Returns the value of `messaging.system` for a URL, a connection of aio-pika, or an object that implements a port."""
+    from outbox.observers.opentelemetry import OUTBOX, POSTGRESQL, RABBITMQ
+
     kind = source if isinstance(source, str) else type(source).__module__
     if kind.startswith(("amqp", "aio_pika", "outbox.transports.rabbitmq")):
-        system = RABBITMQ
-    else:
-        system = POSTGRESQL if "postgres" in kind else OUTBOX
-    return OpenTelemetryTracer(tracer if enabled else None, system=system, exchange_name=exchange_name, propagation=propagation)
+        return RABBITMQ
+    return POSTGRESQL if "postgres" in kind else OUTBOX
 
 
 def silenced(work: Callable[..., Coroutine[Any, Any, _T]]) -> Callable[..., Coroutine[Any, Any, _T]]:

@@ -7,6 +7,7 @@ from pathlib import Path
 import asyncpg
 import httpx
 import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from app.orders.consumers import consumers
 from outbox import Publisher
@@ -78,6 +79,20 @@ def test_metrics_show_what_relay_and_worker_did(running_service: Service) -> Non
     ):
         assert name in metrics
     assert "/outbox/health" not in metrics
+
+
+def test_metrics_are_served_in_the_format_that_the_client_accepts(running_service: Service) -> None:
+    prometheus = (
+        "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,text/plain;version=0.0.4;q=0.3,*/*;q=0.1"
+    )
+    answer = running_service.get("/metrics", headers={"accept": prometheus})
+    assert answer.headers["content-type"].startswith("application/openmetrics-text; version=1.0.0")
+    families = {family.name: family for family in text_string_to_metric_families(answer.text)}  # type: ignore[no-untyped-call]
+    assert families["outbox_messages_published"].type == "counter"
+    assert families["http_requests"].type == "counter"
+    plain = running_service.get("/metrics")
+    assert plain.headers["content-type"].startswith("text/plain")
+    assert "# EOF" not in plain.text
 
 
 def _dead_letters(url: str) -> list[tuple[str, str]]:

@@ -103,6 +103,7 @@ def test_a_process_is_given_the_settings_that_its_command_reads(reader: Reader, 
     named = {
         "metrics": "enable_metrics",
         "tracing": "enable_tracing",
+        "otel_metrics": "enable_otel_metrics",
         "archive_queues": "queues",
         "archive_discover_every": "discover_every",
     }

@@ -81,7 +81,9 @@ def not_sent(type_: SendFailureType, outcome: RelayOutcome) -> SendFailed:
 
 
 def processed(status: ProcessingStatus, outcome: DeliveryOutcome, *, message: Message = MESSAGE) -> Processed:
-    return Processed(**QUEUE, message=message, attempt=2, status=status, outcome=outcome, duration=timedelta(seconds=0.25))
+    return Processed(
+        **QUEUE, message=message, attempt=2, status=status, outcome=outcome, duration=timedelta(seconds=0.25), span=None
+    )
 
 
 RETRIED = not_sent(SendFailureType.REFUSED, Retry(timedelta(seconds=4), FAILURE))

@@ -38,7 +38,8 @@ from outbox.core.events import (
     WakeModeChanged,
 )
 from outbox.core.outcome import Retry
-from outbox.observers.prometheus import MOST_DELAYS, PrometheusObserver
+from outbox.observers.metrics import MOST_DELAYS
+from outbox.observers.prometheus import PrometheusObserver
 from outbox.runtime.observing import build_observer
 from tests.observers import events
 from tests.observers.events import FAILURE, MESSAGE

@@ -1,15 +1,18 @@
-"""A tracer provider of each test's own, as the global one, that keeps spans in memory."""
+"""A tracer provider and a meter provider of each test's own, as the global ones, that keep what they get in memory."""
 
 from collections.abc import Iterator
 
 import pytest
 from opentelemetry import trace
+from opentelemetry.metrics import _internal as metrics
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.util._once import Once
 
-from tests.tracing.support import Spans
+from tests.tracing.support import Meters, Spans
 
 
 @pytest.fixture
@@ -29,3 +32,16 @@ def spans(provider: TracerProvider) -> Spans:
     exporter = InMemorySpanExporter()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     return Spans(exporter)
+
+
+@pytest.fixture
+def meters(monkeypatch: pytest.MonkeyPatch) -> Iterator[Meters]:
+    """What a meter provider collects that is the global one until the end of the test."""
+    monkeypatch.setattr(metrics, "_METER_PROVIDER", None)
+    monkeypatch.setattr(metrics, "_METER_PROVIDER_SET_ONCE", Once())
+    monkeypatch.setattr(metrics, "_PROXY_METER_PROVIDER", metrics._ProxyMeterProvider())
+    reader = InMemoryMetricReader()
+    provider = MeterProvider([reader], shutdown_on_exit=False)
+    metrics.set_meter_provider(provider)
+    yield Meters(reader)
+    provider.shutdown()

@@ -196,6 +196,7 @@ def test_a_relay_is_made_of_these_parameters() -> None:
                     "max_batch_bytes": 67_108_864,
                     "max_body_bytes": 134_217_728,
                     "enable_tracing": True,
+                    "enable_otel_metrics": False,
                 }
             )
         ).items()
@@ -227,6 +228,7 @@ def test_an_archiver_is_made_of_these_parameters() -> None:
                     "reporting": True,
                     "heartbeat_interval": 5.0,
                     "max_batch_bytes": 67_108_864,
+                    "enable_otel_metrics": False,
                 }
             )
         ).items()
@@ -268,6 +270,7 @@ def test_a_worker_is_made_of_these_parameters() -> None:
                     "max_body_bytes": 134_217_728,
                     "enable_tracing": True,
                     "propagation": "auto",
+                    "enable_otel_metrics": False,
                 }
             )
         ).items()
