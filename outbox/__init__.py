@@ -14,6 +14,7 @@ from outbox.core.tracking import get_tracking_ids, tracking
 if TYPE_CHECKING:
     from outbox.archiver import Archiver
     from outbox.core.clock import HybridClock
+    from outbox.core.fingerprint import fingerprint_of
     from outbox.core.message import OutboxMessage
     from outbox.dead_letters import DeadLetters
     from outbox.engine.consumer import Consumer, consume
@@ -76,6 +77,7 @@ __all__ = [
     "ensure_outbox_schema_sync",
     "ensure_outbox_table_async",
     "ensure_outbox_table_sync",
+    "fingerprint_of",
     "get_tracking_ids",
     "tracking",
 ]
@@ -102,6 +104,7 @@ _HOMES = {
     "ensure_outbox_schema_sync": "outbox.schema",
     "ensure_outbox_table_async": "outbox.schema",
     "ensure_outbox_table_sync": "outbox.schema",
+    "fingerprint_of": "outbox.core.fingerprint",
 }
 
 

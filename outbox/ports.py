@@ -270,11 +270,12 @@ class Tracer(Protocol):
     """Traces the attempts of a worker."""
 
     def process(
-        self, messages: Sequence[Message], *, queue: str, attempt: int
+        self, messages: Sequence[Message], *, queue: str, attempt: int, silent: bool
     ) -> AbstractContextManager[Callable[[DeliveryOutcome | Failure], None]]:
         """Traces one attempt with `messages`, which are several in a batch. Yields a function that records its outcome.
 
-        The outcome of a batch that failed is its failure: its messages have no outcomes yet.
+        The outcome of a batch that failed is its failure: its messages have no outcomes yet. If it is `silent`, instrumented
+        libraries make no spans in the block, except in that of `handler`.
         """
         ...
 
@@ -282,8 +283,12 @@ class Tracer(Protocol):
         """Returns the span of the current attempt, within `process`; None if it is not sampled."""
         ...
 
-    def handler(self) -> AbstractContextManager[None]:
-        """Runs the block, the call of a handler within `process`, as part of the trace."""
+    def handler(self) -> AbstractContextManager[object]:
+        """Runs the block, the call of a handler within a silent `process`, as part of the trace."""
+        ...
+
+    def record_duplicate(self, message: Message) -> None:
+        """Records within `process` that `message` had been handled before."""
         ...
 
 

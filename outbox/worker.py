@@ -221,8 +221,6 @@ class Worker:
                 exchange_name=self._settings.exchange_name,
                 propagation=self._propagation,
             )
-            if tracer is not None:
-                observer = Observers((observer, tracer))
             broker = open_broker(
                 self._broker,
                 exchange_name=self._settings.exchange_name,

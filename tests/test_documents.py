@@ -82,7 +82,6 @@ NOT_RUN = {
     "docs/tracing.md: # telemetry.py": "sets the provider of the process; tests/tracing/test_otlp.py does the same for a test",
     "docs/tracing.md: POST /orders your instrumentation": "a picture; tests/tracing/test_traces.py compares such trees",
     "docs/tracing.md: # logs.py": "configures the process's logging; tests/tracing/test_log_fields.py does it for a logger",
-    "docs/tracing.md: # sentry.py": "takes Sentry's SDK",
     "docs/topology.md: # outbox.tf": "takes Terraform and a broker; the definitions above it are the same as JSON",
     "docs/cookbook.md: # flask_app.py": "takes Flask; it was run by hand with Flask 3.1 and psycopg2, and the event is sent",
     "docs/cookbook.md: # to_celery.py": "takes Celery and a broker of its own",
@@ -137,6 +136,9 @@ RUN_BY = {
     ),
     "docs/repair.md: from outbox import DeadLetters": (
         "tests/dead_letters/test_also.py::test_the_documented_audit_is_committed_with_its_action"
+    ),
+    "docs/tracing.md: # sentry.py": (
+        "tests/tracing/test_sentry.py::test_an_issue_in_sentry_has_the_id_of_its_group_of_dead_letters"
     ),
     "docs/testing.md: # test_routes.py": "tests/testing/test_docs.py::test_the_examples_of_the_page_on_testing_pass",
     "docs/testing.md: # test_handlers.py": "tests/testing/test_docs.py::test_the_examples_of_the_page_on_testing_pass",

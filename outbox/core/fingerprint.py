@@ -11,10 +11,19 @@ from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from typing import NamedTuple
 
-from outbox.core.outcome import Failure
+from outbox.core.outcome import Failure, Redact
 
 LONGEST_TITLE = 300
 """Longest title, in characters. Longer ones are cut."""
+
+
+def fingerprint_of(error: BaseException, *, queue: str, redact: Redact | None = None) -> str:
+    """Returns the id of the group in which the dashboard shows `error`, raised by the handler of `queue`.
+
+    The id has sixteen hexadecimal digits. It is equal for similar errors in every process, and after every release that did not
+    change the handler. `redact` is that of the worker: it changes what is stored, and so the id.
+    """
+    return fingerprint(Failure.of(error, redact=redact), queue=queue)
 
 
 def fingerprint(failure: Failure, *, queue: str) -> str:

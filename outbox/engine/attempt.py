@@ -257,29 +257,39 @@ class TracedAttemptRunner(AttemptRunner):
     ) -> None:
         super().__init__(consumer, policy, context, threads)
         self._tracer = tracer
+        # What begins and commits the handler's transaction is not the handler's. Without one, the handler alone does anything.
+        self._silent = self.transactions is not None
 
     async def attempt(self, run: Run) -> DeliveryOutcome:
         """See `AttemptRunner.attempt`."""
-        with self._tracer.process((run.message,), queue=self._queue, attempt=run.attempt) as record:
+        with self._tracer.process((run.message,), queue=self._queue, attempt=run.attempt, silent=self._silent) as record:
             # The outcome is reported when it is settled, and the span has ended by then.
             run.span = self._tracer.sampled_span()
             outcome = await super().attempt(run)
             record(outcome)
             return outcome
 
-    async def invoke(self, inputs: Inputs | BatchInputs) -> object:
+    def invoke(self, inputs: Inputs | BatchInputs) -> Awaitable[object]:
         """See `AttemptRunner.invoke`."""
+        return self._invoke_aloud(inputs) if self._silent else super().invoke(inputs)
+
+    async def _invoke_aloud(self, inputs: Inputs | BatchInputs) -> object:
         with self._tracer.handler():
             return await super().invoke(inputs)
 
     @contextmanager
     def trace_batch(self, runs: Sequence[Run]) -> Iterator[Callable[[DeliveryOutcome | Failure], None]]:
         """See `AttemptRunner.trace_batch`."""
-        with self._tracer.process([run.message for run in runs], queue=self._queue, attempt=1) as record:
+        with self._tracer.process([run.message for run in runs], queue=self._queue, attempt=1, silent=self._silent) as record:
             span = self._tracer.sampled_span()
             for run in runs:
                 run.span = span
             yield record
+
+    def report_duplicate(self, run: Run) -> DeliveryOutcome:
+        """See `AttemptRunner.report_duplicate`."""
+        self._tracer.record_duplicate(run.message)
+        return super().report_duplicate(run)
 
 
 def runner_of(consumer: Consumer, policy: RetryPolicy, context: WorkerContext, threads: Threads) -> AttemptRunner:

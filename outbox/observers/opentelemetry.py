@@ -5,19 +5,22 @@ this module depends on `opentelemetry-api` alone.
 """
 
 import re
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Any, assert_never
+from types import TracebackType
+from typing import Any, Self, assert_never
 
 from opentelemetry import context as otel_context
 from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.trace import (
     Link,
+    NonRecordingSpan,
     NoOpTracer,
     NoOpTracerProvider,
     ProxyTracerProvider,
@@ -29,7 +32,7 @@ from opentelemetry.trace import (
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from opentelemetry.trace.status import Status, StatusCode
 
-from outbox.core.events import Duplicate, Event, RoundFinished, SampledSpan
+from outbox.core.events import Event, RoundFinished, SampledSpan
 from outbox.core.message import Message, OutboxMessage
 from outbox.core.outcome import Cause, Dead, DeliveryOutcome, Done, Failure, Postponed, Retry, Returned, qualified_name
 from outbox.ports import Propagation
@@ -69,6 +72,9 @@ TRACEPARENT, TRACESTATE = "traceparent", "tracestate"
 # The key that `opentelemetry.instrumentation.utils.suppress_instrumentation` sets, and that all instrumentations read.
 _SUPPRESS = "suppress_instrumentation"
 _PLAIN = re.compile(r"00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})", re.ASCII)
+_NOT_SAMPLED = re.compile(r"00-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-(00|02)", re.ASCII)
+_FLAGS = {"00": TraceFlags(0x00), "02": TraceFlags(0x02)}
+"""The flags of a child that is not sampled. It inherits the second bit, which says that the trace's id is random."""
 _W3C = TraceContextTextMapPropagator()
 _NO_CONTEXT = Context()
 _SILENT = Context({_SUPPRESS: True})
@@ -166,12 +172,10 @@ class OpenTelemetryTracer:
         self._system = system
         self._exchange_name = exchange_name
         self._propagation = propagation
+        self._new_span_id = _span_ids_of_dropped(tracer)
 
     def notify(self, event: Event) -> None:
         """See `outbox.ports.Observer.notify`."""
-        if isinstance(event, Duplicate):
-            # Reported while the span of its attempt, or of its batch, is current.
-            trace.get_current_span().add_event(DUPLICATE, {MESSAGE_ID: event.message.id})
         if not isinstance(event, RoundFinished) or self._tracer is None:
             return
         count = len(event.sent) + len(event.failed)
@@ -205,38 +209,30 @@ class OpenTelemetryTracer:
             span.set_status(Status(StatusCode.ERROR))
         span.end(now)
 
-    @contextmanager
     def process(
-        self, messages: Sequence[Message], *, queue: str, attempt: int
-    ) -> Iterator[Callable[[DeliveryOutcome | Failure], None]]:
+        self, messages: Sequence[Message], *, queue: str, attempt: int, silent: bool
+    ) -> AbstractContextManager[Callable[[DeliveryOutcome | Failure], None]]:
         """See `outbox.ports.Tracer.process`."""
+        surroundings = _SILENT if silent else _NO_CONTEXT
         if self._tracer is None:
-            yield lambda _: None
-            return
+            return _Block(surroundings)
+        if len(messages) == 1 and (dropped := self._dropped(messages[0], attempt)) is not None:
+            return _Block(trace.set_span_in_context(dropped, surroundings))
         parents = [_parse(message.headers) for message in messages]
         parent = parents[0] if len(parents) == 1 and self._continues(messages[0], attempt) else None
         span = self._tracer.start_span(
             f"{PROCESS} {queue}",
-            context=_NO_CONTEXT if parent is None else trace.set_span_in_context(trace.NonRecordingSpan(parent), _NO_CONTEXT),
+            context=_NO_CONTEXT if parent is None else trace.set_span_in_context(NonRecordingSpan(parent), _NO_CONTEXT),
             kind=SpanKind.CONSUMER,
             links=()
             if parent is not None
             else [Link(each) for each in parents if each is not None and each.trace_flags.sampled][:MOST_LINKS],
             attributes={SYSTEM: self._system, OPERATION_NAME: PROCESS, OPERATION_TYPE: PROCESS, QUEUE: queue},
         )
-        if span.is_recording():
-            span.set_attributes(self._attributes(messages, queue, attempt))
-        # Still silent: what begins and commits the handler's transaction is not the handler's.
-        token = otel_context.attach(trace.set_span_in_context(span, _SILENT))
-        try:
-            yield lambda outcome: _record_outcome(span, outcome, attempt)
-        except BaseException as error:
-            span.set_attribute(ERROR_TYPE, qualified_name(type(error)))
-            span.set_status(Status(StatusCode.ERROR))
-            raise
-        finally:
-            otel_context.detach(token)
-            span.end()
+        if not span.is_recording():
+            return _Block(trace.set_span_in_context(span, surroundings))
+        span.set_attributes(self._attributes(messages, queue, attempt))
+        return _RecordedAttempt(span, attempt, trace.set_span_in_context(span, surroundings))
 
     def sampled_span(self) -> SampledSpan | None:
         """See `outbox.ports.Tracer.sampled_span`."""
@@ -245,17 +241,33 @@ class OpenTelemetryTracer:
             return None
         return SampledSpan(trace.format_trace_id(span.trace_id), trace.format_span_id(span.span_id))
 
-    @contextmanager
-    def handler(self) -> Iterator[None]:
+    def handler(self) -> AbstractContextManager[object]:
         """See `outbox.ports.Tracer.handler`."""
         span = trace.get_current_span()
         # A new context rather than the current one without the key: contexts cannot remove a key.
         is_ours = self._tracer is not None and span.get_span_context().is_valid
-        token = otel_context.attach(trace.set_span_in_context(span, _NO_CONTEXT) if is_ours else _NO_CONTEXT)
-        try:
-            yield
-        finally:
-            otel_context.detach(token)
+        return _Block(trace.set_span_in_context(span, _NO_CONTEXT) if is_ours else _NO_CONTEXT)
+
+    def record_duplicate(self, message: Message) -> None:
+        """See `outbox.ports.Tracer.record_duplicate`."""
+        trace.get_current_span().add_event(DUPLICATE, {MESSAGE_ID: message.id})
+
+    def _dropped(self, message: Message, attempt: int) -> Span | None:
+        """Returns the span that the SDK would make for an attempt that it does not record; None if the SDK has to be asked.
+
+        With a small sampling rate this is nearly every message, and asking takes three times as long.
+        """
+        header = message.headers.get(TRACEPARENT)
+        if (
+            self._new_span_id is None
+            or not isinstance(header, str)
+            or (plain := _NOT_SAMPLED.fullmatch(header)) is None
+            or TRACESTATE in message.headers
+            or not self._continues(message, attempt)
+        ):
+            return None
+        trace_id, flags = int(plain[1], 16), _FLAGS[plain[2]]
+        return NonRecordingSpan(SpanContext(trace_id, self._new_span_id(), is_remote=False, trace_flags=flags))
 
     def _continues(self, message: Message, attempt: int) -> bool:
         match self._propagation:
@@ -283,6 +295,65 @@ class OpenTelemetryTracer:
             BODY_SIZE: len(message.body),
             ATTEMPT: attempt,
         }
+
+
+class _Block:
+    """Attaches a context for a block. A class, because a generator takes twice the time, and each message needs one."""
+
+    __slots__ = ("_context", "_token")
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def __enter__(self) -> Self:
+        self._token = otel_context.attach(self._context)
+        return self
+
+    def __exit__(self, type_: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        otel_context.detach(self._token)
+
+    def __call__(self, outcome: DeliveryOutcome | Failure) -> None:
+        """Records the outcome of an attempt: nothing, without a span that is recorded."""
+
+
+class _RecordedAttempt(_Block):
+    """Ends the span of an attempt with its block."""
+
+    __slots__ = ("_attempt", "_span")
+
+    def __init__(self, span: Span, attempt: int, context: Context) -> None:
+        super().__init__(context)
+        self._span = span
+        self._attempt = attempt
+
+    def __exit__(self, type_: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        super().__exit__(type_, error, traceback)
+        if error is not None:
+            self._span.set_attribute(ERROR_TYPE, qualified_name(type(error)))
+            self._span.set_status(Status(StatusCode.ERROR))
+        self._span.end()
+
+    def __call__(self, outcome: DeliveryOutcome | Failure) -> None:
+        _record_outcome(self._span, outcome, self._attempt)
+
+
+def _span_ids_of_dropped(tracer: trace.Tracer | None) -> Callable[[], int] | None:
+    """Returns what makes span ids, if `tracer` records no child of a remote span that is not sampled; None if it may.
+
+    This is so for the SDK's parent-based samplers, unless they were told otherwise. Another sampler can record on its own.
+    """
+    # Where the SDK is not imported, the tracer is not the SDK's.
+    sampling: Any = sys.modules.get("opentelemetry.sdk.trace.sampling")
+    sampler = getattr(tracer, "sampler", None)
+    if (
+        sampling is None
+        or not isinstance(sampler, sampling.ParentBased)
+        or type(sampler).should_sample is not sampling.ParentBased.should_sample
+        or getattr(sampler, "_remote_parent_not_sampled", None) is not sampling.ALWAYS_OFF
+    ):
+        return None
+    new_span_id: Callable[[], int] | None = getattr(getattr(tracer, "id_generator", None), "generate_span_id", None)
+    return new_span_id
 
 
 def _record_outcome(span: Span, outcome: DeliveryOutcome | Failure, attempt: int) -> None:

@@ -51,6 +51,7 @@ PUBLIC_NAMES = {
     "ensure_outbox_schema_sync",
     "ensure_outbox_table_async",
     "ensure_outbox_table_sync",
+    "fingerprint_of",
     "get_tracking_ids",
     "tracking",
 }
