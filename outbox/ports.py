@@ -251,6 +251,10 @@ class Tracer(Protocol):
         """
         ...
 
+    def trace_id(self) -> str | None:
+        """Returns the id of the trace of the current `process`, in 32 hexadecimal digits; None if there is no trace."""
+        ...
+
     def handler(self) -> AbstractContextManager[None]:
         """Runs the block, the call of a handler within `process`, as part of the trace."""
         ...

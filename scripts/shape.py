@@ -19,11 +19,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 CEILINGS = {
     "Python files": 230,
-    "lines of Python": 50_262,
+    "lines of Python": 50_386,
     "modules with one importer": 35,
     "private functions named once, %": 12.0,
     "modules named …ing": 9,
-    "import edges": 1_300,
+    "import edges": 1_305,
     "import cycles": 0,
     "docstrings that lean on another": 0,
     "files in import circles of the dashboard": 0,

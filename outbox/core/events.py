@@ -227,7 +227,10 @@ class ProcessingStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Processed:
-    """A delivery was settled, with its outcome and the duration of its handler."""
+    """A delivery was settled, with its outcome and the duration of its handler.
+
+    `trace_id` is the trace of the attempt, in 32 hexadecimal digits; None if it was not traced.
+    """
 
     queue: str
     exchange_name: str
@@ -236,6 +239,7 @@ class Processed:
     status: ProcessingStatus
     outcome: DeliveryOutcome
     duration: timedelta
+    trace_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

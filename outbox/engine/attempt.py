@@ -103,8 +103,9 @@ class WorkerContext:
 class Run:
     """The state of one delivery while it is handled.
 
-    `verdict` is set if the message failed before its handler was called. `seconds` is the duration of the attempt. `permit` is
-    the circuit's permission, None without a circuit. `result` is the report to the circuit; None: it follows from the outcome.
+    `verdict` is set if the message failed before its handler was called. `seconds` is the duration of the attempt, `trace_id`
+    its trace, None if it is not traced. `permit` is the circuit's permission, None without a circuit. `result` is the report
+    to the circuit; None: it follows from the outcome.
     """
 
     delivery: Delivery
@@ -112,6 +113,7 @@ class Run:
     attempt: int
     verdict: Dead | None = None
     seconds: float = 0.0
+    trace_id: str | None = None
     permit: PermitHandle | None = None
     result: ProbeResult | None = None
 
@@ -228,9 +230,9 @@ class AttemptRunner:
 
     def trace_batch(
         self,
-        messages: Sequence[Message],  # noqa: ARG002  a traced runner uses them
+        runs: Sequence[Run],  # noqa: ARG002  a traced runner uses them
     ) -> AbstractContextManager[Callable[[DeliveryOutcome | Failure], None]]:
-        """Traces one call with several messages. Yields a function that records its outcome."""
+        """Traces one call with several messages, and sets their trace. Yields a function that records the call's outcome."""
         return nullcontext(lambda _: None)
 
     def has_expired(self, run: Run) -> bool:
@@ -259,6 +261,7 @@ class TracedAttemptRunner(AttemptRunner):
     async def attempt(self, run: Run) -> DeliveryOutcome:
         """See `AttemptRunner.attempt`."""
         with self._tracer.process((run.message,), queue=self._queue, attempt=run.attempt) as record:
+            run.trace_id = self._tracer.trace_id()
             outcome = await super().attempt(run)
             record(outcome)
             return outcome
@@ -268,9 +271,14 @@ class TracedAttemptRunner(AttemptRunner):
         with self._tracer.handler():
             return await super().invoke(inputs)
 
-    def trace_batch(self, messages: Sequence[Message]) -> AbstractContextManager[Callable[[DeliveryOutcome | Failure], None]]:
+    @contextmanager
+    def trace_batch(self, runs: Sequence[Run]) -> Iterator[Callable[[DeliveryOutcome | Failure], None]]:
         """See `AttemptRunner.trace_batch`."""
-        return self._tracer.process(messages, queue=self._queue, attempt=1)
+        with self._tracer.process([run.message for run in runs], queue=self._queue, attempt=1) as record:
+            trace_id = self._tracer.trace_id()
+            for run in runs:
+                run.trace_id = trace_id
+            yield record
 
 
 def runner_of(consumer: Consumer, policy: RetryPolicy, context: WorkerContext, threads: Threads) -> AttemptRunner:

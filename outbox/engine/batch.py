@@ -88,7 +88,7 @@ class BatchCollector:
             elif not member.future.done():
                 readable.append(member)
         if len(readable) > 1:
-            with self._runner.trace_batch([member.run.message for member in readable]) as record:
+            with self._runner.trace_batch([member.run for member in readable]) as record:
                 await self._attempt_together(readable, record)
             for member in readable:
                 member.run.seconds = perf_counter() - began

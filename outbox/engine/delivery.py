@@ -263,6 +263,7 @@ class DeliveryHandler:
                 status=status,
                 outcome=outcome,
                 duration=timedelta(seconds=run.seconds),
+                trace_id=run.trace_id,
             )
         )
 

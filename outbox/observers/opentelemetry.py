@@ -238,6 +238,11 @@ class OpenTelemetryTracer:
             otel_context.detach(token)
             span.end()
 
+    def trace_id(self) -> str | None:
+        """See `outbox.ports.Tracer.trace_id`."""
+        ids = None if self._tracer is None else current_ids()
+        return None if ids is None else ids[0]
+
     @contextmanager
     def handler(self) -> Iterator[None]:
         """See `outbox.ports.Tracer.handler`."""
