@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Protocol, runtime_checkable
 
-from outbox.core.events import Event, SampledSpan
+from outbox.core.events import Event, SpanIds
 from outbox.core.failures import FailedAttempt
 from outbox.core.message import NO_HEADERS, Message, PendingMessage, Way
 from outbox.core.outcome import DeliveryOutcome, Failure, RelayOutcome
@@ -279,8 +279,8 @@ class Tracer(Protocol):
         """
         ...
 
-    def sampled_span(self) -> SampledSpan | None:
-        """Returns the span of the current attempt, within `process`; None if it is not sampled."""
+    def current_span(self) -> SpanIds | None:
+        """Returns the span of the current `process`; None if there is none."""
         ...
 
     def handler(self) -> AbstractContextManager[object]:

@@ -1,6 +1,5 @@
 """`Admin`: the configuration, connections and caches that all routes share, and the thresholds of the health verdict."""
 
-import re
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -108,8 +107,6 @@ class Environment:
 
 
 _PLACEHOLDERS = ("message_id", "root_id", "queue", "routing_key", "trace_id")
-_TRACEPARENT = re.compile(r"[0-9a-f]{2}-(?P<trace_id>[0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(-.*)?")
-"""https://www.w3.org/TR/trace-context/#traceparent-header"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +160,7 @@ class Admin:
     `environment` is shown on every page of the dashboard: `production` or `production:red`. `thresholds` are those of the
     health verdict. `alerts` configures alerts; an `Alerting` sends them. `log_url` and `trace_url` are URL templates of other
     systems, with `{message_id}`, `{root_id}`, `{queue}`, `{routing_key}` or `{trace_id}`, as in
-    `https://logs.example/?q={message_id}`.
+    `https://logs.example/?q={message_id}`. The trace id is that of the message, or of the attempt that the link is for.
 
     Enter it in the application's lifespan, before requests arrive: `async with admin: …`.
     """
@@ -271,12 +268,13 @@ class Admin:
         stack.push_async_callback(close_pool, pool)
         return pool
 
-    def external(self, headers: Any, **facts: str | None) -> dict[str, str | None]:
-        """Returns `log_url` and `trace_url` of a message; None if not configured, or if a value is missing."""
-        trace = _TRACEPARENT.fullmatch(str(headers.get("traceparent"))) if isinstance(headers, Mapping) else None
-        known = {**facts, "trace_id": trace and trace["trace_id"]}
+    def external(self, **facts: str | None) -> dict[str, str | None]:
+        """Returns `log_url` and `trace_url` of a message or an attempt; None if not configured, or if a value is missing.
+
+        `facts` are the values of the placeholders.
+        """
         templates = {"log_url": self._log_url, "trace_url": self._trace_url}
-        return {name: None if template is None else template.render(known) for name, template in templates.items()}
+        return {name: None if template is None else template.render(facts) for name, template in templates.items()}
 
     @property
     def dead_letters(self) -> DeadLetters:

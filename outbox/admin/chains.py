@@ -8,16 +8,19 @@ from fastapi import Path, Query
 from pydantic import BeforeValidator, Field
 
 from outbox.admin.access import Viewer, area
+from outbox.admin.admin import Admin
 from outbox.admin.models import (
     Cursor,
     Direction,
     Error,
+    ExternalLinks,
     Instant,
     Model,
     Moment,
     Page,
     Request,
     Text,
+    TraceId,
     decode_cursor,
     invalid_cursor,
 )
@@ -37,6 +40,10 @@ Duration = Annotated[
 _AS_ERROR = BeforeValidator(lambda text: None if text is None else Error(type="", message=text))
 
 
+def _no_links() -> ExternalLinks:
+    return ExternalLinks(log_url=None, trace_url=None)
+
+
 class ChainAttempt(Model):
     """One attempt of a handler."""
 
@@ -46,6 +53,11 @@ class ChainAttempt(Model):
     handling_seconds: Duration | None = Field(validation_alias="handling", description="How long the handler ran.")
     error: Error | None
     component: str = Field(description="The worker that ran the handler.")
+    trace_id: str | None = Field(
+        description="Trace of the attempt: 32 hexadecimal digits. It may be another one than that of its message. Null if the "
+        "attempt was not traced, or its history is missing."
+    )
+    external: ExternalLinks = Field(default_factory=_no_links)
 
 
 class QueueAttempt(ChainAttempt):
@@ -132,6 +144,8 @@ class ChainMessage(Model):
     relay: str
     last_error: Annotated[Error | None, _AS_ERROR] = Field(description="The error that keeps it in the outbox.")
     requeue_count: int = Field(description="How often it was requeued after being dead-lettered.")
+    trace_id: TraceId
+    external: ExternalLinks = Field(default_factory=_no_links)
     deliveries: list[ChainDelivery]
 
 
@@ -264,7 +278,31 @@ async def show_chain(
     if not found.found:
         problem = "no chain found for this id: check its spelling, and how long the history is kept"
         raise Problem(Code.NOT_FOUND, "; ".join((problem, *found.unknown)))
-    return ChainResponse.model_validate(masked(found, context.masking))
+    answer = ChainResponse.model_validate(masked(found, context.masking))
+    return answer.model_copy(update={"nodes": [_with_links(context.admin, answer.root_id, node) for node in answer.nodes]})
+
+
+def _with_links(admin: Admin, root_id: str, node: ChainMessage) -> ChainMessage:
+    """Adds the external links of a message and of its attempts."""
+    facts = {"message_id": node.id, "root_id": root_id, "routing_key": node.routing_key}
+    deliveries = [
+        delivery.model_copy(
+            update={
+                "attempts": [
+                    attempt.model_copy(
+                        update={"external": _links(admin, **facts, queue=delivery.queue, trace_id=attempt.trace_id)}
+                    )
+                    for attempt in delivery.attempts
+                ]
+            }
+        )
+        for delivery in node.deliveries
+    ]
+    return node.model_copy(update={"external": _links(admin, **facts, trace_id=node.trace_id), "deliveries": deliveries})
+
+
+def _links(admin: Admin, **facts: str | None) -> ExternalLinks:
+    return ExternalLinks(**admin.external(**facts))
 
 
 attempts = area("attempts")
@@ -296,6 +334,10 @@ async def list_attempts(context: Viewer, parameters: Annotated[QueueAttemptParam
                     "outcome": AttemptOutcome.of_fact(row["fact"]),
                     "attempt": row["attempt"] or 1,
                     "handling": row["ran"],
+                    "external": context.admin.external(
+                        queue=parameters.queue,
+                        **{name: row[name] for name in ("message_id", "root_id", "routing_key", "trace_id")},
+                    ),
                     "error": None
                     if row["error_type"] is None
                     else Error(

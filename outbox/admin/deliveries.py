@@ -25,6 +25,7 @@ from outbox.admin.models import (
     Request,
     Text,
     Total,
+    TraceId,
     cursor_page,
     decode_cursor,
     to_total,
@@ -33,6 +34,7 @@ from outbox.admin.problems import Code, Problem, problem_responses
 from outbox.admin.queues import QueueConsumer, QueueSummary, QueuesView
 from outbox.admin.store import LARGEST_SEARCHED, SEARCHED_ROWS
 from outbox.chains.traces import ids_of, moment
+from outbox.core.codec import TRACEPARENT, trace_id_of
 from outbox.core.failures import decode_failures
 from outbox.masking import Masking, preview, sized
 from outbox.postgres.pool import Connection
@@ -118,6 +120,7 @@ class DeliveryDetail(DeliverySummary):
     """A message in a queue with all details, and the reason why it is not handled yet."""
 
     tracking_ids: list[str]
+    trace_id: TraceId
     external: ExternalLinks
     headers: dict[str, Any] | None
     body: str | None = Field(description="The body as text, masked unless `reveal=true`; null if it is not text.")
@@ -345,13 +348,15 @@ async def show_delivery(
     masking = context.masking.of_message(row["body"], row["headers"])
     failed_attempts = decode_failures(row["failures"])
     holder, blocked_by = waiting.leased_by, waiting.blocked_by
+    trace_id = trace_id_of((headers_of(row) or {}).get(TRACEPARENT))
     return DeliveryDetail(
         **summary_fields(row, masking),
         **payload_of(row, masking, reveal=reveal),
         tracking_ids=list(ids_of(row["tracking_ids"])),
+        trace_id=trace_id,
         external=ExternalLinks(
             **context.admin.external(
-                headers_of(row),
+                trace_id=trace_id,
                 message_id=row["message_id"],
                 root_id=row["root_id"],
                 queue=row["queue"],

@@ -29,6 +29,7 @@ from outbox.admin.models import (
     Paged,
     Request,
     Text,
+    TraceId,
     cursor_page,
     decode_cursor,
     invalid_cursor,
@@ -37,6 +38,7 @@ from outbox.admin.models import (
 from outbox.admin.problems import Code, Problem, problem_responses
 from outbox.admin.store import MessageFilter, MessageListing, MessageState, order_of
 from outbox.chains.traces import ids_of, moment
+from outbox.core.codec import TRACEPARENT, trace_id_of
 from outbox.masking import Body, Masking, preview, readable, sized
 from outbox.postgres.pool import Connection
 from outbox.reporting.pauses import Pause, pauses
@@ -303,6 +305,7 @@ class Message(MessageSummary):
 
     version: int = Field(description="Changes with the routing key, body and headers. An edit must name it.")
     tracking_ids: list[str]
+    trace_id: TraceId
     external: ExternalLinks
     expiration_seconds: float | None = Field(description="Lifetime of the message, counted from the first sending.")
     headers: dict[str, Any] | None
@@ -337,14 +340,16 @@ async def read(admin: Admin, connection: Connection, row_id: int, masking: Maski
     is_unsent = row["state"] not in (MessageState.SENT, MessageState.PARKED)
     handled = await listing.handled(connection, row["message_id"]) if row["message_id"] else []
     earlier, probe = conditions.earlier, conditions.probe
+    trace_id = trace_id_of((headers_of(row) or {}).get(TRACEPARENT))
     return Message(
         **summary_fields(row, masking),
         **payload_of(row, masking, reveal=reveal),
         version=version_of(row),
         tracking_ids=list(ids_of(row["tracking_ids"])),
+        trace_id=trace_id,
         external=ExternalLinks(
             **admin.external(
-                headers_of(row),
+                trace_id=trace_id,
                 message_id=row["message_id"],
                 root_id=row["root_id"],
                 queue=row["target_queue"],

@@ -77,10 +77,16 @@ class Error(Model):
 
 
 class ExternalLinks(Model):
-    """Links to a message's logs and trace. Null if no link is configured, or a value that the link needs is missing."""
+    """Links to the logs and the trace of a message or an attempt. Null if not configured, or if a value of it is missing."""
 
     log_url: str | None
     trace_url: str | None
+
+
+TraceId = Annotated[
+    str | None,
+    Field(description="Trace of the message, from its header `traceparent`: 32 hexadecimal digits. Null without one."),
+]
 
 
 class Total(Model):

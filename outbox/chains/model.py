@@ -82,7 +82,10 @@ class AttemptError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One attempt of a handler: when it ended and how, the time spent in the handler, and the component that ran it."""
+    """One attempt of a handler: when it ended and how, the time spent in the handler, and the component that ran it.
+
+    `trace_id` is the trace in which it was made, in 32 hexadecimal digits; None if it was not traced, or is not recorded.
+    """
 
     at: datetime | None
     attempt: int
@@ -90,6 +93,7 @@ class Attempt:
     handling: timedelta | None = None
     error: AttemptError | None = None
     component: str = ""
+    trace_id: str | None = None
 
 
 class WaitReason(StrEnum):
@@ -153,8 +157,9 @@ class Node:
     """One message: the time it `waited` in the outbox, when it was `sent_at`, and its delivery to each queue.
 
     `depth` is 0 for the first message. `last_error` is the reason it is still in the outbox, `held_at` since when it is
-    unroutable or its route is stalled. A node that is known only as the parent of others has the state `unknown`: it may be a
-    message without records, or the request in which the first message was published.
+    unroutable or its route is stalled. `trace_id` is the trace in which it was published, as its header `traceparent` says; the
+    attempts of a handler may be in other traces. A node that is known only as the parent of others has the state `unknown`: it
+    may be a message without records, or the request in which the first message was published.
     """
 
     id: str
@@ -170,6 +175,7 @@ class Node:
     relay: str = ""
     last_error: str | None = None
     requeue_count: int = 0
+    trace_id: str | None = None
     deliveries: tuple[Delivery, ...] = ()
 
     @property

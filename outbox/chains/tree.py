@@ -18,6 +18,7 @@ from outbox.chains.model import (
     worst,
 )
 from outbox.chains.traces import MOST_AHEAD, Row, Traces, expected_queues, ids_of, moment, span
+from outbox.core.codec import trace_id_of
 from outbox.core.failures import decode_failures
 
 
@@ -165,6 +166,8 @@ def _node(draft: _Draft, traces: Traces) -> Node:
             state = ChainState.SENT
     # Take the higher count: the history may have been pruned, and a purged dead letter leaves its requeues only there.
     requeues = [int(letter["requeue_count"]) + int(letter["status"] == "requeued") for letter in draft.letters]
+    headers = (row, *draft.deliveries, *draft.letters)
+    trace_ids = [*(fact["trace_id"] for fact in sends), *(trace_id_of(each.get("traceparent")) for each in headers)]
     requeues.append(len([fact for fact in draft.facts if fact["fact"] == "requeued"]))
     return Node(
         id=draft.id,
@@ -179,6 +182,7 @@ def _node(draft: _Draft, traces: Traces) -> Node:
         relay=sends[0]["component"] if sends else "",
         last_error=row.get("last_error"),
         requeue_count=max(requeues),
+        trace_id=next((trace_id for trace_id in trace_ids if trace_id is not None), None),
         deliveries=deliveries,
     )
 
@@ -200,6 +204,7 @@ def _deliveries(draft: _Draft, sends: Sequence[Row], traces: Traces) -> Iterable
                 handling=span(fact["ran"]),
                 error=_error(fact["error_type"], fact["error_message"]),
                 component=fact["component"],
+                trace_id=fact["trace_id"],
             )
             for fact in facts
         ) or tuple(_attempts_of_letter(letters))

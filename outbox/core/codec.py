@@ -27,9 +27,12 @@ FAILURES = "x-outbox-failures"
 AMQP = "x-outbox-amqp"
 """Only on requeued rows: the types of the headers and the properties that the message had in RabbitMQ."""
 RESERVED_PREFIX = "x-outbox-"
+TRACEPARENT = "traceparent"
+"""An application header: the trace that the message belongs to, as https://www.w3.org/TR/trace-context/ defines it."""
 
 _ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 _ONE_PLAIN_ID = re.compile(r'\["([A-Za-z0-9_.:-]+)"\]')
+_TRACEPARENT = re.compile(r"[0-9a-f]{2}-(?!0{32})(?P<trace_id>[0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(-.*)?", re.DOTALL)
 _quoted = json.JSONEncoder().encode
 
 
@@ -96,6 +99,12 @@ def decode_tracking_ids(text: object, *, source: str) -> tuple[str, ...]:
     if not isinstance(ids, list) or not all(isinstance(id_, str) for id_ in ids):
         raise MalformedMessageError(f"{source} is not a list of strings")
     return tuple(ids)
+
+
+def trace_id_of(traceparent: object) -> str | None:
+    """Returns the trace id in a value of the header `traceparent`, in 32 hexadecimal digits; None if there is none."""
+    found = _TRACEPARENT.fullmatch(traceparent) if isinstance(traceparent, str) else None
+    return None if found is None else found["trace_id"]
 
 
 def encode_instant(instant: datetime) -> str:

@@ -16,11 +16,12 @@ _SAMPLED_FLAGS = ("1", "3", "5", "7", "9", "b", "d", "f")
 
 
 @light_value()
-class SampledSpan:
-    """The ids of a span whose trace is recorded, as hexadecimal text: 32 and 16 digits."""
+class SpanIds:
+    """The ids of a span as hexadecimal text, 32 and 16 digits, and whether its trace is recorded."""
 
     trace_id: str
     span_id: str
+    sampled: bool
 
 
 @light_value()
@@ -38,13 +39,13 @@ class SentMessage:
     traceparent: str | None = None
 
     @property
-    def span(self) -> SampledSpan | None:
+    def sampled_span(self) -> SpanIds | None:
         """The span that published the message; None if its trace is not known, or not sampled."""
         # Asked for each message: most have no trace, or are not sampled, and are not parsed.
         if self.traceparent is None or not self.traceparent.endswith(_SAMPLED_FLAGS):
             return None
         ids = _TRACEPARENT.fullmatch(self.traceparent)
-        return None if ids is None else SampledSpan(ids[1], ids[2])
+        return None if ids is None else SpanIds(ids[1], ids[2], sampled=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,7 +253,7 @@ class ProcessingStatus(StrEnum):
 class Processed:
     """A delivery was settled, with its outcome and the duration of its handler.
 
-    `span` is that of its last attempt, or of the batch of that attempt; None if it is not sampled.
+    `span` is that of its last attempt, or of the batch of that attempt; None if it was not traced.
     """
 
     queue: str
@@ -262,7 +263,7 @@ class Processed:
     status: ProcessingStatus
     outcome: DeliveryOutcome
     duration: timedelta
-    span: SampledSpan | None = None
+    span: SpanIds | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

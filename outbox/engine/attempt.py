@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from time import perf_counter
 
-from outbox.core.events import Duplicate, SampledSpan
+from outbox.core.events import Duplicate, SpanIds
 from outbox.core.message import Message
 from outbox.core.outcome import DONE, RETURNED, Cause, Dead, DeliveryOutcome, Failure, Retry
 from outbox.core.tracking import follow
@@ -105,7 +105,7 @@ class Run:
 
     `verdict` is set if the message failed before its handler was called. `seconds` is the duration of the attempt. `permit` is
     the circuit's permission, None without a circuit. `result` is the report to the circuit; None: it follows from the outcome.
-    `span` is that of the last attempt, or of its batch; None if it is not sampled.
+    `span` is that of the last attempt, or of its batch; None if it is not traced.
     """
 
     delivery: Delivery
@@ -115,7 +115,7 @@ class Run:
     seconds: float = 0.0
     permit: PermitHandle | None = None
     result: ProbeResult | None = None
-    span: SampledSpan | None = None
+    span: SpanIds | None = None
 
 
 class AttemptRunner:
@@ -264,7 +264,7 @@ class TracedAttemptRunner(AttemptRunner):
         """See `AttemptRunner.attempt`."""
         with self._tracer.process((run.message,), queue=self._queue, attempt=run.attempt, silent=self._silent) as record:
             # The outcome is reported when it is settled, and the span has ended by then.
-            run.span = self._tracer.sampled_span()
+            run.span = self._tracer.current_span()
             outcome = await super().attempt(run)
             record(outcome)
             return outcome
@@ -281,7 +281,7 @@ class TracedAttemptRunner(AttemptRunner):
     def trace_batch(self, runs: Sequence[Run]) -> Iterator[Callable[[DeliveryOutcome | Failure], None]]:
         """See `AttemptRunner.trace_batch`."""
         with self._tracer.process([run.message for run in runs], queue=self._queue, attempt=1, silent=self._silent) as record:
-            span = self._tracer.sampled_span()
+            span = self._tracer.current_span()
             for run in runs:
                 run.span = span
             yield record

@@ -128,7 +128,7 @@ class OrderedDeliveryHandler(DeliveryHandler):
                     failed = FailedAttempt(at=self._now(), attempt=run.attempt, failure=failure)
                     self._memory.add(run.message, failed, due=monotonic() + delay.total_seconds())
                     await self._record_failure(run, failed)
-                    run.result = None
+                    run.result = run.span = None
                 case Postponed(delay):
                     pass
                 case Returned():

@@ -32,8 +32,8 @@ from outbox.core.events import (
     RoundFinished,
     RouteResumed,
     RouteStalled,
-    SampledSpan,
     SendFailed,
+    SpanIds,
     WakeMode,
     WakeModeChanged,
 )
@@ -125,7 +125,7 @@ class MeterObserver(Reactions):
             attributes = sending(event.exchange_name) | {OPERATION_TYPE: SEND}
             if event.failed:
                 attributes[ERROR_TYPE] = event.failed[0].type.value
-            span = next((span for message in event.sent if (span := message.span) is not None), None)
+            span = next((span for message in event.sent if (span := message.sampled_span) is not None), None)
             rounds.record(event.duration.total_seconds(), attributes, _context_of(span))
 
         self._on(RoundFinished, record_round)
@@ -141,7 +141,9 @@ class MeterObserver(Reactions):
             attributes = _exchange(event.exchange_name)
             for message in event.messages:
                 # The clocks of producer and relay may differ a little: an age is never negative.
-                age.record(max((message.age - message.scheduled).total_seconds(), 0), attributes, _context_of(message.span))
+                age.record(
+                    max((message.age - message.scheduled).total_seconds(), 0), attributes, _context_of(message.sampled_span)
+                )
 
         self._on(BatchSent, record_ages)
 
@@ -286,9 +288,9 @@ def _consumer(queue: str, exchange_name: str) -> Attributes:
     return {DESTINATION: f"{exchange_name}:{queue}", QUEUE: queue}
 
 
-def _context_of(span: SampledSpan | None) -> Context | None:
-    """Returns a context with the span, from which the SDK takes an exemplar; None without a span."""
-    if span is None:
+def _context_of(span: SpanIds | None) -> Context | None:
+    """Returns a context with a sampled span, from which the SDK takes an exemplar; None for any other."""
+    if span is None or not span.sampled:
         return None
     context = SpanContext(
         int(span.trace_id, 16), int(span.span_id, 16), is_remote=True, trace_flags=TraceFlags(TraceFlags.SAMPLED)

@@ -32,7 +32,7 @@ from opentelemetry.trace import (
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from opentelemetry.trace.status import Status, StatusCode
 
-from outbox.core.events import Event, RoundFinished, SampledSpan
+from outbox.core.events import Event, RoundFinished, SpanIds
 from outbox.core.message import Message, OutboxMessage
 from outbox.core.outcome import Cause, Dead, DeliveryOutcome, Done, Failure, Postponed, Retry, Returned, qualified_name
 from outbox.ports import Propagation
@@ -234,12 +234,13 @@ class OpenTelemetryTracer:
         span.set_attributes(self._attributes(messages, queue, attempt))
         return _RecordedAttempt(span, attempt, trace.set_span_in_context(span, surroundings))
 
-    def sampled_span(self) -> SampledSpan | None:
-        """See `outbox.ports.Tracer.sampled_span`."""
+    def current_span(self) -> SpanIds | None:
+        """See `outbox.ports.Tracer.current_span`."""
         span = trace.get_current_span().get_span_context()
-        if not (span.is_valid and span.trace_flags.sampled):
+        if self._tracer is None or not span.is_valid:
             return None
-        return SampledSpan(trace.format_trace_id(span.trace_id), trace.format_span_id(span.span_id))
+        trace_id, span_id = trace.format_trace_id(span.trace_id), trace.format_span_id(span.span_id)
+        return SpanIds(trace_id, span_id, sampled=span.trace_flags.sampled)
 
     def handler(self) -> AbstractContextManager[object]:
         """See `outbox.ports.Tracer.handler`."""

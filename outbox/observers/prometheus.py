@@ -30,8 +30,8 @@ from outbox.core.events import (
     RoundFinished,
     RouteResumed,
     RouteStalled,
-    SampledSpan,
     SendFailed,
+    SpanIds,
     WakeMode,
     WakeModeChanged,
 )
@@ -84,7 +84,7 @@ class PrometheusObserver(Reactions):
             observe = age.labels(event.exchange_name).observe
             for message in event.messages:
                 # The clocks of producer and relay may differ a little: an age is never negative.
-                observe(max((message.age - message.scheduled).total_seconds(), 0), _exemplar(message.span))
+                observe(max((message.age - message.scheduled).total_seconds(), 0), _exemplar(message.sampled_span))
 
         self._on(BatchSent, observe_ages)
 
@@ -92,7 +92,7 @@ class PrometheusObserver(Reactions):
 
         def observe_round(event: RoundFinished) -> None:
             # Its own span does not exist yet, and links to the spans of its messages.
-            span = next((span for message in event.sent if (span := message.span) is not None), None)
+            span = next((span for message in event.sent if (span := message.sampled_span) is not None), None)
             rounds.labels(event.exchange_name).observe(event.duration.total_seconds(), _exemplar(span))
 
         self._on(RoundFinished, observe_round)
@@ -305,6 +305,6 @@ class PrometheusObserver(Reactions):
         self._on(InstallationMeasured, set_all)
 
 
-def _exemplar(span: SampledSpan | None) -> dict[str, str] | None:
+def _exemplar(span: SpanIds | None) -> dict[str, str] | None:
     """Returns the labels of an observation's exemplar, as the conventions of OpenMetrics name them; None without a span."""
-    return None if span is None else {"trace_id": span.trace_id, "span_id": span.span_id}
+    return None if span is None or not span.sampled else {"trace_id": span.trace_id, "span_id": span.span_id}

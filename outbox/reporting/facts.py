@@ -33,6 +33,7 @@ class Fact(NamedTuple):
     error_message: str | None
     keys: str | None = None
     """Index keys as a PostgreSQL array literal; None if there are none."""
+    trace_id: str | None = None
 
 
 class FactQueue:
@@ -105,4 +106,5 @@ def fact_of(event: Processed, *, at: float, now: float) -> Fact | None:
         ran,
         None if failure is None else failure.type[:MOST_TYPE],
         None if failure is None else failure.message[:MOST_MESSAGE],
+        trace_id=None if event.span is None else event.span.trace_id,
     )

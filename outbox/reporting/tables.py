@@ -50,8 +50,8 @@ class ReportingTables:
             return
         at, *columns = zip(*facts, strict=True)
         ago = [clock - then for then in at]
-        # Pass an empty column as null: asyncpg would inspect each element of the array, and without failures three of the
-        # twelve columns hold nothing but None.
+        # Pass an empty column as null: asyncpg would inspect each element of the array, and without failures and traces
+        # four of the columns hold nothing but None.
         filled = [None if column.count(None) == len(column) else column for column in columns]
         await self._write(connection, "write_history", component, ago, *filled)
 

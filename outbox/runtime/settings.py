@@ -443,12 +443,14 @@ class Settings(BaseModel):
     )
     log_url: str | None = _admin(
         None,
-        "Link template to your logs of a message, as `https://logs.example/?q={message_id}`. Placeholders are `{message_id}`, "
-        "`{root_id}`, `{queue}`, `{routing_key}`, and `{trace_id}` from the header `traceparent`.",
+        "Link template to your logs of a message or an attempt, as `https://logs.example/?q={message_id}`. Placeholders are "
+        "`{message_id}`, `{root_id}`, `{queue}`, `{routing_key}` and `{trace_id}`.",
         unset="no links",
     )
     trace_url: str | None = _admin(
-        None, "Link template to the trace of a message, as `https://traces.example/trace/{trace_id}`.", unset="no links"
+        None,
+        "Link template to the trace of a message or an attempt, as `https://traces.example/trace/{trace_id}`.",
+        unset="no links",
     )
     admin_read_only: bool = _admin(False, "Reject all changes through the admin, for every role.")
     admin_session_lifetime: Retention = _admin(timedelta(hours=12), "How long a browser session of the admin is valid.")

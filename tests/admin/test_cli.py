@@ -278,6 +278,8 @@ def test_a_chain_is_told_in_seconds(run: Run, on: Any) -> None:
             "handling_seconds": 1.0,
             "error": {"type": "ValueError", "message": "no", "traceback": None},
             "component": "w",
+            "trace_id": None,
+            "external": {"log_url": None, "trace_url": None},
         }
     ]
 

@@ -1623,6 +1623,7 @@ export interface components {
             /** Ended At */
             ended_at: string | null;
             error: components["schemas"]["Error"] | null;
+            external: components["schemas"]["ExternalLinks"];
             /**
              * Handling Seconds
              * @description How long the handler ran.
@@ -1630,6 +1631,11 @@ export interface components {
             handling_seconds: number | null;
             /** @description `duplicate`: the message had been handled before. */
             outcome: components["schemas"]["AttemptOutcome"];
+            /**
+             * Trace Id
+             * @description Trace of the attempt: 32 hexadecimal digits. It may be another one than that of its message. Null if the attempt was not traced, or its history is missing.
+             */
+            trace_id: string | null;
         };
         /**
          * ChainDelivery
@@ -1686,6 +1692,7 @@ export interface components {
              * @description When it will be sent, for a scheduled message.
              */
             due_at: string | null;
+            external: components["schemas"]["ExternalLinks"];
             /**
              * Held At
              * @description Since when it has been unroutable or stalled.
@@ -1718,6 +1725,11 @@ export interface components {
             sent_at: string | null;
             /** @description The most urgent state of its deliveries, or its state in the outbox. */
             state: components["schemas"]["ChainState"];
+            /**
+             * Trace Id
+             * @description Trace of the message, from its header `traceparent`: 32 hexadecimal digits. Null without one.
+             */
+            trace_id: string | null;
             /**
              * Waited Seconds
              * @description Time in the outbox.
@@ -2587,6 +2599,11 @@ export interface components {
             source: components["schemas"]["Source"];
             status: components["schemas"]["DeadLetterStatus"];
             /**
+             * Trace Id
+             * @description Trace of the message, from its header `traceparent`: 32 hexadecimal digits. Null without one.
+             */
+            trace_id: string | null;
+            /**
              * Tracking Ids
              * @description Ids of the messages that led to this one, from the first to its own.
              */
@@ -2829,6 +2846,11 @@ export interface components {
              * @enum {string}
              */
             state: "queued" | "in_flight" | "retrying" | "postponed";
+            /**
+             * Trace Id
+             * @description Trace of the message, from its header `traceparent`: 32 hexadecimal digits. Null without one.
+             */
+            trace_id: string | null;
             /** Tracking Ids */
             tracking_ids: string[];
         };
@@ -3184,7 +3206,7 @@ export interface components {
         };
         /**
          * ExternalLinks
-         * @description Links to a message's logs and trace. Null if no link is configured, or a value that the link needs is missing.
+         * @description Links to the logs and the trace of a message or an attempt. Null if not configured, or if a value of it is missing.
          */
         ExternalLinks: {
             /** Log Url */
@@ -3651,6 +3673,11 @@ export interface components {
              * @description Queue that the message is addressed to, regardless of bindings.
              */
             target_queue: string | null;
+            /**
+             * Trace Id
+             * @description Trace of the message, from its header `traceparent`: 32 hexadecimal digits. Null without one.
+             */
+            trace_id: string | null;
             /** Tracking Ids */
             tracking_ids: string[];
             /**
@@ -4515,6 +4542,7 @@ export interface components {
             /** Ended At */
             ended_at: string | null;
             error: components["schemas"]["Error"] | null;
+            external: components["schemas"]["ExternalLinks"];
             /**
              * Handling Seconds
              * @description How long the handler ran.
@@ -4531,6 +4559,11 @@ export interface components {
             root_id: string;
             /** Routing Key */
             routing_key: string;
+            /**
+             * Trace Id
+             * @description Trace of the attempt: 32 hexadecimal digits. It may be another one than that of its message. Null if the attempt was not traced, or its history is missing.
+             */
+            trace_id: string | null;
             /**
              * Waited Seconds
              * @description Time from publishing to the start of the handler, including earlier attempts.

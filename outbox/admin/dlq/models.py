@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, GetJsonS
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from outbox.admin.models import Error, ExternalLinks, Instant, Model, Moment, Page, Paged, Request, ShapedAs, Text
+from outbox.admin.models import Error, ExternalLinks, Instant, Model, Moment, Page, Paged, Request, ShapedAs, Text, TraceId
 from outbox.core.failures import FailedAttempt
 from outbox.dead_letters import Action, DeadLetter, DeadLetterFilter, DeadLetterStatus, GroupBy, ItemOutcome, Source
 from outbox.dead_letters.policies import RequeuePolicy
@@ -307,6 +307,7 @@ class DeadLetterLinks(BaseModel):
 class DeadLetterResponse(DeadLetterSummary):
     """One dead letter with all its details."""
 
+    trace_id: TraceId
     external: ExternalLinks
     tracking_ids: list[str] = Field(description="Ids of the messages that led to this one, from the first to its own.")
     body: Content

@@ -45,6 +45,7 @@ from outbox.admin.models import (
     to_total,
 )
 from outbox.admin.problems import Code, Problem, problem_responses
+from outbox.core.codec import TRACEPARENT, trace_id_of
 from outbox.core.outcome import Failure
 from outbox.dead_letters import Action, DeadLetterDetail, DeadLetterFilter, Group, GroupBy, ItemOutcome, Position
 from outbox.dead_letters.filters import is_letter_id
@@ -348,11 +349,13 @@ def _to_detail(
         links["chain"] = f"chains/{quote(letter.tracking_ids[-1], safe='')}"
     if pending_in is not None:
         links["operation"] = f"operations/{pending_in}"
+    trace_id = trace_id_of(found.headers.get(TRACEPARENT))
     return DeadLetterResponse(
         **summary_fields(letter, masking) | {"error": _error(found.failure, mask)},
+        trace_id=trace_id,
         external=ExternalLinks(
             **admin.external(
-                found.headers,
+                trace_id=trace_id,
                 message_id=letter.message_id,
                 root_id=letter.tracking_ids[0] if letter.tracking_ids else letter.message_id,
                 queue=letter.queue,

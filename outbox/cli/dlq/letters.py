@@ -305,6 +305,7 @@ def _facts(letter: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
         ("routing key", letter["routing_key"]),
         ("message id", letter["message_id"] or "none"),
         ("chain", " → ".join(tracking_ids) if len(tracking_ids) > 1 else ""),
+        ("trace", letter["trace_id"] or ""),
         ("ordering key", letter["ordering_key"] or ""),
         ("content type", f"{letter['content_type'] or 'unknown'}, {letter['size']:,} bytes"),
         ("created", time_and_age(letter["created_at"])),

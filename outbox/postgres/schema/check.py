@@ -24,6 +24,7 @@ SATELLITE_FILES = (
     "audit_table_3.sql",
     "operation_3.sql",
     "admin_tables_4.sql",
+    "history_table_5.sql",
 )
 """Files with the expected shapes of the tables next to an outbox table. The shape of a table may be in several of them."""
 

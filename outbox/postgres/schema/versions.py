@@ -129,6 +129,20 @@ class _Fourth(Version):
         return tuple(queries("downgrade_4.sql", **satellite_names(table.schema)).values())
 
 
+class _Fifth(Version):
+    number = "0005"
+
+    def outbox_table(self, table: TableName) -> Statements:
+        del table
+        return ()
+
+    def satellites(self, schema: str | None) -> Statements:
+        return _without_shapes(queries("history_table_5.sql", **satellite_names(schema)))
+
+    def downgrade(self, table: TableName) -> Statements:
+        return tuple(queries("downgrade_5.sql", **satellite_names(table.schema)).values())
+
+
 def _first_doorbell(table: TableName) -> Statements:
     blocks = queries("ring.sql", **table_names(table) | {"ring_body": FIRST_RING_BODY})
     return blocks["function"], blocks["trigger"]
@@ -146,7 +160,7 @@ def _without_shapes(blocks: Mapping[str, str]) -> Statements:
     return tuple(block for name, block in blocks.items() if not name.endswith("shape"))
 
 
-VERSIONS: tuple[Version, ...] = (_First(), _Second(), _Third(), _Fourth())
+VERSIONS: tuple[Version, ...] = (_First(), _Second(), _Third(), _Fourth(), _Fifth())
 HEAD = VERSIONS[-1].number
 
 

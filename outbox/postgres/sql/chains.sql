@@ -42,7 +42,7 @@ limit 1
 
 -- name: facts
 -- Facts of one chain, in order. Times are returned as seconds: intervals and timestamps of PostgreSQL can be out of Python's range.
-select fact, message_id, parent_id, routing_key, queue, attempt, error_type, error_message, component,
+select fact, message_id, parent_id, routing_key, queue, attempt, error_type, error_message, component, trace_id,
     extract(epoch from at)::float8 as at, extract(epoch from waited)::float8 as waited, extract(epoch from ran)::float8 as ran
 from {history}
 where hashtextextended(root_id, 0) = hashtextextended($1, 0) and root_id = $1
@@ -51,7 +51,7 @@ limit $2
 
 -- name: letters
 select id, source, queue, message_id, routing_key, tracking_ids::text as chain, attempt, requeue_count, exception_type,
-    exception_message, status, worker, failures::text as failures, extract(epoch from created_at)::float8 as created_at,
+    exception_message, status, worker, failures::text as failures, left(headers ->> 'traceparent', 255) as traceparent, extract(epoch from created_at)::float8 as created_at,
     extract(epoch from failed_at)::float8 as failed_at
 from {dead_letter}
 where tracking_ids @> jsonb_build_array($1::text)
@@ -61,6 +61,7 @@ limit $2
 -- name: rows
 -- One per row, the latest last. The row of a requeued message is its second.
 select distinct on (id) id, tracking_ids ->> -1 as message_id, routing_key, tracking_ids::text as chain, attempts, last_error, target_queue,
+    left(headers ->> 'traceparent', 255) as traceparent,
     extract(epoch from created_at)::float8 as created_at, extract(epoch from sent_at)::float8 as sent_at,
     extract(epoch from failed_at)::float8 as failed_at,
     case when send_after < 'infinity' then extract(epoch from send_after)::float8 end as due_at,
@@ -81,7 +82,7 @@ order by id
 limit $2
 
 -- name: deliveries
-select message_id, routing_key, queue, tracking_ids::text as chain, attempt,
+select message_id, routing_key, queue, tracking_ids::text as chain, attempt, left(headers ->> 'traceparent', 255) as traceparent,
     extract(epoch from created_at)::float8 as created_at, extract(epoch from available_at)::float8 as due_at,
     case
         when lease_token is not null and leased_until > clock_timestamp() then 'in_flight'
@@ -263,7 +264,7 @@ limit $2
 
 -- name: latest_attempts
 -- Attempts of the queue $1, from $2 to $3, with one of the facts $4.
-select at, fact, message_id, root_id, routing_key, attempt, waited, ran, error_type, error_message, component
+select at, fact, message_id, root_id, routing_key, attempt, waited, ran, error_type, error_message, component, trace_id
 from {history}
 where queue = $1 and at >= $2 and at < $3 and fact = any($4::text[])
 order by at desc
@@ -273,7 +274,7 @@ limit $5
 -- As `latest_attempts`, the longest ones of the latest $6.
 select *
 from (
-    select at, fact, message_id, root_id, routing_key, attempt, waited, ran, error_type, error_message, component
+    select at, fact, message_id, root_id, routing_key, attempt, waited, ran, error_type, error_message, component, trace_id
     from {history}
     where queue = $1 and at >= $2 and at < $3 and fact = any($4::text[])
     order by at desc

@@ -68,8 +68,9 @@ alter table {history_default} rename to {before};
 create table {history_default} partition of {history} default
 
 -- name: complete
--- A partition that was set aside before version 0004 lacks the column.
-alter table {partition} add column if not exists keys text[]
+-- A partition that was set aside before version 0004 or 0005 lacks columns. They are added in the order of the versions: rows are moved
+-- by the position of their columns.
+alter table {partition} add column if not exists keys text[], add column if not exists trace_id text
 
 -- name: throw_out
 -- Rows outside of the time range of a former default partition, whose time another program has set.

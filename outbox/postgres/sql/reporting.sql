@@ -20,14 +20,16 @@ where to_regclass(wanted.name) is not null and not exists (
 -- Facts are passed with their age, so that all times in the table are from the clock of the database.
 insert into {history} (
     at, fact, message_id, root_id, parent_id, routing_key, queue, attempt, waited, ran, error_type, error_message, keys,
-    component
+    trace_id, component
 )
 select clock_timestamp() - make_interval(secs => ago), fact, message_id, root_id, parent_id, routing_key, queue, attempt,
-    make_interval(secs => waited), make_interval(secs => ran), error_type, error_message, keys::text[], $1
+    make_interval(secs => waited), make_interval(secs => ran), error_type, error_message, keys::text[], trace_id, $1
 from unnest(
     $2::float8[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::integer[], $10::float8[],
-    $11::float8[], $12::text[], $13::text[], $14::text[]
-) as told (ago, fact, message_id, root_id, parent_id, routing_key, queue, attempt, waited, ran, error_type, error_message, keys)
+    $11::float8[], $12::text[], $13::text[], $14::text[], $15::text[]
+) as told (
+    ago, fact, message_id, root_id, parent_id, routing_key, queue, attempt, waited, ran, error_type, error_message, keys, trace_id
+)
 
 -- name: add_stats
 -- Adds counts, and keeps the highest measured values. Locks rows in the order of their keys, so that two processes cannot deadlock.

@@ -13,7 +13,6 @@ import { capitalize, count, span } from "~/lib/format";
 import { changed, maybe, text, useUrlState } from "~/lib/url-state";
 import { Changes } from "~/pages/waiting/Changes";
 import styles from "~/pages/waiting/Waiting.module.css";
-import { external } from "~/texts/external";
 import * as texts from "~/texts/waiting";
 import {
   Ago,
@@ -30,7 +29,7 @@ import {
   Table,
   Tabs,
 } from "~/ui";
-import { External, hasLinks } from "~/ui/External";
+import { externalFacts } from "~/ui/External";
 import { Payload } from "~/ui/payload";
 
 const PARAMETERS = { status: maybe(DELIVERY_STATES), cursor: text, delivery: text };
@@ -182,7 +181,7 @@ function Parts({ of: found }: { of: DeliveryDetail }) {
           [texts.published, found.created_at && <Moment at={found.created_at} />],
           [texts.expires, found.expires_at && <Moment at={found.expires_at} />],
           [texts.orderingKey, found.ordering_key],
-          [external, hasLinks(found.external) && <External key="external" of={found.external} />],
+          ...externalFacts(found),
           [
             texts.messageId,
             <Link key="id" href={chainAddress(found.message_id)}>

@@ -1,7 +1,9 @@
 import type { Attempt, Delivery } from "~/api/chains";
 import { span } from "~/lib/format";
 import * as texts from "~/texts/chains";
+import { traceId } from "~/texts/external";
 import { Icon, type IconName, Moment } from "~/ui";
+import { TraceId } from "~/ui/External";
 import styles from "./Detail.module.css";
 import { OUTCOMES } from "./descriptions";
 
@@ -12,7 +14,7 @@ const ICONS: Record<string, IconName> = {
   duplicate: "copy",
 };
 
-/** The recorded attempts: outcome, time, duration, and the component that ran it. */
+/** The recorded attempts: outcome, time, duration, the component that ran it, and the trace. */
 export function Attempts({ delivery }: { delivery: Delivery }) {
   if (delivery.attempts.length === 0) return null;
   return (
@@ -43,6 +45,11 @@ function AttemptDetails({ attempt }: { attempt: Attempt }) {
         {at && ran && ", "}
         {ran}
       </p>
+      {attempt.trace_id && (
+        <p className={styles.quiet}>
+          {traceId} <TraceId id={attempt.trace_id} url={attempt.external.trace_url} />
+        </p>
+      )}
       {error && (
         <p className={styles.failure}>
           <code>{error.type}</code>

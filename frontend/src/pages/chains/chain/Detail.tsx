@@ -6,6 +6,7 @@ import * as texts from "~/texts/chains";
 import * as common from "~/texts/common";
 import { stateMeanings } from "~/texts/state-meanings";
 import { Ago, CopyButton, Facts, IconButton, Moment, State } from "~/ui";
+import { externalFacts } from "~/ui/External";
 import { Attempts } from "./Attempts";
 import styles from "./Detail.module.css";
 import { nameOf } from "./descriptions";
@@ -60,6 +61,7 @@ export function Detail({
           ],
           [texts.due, message.due_at && <At at={message.due_at} />],
           [texts.requeued, message.requeue_count > 0 ? texts.times(message.requeue_count) : null],
+          ...externalFacts(message),
         ]}
       />
       <RelatedLinks item={item} />

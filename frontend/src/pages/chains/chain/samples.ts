@@ -21,6 +21,8 @@ export function message(
     relay: "relay-1",
     last_error: null,
     requeue_count: 0,
+    trace_id: null,
+    external: { log_url: null, trace_url: null },
     deliveries: [],
     ...facts,
   };
@@ -67,6 +69,8 @@ export function attempt(
     handling_seconds: seconds,
     error: null,
     component: "worker-1",
+    trace_id: null,
+    external: { log_url: null, trace_url: null },
   };
 }
 

@@ -4,9 +4,8 @@ import { chainAddress } from "~/api/chains";
 import type { DeadLetter, useReveal } from "~/api/dead-letter";
 import { groupAddress } from "~/lib/url-state";
 import * as texts from "~/texts/dead-letters";
-import { external } from "~/texts/external";
 import { Ago, CopyButton, Facts, Moment } from "~/ui";
-import { External, hasLinks } from "~/ui/External";
+import { externalFacts } from "~/ui/External";
 import { Payload } from "~/ui/payload";
 import { Editions } from "./Editions";
 import { Headers } from "./Headers";
@@ -89,7 +88,7 @@ function Details({ deadLetter }: { deadLetter: DeadLetter }) {
             {texts.showSimilar}
           </Link>,
         ],
-        [external, hasLinks(deadLetter.external) && <External key="external" of={deadLetter.external} />],
+        ...externalFacts(deadLetter),
         [texts.orderingKey, deadLetter.ordering_key],
         [texts.worker, deadLetter.worker],
         [texts.serviceVersion, deadLetter.service_version],

@@ -3,10 +3,9 @@ import { Link } from "wouter";
 import { chainAddress } from "~/api/chains";
 import type { Message, MessageState } from "~/api/messages";
 import { number } from "~/lib/format";
-import { external } from "~/texts/external";
 import * as texts from "~/texts/messages";
 import { CopyButton, Facts, Moment, Span } from "~/ui";
-import { External, hasLinks } from "~/ui/External";
+import { externalFacts } from "~/ui/External";
 import styles from "./Detail.module.css";
 
 /** States in which the due time is relevant. */
@@ -24,7 +23,7 @@ export function Details({ message }: { message: Message }) {
         of={[
           [texts.messageId, id],
           [texts.chain, chain],
-          [external, hasLinks(message.external) && <External key="external" of={message.external} />],
+          ...externalFacts(message),
           [texts.orderingKey, ordering_key !== null && <FilterLink by="ordering_key" value={ordering_key} />],
           [texts.targetQueue, target_queue !== null && <FilterLink by="target_queue" value={target_queue} />],
           [texts.deduplicationKey, dedup_key !== null && <Id of={dedup_key} />],

@@ -39,6 +39,7 @@ const MESSAGE: Message = {
   body: null,
   body_base64: null,
   masked: true,
+  trace_id: null,
   external: { log_url: null, trace_url: null },
 };
 
