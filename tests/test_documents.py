@@ -137,6 +137,12 @@ RUN_BY = {
     "docs/repair.md: from outbox import DeadLetters": (
         "tests/dead_letters/test_also.py::test_the_documented_audit_is_committed_with_its_action"
     ),
+    "docs/tracing.md: OUTBOX_TRACE_URL=https://jaeger.example/trace/{trace_id}": (
+        "tests/admin/test_external.py::test_the_documented_templates_are_valid"
+    ),
+    "docs/tracing.md: OUTBOX_TRACE_URL=https://grafana.example/explore?schemaVersi …": (
+        "tests/admin/test_external.py::test_the_documented_templates_are_valid"
+    ),
     "docs/tracing.md: # sentry.py": (
         "tests/tracing/test_sentry.py::test_an_issue_in_sentry_has_the_id_of_its_group_of_dead_letters"
     ),
