@@ -80,19 +80,29 @@ async def handlers_on_postgres(servers: Servers, count: int) -> dict[str, float]
 async def _measured(url: str, broker: str, count: int, transport: str) -> dict[str, float]:
     await execute(url, ORDERS)
     handlers = Handlers(count)
-    by_connection = await _worked_off(
+    by_connection = await worked_off_by(
         f"inbox and insert on {transport}", url, broker, count, handlers, handlers.with_connection
     )
     pgbench = await asyncio.to_thread(_pgbench, url, count)
     handlers = Handlers(count)
-    by_session = await _worked_off(f"inbox and ORM insert on {transport}", url, broker, count, handlers, handlers.with_session)
+    by_session = await worked_off_by(
+        f"inbox and ORM insert on {transport}", url, broker, count, handlers, handlers.with_session
+    )
     bare = await _bare_sessions(url, count)
     return by_connection | by_session | bare | {"pgbench, the same statements": pgbench}
 
 
-async def _worked_off(
-    name: str, url: str, broker: str, count: int, handlers: Handlers, handler: Callable[..., Awaitable[None]]
+async def worked_off_by(
+    name: str,
+    url: str,
+    broker: str,
+    count: int,
+    handlers: Handlers,
+    handler: Callable[..., Awaitable[None]],
+    *,
+    history: bool = True,
 ) -> dict[str, float]:
+    """The rate and own cost of a worker whose `handler` is one of `handlers`, which expect `count` messages."""
     ready = asyncio.Event()
 
     async def declare(body: bytes) -> None:
@@ -111,7 +121,7 @@ async def _worked_off(
         await until_empty(url, "outbox_table")
     await execute(url, "vacuum analyze")
     consumer = Consumer("bench.#", handler, queue="bench", inbox=True)
-    worker = Worker(broker=broker, db_engine_url=url, consumers=[consumer], enable_metrics=False)
+    worker = Worker(broker=broker, db_engine_url=url, consumers=[consumer], enable_metrics=False, history=history)
     with timed() as watch:
         async with running(worker), asyncio.timeout(PATIENCE):
             await handlers.reached.wait()

@@ -3,6 +3,7 @@
 import pytest
 
 from benchmarks.counting import SCENARIOS, TOLERANCES, baseline, place, quiet
+from benchmarks.scaling import WORK, Model, report
 from benchmarks.servers import Servers
 from tests.servers.postgres import OwnPostgres
 from tests.servers.rabbitmq import NamedRabbitMQ, PrivateRabbitMQ
@@ -24,3 +25,12 @@ async def test_a_message_costs_what_it_did(
         assert counts[each] == pytest.approx(expected[each], rel=tolerance, abs=LEAST[each]), (
             f"{each} of {name!r}: if that is meant, run `python -m benchmarks.counting --write`"
         )
+
+
+def test_the_model_of_scaling_finds_what_a_call_and_a_write_take() -> None:
+    counters = baseline()
+    made_up = Model(call=0.25, write=20)
+    costs = {work.name: made_up.cost(counters[work.name]) for work in WORK}
+    found = Model.fitted(costs, counters)
+    assert (found.call, found.write) == pytest.approx((0.25, 20))
+    assert "| fitted |" in report(costs, counters)
