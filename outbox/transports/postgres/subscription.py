@@ -195,6 +195,7 @@ class PostgresIntake:
         self._fetch = fetch
         self._storable = writer.storable
         self._waker = waker
+        self._ring = ring
         self._lease = lease
         self._settler = Settler(
             fetch,
@@ -242,6 +243,10 @@ class PostgresIntake:
                         pauses.reset()
                     except DatabaseUnavailableError:
                         await self._pause(pauses.next())
+            if self.ordered and self._may_be_due:
+                # It told no one of deliveries that it was about to claim itself when it was stopped.
+                with suppress(DatabaseUnavailableError):
+                    await self._ring()
             await self._left.wait()
             await self._settler.all_written()
             for companion in companions:
