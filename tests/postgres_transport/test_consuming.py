@@ -17,6 +17,7 @@ from outbox.errors import ConfigurationError, MalformedMessageError, TopologyErr
 from outbox.ports import Delivery, Intake, Subscription
 from outbox.postgres.pool import Pool, open_pool
 from outbox.transports.postgres import PostgresBroker
+from outbox.transports.postgres.subscription import PostgresIntake
 from tests.contract.harness import EXCHANGE, Recorder
 from tests.contract.support import FAILURE, existing, message, send, taking
 from tests.postgres_transport.support import deliveries, fill_deliveries, new_broker, somebody_waits
@@ -75,6 +76,44 @@ async def test_an_idle_worker_is_woken_by_each_of_many_commits(broker: PostgresB
             await send(other_broker, message("order.placed", str(number).encode()))
             delivery = await taken.next()  # the poll would come after an hour
             await delivery.settle(DONE)
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+async def test_a_delivery_that_is_announced_while_a_claim_runs_is_claimed_by_the_next(
+    broker: PostgresBroker, pool: Pool, monkeypatch: pytest.MonkeyPatch, ordered: bool
+) -> None:
+    """The claim has not seen it, and the worker is still registered to be woken from before, so nothing else announces it."""
+    handled: list[str] = []
+    fetch, is_armed = PostgresBroker._fetch_bodies, False
+
+    async def released_too_late(self: PostgresBroker, name: str, *arguments: Any) -> Any:
+        nonlocal is_armed
+        rows = await fetch(self, name, *arguments)
+        if is_armed:
+            is_armed = False
+            await pool.execute("update outbox_delivery set available_at = now()")
+            wake()
+        return rows
+
+    async def sleeps() -> bool:
+        return bool(
+            await pool.fetchval("select exists(select from pg_locks where locktype = 'advisory' and mode = 'ShareLock')")
+        )
+
+    monkeypatch.setattr(PostgresBroker, "_fetch_bodies", released_too_late)
+    await existing(broker, "mail", "a.*")
+    await fill_deliveries(pool, "mail", 1)
+    await pool.execute("update outbox_delivery set available_at = now() + interval '1 hour'")
+    subscription = Subscription(
+        queue="mail", binding_key="a.*", exchange_name=EXCHANGE, prefetch_count=10, retry_delays=(), ordered=ordered
+    )
+    async with broker.subscribe(subscription, lambda delivery: handled.append(delivery.message.id)) as intake:
+        assert isinstance(intake, PostgresIntake)
+        wake = intake._wake
+        await eventually(sleeps)
+        is_armed = True
+        wake()
+        await eventually(lambda: handled == ["1"])
 
 
 async def test_deliveries_of_one_claim_are_handled_in_the_order_in_which_they_are_due(

@@ -279,16 +279,18 @@ class PostgresIntake:
         token, asked, limit = lease_token(datetime.now(UTC)), self._clock(), self._sizes.rows(limit)
         in_pieces = limit == 1 and self._sizes.is_reduced
         limits = (self._sizes.max_bytes - self._leased_bytes, NO_BODIES if in_pieces else self._max_body_bytes)
+        # Before the claim, which may not see what `_wake` announces meanwhile.
+        self._may_be_due = False
         try:
             rows = await (self._claim_in_order if self.ordered else self._claim_any)(limit, token, *limits)
         except TimeoutError:
             # Not reported as an outage: large bodies may be the reason. If it is one, `unclaim` fails as well.
-            self._unconfirmed_claim = token
+            self._may_be_due, self._unconfirmed_claim = True, token
             self._sizes.record_timeout(limit)
             _log.warning("claiming %d messages of %r took too long; using smaller claims for a while", limit, self._queue)
             return
         except DatabaseUnavailableError:
-            self._unconfirmed_claim = token
+            self._may_be_due, self._unconfirmed_claim = True, token
             raise
         # Counted from before the claim was sent: the server's lease began later, so this process stops first.
         safe_until = asked + self._lease.total_seconds()
@@ -339,7 +341,8 @@ class PostgresIntake:
         rows = await self._fetch_bodies("claim", self._queue, limit, token, self._lease, *since, max_bytes, max_body_bytes)
         firsts = {0: rows[0]["first_due"]} if rows else {}
         self._scan_start.record_claim(since=since, seconds=self._clock() - began, firsts=firsts)
-        self._may_be_due = bool(rows) and (rows[0]["seen"] == limit or rows[0]["seen"] > len(rows))
+        if rows and (rows[0]["seen"] == limit or rows[0]["seen"] > len(rows)):
+            self._may_be_due = True
         # An update returns its rows in no order. By id would be wrong for deliveries that an operator moved to the front.
         numbers = {each: number for row in rows for number, each in enumerate(row["due_order"] or ())}
         return sorted(rows, key=lambda row: numbers[row["id"]])
@@ -352,7 +355,8 @@ class PostgresIntake:
         )
         seen, left = rows[0]["seen"], rows[0]["left"]
         claimed = sorted((row for row in rows if row["id"] is not None), key=itemgetter("id"))
-        self._may_be_due = seen == scanned or left > 0
+        if seen == scanned or left > 0:
+            self._may_be_due = True
         if left and not claimed:
             # Another worker is just ending the delivery before a due one. It notifies no one if it can claim the next itself.
             await self._pause(LOOK_AGAIN)
