@@ -167,7 +167,7 @@ class Maintenance:
             Duty(name="requeue policies applied", every=_OFTEN, work=policies.apply),
             Duty(name="inbox marks pruned", every=_OFTEN, work=partial(inbox.prune, self._inbox_retention, BATCH)),
             Duty(
-                name="partitions of the history made",
+                name="history partitions created",
                 every=_SELDOM,
                 work=self._on_pool(pool, ensure_partitions, schema=schema),
             ),

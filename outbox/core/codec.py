@@ -32,7 +32,7 @@ TRACEPARENT = "traceparent"
 
 _ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 _ONE_PLAIN_ID = re.compile(r'\["([A-Za-z0-9_.:-]+)"\]')
-_TRACEPARENT = re.compile(r"[0-9a-f]{2}-(?!0{32})(?P<trace_id>[0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(-.*)?", re.DOTALL)
+_TRACEPARENT = re.compile(r"[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-[0-9a-f]{2}(?:-.*)?", re.DOTALL)
 _quoted = json.JSONEncoder().encode
 
 
@@ -101,10 +101,19 @@ def decode_tracking_ids(text: object, *, source: str) -> tuple[str, ...]:
     return tuple(ids)
 
 
+def parse_traceparent(value: object) -> tuple[str, str] | None:
+    """Returns the trace id and the span id in a value of the header `traceparent`, in 32 and 16 hexadecimal digits.
+
+    None if there are none.
+    """
+    found = _TRACEPARENT.fullmatch(value) if isinstance(value, str) else None
+    return None if found is None else (found[1], found[2])
+
+
 def trace_id_of(traceparent: object) -> str | None:
     """Returns the trace id in a value of the header `traceparent`, in 32 hexadecimal digits; None if there is none."""
-    found = _TRACEPARENT.fullmatch(traceparent) if isinstance(traceparent, str) else None
-    return None if found is None else found["trace_id"]
+    ids = parse_traceparent(traceparent)
+    return None if ids is None else ids[0]
 
 
 def encode_instant(instant: datetime) -> str:

@@ -1,16 +1,14 @@
 """Events that the engine reports to its observers, which turn them into metrics, spans and log lines."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 
+from outbox.core.codec import parse_traceparent
 from outbox.core.message import Message, light_value
 from outbox.core.outcome import DeliveryOutcome, Failure, RelayOutcome
 
-_TRACEPARENT = re.compile(r"00-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-[0-9a-f]{2}")
-"""https://www.w3.org/TR/trace-context/#traceparent-header"""
 _SAMPLED_FLAGS = ("1", "3", "5", "7", "9", "b", "d", "f")
 """The last digit of the header of a sampled trace."""
 
@@ -44,8 +42,8 @@ class SentMessage:
         # Asked for each message: most have no trace, or are not sampled, and are not parsed.
         if self.traceparent is None or not self.traceparent.endswith(_SAMPLED_FLAGS):
             return None
-        ids = _TRACEPARENT.fullmatch(self.traceparent)
-        return None if ids is None else SpanIds(ids[1], ids[2], sampled=True)
+        ids = parse_traceparent(self.traceparent)
+        return None if ids is None else SpanIds(*ids, sampled=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

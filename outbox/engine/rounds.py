@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Protocol, assert_never
 
+from outbox.core.codec import TRACEPARENT
 from outbox.core.events import RouteStalled, SendFailed, SendFailureType, SentMessage
 from outbox.core.message import Message, PendingMessage, Way
 from outbox.core.outcome import DONE, DROPPED, RETURNED, STALLED, Cause, Dead, Failure, RelayOutcome
@@ -292,7 +293,7 @@ class SendingRound:
             match result:
                 case Confirmed():
                     age = max(now - message.created_at, _ZERO)  # the clocks of two hosts may differ
-                    parent = message.headers.get("traceparent")
+                    parent = message.headers.get(TRACEPARENT)
                     parent = parent if isinstance(parent, str) else None
                     sent.append(
                         SentMessage(message.id, message.routing_key, age, message.tracking_ids, pending.scheduled, parent)

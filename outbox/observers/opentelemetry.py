@@ -32,6 +32,7 @@ from opentelemetry.trace import (
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from opentelemetry.trace.status import Status, StatusCode
 
+from outbox.core.codec import TRACEPARENT
 from outbox.core.events import Event, RoundFinished, SpanIds
 from outbox.core.message import Message, OutboxMessage
 from outbox.core.outcome import Cause, Dead, DeliveryOutcome, Done, Failure, Postponed, Retry, Returned, qualified_name
@@ -68,7 +69,7 @@ MOST_LINKS = 128
 DELAYED_AFTER = timedelta(minutes=1)
 """Age of a message from which on `propagation="auto"` links it: few collectors keep a trace open for longer."""
 
-TRACEPARENT, TRACESTATE = "traceparent", "tracestate"
+TRACESTATE = "tracestate"
 # The key that `opentelemetry.instrumentation.utils.suppress_instrumentation` sets, and that all instrumentations read.
 _SUPPRESS = "suppress_instrumentation"
 _PLAIN = re.compile(r"00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})", re.ASCII)

@@ -1,4 +1,4 @@
-"""A tracer provider and a meter provider of each test's own, as the global ones, that keep what they get in memory."""
+"""A broker of either kind, and providers of spans and metrics of each test's own, which keep in memory what they get."""
 
 from collections.abc import Iterator
 
@@ -24,6 +24,13 @@ def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[TracerProvider]:
     trace.set_tracer_provider(provider)
     yield provider
     provider.shutdown()
+
+
+@pytest.fixture(params=["postgresql", pytest.param("rabbitmq", marks=pytest.mark.rabbitmq)])
+def broker(request: pytest.FixtureRequest, database: str) -> str:
+    """The broker's URL: both transports are traced and measured alike."""
+    url: str = database if request.param == "postgresql" else request.getfixturevalue("broker_url")
+    return url
 
 
 @pytest.fixture

@@ -25,12 +25,6 @@ PROCESSING, AGE, ROUND = (
 OPEN_METRICS = "application/openmetrics-text; version=1.0.0"
 
 
-@pytest.fixture(params=["postgresql", pytest.param("rabbitmq", marks=pytest.mark.rabbitmq)])
-def broker(request: pytest.FixtureRequest, database: str) -> str:
-    url: str = database if request.param == "postgresql" else request.getfixturevalue("broker_url")
-    return url
-
-
 async def scrape(accept: str = OPEN_METRICS) -> httpx.Response:
     """The metrics of this process, as a command serves them on its port."""
     port = free_port()

@@ -15,12 +15,6 @@ from tests.tracing.support import Meters, Spans, context_of, new_relay, publish,
 METRICS = {"enable_metrics": False, "enable_otel_metrics": True}
 
 
-@pytest.fixture(params=["postgresql", pytest.param("rabbitmq", marks=pytest.mark.rabbitmq)])
-def broker(request: pytest.FixtureRequest, database: str) -> str:
-    url: str = database if request.param == "postgresql" else request.getfixturevalue("broker_url")
-    return url
-
-
 async def test_a_sent_and_handled_message_is_reported_by_the_names_of_the_conventions(
     database: str, broker: str, meters: Meters
 ) -> None:

@@ -25,12 +25,6 @@ from tests.tracing.support import (
 )
 
 
-@pytest.fixture(params=["postgresql", pytest.param("rabbitmq", marks=pytest.mark.rabbitmq)])
-def broker(request: pytest.FixtureRequest, database: str) -> str:
-    url: str = database if request.param == "postgresql" else request.getfixturevalue("broker_url")
-    return url
-
-
 @asynccontextmanager
 async def archiving(database: str, broker: str) -> AsyncIterator[None]:
     """Moves the queue's dead letters into the database, which PostgreSQL needs no archiver for."""

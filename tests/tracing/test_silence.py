@@ -40,12 +40,6 @@ def instrumented(database: str, spans: Spans) -> Iterator[None]:
         each.uninstrument()
 
 
-@pytest.fixture(params=["postgresql", pytest.param("rabbitmq", marks=pytest.mark.rabbitmq)])
-def broker(request: pytest.FixtureRequest, database: str) -> str:
-    url: str = database if request.param == "postgresql" else request.getfixturevalue("broker_url")
-    return url
-
-
 @pytest.mark.usefixtures("instrumented")
 async def test_idle_processes_make_no_spans(database: str, broker: str, spans: Spans) -> None:
     async def handle(body: int, session: AsyncSession) -> None:

@@ -19,13 +19,6 @@ from tests.support import eventually
 from tests.tracing.support import TRACE, TRACEPARENT, Spans, context_of, publish, system
 
 
-@pytest.fixture(params=["postgresql", pytest.param("rabbitmq", marks=pytest.mark.rabbitmq)])
-def broker(request: pytest.FixtureRequest, database: str) -> str:
-    """The broker's URL."""
-    url: str = database if request.param == "postgresql" else request.getfixturevalue("broker_url")
-    return url
-
-
 def trace_of(span: ReadableSpan) -> str:
     return format_trace_id(context_of(span).trace_id)
 

@@ -28,13 +28,6 @@ from tests.tracing.support import (
 )
 
 
-@pytest.fixture(params=["postgresql", pytest.param("rabbitmq", marks=pytest.mark.rabbitmq)])
-def broker(request: pytest.FixtureRequest, database: str) -> str:
-    """The broker's URL: both transports are traced alike."""
-    url: str = database if request.param == "postgresql" else request.getfixturevalue("broker_url")
-    return url
-
-
 def system_of(broker: str) -> str:
     return "rabbitmq" if broker.startswith("amqp") else "postgresql"
 

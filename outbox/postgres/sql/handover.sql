@@ -245,7 +245,7 @@ told as (
     insert into {history} (at, fact, message_id, root_id, parent_id, routing_key, waited, component, trace_id)
     select clock_timestamp(), 'sent', chain ->> -1, chain ->> 0, chain ->> -2, routing_key,
         case when isfinite(created_at) then greatest(clock_timestamp() - created_at, interval '0') end, $10::text,
-        substring(headers ->> 'traceparent' from '^[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(?:-|$)')
+        substring(headers ->> 'traceparent' from '^[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-|$)')
     from message
     where state = 'sent'
 )

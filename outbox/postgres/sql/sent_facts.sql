@@ -12,7 +12,7 @@ with gone as (
 insert into {history} (at, fact, message_id, root_id, parent_id, routing_key, waited, component, keys, trace_id)
 select clock_timestamp(), 'sent', sent.message_id, sent.root_id, sent.parent_id, gone.routing_key,
     case when isfinite(gone.created_at) then greatest(clock_timestamp() - gone.created_at, interval '0') end, $5::text, sent.keys::text[],
-    substring(gone.headers ->> 'traceparent' from '^[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(?:-|$)')
+    substring(gone.headers ->> 'traceparent' from '^[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-|$)')
 from gone
 join unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $6::text[]) as sent (id, message_id, root_id, parent_id, keys) on sent.id = gone.id
 
@@ -27,6 +27,6 @@ with gone as (
 insert into {history} (at, fact, message_id, root_id, parent_id, routing_key, waited, component, keys, trace_id)
 select clock_timestamp(), 'sent', sent.message_id, sent.root_id, sent.parent_id, gone.routing_key,
     case when isfinite(gone.created_at) then greatest(clock_timestamp() - gone.created_at, interval '0') end, $5::text, sent.keys::text[],
-    substring(gone.headers ->> 'traceparent' from '^[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(?:-|$)')
+    substring(gone.headers ->> 'traceparent' from '^[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-|$)')
 from gone
 join unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $6::text[]) as sent (id, message_id, root_id, parent_id, keys) on sent.id = gone.id
