@@ -24,7 +24,7 @@ from outbox.core.message import Message
 from outbox.engine.index_keys import IndexKeys
 from outbox.ports import Observer
 from outbox.postgres.pool import COMMAND_TIMEOUT, Connection, reason_of, roll_back_quietly
-from outbox.postgres.queries import TableName, queries, quoted, render
+from outbox.postgres.queries import TableName, queries, query, quoted, render
 from outbox.postgres.rows import array_text
 from outbox.postgres.schema.objects import SATELLITES, satellite_names
 
@@ -274,6 +274,11 @@ PAUSE = timedelta(minutes=1)
 """Pause before the history is written again after an error."""
 
 
+def trace_id_in(headers: str) -> str:
+    """Returns the SQL of the trace id in the column `headers`."""
+    return query("sent_facts.sql", "trace_id", headers=headers)
+
+
 class SentFacts:
     """Records sent messages, with their `index_keys`, in the history next to the outbox table `table`, for `component`.
 
@@ -285,7 +290,13 @@ class SentFacts:
         self.history = TableName("outbox_history", table.schema).sql
         self.component = component
         self._index_keys = index_keys
-        self.sql = queries("sent_facts.sql", table=table.sql, history=self.history)
+        names = {
+            "table": table.sql,
+            "history": self.history,
+            "trace_id": trace_id_in("gone.headers"),
+            "headers": "gone.headers",
+        }
+        self.sql = queries("sent_facts.sql", **names)
         self._observer = observer
         self._there = False
         self._since = 0.0

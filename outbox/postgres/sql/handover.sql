@@ -240,12 +240,12 @@ message as materialized (
 )
 
 -- name: told
--- Records sent messages in the history. The trace id is that of `outbox.core.codec.trace_id_of`.
+-- Records sent messages in the history.
 told as (
     insert into {history} (at, fact, message_id, root_id, parent_id, routing_key, waited, component, trace_id)
     select clock_timestamp(), 'sent', chain ->> -1, chain ->> 0, chain ->> -2, routing_key,
         case when isfinite(created_at) then greatest(clock_timestamp() - created_at, interval '0') end, $10::text,
-        substring(headers ->> 'traceparent' from '^[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-|$)')
+        {trace_id}
     from message
     where state = 'sent'
 )

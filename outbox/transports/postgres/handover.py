@@ -31,7 +31,7 @@ from outbox.postgres.claiming import (
     outbox_queries,
 )
 from outbox.postgres.dead_letter_writer import Storable
-from outbox.postgres.history import SentFacts
+from outbox.postgres.history import SentFacts, trace_id_in
 from outbox.postgres.index_positions import PRIORITIES, IndexPositions, ScanStart
 from outbox.postgres.ordering import Lanes, lane_of
 from outbox.postgres.pool import DRIVER_ERRORS, Connection, Pool, roll_back_quietly, taken_from, unavailable_errors
@@ -440,7 +440,10 @@ def handover_queries(tables: TransportTables, history: str | None = None) -> Map
 
     `hand_over_lean` skips rows with dedup keys. `hand_over_single` takes the id of a row in place of the limit.
     """
-    steps = {**tables.queries("routing.sql"), **tables.queries("handover.sql", history=history or "")}
+    steps = {
+        **tables.queries("routing.sql"),
+        **tables.queries("handover.sql", history=history or "", trace_id=trace_id_in("headers")),
+    }
     if history is None:
         steps["told"] = steps["untold"]
     statements = {}
