@@ -1,17 +1,20 @@
 """The servers that benchmarks run on: the ones that the tests use, with a PostgreSQL that waits for its disk."""
 
 import asyncio
+import gc
 import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 
 import asyncpg
 
 from outbox import MessageRelay, Worker, ensure_outbox_schema_async
 from outbox.embedded import EmbeddedPostgres
+from outbox.runtime.gc import freeze_gc
 from tests.servers.postgres import fresh_database, with_database
 from tests.servers.rabbitmq import NamedRabbitMQ, PrivateRabbitMQ, fresh_vhost, session_rabbitmq, with_vhost
 from tests.servers.rabbitmq_installation import ensure_rabbitmq
@@ -61,13 +64,16 @@ def running_servers(*, durable: bool = True) -> Iterator[Servers]:
 
 @asynccontextmanager
 async def running(engine: MessageRelay | Worker) -> AsyncIterator[None]:
-    """A relay or a worker at work, stopped and drained at the end of the block."""
+    """A relay or a worker at work, stopped and drained at the end of the block. As `outbox relay` and `outbox worker` do, it
+    exempts what was imported from garbage collection."""
     task = asyncio.create_task(engine.run(handle_signals=False))
     try:
-        yield
+        with freeze_gc(after=timedelta(0)):
+            yield
     finally:
         engine.stop()
         await task
+        gc.unfreeze()
 
 
 @contextmanager

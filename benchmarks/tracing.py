@@ -24,24 +24,30 @@ REQUEST = 100
 
 async def tracing_on_rabbitmq(servers: Servers, count: int) -> dict[str, float]:
     """Messages per second through a relay, and then through a worker, with tracing off and on."""
-    async with servers.fresh_database() as url, servers.fresh_vhost() as broker:
-        return await _off_and_on("RabbitMQ", url, broker, count)
+    figures = await _on_rabbitmq(servers, "RabbitMQ, tracing off", count)
+    with _tracer_provider():
+        return figures | await _on_rabbitmq(servers, "RabbitMQ, tracing 1 %", count)
 
 
 async def tracing_on_postgres(servers: Servers, count: int) -> dict[str, float]:
     """The same without RabbitMQ."""
-    async with servers.fresh_database() as url:
-        return await _off_and_on("PostgreSQL", url, url, count)
-
-
-async def _off_and_on(name: str, url: str, broker: str, count: int) -> dict[str, float]:
-    await declared_queue(url, broker)
-    figures = await _through(f"{name}, tracing off", url, broker, count)
+    figures = await _on_postgres(servers, "PostgreSQL, tracing off", count)
     with _tracer_provider():
-        return figures | await _through(f"{name}, tracing 1 %", url, broker, count)
+        return figures | await _on_postgres(servers, "PostgreSQL, tracing 1 %", count)
+
+
+async def _on_rabbitmq(servers: Servers, name: str, count: int) -> dict[str, float]:
+    async with servers.fresh_database() as url, servers.fresh_vhost() as broker:
+        return await _through(name, url, broker, count)
+
+
+async def _on_postgres(servers: Servers, name: str, count: int) -> dict[str, float]:
+    async with servers.fresh_database() as url:
+        return await _through(name, url, url, count)
 
 
 async def _through(name: str, url: str, broker: str, count: int) -> dict[str, float]:
+    await declared_queue(url, broker)
     await _publish(url, count)
     with timed() as relaying:
         async with running(MessageRelay(db_engine_url=url, broker=broker, enable_metrics=False)):

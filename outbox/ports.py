@@ -266,21 +266,27 @@ class Propagation(StrEnum):
     LINK = "link"
 
 
+class AttemptSpan(Protocol):
+    """The span of one attempt, or of a batch. `ids` is None if it is not sampled."""
+
+    @property
+    def ids(self) -> SpanIds | None: ...
+
+    def record(self, outcome: DeliveryOutcome | Failure) -> None:
+        """Records the outcome. That of a batch that failed is its failure: its messages have no outcomes yet."""
+        ...
+
+
 class Tracer(Protocol):
     """Traces the attempts of a worker."""
 
     def process(
         self, messages: Sequence[Message], *, queue: str, attempt: int, silent: bool
-    ) -> AbstractContextManager[Callable[[DeliveryOutcome | Failure], None]]:
-        """Traces one attempt with `messages`, which are several in a batch. Yields a function that records its outcome.
+    ) -> AbstractContextManager[AttemptSpan]:
+        """Traces one attempt with `messages`, which are several in a batch.
 
-        The outcome of a batch that failed is its failure: its messages have no outcomes yet. If it is `silent`, instrumented
-        libraries make no spans in the block, except in that of `handler`.
+        If it is `silent`, instrumented libraries make no spans in the block, except in that of `handler`.
         """
-        ...
-
-    def current_span(self) -> SpanIds | None:
-        """Returns the span of the current `process`; None if there is none."""
         ...
 
     def handler(self) -> AbstractContextManager[object]:

@@ -55,7 +55,7 @@ class ChainAttempt(Model):
     component: str = Field(description="The worker that ran the handler.")
     trace_id: str | None = Field(
         description="Trace of the attempt: 32 hexadecimal digits. It may be another one than that of its message. Null if the "
-        "attempt was not traced, or its history is missing."
+        "trace is not sampled, or the history of the attempt is missing."
     )
     external: ExternalLinks = Field(default_factory=_no_links)
 

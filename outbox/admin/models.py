@@ -85,7 +85,7 @@ class ExternalLinks(Model):
 
 TraceId = Annotated[
     str | None,
-    Field(description="Trace of the message, from its header `traceparent`: 32 hexadecimal digits. Null without one."),
+    Field(description="Trace of the message, from its header `traceparent`: 32 hexadecimal digits. Null if none is sampled."),
 ]
 
 

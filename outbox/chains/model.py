@@ -84,7 +84,7 @@ class AttemptError:
 class Attempt:
     """One attempt of a handler: when it ended and how, the time spent in the handler, and the component that ran it.
 
-    `trace_id` is the trace in which it was made, in 32 hexadecimal digits; None if it was not traced, or is not recorded.
+    `trace_id` is the trace in which it was made, in 32 hexadecimal digits; None if it is not sampled, or not recorded.
     """
 
     at: datetime | None

@@ -9,17 +9,13 @@ from outbox.core.codec import parse_traceparent
 from outbox.core.message import Message, light_value
 from outbox.core.outcome import DeliveryOutcome, Failure, RelayOutcome
 
-_SAMPLED_FLAGS = ("1", "3", "5", "7", "9", "b", "d", "f")
-"""The last digit of the header of a sampled trace."""
-
 
 @light_value()
 class SpanIds:
-    """The ids of a span as hexadecimal text, 32 and 16 digits, and whether its trace is recorded."""
+    """The ids of a sampled span as hexadecimal text, 32 and 16 digits."""
 
     trace_id: str
     span_id: str
-    sampled: bool
 
 
 @light_value()
@@ -39,11 +35,8 @@ class SentMessage:
     @property
     def sampled_span(self) -> SpanIds | None:
         """The span that published the message; None if its trace is not known, or not sampled."""
-        # Asked for each message: most have no trace, or are not sampled, and are not parsed.
-        if self.traceparent is None or not self.traceparent.endswith(_SAMPLED_FLAGS):
-            return None
-        ids = parse_traceparent(self.traceparent)
-        return None if ids is None else SpanIds(*ids, sampled=True)
+        ids = None if self.traceparent is None else parse_traceparent(self.traceparent)
+        return None if ids is None else SpanIds(*ids)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

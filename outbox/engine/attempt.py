@@ -262,11 +262,11 @@ class TracedAttemptRunner(AttemptRunner):
 
     async def attempt(self, run: Run) -> DeliveryOutcome:
         """See `AttemptRunner.attempt`."""
-        with self._tracer.process((run.message,), queue=self._queue, attempt=run.attempt, silent=self._silent) as record:
+        with self._tracer.process((run.message,), queue=self._queue, attempt=run.attempt, silent=self._silent) as span:
             # The outcome is reported when it is settled, and the span has ended by then.
-            run.span = self._tracer.current_span()
+            run.span = span.ids
             outcome = await super().attempt(run)
-            record(outcome)
+            span.record(outcome)
             return outcome
 
     def invoke(self, inputs: Inputs | BatchInputs) -> Awaitable[object]:
@@ -280,11 +280,10 @@ class TracedAttemptRunner(AttemptRunner):
     @contextmanager
     def trace_batch(self, runs: Sequence[Run]) -> Iterator[Callable[[DeliveryOutcome | Failure], None]]:
         """See `AttemptRunner.trace_batch`."""
-        with self._tracer.process([run.message for run in runs], queue=self._queue, attempt=1, silent=self._silent) as record:
-            span = self._tracer.current_span()
+        with self._tracer.process([run.message for run in runs], queue=self._queue, attempt=1, silent=self._silent) as span:
             for run in runs:
-                run.span = span
-            yield record
+                run.span = span.ids
+            yield span.record
 
     def report_duplicate(self, run: Run) -> DeliveryOutcome:
         """See `AttemptRunner.report_duplicate`."""

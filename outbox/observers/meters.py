@@ -290,7 +290,7 @@ def _consumer(queue: str, exchange_name: str) -> Attributes:
 
 def _context_of(span: SpanIds | None) -> Context | None:
     """Returns a context with a sampled span, from which the SDK takes an exemplar; None for any other."""
-    if span is None or not span.sampled:
+    if span is None:
         return None
     context = SpanContext(
         int(span.trace_id, 16), int(span.span_id, 16), is_remote=True, trace_flags=TraceFlags(TraceFlags.SAMPLED)

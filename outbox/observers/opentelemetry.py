@@ -36,7 +36,7 @@ from outbox.core.codec import TRACEPARENT
 from outbox.core.events import Event, RoundFinished, SpanIds
 from outbox.core.message import Message, OutboxMessage
 from outbox.core.outcome import Cause, Dead, DeliveryOutcome, Done, Failure, Postponed, Retry, Returned, qualified_name
-from outbox.ports import Propagation
+from outbox.ports import AttemptSpan, Propagation
 
 SCOPE = "outbox"
 """The instrumentation scope of all spans."""
@@ -173,6 +173,7 @@ class OpenTelemetryTracer:
         self._system = system
         self._exchange_name = exchange_name
         self._propagation = propagation
+        self._is_auto = propagation is Propagation.AUTO
         self._new_span_id = _span_ids_of_dropped(tracer)
 
     def notify(self, event: Event) -> None:
@@ -184,9 +185,9 @@ class OpenTelemetryTracer:
             return
         links: list[Link] = []
         for message in event.sent:
-            if message.traceparent is not None and len(links) < MOST_LINKS:
+            if message.sampled_span is not None and len(links) < MOST_LINKS:
                 parent = _parse({TRACEPARENT: message.traceparent})
-                if parent is not None and parent.trace_flags.sampled:
+                if parent is not None:
                     links.append(Link(parent))
         # Made after the batch: only now it is known that there was one, and which of its messages were sent.
         now = time.time_ns()
@@ -212,7 +213,7 @@ class OpenTelemetryTracer:
 
     def process(
         self, messages: Sequence[Message], *, queue: str, attempt: int, silent: bool
-    ) -> AbstractContextManager[Callable[[DeliveryOutcome | Failure], None]]:
+    ) -> AbstractContextManager[AttemptSpan]:
         """See `outbox.ports.Tracer.process`."""
         surroundings = _SILENT if silent else _NO_CONTEXT
         if self._tracer is None:
@@ -234,14 +235,6 @@ class OpenTelemetryTracer:
             return _Block(trace.set_span_in_context(span, surroundings))
         span.set_attributes(self._attributes(messages, queue, attempt))
         return _RecordedAttempt(span, attempt, trace.set_span_in_context(span, surroundings))
-
-    def current_span(self) -> SpanIds | None:
-        """See `outbox.ports.Tracer.current_span`."""
-        span = trace.get_current_span().get_span_context()
-        if self._tracer is None or not span.is_valid:
-            return None
-        trace_id, span_id = trace.format_trace_id(span.trace_id), trace.format_span_id(span.span_id)
-        return SpanIds(trace_id, span_id, sampled=span.trace_flags.sampled)
 
     def handler(self) -> AbstractContextManager[object]:
         """See `outbox.ports.Tracer.handler`."""
@@ -268,20 +261,13 @@ class OpenTelemetryTracer:
             or not self._continues(message, attempt)
         ):
             return None
-        trace_id, flags = int(plain[1], 16), _FLAGS[plain[2]]
-        return NonRecordingSpan(SpanContext(trace_id, self._new_span_id(), is_remote=False, trace_flags=flags))
+        return _DroppedSpan(plain, self._new_span_id)
 
     def _continues(self, message: Message, attempt: int) -> bool:
-        match self._propagation:
-            case Propagation.CHILD:
-                return True
-            case Propagation.LINK:
-                return False
-            case Propagation.AUTO:
-                is_first = attempt == 1 and message.requeue_count == 0
-                return is_first and datetime.now(UTC) - message.created_at < DELAYED_AFTER
-            case _:
-                assert_never(self._propagation)
+        if self._is_auto:
+            is_first = attempt == 1 and message.requeue_count == 0
+            return is_first and datetime.now(UTC) - message.created_at < DELAYED_AFTER
+        return self._propagation is Propagation.CHILD
 
     def _attributes(self, messages: Sequence[Message], queue: str, attempt: int) -> dict[str, Any]:
         """Returns the attributes that cost something: few spans are sampled."""
@@ -304,6 +290,8 @@ class _Block:
 
     __slots__ = ("_context", "_token")
 
+    ids: SpanIds | None = None
+
     def __init__(self, context: Context) -> None:
         self._context = context
 
@@ -314,19 +302,23 @@ class _Block:
     def __exit__(self, type_: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         otel_context.detach(self._token)
 
-    def __call__(self, outcome: DeliveryOutcome | Failure) -> None:
-        """Records the outcome of an attempt: nothing, without a span that is recorded."""
+    def record(self, outcome: DeliveryOutcome | Failure) -> None:
+        """See `outbox.ports.AttemptSpan.record`. Does nothing without a span that is recorded."""
 
 
 class _RecordedAttempt(_Block):
     """Ends the span of an attempt with its block."""
 
-    __slots__ = ("_attempt", "_span")
+    __slots__ = ("_attempt", "_span", "ids")
 
     def __init__(self, span: Span, attempt: int, context: Context) -> None:
         super().__init__(context)
         self._span = span
         self._attempt = attempt
+        own = span.get_span_context()
+        self.ids = (
+            SpanIds(trace.format_trace_id(own.trace_id), trace.format_span_id(own.span_id)) if own.trace_flags.sampled else None
+        )
 
     def __exit__(self, type_: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         super().__exit__(type_, error, traceback)
@@ -335,8 +327,28 @@ class _RecordedAttempt(_Block):
             self._span.set_status(Status(StatusCode.ERROR))
         self._span.end()
 
-    def __call__(self, outcome: DeliveryOutcome | Failure) -> None:
+    def record(self, outcome: DeliveryOutcome | Failure) -> None:
         _record_outcome(self._span, outcome, self._attempt)
+
+
+class _DroppedSpan(NonRecordingSpan):
+    """A child that is not recorded. It gets its context from the parent's header when it is asked for, which is rare."""
+
+    __slots__ = ("_new_span_id", "_parent", "_span_context")
+
+    def __init__(self, parent: re.Match[str], new_span_id: Callable[[], int]) -> None:
+        self._parent = parent
+        self._new_span_id = new_span_id
+        self._span_context: SpanContext | None = None
+
+    def get_span_context(self) -> SpanContext:
+        if self._span_context is None:
+            trace_id, flags = int(self._parent[1], 16), _FLAGS[self._parent[2]]
+            self._span_context = SpanContext(trace_id, self._new_span_id(), is_remote=False, trace_flags=flags)
+        return self._span_context
+
+    def __repr__(self) -> str:
+        return repr(NonRecordingSpan(self.get_span_context()))
 
 
 def _span_ids_of_dropped(tracer: trace.Tracer | None) -> Callable[[], int] | None:

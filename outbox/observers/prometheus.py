@@ -307,4 +307,4 @@ class PrometheusObserver(Reactions):
 
 def _exemplar(span: SpanIds | None) -> dict[str, str] | None:
     """Returns the labels of an observation's exemplar, as the conventions of OpenMetrics name them; None without a span."""
-    return None if span is None or not span.sampled else {"trace_id": span.trace_id, "span_id": span.span_id}
+    return None if span is None else {"trace_id": span.trace_id, "span_id": span.span_id}

@@ -1,6 +1,5 @@
 """Decodes rows of the outbox table. Never fails: an invalid row becomes a message that is refused."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -9,7 +8,7 @@ from uuid import NAMESPACE_OID, uuid5
 
 import asyncpg
 
-from outbox.core.codec import decode_tracking_ids
+from outbox.core.codec import decode_jsonb, decode_tracking_ids
 from outbox.core.message import NO_HEADERS, Lane, Message, PendingMessage
 from outbox.core.outcome import Failure
 from outbox.errors import MalformedMessageError
@@ -104,7 +103,7 @@ def _headers(text: str | None) -> tuple[Any, Failure | None]:
     if text is None:
         return NO_HEADERS, None
     try:
-        headers = json.loads(text)
+        headers = decode_jsonb(text)
     except (ValueError, RecursionError) as error:  # a number with thousands of digits, deeply nested arrays
         return NO_HEADERS, _malformed(f"the column headers cannot be read: {error}")
     if isinstance(headers, dict):

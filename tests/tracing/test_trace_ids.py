@@ -1,4 +1,4 @@
-"""The admin API names the traces of messages and of attempts, and links to them: those that were exported, or none."""
+"""The admin API names the sampled traces of messages and of attempts, and links to them: others were not exported."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -126,7 +126,9 @@ async def test_an_attempt_that_is_not_traced_has_no_trace_id(database: str, brok
 async def test_the_history_reads_the_header_as_the_api_does(database: str, broker: str) -> None:
     expected = {
         TRACEPARENT: TRACE,
-        TRACEPARENT.removesuffix("01") + "00": TRACE,
+        TRACEPARENT.removesuffix("01") + "03": TRACE,
+        TRACEPARENT.removesuffix("01") + "00": None,
+        TRACEPARENT.removesuffix("01") + "02": None,
         f"cc-{TRACE}-b7ad6b7169203331-01-more": TRACE,
         TRACEPARENT.upper(): None,
         f"00-{'0' * 32}-b7ad6b7169203331-01": None,

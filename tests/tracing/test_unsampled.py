@@ -34,8 +34,8 @@ def tracer_with(sampler: Sampler, propagation: Propagation = Propagation.CHILD) 
 
 def handle(tracer: OpenTelemetryTracer, delivered: Message) -> SpanContext:
     """Returns the context that a handler of `delivered` runs in."""
-    with tracer.process((delivered,), queue="q", attempt=1, silent=False) as record:
-        record(DONE)
+    with tracer.process((delivered,), queue="q", attempt=1, silent=False) as span:
+        span.record(DONE)
         return trace.get_current_span().get_span_context()
 
 

@@ -1633,7 +1633,7 @@ export interface components {
             outcome: components["schemas"]["AttemptOutcome"];
             /**
              * Trace Id
-             * @description Trace of the attempt: 32 hexadecimal digits. It may be another one than that of its message. Null if the attempt was not traced, or its history is missing.
+             * @description Trace of the attempt: 32 hexadecimal digits. It may be another one than that of its message. Null if the trace is not sampled, or the history of the attempt is missing.
              */
             trace_id: string | null;
         };
@@ -1727,7 +1727,7 @@ export interface components {
             state: components["schemas"]["ChainState"];
             /**
              * Trace Id
-             * @description Trace of the message, from its header `traceparent`: 32 hexadecimal digits. Null without one.
+             * @description Trace of the message, from its header `traceparent`: 32 hexadecimal digits. Null if none is sampled.
              */
             trace_id: string | null;
             /**
@@ -2600,7 +2600,7 @@ export interface components {
             status: components["schemas"]["DeadLetterStatus"];
             /**
              * Trace Id
-             * @description Trace of the message, from its header `traceparent`: 32 hexadecimal digits. Null without one.
+             * @description Trace of the message, from its header `traceparent`: 32 hexadecimal digits. Null if none is sampled.
              */
             trace_id: string | null;
             /**
@@ -2848,7 +2848,7 @@ export interface components {
             state: "queued" | "in_flight" | "retrying" | "postponed";
             /**
              * Trace Id
-             * @description Trace of the message, from its header `traceparent`: 32 hexadecimal digits. Null without one.
+             * @description Trace of the message, from its header `traceparent`: 32 hexadecimal digits. Null if none is sampled.
              */
             trace_id: string | null;
             /** Tracking Ids */
@@ -3675,7 +3675,7 @@ export interface components {
             target_queue: string | null;
             /**
              * Trace Id
-             * @description Trace of the message, from its header `traceparent`: 32 hexadecimal digits. Null without one.
+             * @description Trace of the message, from its header `traceparent`: 32 hexadecimal digits. Null if none is sampled.
              */
             trace_id: string | null;
             /** Tracking Ids */
@@ -4561,7 +4561,7 @@ export interface components {
             routing_key: string;
             /**
              * Trace Id
-             * @description Trace of the attempt: 32 hexadecimal digits. It may be another one than that of its message. Null if the attempt was not traced, or its history is missing.
+             * @description Trace of the attempt: 32 hexadecimal digits. It may be another one than that of its message. Null if the trace is not sampled, or the history of the attempt is missing.
              */
             trace_id: string | null;
             /**

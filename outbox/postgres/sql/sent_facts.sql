@@ -1,8 +1,9 @@
 -- name: trace_id
--- The trace id in {headers}, as `outbox.core.codec.trace_id_of` reads it. One regular expression that counts the digits takes twenty times
--- as long as these simple patterns, and a traced message pays for it.
+-- The id of a sampled trace in {headers}, as `outbox.core.codec.trace_id_of` reads it. One regular expression that counts the digits takes
+-- twenty times as long as these simple patterns. Few traces are sampled, which their flags tell first.
 case
-    when {headers} ->> 'traceparent' ~ '^[0-9a-f]+-[0-9a-f]+-[0-9a-f]+-[0-9a-f]+(-|$)'
+    when strpos('13579bdf', substr({headers} ->> 'traceparent', 55, 1)) > 0
+        and {headers} ->> 'traceparent' ~ '^[0-9a-f]+-[0-9a-f]+-[0-9a-f]+-[0-9a-f]+(-|$)'
         and (
             {headers} ->> 'traceparent' like '__-________________________________-________________-__'
             or {headers} ->> 'traceparent' like '__-________________________________-________________-__-%'

@@ -1,7 +1,6 @@
 """A delivery from a table: its message, its lease, and its settlement."""
 
 import asyncio
-import json
 import math
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -199,7 +198,7 @@ class PostgresDelivery:
         text = self._row["headers"]
         if text is None:
             return NO_HEADERS
-        headers = json.loads(text)
+        headers = codec.decode_jsonb(text)
         if not isinstance(headers, dict):
             raise MalformedMessageError(f"the headers of {self._row['message_id']!r} are not a JSON object")
         headers.pop(codec.AMQP, None)
