@@ -64,11 +64,10 @@ def running_servers(*, durable: bool = True) -> Iterator[Servers]:
 
 @asynccontextmanager
 async def running(engine: MessageRelay | Worker) -> AsyncIterator[None]:
-    """A relay or a worker at work, stopped and drained at the end of the block. As `outbox relay` and `outbox worker` do, it
-    exempts what was imported from garbage collection."""
+    """A relay or a worker at work, stopped and drained at the end of the block."""
     task = asyncio.create_task(engine.run(handle_signals=False))
     try:
-        with freeze_gc(after=timedelta(0)):
+        with freeze_gc(after=timedelta(0)):  # as `outbox relay` and `outbox worker` do
             yield
     finally:
         engine.stop()

@@ -185,7 +185,7 @@ class OpenTelemetryTracer:
             return
         links: list[Link] = []
         for message in event.sent:
-            if message.sampled_span is not None and len(links) < MOST_LINKS:
+            if len(links) < MOST_LINKS and message.sampled_span is not None:
                 parent = _parse({TRACEPARENT: message.traceparent})
                 if parent is not None:
                     links.append(Link(parent))

@@ -8,6 +8,7 @@ from typing import Any
 import asyncpg
 import httpx
 import pytest
+from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import format_trace_id
 
@@ -121,6 +122,22 @@ async def test_an_attempt_that_is_not_traced_has_no_trace_id(database: str, brok
     }  # the template names a queue, and a message may have several
     [attempt] = node["deliveries"][0]["attempts"]
     assert (attempt["trace_id"], attempt["external"]) == (None, link_to(None))
+
+
+@pytest.mark.parametrize(("flags", "recorded"), [("00", None), ("02", None), ("01", TRACE), ("03", TRACE)])
+async def test_an_attempt_has_a_trace_id_if_its_trace_is_sampled(
+    database: str, broker: str, spans: Spans, flags: str, recorded: str | None
+) -> None:
+    seen: list[str] = []
+
+    async def handle(body: int) -> None:
+        seen.append(format_trace_id(trace.get_current_span().get_span_context().trace_id))
+
+    async with system(database, broker, Consumer("a", handle, queue="q")):
+        await publish(database, "a", headers={"traceparent": TRACEPARENT.removesuffix("01") + flags})
+        found = {fact["fact"]: fact["trace_id"] for fact in await facts(database, 2)}
+    assert found == {"sent": recorded, "processed": recorded}
+    assert seen == [TRACE]  # what it logs or publishes belongs to the trace nevertheless
 
 
 async def test_the_history_reads_the_header_as_the_api_does(database: str, broker: str) -> None:

@@ -99,3 +99,11 @@ def test_a_linked_attempt_is_a_root_that_the_sampler_decides_about(provider: Tra
     (process,) = spans.named("process q")
     assert process.parent is None
     assert not process.links
+
+
+def test_the_current_span_can_be_logged_though_it_is_not_recorded() -> None:
+    tracer = tracer_with(ParentBased(ALWAYS_ON))
+    with tracer.process((incoming(f"00-{TRACE}-b7ad6b7169203331-00"),), queue="q", attempt=1, silent=False):
+        span = trace.get_current_span()
+        assert f"trace_id=0x{TRACE}" in repr(span)
+        assert span.get_span_context() is span.get_span_context()  # its id is made once

@@ -220,7 +220,7 @@ async def test_a_cut_connection_keeps_the_order(broker_url: str, proxied: Callab
         await send(broker, *(message("order.placed", body, ordering_key=body.decode().split(":")[0]) for body in bodies))
         for cut_at in (100, 400, 800):
             await eventually(lambda cut_at=cut_at: handled(ledger) >= cut_at, timeout=SOON)  # type: ignore[misc]
-            # The connection may still be coming back from the cut before: redeliveries are handled from memory meanwhile.
+            # What was prefetched is handled also while the connection comes back from the cut before.
             await eventually(lambda: proxy.cut() > 0, timeout=SOON)
         await eventually(lambda: handled(ledger) == 1_200, timeout=2 * SOON)
         deaths = [event for event in worker.recorder.of(Processed) if isinstance(event.outcome, Dead)]
