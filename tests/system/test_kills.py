@@ -101,6 +101,6 @@ async def test_a_message_that_crashes_its_worker_becomes_a_dead_letter_alone(sys
         await eventually(lambda: system.journal.numbers("mail") == set(range(40)) - {13}, timeout=40)
     except AssertionError:
         raise AssertionError(f"only {sorted(system.journal.numbers('mail'))} were handled\n{system.tails()}") from None
-    assert await system.dead_letters("mail") == 1
+    assert await system.dead_letters("mail") == 1, system.tails()
     assert await is_empty(system)
     assert deaths == max_deliveries + 2
