@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 CEILINGS = {
     "Python files": 232,
-    "lines of Python": 50_995,
+    "lines of Python": 51_015,
     "modules with one importer": 36,
     "private functions named once, %": 12.0,
     "modules named …ing": 9,

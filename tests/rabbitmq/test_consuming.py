@@ -1,7 +1,7 @@
 """Deliveries on a real broker: how they are settled, and how consumers recover from lost queues, channels and brokers."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 import aio_pika
 import pytest
 from aiormq.exceptions import ChannelNotFoundEntity
+from pamqp.commands import Basic
 from yarl import URL
 
 from outbox.core import codec
@@ -18,6 +19,9 @@ from outbox.core.outcome import DONE, MESSAGE_LIMIT, RETURNED, TRACEBACK_LIMIT, 
 from outbox.errors import BrokerUnavailableError, MalformedMessageError, StaleDeliveryError
 from outbox.ports import CONFIRMED
 from outbox.transports.rabbitmq import RabbitBroker
+from outbox.transports.rabbitmq.amqp_decoding import Deliver
+from outbox.transports.rabbitmq.delivery import Isolation
+from outbox.transports.rabbitmq.inbound import Arrival
 from outbox.transports.rabbitmq.message_format import publication_of
 from outbox.transports.rabbitmq.topology import Topology
 from tests.rabbitmq.alarms import consumer_timeout, memory_alarm
@@ -293,6 +297,31 @@ async def test_a_message_that_runs_alone_is_not_blamed_for_being_given_back(brok
         assert delivery.arrival.headers.get("x-delivery-count", 0) == 0
         await delivery.settle(DONE)
         await inbox.nothing_more()
+
+
+async def test_a_message_waits_for_others_that_can_still_arrive_before_it_runs_alone() -> None:
+    """The broker may be slow to fill the room of the messages that were postponed."""
+
+    class Refilled:
+        room = True
+        asked = 0
+
+        async def postpone_marked(self, running: Sequence[Arrival]) -> bool:
+            return False
+
+        async def may_receive(self) -> bool:
+            self.asked += 1
+            return self.room
+
+    member, isolation = Refilled(), Isolation()
+    isolation.join(member)
+    arrival = Arrival(Deliver("", 1, False, EXCHANGE, "mail"), Basic.Properties(), b"{}")
+    begun = asyncio.create_task(isolation.begin(arrival))
+    await eventually(lambda: member.asked > 2)
+    assert not begun.done()
+    member.room = False
+    await begun
+    isolation.end(arrival)
 
 
 # --- staying alive --------------------------------------------------------------------------------------------------------

@@ -289,6 +289,17 @@ class RunningSubscription:
             await self._settlement.postpone_marked(delivery)
         return bool(postponed)
 
+    async def may_receive(self) -> bool:
+        """See `outbox.transports.rabbitmq.delivery.Member`."""
+        channel, subscription = self._channel, self._subscription
+        # Nothing is marked in order.
+        if channel is None or subscription.ordered or len(channel.in_flight) >= subscription.prefetch_count:
+            return False
+        try:
+            return bool(await depth_of(self._link, subscription.queue))
+        except BrokerUnavailableError:
+            return False
+
     async def _consume(self) -> ConsumerChannel:
         subscription = self._subscription
         exchange = subscription.exchange_name

@@ -333,7 +333,9 @@ class RedeliveryCounter:
 
 
 QUIET = timedelta(milliseconds=100)
-"""A marked message runs alone after no other one has arrived for this time."""
+"""A marked message runs alone after no other one has arrived for this time, and none waits for room in the prefetch count."""
+REFILL_LIMIT = timedelta(seconds=5)
+"""How long a marked message waits, at most, for messages that have room but have not arrived."""
 
 
 class Member(Protocol):
@@ -341,6 +343,10 @@ class Member(Protocol):
 
     async def postpone_marked(self, running: Sequence["Arrival"]) -> bool:
         """Postpones marked messages in flight, except those `running`. Returns whether there were any."""
+        ...
+
+    async def may_receive(self) -> bool:
+        """Whether there is room for more messages, and some wait at the broker."""
         ...
 
 
@@ -379,14 +385,17 @@ class Isolation:
     async def begin(self, arrival: "Arrival") -> None:
         """Returns when no other marked message is in flight. Postpones all that arrive until `end`."""
         self._running.append(arrival)
-        # The broker refills the prefetch with further messages, which may be marked as well. Wait until no more arrive.
+        deadline = asyncio.get_running_loop().time() + REFILL_LIMIT.total_seconds()
+        # The broker refills the prefetch with further messages, which may be marked as well. Wait until no more arrive: if the
+        # worker crashes before such a message is postponed, it is taken for the cause.
         while True:
             if not await self._postpone_others():
                 try:
                     async with asyncio.timeout(QUIET.total_seconds()):
                         await self._arrived.wait()
                 except TimeoutError:
-                    break
+                    if asyncio.get_running_loop().time() > deadline or not await self._may_receive():
+                        break
         if self._sweeper is None:
             self._sweeper = asyncio.create_task(self._sweep(), name="outbox isolation")
 
@@ -406,6 +415,9 @@ class Isolation:
         if self._sweeper is not None:
             self._sweeper.cancel()
             self._sweeper = None
+
+    async def _may_receive(self) -> bool:
+        return any([await member.may_receive() for member in list(self._members)])
 
     async def _postpone_others(self) -> bool:
         self._arrived.clear()
