@@ -517,7 +517,7 @@ class DeadMessage:
 
     `queue` is the queue that it failed in. `message_id` is None if it never had one. `headers` are the application's own, as
     JSON; `header_types` are the types that JSON cannot express. `properties` are all other properties, for display only.
-    `by_broker`: the broker dead-lettered it, not a worker. `trail` are its failures, oldest first; `failure` is the last.
+    `by_broker`: the broker dead-lettered it, not a worker. `failures` are its failures, oldest first; `failure` is the last.
     """
 
     queue: str
@@ -539,7 +539,7 @@ class DeadMessage:
     died_at: datetime | None = None
     attempt: int = 1
     requeue_count: int = 0
-    trail: Sequence[FailedAttempt] = ()
+    failures: Sequence[FailedAttempt] = ()
 
 
 class DeadDelivery(Protocol):

@@ -118,7 +118,7 @@ class DeadLetterListing:
                 worker=letter.worker,
                 version=letter.service_version or "",
             ),
-            failed_attempts=decode_failures(row["trail"]),
+            failed_attempts=decode_failures(row["failures"]),
             editions=[
                 Edition(**{**dict(each), "headers": None if each["headers"] is None else _mapping(each["headers"])})
                 for each in editions

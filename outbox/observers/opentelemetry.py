@@ -354,7 +354,7 @@ class _DroppedSpan(NonRecordingSpan):
 def _span_ids_of_dropped(tracer: trace.Tracer | None) -> Callable[[], int] | None:
     """Returns what makes span ids, if `tracer` records no child of a remote span that is not sampled; None if it may.
 
-    This is so for the SDK's parent-based samplers, unless they were told otherwise. Another sampler can record on its own.
+    This is so for the SDK's parent-based samplers, unless they are configured otherwise. Another sampler can record on its own.
     """
     # Where the SDK is not imported, the tracer is not the SDK's.
     sampling: Any = sys.modules.get("opentelemetry.sdk.trace.sampling")

@@ -101,7 +101,7 @@ class PostgresArchive:
                             header_types=NO_HEADERS,
                             properties=NO_HEADERS,
                             tracking_ids=(),
-                            trail=(),
+                            failures=(),
                         )
                         await self._execute(connection, [bare], Storable("ASCII"))
 

@@ -107,7 +107,7 @@ class DeadLetterWriter:
     def of_dead_message(self, dead: DeadMessage) -> tuple[Any, ...]:
         """Returns the arguments of `archive` in `sql/archive.sql` for one dead message."""
         text, json_of = self.storable.text, self.storable.json
-        failures = list(dead.trail)
+        failures = list(dead.failures)
         failure = dead.failure
         if not failures and dead.died_at is not None:
             failures = extended_failures((), FailedAttempt(at=dead.died_at, attempt=dead.attempt, failure=failure))

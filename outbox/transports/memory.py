@@ -23,14 +23,14 @@ _EXPIRED = Failure("Expired", "its time ran out before it was handled")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetter:
-    """A message that failed for good. `trail` has all its failures, oldest first; the last one is `failure`."""
+    """A message that failed for good. `failures` has all its failures, oldest first; the last one is `failure`."""
 
     queue: str
     message: Message
     attempt: int
     cause: Cause
     failure: Failure
-    trail: tuple[FailedAttempt, ...] = ()
+    failures: tuple[FailedAttempt, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +147,7 @@ class Entry:
 
     message: Message
     attempt: int = 1
-    trail: tuple[FailedAttempt, ...] = ()
+    failures: tuple[FailedAttempt, ...] = ()
     crashes: int = 0
     isolated: bool = False
     blamed: bool = False
@@ -162,7 +162,7 @@ class Entry:
 
     def for_next_attempt(self, failed: FailedAttempt) -> "Entry":
         """Returns the entry for its next attempt."""
-        return replace(self, attempt=self.attempt + 1, trail=tuple(extended_failures(self.trail, failed)))
+        return replace(self, attempt=self.attempt + 1, failures=tuple(extended_failures(self.failures, failed)))
 
     @property
     def expired(self) -> bool:
@@ -229,7 +229,7 @@ class Queue:
                 attempt=entry.attempt,
                 cause=cause,
                 failure=failure,
-                trail=tuple(extended_failures(entry.trail, failed)),
+                failures=tuple(extended_failures(entry.failures, failed)),
             )
         )
 

@@ -32,14 +32,14 @@ async def pool(database: str) -> AsyncIterator[Pool]:
 
 async def bury(pool: Pool, body: bytes = BODY.encode(), **fields: Any) -> None:
     """One dead letter, with the id 1."""
-    trail = [FailedAttempt(at=NOON, attempt=number, failure=FAILURE) for number in (1, 2)]
+    failures = [FailedAttempt(at=NOON, attempt=number, failure=FAILURE) for number in (1, 2)]
     headers = {"x-api-key": SECRET, "tenant": "acme", "big": 2**63 + 1}
     message = dead(
         "m1",
         body,
         **{
             "failure": FAILURE,
-            "trail": trail,
+            "failures": failures,
             "attempt": 2,
             "headers": headers,
             "header_types": {"/big": "decimal"},

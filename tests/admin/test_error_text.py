@@ -44,9 +44,9 @@ async def pool(database: str) -> AsyncIterator[Pool]:
 async def app(database: str, pool: Pool) -> AsyncIterator[FastAPI]:
     """An admin that hides error texts from viewers, with an error text in every place that stores one."""
     failure = Failure("shop.Refused", f"{TEXT} was said", f'Traceback (most recent call last):\n  File "a.py", in b\n{TEXT}')
-    trail = (FailedAttempt(at=NOON, attempt=1, failure=failure),)
+    failures = (FailedAttempt(at=NOON, attempt=1, failure=failure),)
     headers = {"x-outbox-exception-message": TEXT, "x-outbox-failures": json.dumps([TEXT]), "x-other": "seen"}
-    await PostgresArchive(pool, TABLE).record([dead("m1", failure=failure, trail=trail, headers=headers)])
+    await PostgresArchive(pool, TABLE).record([dead("m1", failure=failure, failures=failures, headers=headers)])
     await park(pool, last_error=f"{TEXT} was refused")
     await pool.execute(
         """

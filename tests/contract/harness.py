@@ -50,7 +50,7 @@ class Buried:
     exception_type: str
     exception_message: str
     exception_traceback: str
-    trail: Sequence[FailedAttempt]
+    failures: Sequence[FailedAttempt]
 
 
 class Harness(Protocol):
@@ -100,7 +100,7 @@ class MemoryHarness:
                 exception_type=letter.failure.type,
                 exception_message=letter.failure.message,
                 exception_traceback=letter.failure.traceback,
-                trail=letter.trail,
+                failures=letter.failures,
             )
             for letter in self._broker.dead_letters(queue)
         ]
@@ -161,7 +161,7 @@ def _buried_in_rabbit(dead: Mapping[str, Any]) -> Buried:
         exception_type=headers.get(codec.EXCEPTION_TYPE, ""),
         exception_message=headers.get(codec.EXCEPTION_MESSAGE, ""),
         exception_traceback=headers.get(codec.EXCEPTION_TRACEBACK, ""),
-        trail=decode_failures(headers.get(codec.FAILURES)),
+        failures=decode_failures(headers.get(codec.FAILURES)),
     )
 
 
@@ -198,7 +198,7 @@ class PostgresHarness:
                 exception_type=row["exception_type"],
                 exception_message=row["exception_message"],
                 exception_traceback=row["exception_traceback"],
-                trail=decode_failures(row["failures"]),
+                failures=decode_failures(row["failures"]),
             )
             for row in rows
         ]

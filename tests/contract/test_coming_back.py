@@ -116,13 +116,15 @@ async def test_a_dead_letter_knows_every_failure_of_its_message(broker: Broker, 
         await (await taken.next()).settle(Dead(Cause.EXHAUSTED, Failure("c.Error", "third", "Traceback: 3", "host:3")))
         await eventually(lambda: harness.dead_letters("mail"))
     [dead] = await harness.dead_letters("mail")
-    assert [(failed.attempt, failed.failure.type, failed.failure.message, failed.failure.worker) for failed in dead.trail] == [
+    assert [
+        (failed.attempt, failed.failure.type, failed.failure.message, failed.failure.worker) for failed in dead.failures
+    ] == [
         (1, "a.Error", "first", "host:1"),
         (2, "b.Error", "second", "host:2"),
         (3, "c.Error", "third", "host:3"),
     ]
-    assert dead.trail[-1].failure.traceback == "Traceback: 3"
-    times = [begun, *(failed.at for failed in dead.trail), datetime.now(UTC)]
+    assert dead.failures[-1].failure.traceback == "Traceback: 3"
+    times = [begun, *(failed.at for failed in dead.failures), datetime.now(UTC)]
     assert times == sorted(times)
 
 
@@ -135,7 +137,7 @@ async def test_of_very_many_failures_the_first_and_the_latest_are_known(broker: 
         await (await taken.next()).settle(Dead(Cause.EXHAUSTED, FAILURE))
         await eventually(lambda: harness.dead_letters("mail"))
     [dead] = await harness.dead_letters("mail")
-    attempts = [failed.attempt for failed in dead.trail]
+    attempts = [failed.attempt for failed in dead.failures]
     assert attempts[0] == 1
     assert attempts[-19:] == list(range(12, 31))
     assert len(attempts) <= 21

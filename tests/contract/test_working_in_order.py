@@ -125,7 +125,7 @@ async def test_a_dead_letter_unblocks_the_next_message_and_lists_every_attempt(b
     assert ledger.attempts["k"] == [(1, 1), (1, 2), (1, 3), (2, 1)]
     assert isinstance(first.outcome, Dead)
     assert (first.outcome.cause, first.attempt, second.attempt) == (Cause.EXHAUSTED, 3, 1)
-    assert [(failed.attempt, failed.failure.message) for failed in dead.trail] == [(1, "k:1"), (2, "k:1"), (3, "k:1")]
+    assert [(failed.attempt, failed.failure.message) for failed in dead.failures] == [(1, "k:1"), (2, "k:1"), (3, "k:1")]
 
 
 async def test_a_delay_that_the_handler_chooses_is_waited_for_in_place(broker: Broker) -> None:

@@ -29,7 +29,7 @@ def dead(message_id: str | None = "m1", body: bytes = b'{"n": 1}', *, failure: F
         "content_type": "application/json",
         "tracking_ids": () if message_id is None else (message_id,),
         "created_at": NOON,
-        "trail": (FailedAttempt(at=at, attempt=attempt, failure=failure),),
+        "failures": (FailedAttempt(at=at, attempt=attempt, failure=failure),),
     }
     return DeadMessage(message_id=message_id, body=body, failure=failure, died_at=at, **(defaults | fields))
 
@@ -41,5 +41,5 @@ async def letters(pool: Pool) -> Sequence[Any]:
 
 def trail_of(row: Any) -> list[dict[str, Any]]:
     """The failures of a row."""
-    trail: list[dict[str, Any]] = json.loads(row["failures"])
-    return trail
+    failures: list[dict[str, Any]] = json.loads(row["failures"])
+    return failures

@@ -103,11 +103,11 @@ OTHER = Failure("KeyError", "'sku'", 'Traceback (most recent call last):\n  File
 @pytest.fixture
 async def mixed(archive: PostgresArchive, pool: Pool) -> None:
     """Letters that differ in everything."""
-    trail = tuple(FailedAttempt(at=NOON, attempt=number, failure=OTHER) for number in range(1, 6))
+    failures = tuple(FailedAttempt(at=NOON, attempt=number, failure=OTHER) for number in range(1, 6))
     await archive.record(
         [
             dead("m1", b'{"customer": "Ann Smith", "password": "hunter2"}'),
-            dead("m2", queue="billing", failure=OTHER, died_at=NOON + MINUTE, tracking_ids=("root", "m2"), trail=trail),
+            dead("m2", queue="billing", failure=OTHER, died_at=NOON + MINUTE, tracking_ids=("root", "m2"), failures=failures),
             dead("m3", routing_key="user.created", by_broker=True, died_at=NOON + 2 * MINUTE),
         ]
     )

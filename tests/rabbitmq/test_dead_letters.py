@@ -98,8 +98,8 @@ async def test_a_dead_letter_has_everything_about_its_message_and_failure(
     assert (dead.ordering_key, dead.hlc, dead.content_type) == ("order 7", 1_780_000_000_000_001, "application/json")
     assert (dict(dead.headers), dict(dead.header_types)) == ({"tenant": "acme", "nested": {"a": [1, 2]}}, {})
     assert (dead.failure.type, dead.failure.message) == ("shop.PaymentError", "the card was declined")
-    assert [failed.attempt for failed in dead.trail] == [1, 2]
-    assert dead.died_at == dead.trail[-1].at
+    assert [failed.attempt for failed in dead.failures] == [1, 2]
+    assert dead.died_at == dead.failures[-1].at
     assert dead.created_at is not None
     assert abs(dead.created_at - sent.created_at) < timedelta(seconds=2)
 
@@ -113,7 +113,7 @@ async def test_a_message_that_the_broker_dead_lettered_has_the_brokers_reason(
         dead = await collected.dead()
     assert (dead.message_id, dead.exchange, dead.routing_key, dead.body) == ("9", EXCHANGE, "order.placed", b"late")
     assert (dead.cause, dead.by_broker, dead.failure.type) == ("expired", True, "Expired")
-    assert [failed.failure for failed in dead.trail] == [dead.failure]
+    assert [failed.failure for failed in dead.failures] == [dead.failure]
     assert dead.died_at is not None
     assert abs(dead.died_at - datetime.now(UTC)) < timedelta(seconds=30)
     assert dead.properties["headers"]["x-death"][0]["queue"] == "mail"
@@ -189,7 +189,7 @@ async def test_headers_keep_their_types_next_to_their_json_values(broker: Rabbit
         "/sum": "decimal",
         "/deep~1er/list/1": "timestamp",
     }
-    assert (dead.cause, dead.by_broker, dead.died_at, dead.trail) == ("unknown", True, None, [])
+    assert (dead.cause, dead.by_broker, dead.died_at, dead.failures) == ("unknown", True, None, [])
 
 
 async def test_invalid_properties_are_decoded_as_far_as_possible(
@@ -359,7 +359,7 @@ async def test_failures_take_no_more_space_than_a_frame_has(broker: RabbitBroker
             await (await inbox.next()).settle(Dead(Cause.EXHAUSTED, failure))
         async with collecting(make_queues()) as collected:
             dead = await collected.dead()
-        assert [failed.attempt for failed in dead.trail] == attempts
+        assert [failed.attempt for failed in dead.failures] == attempts
         assert (dead.cause, dead.failure.type, dead.attempt) == ("exhausted", "shop.PaymentError", 3)
         assert (len(dead.failure.message), len(dead.failure.traceback)) == (message_kept, traceback_kept)
 
@@ -437,7 +437,7 @@ async def test_invalid_failures_of_other_programs_are_ignored(
             await (await inbox.next()).settle(Dead(Cause.REJECTED, FAILURE))
     async with collecting(make_queues()) as collected:
         for _ in odd:
-            assert [failed.attempt for failed in (await collected.dead()).trail] == [1, 2]
+            assert [failed.attempt for failed in (await collected.dead()).failures] == [1, 2]
 
 
 @pytest.mark.parametrize(

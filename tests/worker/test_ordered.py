@@ -126,7 +126,7 @@ async def test_a_dead_letter_has_the_failures_of_lost_deliveries() -> None:
         broker.crash("mail")
         await eventually(lambda: bool(broker.dead_letters("mail")), timeout=SOON)
     [dead] = broker.dead_letters("mail")
-    assert (dead.attempt, [failed.attempt for failed in dead.trail]) == (3, [1, 2, 3])
+    assert (dead.attempt, [failed.attempt for failed in dead.failures]) == (3, [1, 2, 3])
 
 
 async def test_a_delivery_lost_during_a_pause_does_not_run() -> None:

@@ -264,7 +264,7 @@ async def test_the_message_carries_all_its_failures() -> None:
         raise AwayError(f"number {next(numbers)}")
 
     dead = await buried(Consumer("#", handle, "mail", retry=constant(0, attempts=3)), name="blue")
-    assert [(failed.attempt, failed.failure.message, failed.failure.worker) for failed in dead.trail] == [
+    assert [(failed.attempt, failed.failure.message, failed.failure.worker) for failed in dead.failures] == [
         (1, "number 1", "blue"),
         (2, "number 2", "blue"),
         (3, "number 3", "blue"),
@@ -305,7 +305,7 @@ async def test_no_half_of_a_secret_is_left_where_a_text_is_cut(caplog: pytest.Lo
     consumer = Consumer("#", raising(error), "mail", retry=constant(0, attempts=2))
     dead = await buried(consumer, redact=lambda text: text.replace(SECRET, "[card]"))
     assert dead.failure.message == "x" * 1_992 + "[card]"
-    assert SECRET[:8] not in f"{dead.failure.message} {dead.failure.traceback} {dead.trail} {caplog.text}"
+    assert SECRET[:8] not in f"{dead.failure.message} {dead.failure.traceback} {dead.failures} {caplog.text}"
 
 
 def broken(text: str) -> str:

@@ -75,7 +75,7 @@ bounced as (
             select from {operation} as operation where operation.id = item.operation_id and options ? 'destination'
         ))
 ),
-buried as (
+dead_lettered as (
     insert into {dead_letter} (
         source, exchange, queue, message_id, routing_key, body, content_type, headers, properties, header_types, tracking_ids,
         ordering_key, hlc, created_at, attempt, requeue_count, cause, exception_type, exception_message, exception_traceback,

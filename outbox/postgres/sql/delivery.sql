@@ -244,7 +244,7 @@ returning delivery.id
 
 -- name: done_in_transaction
 -- Ends a delivery in the transaction of its handler. Fails there if the lease is lost, and with $3 if this is not the transaction that
--- marked the message; see `same_transaction` of the inbox. Reading a setting that nobody sets is an error.
+-- marked the message; see `same_transaction` of the inbox. Reading a setting that is never set is an error.
 with done as (
     delete from {delivery}
     where id = $1 and lease_token = $2

@@ -239,9 +239,9 @@ message as materialized (
     where staying.rank is null or routed.rank <= staying.rank
 )
 
--- name: told
+-- name: recorded
 -- Records sent messages in the history.
-told as (
+recorded as (
     insert into {history} (at, fact, message_id, root_id, parent_id, routing_key, waited, component, trace_id)
     select clock_timestamp(), 'sent', chain ->> -1, chain ->> 0, chain ->> -2, routing_key,
         case when isfinite(created_at) then greatest(clock_timestamp() - created_at, interval '0') end, $10::text,
@@ -250,9 +250,9 @@ told as (
     where state = 'sent'
 )
 
--- name: untold
+-- name: unrecorded
 -- Without a history. Mentions the component, so that all kinds have the same parameters.
-told as (
+recorded as (
     select $10::text
 )
 

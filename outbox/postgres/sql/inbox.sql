@@ -31,7 +31,7 @@ select array_agg(message_id), set_config('lock_timeout', current_setting('outbox
 from marked
 
 -- name: same_transaction
--- Fails unless it is in the transaction that marked: in a later one for want of a parameter that nobody sets.
+-- Fails unless it is in the transaction that marked: in a later one for want of a parameter that is never set.
 select case when current_setting('outbox.lock_timeout', true) <> '' then '' else current_setting('outbox.no_such_transaction') end
 
 -- name: prune

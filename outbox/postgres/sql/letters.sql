@@ -47,13 +47,13 @@ to_tsvector('simple', concat_ws(' ', routing_key, target_queue, tracking_ids::te
 -- name: detail
 -- $2: most bytes of the body to return; null for all.
 select case when $2::integer is null then body else substr(body, 1, $2) end as body, headers::text as headers, properties::text as properties, header_types::text as header_types, hlc,
-    exception_message as whole_message, exception_traceback, failures::text as trail
+    exception_message as whole_message, exception_traceback, failures::text as failures
 from {dead_letter}
 where id = $1
 
 -- name: parked_detail
 select case when $2::integer is null then body else substr(body, 1, $2) end as body, headers::text as headers, null as properties, null as header_types, hlc,
-    substr(last_error, length({parked_type}) + 3) as whole_message, '' as exception_traceback, null as trail
+    substr(last_error, length({parked_type}) + 3) as whole_message, '' as exception_traceback, null as failures
 from {table}
 where id = $1 and failed_at is not null
 

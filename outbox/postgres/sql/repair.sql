@@ -247,7 +247,7 @@ gone as (
                 then parked.tracking_ids
             else jsonb_build_array(md5('{table}:' || parked.id)::uuid::text)
         end as chain,
-        'discarded' as fate, $3::text as done_by, $4::text as done_because
+        'discarded' as status, $3::text as done_by, $4::text as done_because
 ),
 discarded as (
     insert into {dead_letter} (
@@ -265,7 +265,7 @@ discarded as (
         to_tsvector('simple', concat_ws(' ', routing_key, target_queue, tracking_ids::text, regexp_replace(
             left(last_error, 4000), '(=|:|\mbearer|\mbasic)\s*("[^"]*"|''[^'']*''|\S+)', '\1', 'gi'
         ))),
-        fate, now(), done_by, done_because
+        status, now(), done_by, done_because
     from gone
     on conflict do nothing
 )
@@ -400,7 +400,7 @@ with gone as (
                 then parked.tracking_ids
             else jsonb_build_array(md5('{table}:' || parked.id)::uuid::text)
         end as chain,
-        'requeued' as fate, $2::text as done_by, $3::text as done_because
+        'requeued' as status, $2::text as done_by, $3::text as done_because
     from {table} as parked
     where id = $1 and sent_at is null and failed_at is not null
 ),
@@ -420,7 +420,7 @@ copy as (
         to_tsvector('simple', concat_ws(' ', routing_key, target_queue, tracking_ids::text, regexp_replace(
             left(last_error, 4000), '(=|:|\mbearer|\mbasic)\s*("[^"]*"|''[^'']*''|\S+)', '\1', 'gi'
         ))),
-        fate, now(), done_by, done_because
+        status, now(), done_by, done_because
     from gone
     on conflict do nothing
     returning id

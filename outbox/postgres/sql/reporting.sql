@@ -27,7 +27,7 @@ select clock_timestamp() - make_interval(secs => ago), fact, message_id, root_id
 from unnest(
     $2::float8[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::integer[], $10::float8[],
     $11::float8[], $12::text[], $13::text[], $14::text[], $15::text[]
-) as told (
+) as reported (
     ago, fact, message_id, root_id, parent_id, routing_key, queue, attempt, waited, ran, error_type, error_message, keys, trace_id
 )
 

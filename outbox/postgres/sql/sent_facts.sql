@@ -1,6 +1,6 @@
 -- name: trace_id
 -- The id of a sampled trace in {headers}, as `outbox.core.codec.trace_id_of` reads it. One regular expression that counts the digits takes
--- twenty times as long as these simple patterns. Few traces are sampled, which their flags tell first.
+-- twenty times as long as these simple patterns. Few traces are sampled, and their flags come first.
 case
     when strpos('13579bdf', substr({headers} ->> 'traceparent', 55, 1)) > 0
         and {headers} ->> 'traceparent' ~ '^[0-9a-f]+-[0-9a-f]+-[0-9a-f]+-[0-9a-f]+(-|$)'

@@ -53,8 +53,8 @@ _ROW_ERRORS = (
 """Errors that a row can cause, itself or through a trigger. Errors about the server's own state are not among them."""
 _log = logging.getLogger("outbox")
 _ROUTING = ("address", "routes", "routed")
-_UNORDERED = (*_ROUTING, "message", "told", "delivered", "settled")
-_ORDERED = (*_ROUTING, "message_in_line", "told", "delivered_in_line", "settled")
+_UNORDERED = (*_ROUTING, "message", "recorded", "delivered", "settled")
+_ORDERED = (*_ROUTING, "message_in_line", "recorded", "delivered_in_line", "settled")
 _KINDS = {
     "hand_over": ("claim", "measured", "superseded", *_UNORDERED, "shown"),
     "hand_over_fair": ("claim_fair", "measured", "superseded", *_UNORDERED, "shown"),
@@ -445,7 +445,7 @@ def handover_queries(tables: TransportTables, history: str | None = None) -> Map
         **tables.queries("handover.sql", history=history or "", trace_id=trace_id_in("headers")),
     }
     if history is None:
-        steps["told"] = steps["untold"]
+        steps["recorded"] = steps["unrecorded"]
     statements = {}
     for kind, names in _KINDS.items():
         *first, last = (steps[name] for name in names)

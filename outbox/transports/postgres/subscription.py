@@ -244,7 +244,7 @@ class PostgresIntake:
                     except DatabaseUnavailableError:
                         await self._pause(pauses.next())
             if self.ordered and self._may_be_due:
-                # It told no one of deliveries that it was about to claim itself when it was stopped.
+                # Deliveries that it was about to claim itself when it was stopped were not announced.
                 with suppress(DatabaseUnavailableError):
                     await self._ring()
             await self._left.wait()

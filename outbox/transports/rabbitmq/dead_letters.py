@@ -94,7 +94,7 @@ def read_dead_message(queue: str, arrival: Arrival) -> DeadMessage:
         died_at=failures[-1].at if failures else _instant(broker_entry.get("time")),
         attempt=attempt,
         requeue_count=_read_or(lambda: read_requeue_count(headers), 0),
-        trail=failures,
+        failures=failures,
     )
 
 
