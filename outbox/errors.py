@@ -22,6 +22,7 @@ OutboxError
 │   └── CountDriftedError                the dead letters are no longer those that were confirmed
 ├── StaleDeliveryError                   the delivery is lost: its lease expired or its channel closed
 ├── MalformedMessageError (ValueError)   headers or body that cannot be read; retrying would not help
+├── UnsupportedVersionError              a message of a newer version than its consumer knows: deploy the consumer
 ├── HandlerTimeoutError (TimeoutError)   a handler ran for longer than its consumer's `timeout`, and was cancelled
 ├── HandlersAbandonedError               a worker has ended, but handlers that ignored their cancellation still run
 ├── EmbeddedPostgresError                (outbox.embedded) the embedded server did not start or stop
@@ -133,6 +134,10 @@ class StaleDeliveryError(OutboxError):
 
 class MalformedMessageError(OutboxError, ValueError):
     """A message whose headers or body cannot be read. Retrying does not help."""
+
+
+class UnsupportedVersionError(OutboxError):
+    """A message has a newer version of its event than its consumer knows. Retrying helps once a newer consumer runs."""
 
 
 class HandlerTimeoutError(OutboxError, TimeoutError):

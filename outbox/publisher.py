@@ -8,6 +8,7 @@ from typing import Any, Generic, Literal, Unpack, overload
 
 from typing_extensions import TypeVar
 
+from outbox.contracts import Event, ModelT
 from outbox.core.clock import HybridClock, as_clock
 from outbox.core.message import OutboxMessage, PublishOptions
 from outbox.core.outcome import qualified_name
@@ -73,13 +74,24 @@ class Publisher:
     ) -> Awaitable[str | None]: ...
 
     @overload
+    def publish(
+        self, handle: AsyncHandle, routing_key: Event[ModelT], body: ModelT, **options: Unpack[PublishOptions]
+    ) -> Awaitable[str | None]: ...
+
+    @overload
     def publish(self, handle: SyncHandle, routing_key: str, body: object, **options: Unpack[PublishOptions]) -> str | None: ...
 
+    @overload
     def publish(
-        self, handle: Any, routing_key: str, body: object, **options: Unpack[PublishOptions]
+        self, handle: SyncHandle, routing_key: Event[ModelT], body: ModelT, **options: Unpack[PublishOptions]
+    ) -> str | None: ...
+
+    def publish(
+        self, handle: Any, routing_key: str | Event[Any], body: object, **options: Unpack[PublishOptions]
     ) -> Awaitable[str | None] | str | None:
         """Writes one message and returns its id. Await the result if `handle` is async.
 
+        `routing_key`: a key, or an `outbox.contracts.Event`, which requires a `body` of its model and adds its version.
         `body`: a pydantic model is stored as its JSON, bytes unchanged, anything else as the result of `json.dumps`.
 
         All options are keywords. `expiration`: seconds or a timedelta. `eta`: when to send it, as a datetime (naive means
@@ -97,16 +109,38 @@ class Publisher:
             return self.publish_async(handle, routing_key, body, **options)
         return self.publish_sync(handle, routing_key, body, **options)
 
+    @overload
     async def publish_async(
         self, handle: AsyncHandle, routing_key: str, body: object, **options: Unpack[PublishOptions]
+    ) -> str | None: ...
+
+    @overload
+    async def publish_async(
+        self, handle: AsyncHandle, routing_key: Event[ModelT], body: ModelT, **options: Unpack[PublishOptions]
+    ) -> str | None: ...
+
+    async def publish_async(
+        self, handle: AsyncHandle, routing_key: str | Event[Any], body: object, **options: Unpack[PublishOptions]
     ) -> str | None:
         """`publish` for async handles only."""
-        (id_,) = await self.bulk_publish_async(handle, [OutboxMessage(routing_key, body, **options)])
+        (id_,) = await self.bulk_publish_async(handle, [message_of(routing_key, body, options)])
         return id_
 
-    def publish_sync(self, handle: SyncHandle, routing_key: str, body: object, **options: Unpack[PublishOptions]) -> str | None:
+    @overload
+    def publish_sync(
+        self, handle: SyncHandle, routing_key: str, body: object, **options: Unpack[PublishOptions]
+    ) -> str | None: ...
+
+    @overload
+    def publish_sync(
+        self, handle: SyncHandle, routing_key: Event[ModelT], body: ModelT, **options: Unpack[PublishOptions]
+    ) -> str | None: ...
+
+    def publish_sync(
+        self, handle: SyncHandle, routing_key: str | Event[Any], body: object, **options: Unpack[PublishOptions]
+    ) -> str | None:
         """`publish` for sync handles only."""
-        (id_,) = self.bulk_publish_sync(handle, [OutboxMessage(routing_key, body, **options)])
+        (id_,) = self.bulk_publish_sync(handle, [message_of(routing_key, body, options)])
         return id_
 
     @overload
@@ -194,6 +228,13 @@ class Publisher:
         )
 
 
+def message_of(routing_key: str | Event[Any], body: Any, options: Any) -> OutboxMessage:
+    """Returns the message that `publish` writes. Raises `EncodingError` for a body that is not of the event's model."""
+    if isinstance(routing_key, Event):
+        return routing_key.message(body, **options)
+    return OutboxMessage(routing_key, body, **options)
+
+
 def _publishing(rows: Sequence[Row]) -> str:
     first = f"{rows[0].id} with the routing key {rows[0].routing_key!r}"
     return f"publishing {first}" if len(rows) == 1 else f"publishing {len(rows)} messages, the first {first},"
@@ -230,11 +271,21 @@ class BoundPublisher(Generic[HandleT_co]):
 
     @overload
     def publish(
+        self: "BoundPublisher[AsyncHandle]", routing_key: Event[ModelT], body: ModelT, **options: Unpack[PublishOptions]
+    ) -> Awaitable[str | None]: ...
+
+    @overload
+    def publish(
         self: "BoundPublisher[SyncHandle]", routing_key: str, body: object, **options: Unpack[PublishOptions]
     ) -> str | None: ...
 
+    @overload
     def publish(
-        self: "BoundPublisher[Any]", routing_key: str, body: object, **options: Unpack[PublishOptions]
+        self: "BoundPublisher[SyncHandle]", routing_key: Event[ModelT], body: ModelT, **options: Unpack[PublishOptions]
+    ) -> str | None: ...
+
+    def publish(
+        self: "BoundPublisher[Any]", routing_key: str | Event[Any], body: object, **options: Unpack[PublishOptions]
     ) -> Awaitable[str | None] | str | None:
         """`Publisher.publish` through the handle. Await the result if the handle is async."""
         answer: Awaitable[str | None] | str | None = self._call(

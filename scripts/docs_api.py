@@ -12,6 +12,8 @@ PLACE = "<!-- The reference is filled in here by `make docs`. -->"
 
 MODULES = {
     "outbox": None,
+    "outbox.contracts": ("Event",),
+    "outbox.asyncapi": ("asyncapi_document", "describe_contracts", "compare_documents", "Change"),
     "outbox.retry": ("delays", "constant", "linear", "exponential"),
     "outbox.errors": None,
     "outbox.fastapi": None,

@@ -18,12 +18,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CEILINGS = {
-    "Python files": 232,
-    "lines of Python": 51_015,
+    "Python files": 235,  # contracts, their AsyncAPI document, and the command that prints and compares documents
+    "lines of Python": 51_843,
     "modules with one importer": 36,
     "private functions named once, %": 12.0,
     "modules named …ing": 9,
-    "import edges": 1_316,
+    "import edges": 1_333,  # publishers, consumers, the admin and the command line know typed events
     "import cycles": 0,
     "docstrings that lean on another": 0,
     "files in import circles of the dashboard": 0,

@@ -126,6 +126,9 @@ RUN_BY = {
         "tests/reporting/test_reports.py::test_the_history_keeps_index_keys_of_what_was_sent_and_handled"
     ),
     "docs/consumers.md: import re": "tests/worker/test_consumers_page.py::test_the_page_s_redaction_takes_card_numbers_out",
+    "docs/contracts.md: # events.py": "tests/asyncapi/test_page.py::test_the_page_leads_from_an_event_to_a_failed_check",
+    "docs/contracts.md: # publish.py": "tests/asyncapi/test_page.py::test_the_page_leads_from_an_event_to_a_failed_check",
+    "docs/contracts.md: # handlers.py": "tests/asyncapi/test_page.py::test_the_page_leads_from_an_event_to_a_failed_check",
     "docs/embedding.md: # host.py": "tests/admin/test_embedding.py::test_host_and_admin_keep_their_paths_behind_a_proxy",
     "docs/fastapi.md: from contextlib import asynccontextmanager": (
         "tests/fastapi/test_embedding.py::test_the_documented_host_publishes_relays_and_consumes_in_one_process"
@@ -211,6 +214,7 @@ def test_readme_lists_every_extra() -> None:
 NOT_WAITED_FOR = {
     "outbox worker": "runs until it is told to end",
     "outbox relay": "runs until it is told to end",
+    "outbox asyncapi": "takes the page's modules; tests/asyncapi/test_page.py runs it",
     "outbox dlq requeue --canary": "waits for what becomes of the canary; tests/dead_letters do it",
 }
 """Commands that are only read here, and not run."""

@@ -22,6 +22,7 @@ from outbox.postgres.schema.objects import outbox_table
 if TYPE_CHECKING:
     from outbox.admin.alerts.rules import AlertRules
     from outbox.admin.oidc import OpenIDConnect
+    from outbox.contracts import Event
     from outbox.ports import Broker
 
 
@@ -161,6 +162,7 @@ class Admin:
     health verdict. `alerts` configures alerts; an `Alerting` sends them. `log_url` and `trace_url` are URL templates of other
     systems, with `{message_id}`, `{root_id}`, `{queue}`, `{routing_key}` or `{trace_id}`, as in
     `https://logs.example/?q={message_id}`. The trace id is that of the message, or of the attempt that the link is for.
+    `published_events` are the typed events that the service publishes, for `GET /asyncapi`.
 
     Enter it in the application's lifespan, before requests arrive: `async with admin: …`.
     """
@@ -191,6 +193,7 @@ class Admin:
         log_url: str | None = None,
         trace_url: str | None = None,
         oidc: "OpenIDConnect | None" = None,
+        published_events: "Iterable[Event[Any]]" = (),
     ) -> None:
         exactly_one(db_engine_url=db_engine_url, db_pool=db_pool)
         if session_lifetime <= timedelta(0):
@@ -213,6 +216,7 @@ class Admin:
         self.masking = masking or Masking()
         self.thresholds = thresholds or HealthThresholds()
         self.alerts = alerts
+        self.published_events = tuple(published_events)
         self._log_url = None if log_url is None else LinkTemplate.parse(log_url, "log_url")
         self._trace_url = None if trace_url is None else LinkTemplate.parse(trace_url, "trace_url")
         self.error_text = Role(one_of("error_text", error_text, list(Role)))

@@ -82,6 +82,13 @@ class RetryPlan(BaseModel):
     computed: bool = Field(description="Whether a function computes further delays.")
 
 
+class EventVersions(BaseModel):
+    """The versions of a typed event that a consumer accepts."""
+
+    version: int
+    oldest: int
+
+
 class ConsumerResponse(BaseModel):
     """A consumer, as its worker reports it."""
 
@@ -100,6 +107,9 @@ class ConsumerResponse(BaseModel):
     history: bool = Field(default=False, description="Whether the worker records the outcome of each message in the history.")
     body: dict[str, Any] | None = Field(
         default=None, description="With `schemas=true`: the JSON schema of the body, if declared."
+    )
+    event: EventVersions | None = Field(
+        default=None, description="Of a typed event: its versions. Missing for other consumers."
     )
 
 

@@ -80,6 +80,7 @@ EXAMPLES: Mapping[str, Example] = {
     "outbox_resume": Example("/resume", _PAUSE),
     "outbox_events_stream": Example("/events"),
     "outbox_topology_show": Example("/topology"),
+    "outbox_asyncapi_show": Example("/asyncapi"),
     "outbox_access_list": Example("/access"),
     "outbox_access_revoke": Example("/access/tokens/1f0c2b7a9d3e5f60"),
     "outbox_session_methods": Example("/session/methods"),

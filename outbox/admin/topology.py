@@ -1,4 +1,4 @@
-"""`GET /topology`: exchanges, queues, bindings and workers, and warnings with a hint each."""
+"""`GET /topology`: exchanges, queues, bindings and workers, with warnings; `GET /asyncapi`: what is published and consumed."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,10 +14,11 @@ from outbox.admin.brokers import BrokerKind, BrokerView, DeclaredConsumer, decla
 from outbox.admin.cache import SingleFlightCache, Snapshot
 from outbox.admin.models import Error, Model, Moment
 from outbox.admin.store import HeldKey, QueueCounts, Subscription, held_keys, subscriptions
+from outbox.asyncapi import asyncapi_document
 from outbox.core.findings import Finding, error, warning
 from outbox.errors import BrokerUnavailableError
 from outbox.postgres.relays import AGREE, KnownRelay, disagreement, known_relays
-from outbox.reporting.components import recent_components
+from outbox.reporting.components import ComponentKind, recent_components
 
 if TYPE_CHECKING:
     from outbox.transports.rabbitmq.overview import Overview
@@ -400,3 +401,36 @@ async def show(context: Viewer) -> Topology:
             for each in find_problems(seen)
         ],
     )
+
+
+class AsyncApiDocument(Model):
+    """An AsyncAPI 3.1 document."""
+
+    asyncapi: str
+    info: dict[str, str]
+    channels: dict[str, Any] = Field(description="One for each routing key and binding key.")
+    operations: dict[str, Any] = Field(description="`send` for each published event, `receive` for each queue of a worker.")
+    components: dict[str, Any] = Field(description="The JSON schemas of the bodies.")
+
+
+@topology.get("/asyncapi", operation_id="outbox_asyncapi_show", summary="Show AsyncAPI Document")
+async def show_asyncapi(context: Viewer) -> AsyncApiDocument:
+    """Shows what is published and consumed as an AsyncAPI document.
+
+    It contains the consumers that running workers report, with their schemas, and the events that were given to the `Admin`. Of
+    several workers of one queue, the one that started last is shown.
+    """
+    admin = context.admin
+    async with admin.reading("reading the consumers") as connection:
+        found = await recent_components(connection, schema=admin.table.schema, ended=0, schemas=True)
+    workers = sorted((each for each in found if each.kind is ComponentKind.WORKER), key=lambda each: each.started_at)
+    # A heartbeat may come from another release: entries of an unexpected form are skipped.
+    consumers = {
+        str(consumer["queue"]): consumer
+        for worker in workers
+        for consumer in worker.consumers
+        if isinstance(consumer, Mapping) and {"queue", "binding_key"} <= consumer.keys()
+    }
+    release = next((each.service_version for each in reversed(workers) if each.service_version), "0")
+    document = asyncapi_document(consumers.values(), admin.published_events, title=admin.exchange_name, version=release)
+    return AsyncApiDocument.model_validate(document)

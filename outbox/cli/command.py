@@ -36,6 +36,10 @@ _SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
             "Lists the tokens and open sessions of a service, revokes a token, or ends a session.",
         ),
         "token": ("outbox.cli.migrate:token", "Creates an admin token."),
+        "asyncapi": (
+            "outbox.cli.asyncapi:asyncapi",
+            "Prints what a service publishes and consumes as an AsyncAPI document, and finds breaking changes.",
+        ),
         "demo": (
             "outbox.cli.demo:demo",
             "Places orders at a running service and follows each until it is confirmed or rejected.",

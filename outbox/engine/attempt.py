@@ -123,6 +123,7 @@ class AttemptRunner:
 
     def __init__(self, consumer: Consumer, policy: RetryPolicy, context: WorkerContext, threads: Threads) -> None:
         self._plan = consumer.plan
+        self._event = consumer.event
         self._options = consumer.options
         self._policy = policy
         self._context = context
@@ -209,13 +210,18 @@ class AttemptRunner:
     # --- steps that batches use too ------------------------------------------------------------------------------------
 
     def read(self, run: Run) -> object:
-        """Decodes the body for the callback. Returns `Dead` for a message that has expired or cannot be read."""
+        """Decodes the body for the callback. Returns `Dead` for a message that has expired or cannot be read.
+
+        Raises `UnsupportedVersionError`, which is retried, since a worker of the newer release may get the message next.
+        """
         if self.has_expired(run):
             run.result = ProbeResult.INCONCLUSIVE
             return EXPIRED
         if self._with_inbox and (run.message.anonymous or not run.message.id):
             return Dead(Cause.UNDECODABLE, self._context.describe(MalformedMessageError(_NO_MESSAGE_ID)))
         try:
+            if self._event is not None:
+                return self._event.read(run.message.body, run.message.headers)
             return self._plan.decode(run.message.body)
         except ValueError as error:
             return Dead(Cause.UNDECODABLE, self._context.describe(error))

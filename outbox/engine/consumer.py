@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -10,11 +10,12 @@ from typing import Any
 from pydantic import BaseModel, PydanticSchemaGenerationError
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUserError
 
+from outbox.contracts import Event
 from outbox.core.arguments import LONGEST_TIME, at_least_one, seconds
 from outbox.core.duration import as_delay, as_delays
 from outbox.engine.index_keys import IndexKeys
 from outbox.engine.signature import CallPlan, plan_call
-from outbox.errors import ConfigurationError, DurationError, Reject, RetryAfter
+from outbox.errors import ConfigurationError, DurationError, Reject, RetryAfter, SignatureError
 from outbox.retry import Choose, Delays, Strategy, as_strategy
 
 PAUSE_AFTER = 5
@@ -159,6 +160,9 @@ class Consumer:
     settled without a call. With `batch`, the callback takes lists: all bodies that have arrived when it is free, up to the
     prefetch count, and their routing keys, tracking ids and so on. If a batch fails, its messages are handled one by one.
 
+    With `event`, the binding key is the event's routing key, and the callback gets the event's model, whatever version a
+    message has. A message of a newer version is a failed attempt, because a newer worker may be able to handle it.
+
     Raises `SignatureError` if the callback cannot be called with a message, and `ConfigurationError` for other invalid options.
     """
 
@@ -177,6 +181,7 @@ class Consumer:
     inbox: bool = field(default=False, kw_only=True)
     batch: bool = field(default=False, kw_only=True)
     index_keys: Sequence[str] | None = field(default=None, kw_only=True)
+    event: Event[Any] | None = field(default=None, kw_only=True)
     plan: CallPlan = field(init=False, repr=False, compare=False)
     options: ConsumerOptions = field(init=False, repr=False, compare=False)
 
@@ -184,6 +189,10 @@ class Consumer:
         # The predecessor's order of arguments: binding key, queue, callback.
         if isinstance(self.callback, str) and callable(self.queue):
             self._set(callback=self.queue, queue=self.callback)
+        if self.event is not None and self.binding_key != self.event.routing_key:
+            raise ConfigurationError(
+                f"binding_key must be the routing key of the event, {self.event.routing_key!r}, not {self.binding_key!r}"
+            )
         callback = self.callback.callback if isinstance(self.callback, Consumer) else self.callback
         options = parse_options(
             retry_delays=self.retry_delays,
@@ -200,7 +209,7 @@ class Consumer:
             queue=_short_string("queue", self.queue or queue_of(callback), QUEUE_LIMIT),
             retry_delays=None if self.retry_delays is None else as_delays(self.retry_delays),
             max_deliveries=at_least_one("max_deliveries", self.max_deliveries),
-            plan=plan_call(callback, batch=self.batch),
+            plan=_plan_of(callback, self.event, batch=self.batch),
             options=options,
             index_keys=None if self.index_keys is None else IndexKeys.of(self.index_keys).paths,
             dead_on=options.dead_on,
@@ -237,7 +246,7 @@ class Consumer:
 
 
 def consume(
-    binding_key: str,
+    binding_key: str | Event[Any],
     queue: str = "",
     retry_delays: Sequence[Time] | None = None,
     *,
@@ -253,11 +262,15 @@ def consume(
     batch: bool = False,
     index_keys: Sequence[str] | None = None,
 ) -> Callable[[Callable[..., Any]], Consumer]:
-    """Decorator that turns a callback into a `Consumer`, with the same arguments."""
+    """Decorator that turns a callback into a `Consumer`, with the same arguments.
+
+    With an event in place of the binding key, the callback gets the event's model, whatever version a message has.
+    """
+    event = binding_key if isinstance(binding_key, Event) else None
 
     def decorate(callback: Callable[..., Any]) -> Consumer:
         return Consumer(
-            binding_key,
+            binding_key.routing_key if isinstance(binding_key, Event) else binding_key,
             callback,
             queue,
             retry_delays,
@@ -272,9 +285,26 @@ def consume(
             inbox=inbox,
             batch=batch,
             index_keys=index_keys,
+            event=event,
         )
 
     return decorate
+
+
+def _plan_of(callback: Callable[..., Any], event: Event[Any] | None, *, batch: bool) -> CallPlan:
+    """Plans the call. Raises if the event's model does not fit the callback, or if an upcaster is missing."""
+    plan = plan_call(callback, batch=batch)
+    if event is None:
+        return plan
+    event.check()
+    if plan.body_type not in (Any, object) and not (
+        isinstance(plan.body_type, type) and issubclass(event.model, plan.body_type)
+    ):
+        raise SignatureError(
+            f"{queue_of(callback)} takes {plan.body_type!r}, but the body of {event.routing_key!r} is {event.model!r}: "
+            f"annotate it with the model of the event"
+        )
+    return replace(plan, body_type=event.model)
 
 
 def queue_of(callback: Callable[..., Any]) -> str:
@@ -303,7 +333,7 @@ def describe_consumers(
     """Describes each consumer as it runs in a worker with these defaults, for the admin API."""
     descriptions: list[Mapping[str, Any]] = []
     for consumer in consumers:
-        schema = body_schema(consumer.plan.body_type)
+        schema, event = body_schema(consumer.plan.body_type), consumer.event
         strategy, timeout = consumer.strategy(retry_delays), consumer.options.timeout
         descriptions.append(
             {
@@ -322,6 +352,7 @@ def describe_consumers(
                 "inbox": consumer.inbox,
                 "batch": consumer.batch,
                 **({} if schema is None else {"body": schema}),
+                **({} if event is None else {"event": {"version": event.version, "oldest": event.oldest}}),
             }
         )
     return descriptions

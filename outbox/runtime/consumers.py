@@ -1,15 +1,18 @@
-"""Imports consumers by name, such as `package.module:consumers`."""
+"""Imports consumers and events by name, such as `package.module:consumers`."""
 
 import importlib
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from outbox.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from outbox.contracts import Event
     from outbox.engine.consumer import Consumer
+
+T = TypeVar("T")
 
 
 def load_consumers(target: str) -> "tuple[Consumer, ...]":
@@ -18,6 +21,19 @@ def load_consumers(target: str) -> "tuple[Consumer, ...]":
     `package.module:name` names a consumer, or a list or tuple of consumers; `package.module` all consumers of the module.
     Raises `ConfigurationError`, which says what was found instead, if there are none.
     """
+    from outbox.engine.consumer import Consumer
+
+    return _load(target, Consumer, "consumer", "functions that are decorated with @consume")
+
+
+def load_events(target: str) -> "tuple[Event[Any], ...]":
+    """Imports the events that `target` names, as `load_consumers` does."""
+    from outbox.contracts import Event
+
+    return _load(target, Event, "event", "events, such as Event('order.placed', Order)")
+
+
+def _load(target: str, kind: type[T], word: str, wanted: str) -> tuple[T, ...]:
     module_name, _, name = target.partition(":")
     # Like `python -m`, import from the current folder first.
     here = str(Path.cwd())
@@ -40,21 +56,13 @@ def load_consumers(target: str) -> "tuple[Consumer, ...]":
         if not hasattr(found, part):
             raise ConfigurationError(f"{target}: {module.__name__} has no {name}")
         found = getattr(found, part)
-    if isinstance(found, ModuleType):  # all of its consumers, each once
-        found = list({id(value): value for value in vars(found).values() if _is_consumer(value)}.values())
-    consumers = tuple(found) if isinstance(found, list | tuple | set | frozenset) else (found,)
-    invalid = [repr(item) for item in consumers if not _is_consumer(item)]
+    if isinstance(found, ModuleType):  # all that it has, each once
+        found = list({id(value): value for value in vars(found).values() if isinstance(value, kind)}.values())
+    items = tuple(found) if isinstance(found, list | tuple | set | frozenset) else (found,)
+    invalid = [repr(item) for item in items if not isinstance(item, kind)]
     if invalid:
-        raise ConfigurationError(
-            f"{target} contains {', '.join(invalid[:3])}, which is not a consumer: "
-            "list functions that are decorated with @consume"
-        )
-    if not consumers:
-        raise ConfigurationError(f"{target} contains no consumers: decorate functions with @consume")
-    return consumers
-
-
-def _is_consumer(value: object) -> bool:
-    from outbox.engine.consumer import Consumer
-
-    return isinstance(value, Consumer)
+        article = "an" if word[0] in "aeiou" else "a"
+        raise ConfigurationError(f"{target} contains {', '.join(invalid[:3])}, which is not {article} {word}: list {wanted}")
+    if not items:
+        raise ConfigurationError(f"{target} contains no {word}s: it must contain {wanted}")
+    return items

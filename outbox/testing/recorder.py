@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, Literal, TypeVar, Unpack, overload
 
+from outbox.contracts import Event, ModelT
 from outbox.core import codec
 from outbox.core.message import Message, OutboxMessage, PublishOptions
 from outbox.core.topics import matches
 from outbox.engine.rows import rows_of
 from outbox.ports import CONFIRMED, Transport
 from outbox.postgres.handles.shapes import AsyncHandle, SyncHandle
-from outbox.publisher import BoundPublisher, HandleT_co, Publisher
+from outbox.publisher import BoundPublisher, HandleT_co, Publisher, message_of
 
 T = TypeVar("T")
 ANYTHING: Any = object()
@@ -177,16 +178,26 @@ class RecordingPublisher(Recording, Generic[HandleT_co]):
 
     @overload
     def publish(
+        self: "RecordingPublisher[AsyncHandle]", routing_key: Event[ModelT], body: ModelT, **options: Unpack[PublishOptions]
+    ) -> Awaitable[str | None]: ...
+
+    @overload
+    def publish(
         self: "RecordingPublisher[SyncHandle]", routing_key: str, body: object, **options: Unpack[PublishOptions]
     ) -> str | None: ...
 
+    @overload
     def publish(
-        self: "RecordingPublisher[Any]", routing_key: str, body: object, **options: Unpack[PublishOptions]
+        self: "RecordingPublisher[SyncHandle]", routing_key: Event[ModelT], body: ModelT, **options: Unpack[PublishOptions]
+    ) -> str | None: ...
+
+    def publish(
+        self: "RecordingPublisher[Any]", routing_key: str | Event[Any], body: object, **options: Unpack[PublishOptions]
     ) -> Awaitable[str | None] | str | None:
         """Records a message. Options and errors are those of `BoundPublisher.publish`."""
 
         def record() -> str | None:
-            return self._record_deduplicated([OutboxMessage(routing_key, body, **options)])[0]
+            return self._record_deduplicated([message_of(routing_key, body, options)])[0]
 
         return record() if self._sync else self._track_await(f"publish({routing_key!r}, …)", _async(record))
 
@@ -258,7 +269,7 @@ class RecordedPublisher(Recording):
         """Calls `publish` of the publisher, and records the message when it succeeds."""
         routing_key, body = arguments[self._with_handle :]
         return self._recorded(
-            self._publisher.publish(*arguments, **options), [OutboxMessage(routing_key, body, **options)], one=True
+            self._publisher.publish(*arguments, **options), [message_of(routing_key, body, options)], one=True
         )
 
     def bulk_publish(self, *arguments: Any) -> Any:

@@ -114,6 +114,7 @@ async def test_no_answer_of_the_api_shows_a_secret(dead: Pool, viewer: httpx.Asy
         "/components",
         "/chains?limit=200",
         "/topology",
+        "/asyncapi",
         "/stats",
     ]
     ids = [row["id"] for row in await dead.fetch("select id from outbox_dead_letter")]

@@ -54,7 +54,7 @@ async def test_messages_that_a_real_publisher_refuses_are_refused() -> None:
     with pytest.raises(ConfigurationError, match="exclude each other"):
         await publisher.publish("user.created", {}, priority=3, ordering_key="a")
     with pytest.raises(TypeError, match="colour"):
-        await publisher.publish("user.created", {}, colour="red")  # type: ignore[call-arg]
+        await publisher.publish("user.created", {}, colour="red")  # type: ignore[call-overload]
     publisher.assert_not_published()
 
 

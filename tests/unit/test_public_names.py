@@ -294,7 +294,10 @@ def test_consumers_are_made_of_these_parameters() -> None:
         "index_keys": None,
     }
     assert parameters(consume) == positional("binding_key") | optional(queue_and_delays) | keyword_only(options)
-    assert parameters(Consumer) == (positional("binding_key", "callback") | optional(queue_and_delays) | keyword_only(options))
+    event = keyword_only({"event": None})
+    assert parameters(Consumer) == (
+        positional("binding_key", "callback") | optional(queue_and_delays) | keyword_only(options) | event
+    )
 
 
 def test_retry_strategies_are_made_of_these_parameters() -> None:

@@ -103,6 +103,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/asyncapi": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show AsyncAPI Document
+         * @description Shows what is published and consumed as an AsyncAPI document.
+         *
+         *     It contains the consumers that running workers report, with their schemas, and the events that were given to the `Admin`. Of
+         *     several workers of one queue, the one that started last is shown.
+         */
+        get: operations["outbox_asyncapi_show"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/attempts": {
         parameters: {
             query?: never;
@@ -1392,6 +1415,39 @@ export interface components {
             items: components["schemas"]["TestedWebhook"][];
         };
         /**
+         * AsyncApiDocument
+         * @description An AsyncAPI 3.1 document.
+         */
+        AsyncApiDocument: {
+            /** Asyncapi */
+            asyncapi: string;
+            /**
+             * Channels
+             * @description One for each routing key and binding key.
+             */
+            channels: {
+                [key: string]: unknown;
+            };
+            /**
+             * Components
+             * @description The JSON schemas of the bodies.
+             */
+            components: {
+                [key: string]: unknown;
+            };
+            /** Info */
+            info: {
+                [key: string]: string;
+            };
+            /**
+             * Operations
+             * @description `send` for each published event, `receive` for each queue of a worker.
+             */
+            operations: {
+                [key: string]: unknown;
+            };
+        };
+        /**
          * AttemptOutcome
          * @description Outcome of an attempt. `DUPLICATE`: the message had been handled before.
          * @enum {string}
@@ -2118,6 +2174,8 @@ export interface components {
             body?: {
                 [key: string]: unknown;
             } | null;
+            /** @description Of a typed event: its versions. Missing for other consumers. */
+            event?: components["schemas"]["EventVersions"] | null;
             /**
              * Handler
              * @description The qualified name of its callback. Empty: the worker's release does not report it.
@@ -3203,6 +3261,16 @@ export interface components {
              * @description Class of the exception, with its module. Empty if there was no exception, or it is unknown.
              */
             type: string;
+        };
+        /**
+         * EventVersions
+         * @description The versions of a typed event that a consumer accepts.
+         */
+        EventVersions: {
+            /** Oldest */
+            oldest: number;
+            /** Version */
+            version: number;
         };
         /**
          * ExternalLinks
@@ -6303,6 +6371,82 @@ export interface operations {
             };
             /** @description `body_too_large`: The request body is too large */
             413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `invalid_request`: Invalid request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `too_many_logins`: Too many failed logins or `too_many_requests`: Too many concurrent requests of one principal */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `internal`: Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    outbox_asyncapi_show: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    /** @description The release that answered, for authenticated clients only. */
+                    "Outbox-Version"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AsyncApiDocument"];
+                };
+            };
+            /** @description `unauthenticated`: Authentication required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `forbidden`: The role does not allow this */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
