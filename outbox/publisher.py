@@ -100,7 +100,8 @@ class Publisher:
         9, higher first, and only without an ordering key. `dedup_key`: identifies one logical event or timer, at most 1,000
         bytes. While a message with the same key is pending, `on_conflict="ignore"` (the default) writes nothing and returns
         None; `on_conflict="replace"` replaces the pending message by this one, with a new id. Transactions with the same dedup
-        key wait for each other. They never wait for a relay: a message that is being sent is no longer pending.
+        key wait for each other. They never wait for a relay: a message that is being sent is no longer pending. `content_type`:
+        the media type of the body, by default "application/json", or "application/octet-stream" for bytes.
 
         Raises `UnsupportedHandleError`, `ConfigurationError` or `EncodingError` before anything is written, which leaves the
         transaction unchanged. Also raises the driver's errors.

@@ -23,6 +23,11 @@ MODULES = {
     "outbox.schema": None,
     "outbox.testing": None,
     "outbox.embedded": None,
+    "outbox.interop.celery": None,
+    "outbox.interop.cloudevents": ("CloudEvent", "message", "read", "from_message", "encode", "decode"),
+    "outbox.interop.dramatiq": None,
+    "outbox.interop.faststream": ("message",),
+    "outbox.interop.taskiq": None,
 }
 """The public modules, with their public names if a module has no `__all__`."""
 _DOTTED = re.compile(r"\b(?:[A-Za-z_]\w*\.)+(?=[A-Za-z_])")

@@ -18,12 +18,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CEILINGS = {
-    "Python files": 235,  # contracts, their AsyncAPI document, and the command that prints and compares documents
-    "lines of Python": 51_843,
+    # 6 files and 16 edges of these are outbox.interop: users import a module for each framework, and one for CloudEvents. 3 files and
+    # 17 edges are typed events, their AsyncAPI document, and its command.
+    "Python files": 241,
+    "lines of Python": 52_400,
     "modules with one importer": 36,
     "private functions named once, %": 12.0,
     "modules named …ing": 9,
-    "import edges": 1_333,  # publishers, consumers, the admin and the command line know typed events
+    "import edges": 1_349,
     "import cycles": 0,
     "docstrings that lean on another": 0,
     "files in import circles of the dashboard": 0,

@@ -83,6 +83,7 @@ NOT_RUN = {
     "docs/tracing.md: POST /orders your instrumentation": "a picture; tests/tracing/test_traces.py compares such trees",
     "docs/tracing.md: # logs.py": "configures the process's logging; tests/tracing/test_log_fields.py does it for a logger",
     "docs/topology.md: # outbox.tf": "takes Terraform and a broker; the definitions above it are the same as JSON",
+    'docs/interop.md: $ pip install "fastapi-outbox[rabbitmq,cli]"': "takes the registry; its programs run in tests/interop",
     "docs/cookbook.md: # flask_app.py": "takes Flask; it was run by hand with Flask 3.1 and psycopg2, and the event is sent",
     "docs/cookbook.md: # to_celery.py": "takes Celery and a broker of its own",
     "docs/monitoring.md: docker compose --profile monitoring up --build": (
@@ -121,6 +122,19 @@ RUN_BY = {
     "docs/cookbook.md: # reports.py": "tests/test_readme.py::test_the_cookbook_s_plain_function_handles_messages",
     "docs/cookbook.md: # nightly.py": "tests/test_readme.py::test_the_cookbook_s_nightly_report_schedules_the_next_one_once",
     "docs/cookbook.md: # webhooks.py": "tests/test_readme.py::test_the_cookbook_s_webhook_judges_what_is_answered",
+    **dict.fromkeys(
+        (
+            "docs/interop.md: # place_order.py",
+            "docs/interop.md: # celery_app.py",
+            "docs/interop.md: # dramatiq_app.py",
+            "docs/interop.md: # taskiq_app.py",
+            "docs/interop.md: # faststream_app.py",
+        ),
+        "tests/interop/test_workers.py::test_the_page_s_program_starts_a_task_in_each_framework",
+    ),
+    "docs/interop.md: # cloud_events.py": (
+        "tests/interop/test_cloudevents.py::test_both_modes_arrive_at_rabbitmq_and_the_page_s_handler_reads_them"
+    ),
     "docs/consumers.md: # consumers.py": "tests/worker/test_consumers_page.py::test_the_page_s_consumer_does_what_it_says",
     'docs/consumers.md: @consume("order.*", index_keys=("$.order_id", "$.customer.id …': (
         "tests/reporting/test_reports.py::test_the_history_keeps_index_keys_of_what_was_sent_and_handled"

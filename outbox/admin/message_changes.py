@@ -32,7 +32,7 @@ from outbox.admin.repairs.once import (
 from outbox.admin.repairs.requests import Change, EditRequest, PlainJson, read_edit, require_valid_body
 from outbox.admin.store import MessageListing
 from outbox.chains.traces import ids_of
-from outbox.core.codec import OCTETS, RESERVED_PREFIX, encode_body, encode_headers
+from outbox.core.codec import RESERVED_PREFIX, edited_content_type, encode_body, encode_headers
 from outbox.core.failures import FailedAttempt, decode_failures
 from outbox.core.message import PublishOptions
 from outbox.core.outcome import Cause, Failure
@@ -652,7 +652,7 @@ def _apply_edit(
     try:
         if wanted is not None and edit.has_body:
             body, kind = encode_body(wanted.body, routing_key=routing_key)
-            content_type = content_type if kind == OCTETS and content_type is not None else kind
+            content_type = edited_content_type(content_type, kind)
         if edit.headers is not None:
             given = json.loads(encode_headers(edit.headers, routing_key=routing_key) or "{}")
             current = json.loads(headers or "{}")

@@ -1,9 +1,9 @@
 """Checks of constructor arguments. Each returns the parsed value, or raises `ConfigurationError` naming the argument."""
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from outbox.core.byte_limits import ByteLimits
 from outbox.errors import ConfigurationError
@@ -117,6 +117,20 @@ def exchange_name(value: str) -> str:
     if not is_short or "\0" in value:
         raise ConfigurationError(f"exchange_name must be 1 to {EXCHANGE_NAME_LIMIT} bytes of text, not {value!r}")
     return value
+
+
+def call_arguments(name: object, args: object, kwargs: object) -> tuple[list[Any], dict[str, Any]]:
+    """Returns positional and named arguments for a call of the function `name` in another framework."""
+    if not isinstance(name, str) or not name:
+        raise ConfigurationError(f"the name of the function to call must be non-empty text, not {name!r}")
+    # A string is a sequence, too, but `args="order 7"` would be seven arguments.
+    if not isinstance(args, Sequence) or isinstance(args, str | bytes | bytearray):
+        raise ConfigurationError(f"args of {name!r} must be a list or a tuple, not {type(args).__name__}")
+    if not isinstance(kwargs, Mapping | None):
+        raise ConfigurationError(f"kwargs of {name!r} must be a mapping, not {type(kwargs).__name__}")
+    if unnamed := [key for key in kwargs or () if not isinstance(key, str)]:
+        raise ConfigurationError(f"kwargs of {name!r} must have text as names, not {unnamed[0]!r}")
+    return list(args), dict(kwargs or {})
 
 
 def pool(value: T, *, size: int) -> T:

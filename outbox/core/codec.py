@@ -53,6 +53,16 @@ def encode_body(body: object, *, routing_key: str) -> tuple[bytes, str]:
         raise EncodingError(f"the body of {routing_key!r} cannot be serialised: {error}") from error
 
 
+def is_json(content_type: str | None) -> bool:
+    """Whether a media type is JSON or a format based on it, such as `application/cloudevents+json; charset=utf-8`."""
+    return (content_type or "").partition(";")[0].strip().lower().endswith(("/json", "+json"))
+
+
+def edited_content_type(before: str | None, kind: str) -> str:
+    """Returns the content type of an edited body: the old one if it still fits, else `kind`, which `encode_body` returned."""
+    return before if before is not None and (kind == OCTETS or is_json(before)) else kind
+
+
 def encode_headers(headers: Mapping[str, Any] | None, *, routing_key: str) -> str | None:
     """Returns application headers as JSON for the table; None if there are none.
 

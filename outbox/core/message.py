@@ -32,6 +32,7 @@ class PublishOptions(TypedDict, total=False):
     dedup_key: str | None
     on_conflict: Literal["ignore", "replace"]
     priority: int
+    content_type: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,8 @@ class OutboxMessage:
     milliseconds from now. `headers` are JSON values, sent with the message. Messages with the same `ordering_key` are sent one
     after another. `dedup_key`, at most 1,000 bytes, identifies one logical event or timer: while a message with the same key is
     pending, another one is ignored, or with `on_conflict="replace"` replaces it. `priority` is 0 to 9, higher first, and not
-    for messages with an ordering key.
+    for messages with an ordering key. `content_type` is the media type of the body, by default that of JSON, or for bytes
+    "application/octet-stream".
     """
 
     routing_key: str
@@ -54,6 +56,7 @@ class OutboxMessage:
     dedup_key: str | None = field(default=None, kw_only=True)
     on_conflict: Literal["ignore", "replace"] = field(default="ignore", kw_only=True)
     priority: int = field(default=0, kw_only=True)
+    content_type: str | None = field(default=None, kw_only=True)
 
 
 @light_value(kw_only=True)

@@ -9,7 +9,7 @@ from typing import Any, assert_never
 
 import asyncpg
 
-from outbox.core.codec import OCTETS, decode_tracking_ids, encode_body, encode_headers
+from outbox.core.codec import decode_tracking_ids, edited_content_type, encode_body, encode_headers
 from outbox.dead_letters.actions import (
     Action,
     Also,
@@ -375,11 +375,11 @@ def _require_version(id_: str, edit: Edit, version: int) -> None:
 
 
 def _apply_edit(row: Any, edit: Edit) -> _Payload:
-    """Payload of `row` after `edit`. A body given as bytes keeps the content type of the old one."""
+    """Payload of `row` after `edit`. The content type stays if it still fits the body."""
     body, content_type, headers = row["body"], row["content_type"], row["headers"]
     if edit.body is not None:
         body, kind = encode_body(edit.body, routing_key=row["routing_key"])
-        content_type = content_type if kind == OCTETS and content_type is not None else kind
+        content_type = edited_content_type(content_type, kind)
     if edit.headers is not None:
         headers = encode_headers(edit.headers, routing_key=row["routing_key"])
     return _Payload(body, content_type, headers)

@@ -1,6 +1,7 @@
 """Turns published messages into rows of the outbox table. Checks and encodes all of them before any is written."""
 
 import logging
+import re
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
@@ -18,6 +19,10 @@ HIGHEST_PRIORITY = 9
 FEWEST_MILLISECONDS = 1_000
 """An eta given as a smaller number logs a warning: the predecessor documented milliseconds but read seconds."""
 
+LONGEST_CONTENT_TYPE = 255
+"""Longest content type, in bytes: AMQP sends it as a short string."""
+
+_MEDIA_TYPE = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+( *;[ -~]*)?", re.ASCII)
 _log = logging.getLogger("outbox")
 
 
@@ -79,7 +84,7 @@ def rows_of(
             id_,
             routing_key,
             body,
-            content_type,
+            content_type if message.content_type is None else _validate_content_type(message.content_type),
             f'[{ancestors}"{id_}"]',
             codec.encode_headers(message.headers, routing_key=routing_key) if message.headers else None,
             default_expiration if message.expiration is None else as_expiration(message.expiration),
@@ -130,6 +135,19 @@ def _require_storable(text: str, kind: str) -> None:
         text.encode()
     except UnicodeEncodeError as error:
         raise ConfigurationError(f"the {kind} {text!r} is not valid text: {error}") from error
+
+
+def _validate_content_type(content_type: object) -> str:
+    if (
+        not isinstance(content_type, str)
+        or len(content_type) > LONGEST_CONTENT_TYPE
+        or _MEDIA_TYPE.fullmatch(content_type) is None
+    ):
+        raise ConfigurationError(
+            f"content_type must be a media type such as 'application/json', with at most {LONGEST_CONTENT_TYPE} characters, "
+            f"not {content_type!r:.80}"
+        )
+    return content_type
 
 
 def _extras(message: OutboxMessage) -> Extras:

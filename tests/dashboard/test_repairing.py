@@ -49,9 +49,9 @@ async def test_one_goes_and_comes_back_dead_and_the_list_keeps_its_filter(stage:
     await eventually(lambda: _deaths(stage, letter["id"], 2))
     await page.goto(f"{stage.ui}dead-letters/{letter['id']}?q=strike")
     await expect(row(page, letter)).to_contain_text("failed again")
-    failures = detail(page, letter).get_by_role("listitem")
-    await expect(failures.filter(has_text="Requeued by ada")).to_be_visible()
-    await expect(failures.filter(has_text="Failed again")).to_be_visible()
+    entries = detail(page, letter).get_by_role("listitem")
+    await expect(entries.filter(has_text="Requeued by ada")).to_be_visible()
+    await expect(entries.filter(has_text="Failed again")).to_be_visible()
 
 
 async def test_one_goes_and_does_not_come_back(stage: Stage, visit: Visit) -> None:

@@ -99,14 +99,21 @@ texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
     texts.map(lambda text: {"x-outbox-tracking-ids": text}),
     st.none() | texts,
     st.none() | texts,
+    st.none() | texts,
     texts,
     st.datetimes(timezones=st.just(UTC)),
 )
 def test_the_fast_encoding_of_properties_equals_the_general_one(
-    headers: dict[str, Any], content_type: str | None, expiration: str | None, message_id: str, timestamp: datetime
+    headers: dict[str, Any],
+    content_type: str | None,
+    correlation_id: str | None,
+    expiration: str | None,
+    message_id: str,
+    timestamp: datetime,
 ) -> None:
     usual: dict[str, Any] = {
         "content_type": content_type,
+        "correlation_id": correlation_id,
         "expiration": expiration,
         "message_id": message_id,
         "timestamp": timestamp,

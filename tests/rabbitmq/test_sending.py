@@ -44,6 +44,7 @@ async def test_a_message_carries_its_properties_and_is_persistent(
     assert (got["exchange"], got["routing_key"], got["body"]) == (EXCHANGE, "order.placed", b"{}")
     assert properties["delivery_mode"] == 2
     assert properties["message_id"] == "7"
+    assert properties["correlation_id"] == "root"
     assert properties["timestamp"] == int(created_at.timestamp())
     assert properties["content_type"] == "application/json"
     assert "expiration" not in properties
@@ -53,6 +54,16 @@ async def test_a_message_carries_its_properties_and_is_persistent(
         "x-outbox-tracking-ids": '["root", "7"]',
         "x-outbox-ordering-key": "customer-1",
     }
+
+
+async def test_the_root_of_the_chain_is_the_correlation_id_if_it_fits(
+    broker: RabbitBroker, broker_admin: RabbitAdmin, mail: str
+) -> None:
+    # The chain stays in its header, whose length is not limited to 255 bytes.
+    for root, expected in (("7", "7"), ("ł" * 127, "ł" * 127), ("ł" * 128, None), ("", None)):
+        await deliver(broker, message(id="7", tracking_ids=(root, "7")))
+        [got] = await broker_admin.get(mail)
+        assert got["properties"].get("correlation_id") == expected
 
 
 async def test_an_expiration_is_in_milliseconds_and_the_deadline_is_a_header(

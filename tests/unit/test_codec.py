@@ -136,3 +136,17 @@ def test_an_instant_without_a_zone_is_taken_for_utc() -> None:
 def test_a_malformed_instant_names_its_source(text: object) -> None:
     with pytest.raises(MalformedMessageError, match="x-outbox-expires-at"):
         codec.decode_instant(text, source="x-outbox-expires-at")
+
+
+@pytest.mark.parametrize(
+    ("before", "kind", "after"),
+    [
+        (None, "application/json", "application/json"),
+        ("application/json", "application/octet-stream", "application/json"),
+        ("text/csv", "application/octet-stream", "text/csv"),
+        ("text/csv", "application/json", "application/json"),
+        ("application/cloudevents+json; charset=utf-8", "application/json", "application/cloudevents+json; charset=utf-8"),
+    ],
+)
+def test_an_edited_body_keeps_its_content_type_if_that_still_fits(before: str | None, kind: str, after: str) -> None:
+    assert codec.edited_content_type(before, kind) == after

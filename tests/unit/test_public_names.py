@@ -63,6 +63,7 @@ MESSAGE_OPTIONS = {
     "dedup_key": None,
     "on_conflict": "ignore",
     "priority": 0,
+    "content_type": None,
 }
 _REQUIRED = inspect.Parameter.empty
 OPTIONS = {"options": (_REQUIRED, "VAR_KEYWORD")}

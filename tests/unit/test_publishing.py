@@ -117,6 +117,17 @@ def test_a_number_that_may_have_meant_seconds_is_warned_of_and_means_millisecond
     assert all("milliseconds" in line and f"timedelta(seconds={eta})" in line for line in caplog.messages)
 
 
+@pytest.mark.parametrize("given", ["text/csv", "application/cloudevents+json; charset=utf-8", "a/" + "b" * 253])
+def test_a_content_type_replaces_that_of_the_body(given: str) -> None:
+    assert rows_of([OutboxMessage("a", b"x", content_type=given)])[0].content_type == given
+
+
+@pytest.mark.parametrize("given", ["", "json", "text/", "a/b\n", "żółw/a", "a/" + "b" * 254, b"text/csv", 7])
+def test_a_content_type_that_is_none_is_refused(given: Any) -> None:
+    with pytest.raises(ConfigurationError, match="content_type must be a media type"):
+        rows_of([OutboxMessage("a", b"x", content_type=given)])
+
+
 def test_an_eta_beyond_the_end_of_time_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="out of range"):
         row_of(eta=datetime.max.replace(tzinfo=timezone(timedelta(hours=-3))))

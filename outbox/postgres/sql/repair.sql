@@ -97,6 +97,8 @@ requeued as (
                 select jsonb_object_agg(name, value)
                 from jsonb_each(case when jsonb_typeof(properties) = 'object' then properties end) as property (name, value)
                 where name in ('content_encoding', 'priority', 'correlation_id', 'reply_to', 'type', 'app_id')
+                    -- The relay sets this one again.
+                    and not (name = 'correlation_id' and value = chain -> 0)
             )
         )), '{}') as amqp
     ) as known

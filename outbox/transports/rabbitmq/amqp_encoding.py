@@ -128,14 +128,23 @@ def encode_named(properties: Mapping[str, Any]) -> bytes:
 
 
 def encode_usual(
-    headers: Mapping[str, Any], *, content_type: str | None, expiration: str | None, message_id: str, timestamp: datetime
+    headers: Mapping[str, Any],
+    *,
+    content_type: str | None,
+    correlation_id: str | None,
+    expiration: str | None,
+    message_id: str,
+    timestamp: datetime,
 ) -> bytes:
     """Encodes the properties of a first, persistent publish in half the time of `encode_named`. Raises `UnsendableError`."""
     flags = _HEADERS | _DELIVERY_MODE | _TIMESTAMP
-    type_ = expires = id_ = b""
+    type_ = correlation = expires = id_ = b""
     if content_type:
         flags |= _CONTENT_TYPE
         type_ = _often_seen(content_type, "content_type")
+    if correlation_id:
+        flags |= _CORRELATION_ID
+        correlation = short_string(correlation_id, "correlation_id")
     if expiration:
         flags |= _EXPIRATION
         expires = short_string(expiration, "expiration")
@@ -143,7 +152,16 @@ def encode_usual(
         flags |= _MESSAGE_ID
         id_ = short_string(message_id, "message_id")
     return b"".join(
-        (_flags(flags), type_, encode_table(headers), _PERSISTENT, expires, id_, _timestamp(timestamp, "timestamp"))
+        (
+            _flags(flags),
+            type_,
+            encode_table(headers),
+            _PERSISTENT,
+            correlation,
+            expires,
+            id_,
+            _timestamp(timestamp, "timestamp"),
+        )
     )
 
 
@@ -251,7 +269,8 @@ _FIELDS: dict[type, _Encoder] = {
 }
 
 _FIRST_FLAG = 0x8000
-_CONTENT_TYPE, _HEADERS, _DELIVERY_MODE, _EXPIRATION, _MESSAGE_ID, _TIMESTAMP = 0x8000, 0x2000, 0x1000, 0x0100, 0x0080, 0x0040
+_CONTENT_TYPE, _HEADERS, _DELIVERY_MODE, _CORRELATION_ID = 0x8000, 0x2000, 0x1000, 0x0400
+_EXPIRATION, _MESSAGE_ID, _TIMESTAMP = 0x0100, 0x0080, 0x0040
 _PERSISTENT = bytes((PERSISTENT,))
 # In the order of the specification, which is the order on the wire, and of the flags.
 _PROPERTIES: dict[str, tuple[int, _Encoder]] = {

@@ -28,6 +28,7 @@ from outbox.core.tracking import new_id
 from outbox.errors import MalformedMessageError
 from outbox.transports.rabbitmq.amqp_decoding import raw_fields, raw_properties
 from outbox.transports.rabbitmq.amqp_encoding import (
+    LONGEST_SHORT_STRING,
     PERSISTENT,
     Publication,
     UnsendableError,
@@ -64,6 +65,7 @@ ROUTING_COMMANDS = ("CC", "BCC")
 def publication_of(message: Message, *, exchange: str, queue_exchange: str = DEFAULT_EXCHANGE) -> Publication:
     """Encodes the first publish of `message`: to `exchange`, or through `queue_exchange` to its target queue.
 
+    The property `correlation_id` is the root of its chain, unless a requeued dead letter had another one.
     Raises `UnsendableError` for values that AMQP cannot carry.
     """
     kept, more = _restore_original(message.headers)
@@ -86,6 +88,7 @@ def publication_of(message: Message, *, exchange: str, queue_exchange: str = DEF
         expiration = str(max(0, message.expiration // timedelta(milliseconds=1)))
     common: _CommonProperties = {
         "content_type": message.content_type,
+        "correlation_id": _correlation_id(message),
         "expiration": expiration,
         "message_id": message.id,
         "timestamp": message.created_at,
@@ -95,6 +98,13 @@ def publication_of(message: Message, *, exchange: str, queue_exchange: str = DEF
     else:
         properties = encode_usual(headers, **common)
     return Publication(exchange, routing_key, message.id, properties, message.body)
+
+
+def _correlation_id(message: Message) -> str | None:
+    """Returns the root of the chain; None if the property cannot hold it, since the message must be sent nevertheless."""
+    root = message.tracking_ids[0] if message.tracking_ids else message.id
+    # Four bytes are the most that a character takes.
+    return root if 4 * len(root) <= LONGEST_SHORT_STRING or len(root.encode()) <= LONGEST_SHORT_STRING else None
 
 
 def copy_of(
@@ -226,6 +236,7 @@ class _CommonProperties(TypedDict):
     """Properties of every first publish, by their AMQP names, without headers and delivery mode."""
 
     content_type: str | None
+    correlation_id: str | None
     expiration: str | None
     message_id: str
     timestamp: datetime
