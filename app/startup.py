@@ -78,10 +78,10 @@ async def migrate(installation: Installation, report: StepReporter = log_step) -
 
 def report_broker(installation: Installation, report: StepReporter) -> None:
     """Reports where events are sent."""
-    if server_kind(installation.broker_url) is ServerKind.AMQP:
-        report("Broker", redacted(installation.broker_url))
-    else:
+    if server_kind(installation.broker_url) is ServerKind.POSTGRES:
         report("Broker", "none, PostgreSQL delivers the events")
+    else:
+        report("Broker", redacted(installation.broker_url))
 
 
 @asynccontextmanager

@@ -16,6 +16,7 @@ from benchmarks.idling import idle_processes, idle_processes_far_away
 from benchmarks.measuring import OWN_COST, Figure, repeated
 from benchmarks.publishing import bulk_publishing, many_writers
 from benchmarks.relaying import (
+    relay_to_kafka,
     relay_to_postgres,
     relay_to_rabbitmq,
     relay_variants_to_postgres,
@@ -39,6 +40,7 @@ BENCHMARKS: dict[str, tuple[Benchmark, int, str]] = {
     "bulk": (bulk_publishing, 100_000, "rows/s"),
     "relay-rabbitmq": (relay_to_rabbitmq, 50_000, "messages/s"),
     "relay-postgres": (relay_to_postgres, 50_000, "messages/s"),
+    "relay-kafka": (relay_to_kafka, 50_000, "messages/s"),
     "variants-rabbitmq": (relay_variants_to_rabbitmq, 40_000, "messages/s"),
     "variants-postgres": (relay_variants_to_postgres, 40_000, "messages/s"),
     "worker-rabbitmq": (worker_on_rabbitmq, 30_000, "messages/s"),

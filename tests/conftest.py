@@ -103,8 +103,9 @@ def postgres_server(servers_folder: Path) -> Iterator[PostgresServer]:
 
 @pytest.fixture
 def database_url(request: pytest.FixtureRequest, postgres_server: PostgresServer) -> Iterator[str]:
-    """A database of the test's own, as `postgresql://…`, by a superuser: empty, or with tables for `database`, `harness`."""
-    with fresh_database(postgres_server.url, tables=not {"database", "harness"}.isdisjoint(request.fixturenames)) as name:
+    """A database of the test's own, as `postgresql://…`, by a superuser: empty, or with the tables that a fixture needs."""
+    with_tables = not {"database", "harness", "route"}.isdisjoint(request.fixturenames)
+    with fresh_database(postgres_server.url, tables=with_tables) as name:
         yield with_database(postgres_server.url, name)
 
 

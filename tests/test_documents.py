@@ -102,6 +102,11 @@ NOT_RUN = {
     "docs/operations.md: EVENT QUEUE PUBLISHED OUTBOX BROKER HANDLER TRIES STATE BY I …": (
         "output; tests/reporting/test_chains.py compares such a tree"
     ),
+    "docs/kafka.md: docker run -d --name kafka -p 9092:9092 apache/kafka:4.1.0": "takes Docker and a registry",
+    "docs/kafka.md: docker exec kafka /opt/kafka/bin/kafka-console-consumer.sh - …": "takes Docker",
+    "docs/kafka.md: kafka://user:password@host:9092,host2:9092/?topic=events.{ro …": (
+        "a URL; tests/kafka/test_configuration.py::test_the_url_of_the_page_is_accepted creates a relay with it"
+    ),
     "docs/cookbook.md: // publish.go": "takes Go and pgx; the statement is that of the other languages",
     "docs/cookbook.md: // publish.mjs": "takes pg of npm; it was run by hand with Node 20, and prints the id",
     "docs/cookbook.md: // Publish.java": "takes the JDBC driver; it was run by hand with Java 17, and prints the id",
@@ -147,6 +152,7 @@ RUN_BY = {
     "docs/fastapi.md: from contextlib import asynccontextmanager": (
         "tests/fastapi/test_embedding.py::test_the_documented_host_publishes_relays_and_consumes_in_one_process"
     ),
+    "docs/kafka.md: # to_kafka.py": "tests/kafka/test_relaying.py::test_the_program_on_the_page_relays_to_its_topics",
     "docs/publishing.md: # publishing.py": "tests/publisher/test_page.py::test_the_program_on_the_page_runs",
     "docs/repair.md: import asyncio": (
         "tests/dead_letters/test_operations.py::test_the_program_in_the_documentation_does_what_it_says"

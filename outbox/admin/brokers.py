@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from outbox.errors import BrokerUnavailableError
 from outbox.reporting.components import ComponentKind, ComponentStatus, KnownComponent
-from outbox.runtime.brokers import keeps_dead_letters
+from outbox.runtime.brokers import is_kafka, keeps_dead_letters
 
 if TYPE_CHECKING:
     from outbox.admin.admin import Admin
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class BrokerKind(StrEnum):
-    """The broker that holds the queues. `other`: an object of the host, which does not report them."""
+    """The broker that holds the queues. `other`: Kafka, or an object of the host, which do not report any."""
 
     POSTGRESQL = "postgresql"
     RABBITMQ = "rabbitmq"
@@ -42,7 +42,7 @@ class BrokerView:
 
             self.kind = BrokerKind.RABBITMQ
             self.rabbitmq = overview.Overview(admin.broker, management_url=admin.management_url)
-        elif not isinstance(admin.broker, str | None):
+        elif not isinstance(admin.broker, str | None) or is_kafka(admin.broker):
             self.kind = BrokerKind.OTHER
 
     async def depths(self, named: Collection[str]) -> Depths:

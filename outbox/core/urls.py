@@ -17,10 +17,14 @@ _POSTGRES_SCHEMES = frozenset(
     }
 )
 _AMQP_SCHEMES = frozenset({"amqp", "amqps"})
+_KAFKA_SCHEMES = frozenset({"kafka", "kafkas"})
+ROUTING_KEY_IN_TOPIC = "{routing_key}"
+"""Stands for the routing key of a message in the name of its Kafka topic."""
 _USER = re.compile(r"://[^:\s]*:")
 _PORT = re.compile(r"[0-9]{1,5}(?!\w)")
-_SECRET_PARAMETER = re.compile(
-    r"""(?P<name>(?:password|passwd|pwd)["']?\s*[=:]\s*|(?:secret|token)["']?\s*=\s*)       # in a URL, a DSN, a dict
+_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[\w.-]+)(:[0-9]{1,5})?")
+_SECRET_PARAMETER = re.compile(  # in a URL, a DSN, a dict
+    r"""(?P<name>(?:password|passwd|pwd)["']?\s*[=:]\s*|(?:secret|token|passphrase|key\.pem)["']?\s*=\s*)
         (?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|['"][^\n]*|[^&\#\s'"]+)
     """,
     re.IGNORECASE | re.VERBOSE,
@@ -32,6 +36,7 @@ class ServerKind(StrEnum):
 
     POSTGRES = "postgresql"
     AMQP = "amqp"
+    KAFKA = "kafka"
 
 
 def server_kind(url: str, *, argument: str = "url") -> ServerKind:
@@ -41,9 +46,11 @@ def server_kind(url: str, *, argument: str = "url") -> ServerKind:
         return ServerKind.POSTGRES
     if scheme in _AMQP_SCHEMES:
         return ServerKind.AMQP
+    if scheme in _KAFKA_SCHEMES:
+        return ServerKind.KAFKA
     raise UrlError(
-        f"{argument} has the scheme {scheme!r}: write postgresql://user:password@host:5432/database "
-        f"or amqp://user:password@host:5672/vhost"
+        f"{argument} has the scheme {scheme!r}: write postgresql://user:password@host:5432/database, "
+        f"amqp://user:password@host:5672/vhost, or for a relay to Kafka kafka://user:password@host:9092"
     )
 
 
@@ -61,10 +68,34 @@ def amqp_url(url: str, *, argument: str = "rmq_connection_url") -> str:
     return url
 
 
+def kafka_hosts(url: str, *, argument: str = "broker") -> str:
+    """Returns the hosts of a Kafka URL with their ports, separated by commas.
+
+    Raises `UrlError` if it is the URL of another server, if a host is missing, or if it has a path.
+    """
+    if server_kind(url, argument=argument) is not ServerKind.KAFKA:
+        raise UrlError(f"{argument} must be a kafka:// or kafkas:// URL, not {_scheme(url, argument)}://")
+    parts = urlsplit(url)
+    hosts = parts.netloc.rpartition("@")[2].lower().split(",")
+    if not all(map(_HOST.fullmatch, hosts)):
+        raise UrlError(f"{argument} has no hosts that can be read: write kafka://host:9092,other:9092/")
+    if parts.path not in ("", "/"):
+        raise UrlError(f"{argument} has a path, which Kafka does not have: name the topic in ?topic=")
+    return _add_ports(",".join(hosts), 9092)
+
+
+def kafka_topic(url: str) -> str:
+    """Returns the topic that a Kafka URL names, in which `{routing_key}` stands for that; by default only that."""
+    return parse_qs(urlsplit(url).query, keep_blank_values=True).get("topic", [ROUTING_KEY_IN_TOPIC])[-1]
+
+
 def server_address(url: str) -> str:
     """Describes the server and the database or virtual host of `url`, without user, password and options."""
     parts = urlsplit(url)
     kind = server_kind(url)
+    if kind is ServerKind.KAFKA:
+        # The order of the servers means nothing.
+        return f"Kafka at {','.join(sorted(kafka_hosts(url).split(',')))}"
     hosts = parts.netloc.rpartition("@")[2].lower()
     path = unquote(parts.path.removeprefix("/"))
     if kind is ServerKind.POSTGRES:

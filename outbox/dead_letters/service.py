@@ -25,7 +25,7 @@ from outbox.dead_letters.actions import (
     Plan,
     Repaired,
 )
-from outbox.dead_letters.changes import Changes, Editor, Planner, Request, subscribed_queues
+from outbox.dead_letters.changes import Changes, Editor, HasQueue, Planner, Request, subscribed_queues
 from outbox.dead_letters.filters import oldest_ids, with_default_status
 from outbox.dead_letters.model import DeadLetter, DeadLetterDetail, DeadLetterFilter, Group, GroupBy, Position, Sort
 from outbox.dead_letters.operations import OperationItem, Operations
@@ -36,7 +36,7 @@ from outbox.masking import Masking
 from outbox.postgres.inbox import RETENTION
 from outbox.postgres.pool import Connection, Pool, close_pool, open_pool
 from outbox.postgres.queries import TableName
-from outbox.runtime.brokers import open_broker, require_one_consumable_broker
+from outbox.runtime.brokers import has_no_queue, is_kafka, open_broker, require_one_consumable_broker
 from outbox.runtime.observing import build_observer
 
 if TYPE_CHECKING:
@@ -101,8 +101,11 @@ class DeadLetters:
         self._pool = db_pool
         self._table = TableName.parse(table_name)
         self._broker: ConsumableSource | None = None  # None: PostgreSQL, whose queues are in the same database
-        if broker is not None and not (
-            isinstance(broker, str) and server_kind(broker, argument="broker") is ServerKind.POSTGRES
+        self._is_kafka = is_kafka(broker)
+        if (
+            broker is not None
+            and not self._is_kafka
+            and not (isinstance(broker, str) and server_kind(broker, argument="broker") is ServerKind.POSTGRES)
         ):
             self._broker = require_one_consumable_broker(rmq_connection=None, rmq_connection_url=None, broker=broker)
         self._exchange_name = checked_exchange_name(exchange_name)
@@ -136,7 +139,9 @@ class DeadLetters:
             if pool is None:
                 pool = await open_pool(self._url, size=_POOL_SIZE, application_name="outbox dead letters")
                 self._closing.push_async_callback(close_pool, pool)
-            if self._broker is None:
+            if self._is_kafka:
+                has_queue: HasQueue = has_no_queue
+            elif self._broker is None:
                 has_queue = subscribed_queues(pool, table)
             else:
                 observer = build_observer(enable_metrics=False)

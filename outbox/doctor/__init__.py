@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import asyncpg
 
-from outbox.core.findings import Finding, Severity, error, warning
+from outbox.core.findings import Finding, Severity, error, warning, well
 from outbox.core.urls import ServerKind, server_kind
 from outbox.doctor.database import Examination, examine_audit, examine_listening, examine_schema
 from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError, OutboxError, SchemaError
 from outbox.postgres.pool import connect_to, unavailable_errors
 from outbox.postgres.queries import TableName
 from outbox.postgres.schema.check import schema_of
-from outbox.runtime.brokers import destination_of, own_database
+from outbox.runtime.brokers import destination_of, is_kafka, open_kafka, own_database
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -83,6 +83,8 @@ async def examine(installation: Installation) -> Report:
             consumer_timeout=installation.consumer_timeout,
         )
         findings += await _guarded("broker", examination)
+    elif url is not None and is_kafka(url):
+        findings += await _guarded("broker", _examine_kafka(url))
     return Report(tuple(findings))
 
 
@@ -93,6 +95,18 @@ async def _guarded(check: str, examination: Awaitable[list[Finding]]) -> list[Fi
         return [error(check, f"cannot be reached: {failure}", "check that it runs, and that address and password are correct")]
     except OutboxError as failure:
         return [error(check, str(failure))]
+
+
+async def _examine_kafka(url: str) -> list[Finding]:
+    transport = open_kafka(url)
+    try:
+        await transport.open()
+        missing = await transport.missing_topic()
+    finally:
+        await transport.close()
+    if missing is not None:
+        return [error("topology", f"the topic {missing!r} is missing", "create it: messages are held until it exists")]
+    return [well("broker", transport.destination)]
 
 
 async def _examine_database(installation: Installation) -> list[Finding]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 from outbox.core.arguments import exactly_one
 from outbox.core.byte_limits import ByteLimits
-from outbox.core.urls import ServerKind, amqp_url, postgres_url, server_address, server_kind
+from outbox.core.urls import ServerKind, amqp_url, kafka_topic, postgres_url, server_address, server_kind
 from outbox.errors import ConfigurationError, DatabaseUnavailableError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         Transport,
     )
     from outbox.postgres.queries import TableName
+    from outbox.transports.kafka import KafkaTransport
 
     BrokerSource: TypeAlias = str | AbstractConnection | Transport
     ConsumableSource: TypeAlias = str | AbstractConnection | Broker
@@ -63,13 +64,16 @@ def require_one_broker(
             )
         return rmq_connection
     if isinstance(broker, str):
-        if server_kind(broker, argument="broker") is ServerKind.AMQP:
+        kind = server_kind(broker, argument="broker")
+        if kind is ServerKind.AMQP:
             _require_aio_pika()
+        elif kind is ServerKind.KAFKA:
+            open_kafka(broker)  # checks the URL, and connects to nothing yet
         return broker
     if broker is None or not all(callable(getattr(broker, method, None)) for method in ("open", "send", "close")):
         raise ConfigurationError(
-            "broker must be an amqp:// URL, a postgresql:// URL, or an object that implements outbox.ports.Transport, "
-            f"not {type(broker).__name__}"
+            "broker must be an amqp:// URL, a postgresql:// URL, for a relay a kafka:// URL, or an object that implements "
+            f"outbox.ports.Transport, not {type(broker).__name__}"
         )
     return broker
 
@@ -81,6 +85,11 @@ def require_one_consumable_broker(
     broker: "str | Broker | None",
 ) -> "ConsumableSource":
     """Like `require_one_broker`, for a broker that a worker can consume from."""
+    if is_kafka(broker):
+        raise ConfigurationError(
+            "Kafka cannot be consumed from: Outbox only relays to it. Read the topics with a Kafka client, and give workers "
+            "an amqp:// or postgresql:// URL"
+        )
     source = require_one_broker(rmq_connection=rmq_connection, rmq_connection_url=rmq_connection_url, broker=broker)
     if source is broker and not isinstance(broker, str) and not callable(getattr(broker, "subscribe", None)):
         raise ConfigurationError(f"{type(broker).__name__} cannot be consumed from: it does not implement outbox.ports.Broker")
@@ -95,6 +104,8 @@ def require_one_dead_letter_source(
 ) -> "DeadLetterSource":
     """Like `require_one_broker`, for a broker that keeps dead letters in queues, which an archiver needs."""
     exactly_one(rmq_connection=rmq_connection, rmq_connection_url=rmq_connection_url, broker=broker)
+    if is_kafka(broker):
+        raise ConfigurationError("an archiver needs RabbitMQ: Outbox only relays to Kafka, which has no dead letters to move")
     if broker is None or isinstance(broker, str):
         source = require_one_broker(rmq_connection=rmq_connection, rmq_connection_url=rmq_connection_url, broker=broker)
         if isinstance(source, str) and server_kind(source, argument="broker") is not ServerKind.AMQP:
@@ -122,6 +133,8 @@ def open_dead_letter_queues(source: "DeadLetterSource") -> "DeadLetterQueues":
 def open_transport(source: "BrokerSource", *, exchange_name: str, table: "TableName", observer: "Observer") -> "Transport":
     """Returns a transport to send with. `close` closes a connection that it opened, not a connection or object passed in."""
     if isinstance(source, str):
+        if is_kafka(source):
+            return open_kafka(source)
         return _from_url(source, exchange_name=exchange_name, table=table, observer=observer)
     if hasattr(source, "send"):
         return _BorrowedTransport(cast("Transport", source))
@@ -178,13 +191,37 @@ def _over_connection(connection: "AbstractConnection", *, exchange_name: str, ob
     return RabbitBroker(connection=connection, exchange_name=exchange_name, observer=observer)
 
 
+def is_kafka(source: object) -> bool:
+    """Whether `source` is the URL of a Kafka cluster, which can be sent to and not consumed from."""
+    return isinstance(source, str) and server_kind(source, argument="broker") is ServerKind.KAFKA
+
+
+async def has_no_queue(queue: str) -> bool:  # noqa: ARG001  the signature of `Broker.has_queue`
+    """Returns False: a broker such as Kafka has no queue that a message could be for."""
+    return False
+
+
+def open_kafka(url: str) -> "KafkaTransport":
+    """Returns a transport to send with. Raises `ConfigurationError`, and `MissingExtraError` without Kafka's library."""
+    from outbox.transports.kafka import KafkaTransport
+
+    return KafkaTransport(url)
+
+
 def _require_aio_pika() -> None:
     if find_spec("aio_pika") is None:
         raise MissingExtraError(purpose="RabbitMQ", extra="rabbitmq")
 
 
 def destination_of(source: "BrokerSource", *, exchange_name: str) -> str:
-    """Describes the destination of messages, without secrets. Sources with the same destination get the same text."""
+    """Describes the destination of messages, without secrets. Sources with the same destination get the same text.
+
+    A transport may describe it by an attribute `destination`.
+    """
+    if isinstance(source, str) and is_kafka(source):
+        return f"{server_address(source)}, topic {kafka_topic(source)}"
+    if isinstance(described := getattr(source, "destination", None), str):
+        return described
     url = source if isinstance(source, str) else getattr(source, "url", None)  # a connection of aio-pika has one
     if url is None or hasattr(source, "send"):
         where = f"{type(source).__module__}.{type(source).__qualname__}"

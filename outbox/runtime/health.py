@@ -125,7 +125,7 @@ async def checking(
     from outbox.postgres.pool import open_pool
     from outbox.postgres.queries import TableName
     from outbox.postgres.schema import check_outbox_table
-    from outbox.runtime.brokers import open_broker
+    from outbox.runtime.brokers import open_transport
     from outbox.runtime.observing import build_observer
 
     table = TableName.parse(table_name)
@@ -147,7 +147,7 @@ async def checking(
             checks |= {"database": responds, "schema": has_schema}
         if broker_url is not None:
             silent = build_observer(enable_metrics=False)
-            transport = open_broker(broker_url, exchange_name=exchange_name, table=table, observer=silent)
+            transport = open_transport(broker_url, exchange_name=exchange_name, table=table, observer=silent)
             stack.push_async_callback(transport.close)
             # `open` serves as the check: it returns immediately while connected, and reconnects otherwise.
             checks["broker"] = transport.open

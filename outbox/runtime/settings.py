@@ -187,7 +187,8 @@ class Settings(BaseModel):
 
     broker_url: SecretStr | None = _broker(
         None,
-        "Where events are sent: `amqp://user:password@host:5672/vhost` for RabbitMQ, or a `postgresql://` URL.",
+        "Where events are sent: `amqp://user:password@host:5672/vhost` for RabbitMQ, a `postgresql://` URL, or for relays only "
+        "`kafka://user:password@host:9092`.",
         unset="the database delivers events, without a broker",
         secret=True,
     )

@@ -1601,7 +1601,7 @@ export interface components {
         };
         /**
          * BrokerKind
-         * @description The broker that holds the queues. `other`: an object of the host, which does not report them.
+         * @description The broker that holds the queues. `other`: Kafka, or an object of the host, which do not report any.
          * @enum {string}
          */
         BrokerKind: "postgresql" | "rabbitmq" | "other";
