@@ -1,6 +1,7 @@
 """Requeue, discard, restore and purge of dead letters and parked rows, at once."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from datetime import timedelta
 
@@ -108,6 +109,17 @@ async def test_a_message_without_an_id_gets_one_that_its_letter_keeps(pool: Pool
     await dead_letters.requeue(id_)
     [letter], [row] = await letters(pool), await outbox(pool)
     assert letter["message_id"] == row["message_id"] is not None
+
+
+@pytest.mark.parametrize(("correlation_id", "kept"), [("root", False), ("c1", True)], ids=["of its chain", "of its sender"])
+async def test_a_requeued_message_keeps_a_correlation_id_that_the_relay_would_not_set(
+    pool: Pool, dead_letters: DeadLetters, correlation_id: str, kept: bool
+) -> None:
+    [id_] = await bury(pool, properties=json.dumps({"correlation_id": correlation_id}))
+    await dead_letters.requeue(id_)
+    [row] = await outbox(pool)
+    kept_properties = {"x-outbox-amqp": {"properties": {"correlation_id": "c1"}}}
+    assert (json.loads(row["headers"]) if row["headers"] else None) == (kept_properties if kept else None)
 
 
 async def test_requeueing_is_written_to_the_history_unless_that_is_off(database: str, pool: Pool) -> None:

@@ -121,6 +121,17 @@ def test_the_fast_encoding_of_properties_equals_the_general_one(
     assert encode_usual(headers, **usual) == encode_named({**usual, "headers": headers, "delivery_mode": PERSISTENT})
 
 
+def test_a_root_of_a_chain_is_encoded_as_its_own_correlation_id() -> None:
+    usual: dict[str, Any] = {
+        "content_type": None,
+        "correlation_id": "7",
+        "expiration": "1",
+        "message_id": "7",
+        "timestamp": datetime(2026, 5, 4, tzinfo=UTC),
+    }
+    assert encode_usual({}, **usual) == encode_named({**usual, "headers": {}, "delivery_mode": PERSISTENT})
+
+
 def test_an_empty_body_has_no_body_frame() -> None:
     assert [type(value) for _, value in write(body=b"")] == [Basic.Publish, ContentHeader]
 

@@ -142,15 +142,16 @@ def encode_usual(
     if content_type:
         flags |= _CONTENT_TYPE
         type_ = _often_seen(content_type, "content_type")
-    if correlation_id:
-        flags |= _CORRELATION_ID
-        correlation = short_string(correlation_id, "correlation_id")
     if expiration:
         flags |= _EXPIRATION
         expires = short_string(expiration, "expiration")
     if message_id:
         flags |= _MESSAGE_ID
         id_ = short_string(message_id, "message_id")
+    if correlation_id:
+        flags |= _CORRELATION_ID
+        # Most messages are the root of their chain.
+        correlation = id_ if correlation_id == message_id else short_string(correlation_id, "correlation_id")
     return b"".join(
         (
             _flags(flags),
