@@ -35,7 +35,7 @@ def asyncapi() -> None:
 
 
 @asyncapi.command(cls=Command)
-@click.argument("consumers", envvar="OUTBOX_CONSUMERS", required=False)
+@click.argument("consumers", required=False)
 @click.option(
     "--publishes",
     "published",
