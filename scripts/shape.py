@@ -21,7 +21,7 @@ CEILINGS = {
     # 6 files and 16 edges are outbox.interop: users import a module for each framework, and one for CloudEvents. 3 files and 17
     # edges are typed events, their AsyncAPI document, and its command; a file and 7 edges the transport to Kafka.
     "Python files": 242,
-    "lines of Python": 52_968,
+    "lines of Python": 52_970,
     "modules with one importer": 37,
     "private functions named once, %": 12.0,
     "modules named …ing": 9,

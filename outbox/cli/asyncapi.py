@@ -10,22 +10,12 @@ from typing import Any
 import click
 
 from outbox.asyncapi import asyncapi_document, compare_documents, describe_contracts
-from outbox.cli.command import CliError, Command
+from outbox.cli.command import CliError, Command, DefaultGroup
 from outbox.cli.output import counted, echo, echo_json, echo_table, styled
 from outbox.runtime.consumers import load_consumers, load_events
 
 
-class _Showing(click.Group):
-    """A group that runs `show` unless a command is named."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Inserts `show` unless the first argument is a command or a help option."""
-        if not args or (args[0] not in self.commands and args[0] not in ctx.help_option_names):
-            args = ["show", *args]
-        return super().parse_args(ctx, args)
-
-
-@click.group(cls=_Showing)
+@click.group(cls=DefaultGroup)
 def asyncapi() -> None:
     """Prints what a service publishes and consumes as an AsyncAPI document, and finds breaking changes.
 

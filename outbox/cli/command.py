@@ -142,6 +142,22 @@ class Command(click.Command):
                     formatter.write_dl(chosen)
 
 
+class DefaultGroup(click.Group):
+    """A group that runs one of its commands if none is named: `show`, unless a subclass says otherwise."""
+
+    def default_command(self, first: str) -> str:
+        """Returns the command for a first argument that is none; "" without arguments."""
+        del first
+        return "show"
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Inserts the default command unless the first argument is a command or a help option."""
+        first = args[0] if args else ""
+        if first not in self.commands and first not in ctx.help_option_names:
+            args = [self.default_command(first), *args]
+        return super().parse_args(ctx, args)
+
+
 class _Commands(click.Group):
     """A group that imports only the command that is called."""
 

@@ -11,7 +11,7 @@ import click
 
 from outbox.cli import options
 from outbox.cli.client import Client, with_client
-from outbox.cli.command import Command
+from outbox.cli.command import Command, DefaultGroup
 from outbox.cli.dlq.repair import confirm, read_headers
 from outbox.cli.options import PAST_TIME, json_output
 from outbox.cli.output import (
@@ -50,15 +50,11 @@ _FILTER = (
 )
 
 
-class _Listing(click.Group):
+class _Listing(DefaultGroup):
     """A group that runs `list` without a command name, and `show` for an id alone."""
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Inserts `list` or `show` unless the first argument is a command or a help option."""
-        first = args[0] if args else ""
-        if first not in self.commands and first not in ctx.help_option_names:
-            args = ["show" if first and not first.startswith("-") else "list", *args]
-        return super().parse_args(ctx, args)
+    def default_command(self, first: str) -> str:
+        return "show" if first and not first.startswith("-") else "list"
 
 
 _DUE_TIME = click.DateTime(["%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%dT%H:%M%z"])
