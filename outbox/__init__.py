@@ -14,6 +14,7 @@ from outbox.core.tracking import get_tracking_ids, tracking
 if TYPE_CHECKING:
     from outbox.archiver import Archiver
     from outbox.core.clock import HybridClock
+    from outbox.core.destinations import Destinations, Route
     from outbox.core.fingerprint import fingerprint_of
     from outbox.core.message import OutboxMessage
     from outbox.dead_letters import DeadLetters
@@ -62,6 +63,7 @@ __all__ = [
     "BoundPublisher",
     "Consumer",
     "DeadLetters",
+    "Destinations",
     "HybridClock",
     "LogFields",
     "Maintenance",
@@ -71,6 +73,7 @@ __all__ = [
     "Publisher",
     "Reject",
     "RetryAfter",
+    "Route",
     "Worker",
     "consume",
     "ensure_outbox_schema_async",
@@ -89,6 +92,7 @@ _HOMES = {
     "BoundPublisher": "outbox.publisher",
     "Consumer": "outbox.engine.consumer",
     "DeadLetters": "outbox.dead_letters",
+    "Destinations": "outbox.core.destinations",
     "HybridClock": "outbox.core.clock",
     "LogFields": "outbox.observers.logging",
     "Maintenance": "outbox.maintenance",
@@ -98,6 +102,7 @@ _HOMES = {
     "Publisher": "outbox.publisher",
     "Reject": "outbox.errors",
     "RetryAfter": "outbox.errors",
+    "Route": "outbox.core.destinations",
     "Worker": "outbox.worker",
     "consume": "outbox.engine.consumer",
     "ensure_outbox_schema_async": "outbox.schema",

@@ -10,14 +10,16 @@ from typing_extensions import TypeVar
 
 from outbox.contracts import Event, ModelT
 from outbox.core.clock import HybridClock, as_clock
+from outbox.core.destinations import DEFAULT, Destinations, validate_destinations
 from outbox.core.message import OutboxMessage, PublishOptions
 from outbox.core.outcome import qualified_name
 from outbox.engine.rows import Row, as_expiration, rows_of, validate_dedup_key
-from outbox.errors import TransactionRequiredError
+from outbox.errors import ConfigurationError, TransactionRequiredError
 from outbox.postgres.handles import async_writer, is_async, sync_writer
-from outbox.postgres.handles.insert import Statements, cancel_steps, execute_async, execute_sync, publish_steps
+from outbox.postgres.handles.insert import Statements, Steps, cancel_steps, execute_async, execute_sync, publish_steps
 from outbox.postgres.handles.shapes import AsyncHandle, SyncHandle
 from outbox.postgres.queries import TableName
+from outbox.postgres.schema.objects import destination_table
 from outbox.runtime.tracer import publishing_span
 
 _log = logging.getLogger("outbox")
@@ -40,7 +42,9 @@ class Publisher:
 
     `serialize` locks the ordering keys of messages until the transaction ends, before the messages are written. Publishers of
     one key then wait for each other, and its messages are in the order of their commits. `clock` stamps messages with a hybrid
-    logical clock: a `HybridClock`, or "hlc" for the clock of this process.
+    logical clock: a `HybridClock`, or "hlc" for the clock of this process. `destinations` has rules that choose the brokers of
+    each message by its routing key; without them everything goes to the default destination. The table of each other
+    destination must exist: `outbox migrate --destination kafka` creates it.
 
     With `enable_tracing`, and once the process has configured a tracer provider of OpenTelemetry, publishing is a span, and its
     trace context travels in the headers `traceparent` and `tracestate`. A `traceparent` that you give stays as it is.
@@ -54,11 +58,19 @@ class Publisher:
         require_transaction: bool = False,
         serialize: bool = False,
         clock: Literal["hlc"] | HybridClock | None = None,
+        destinations: Destinations | None = None,
         enable_tracing: bool = True,
     ) -> None:
+        if destinations is not None and not isinstance(destinations, Destinations):
+            raise ConfigurationError(f"destinations must be outbox.Destinations with rules, not {destinations!r:.80}")
         self._expiration = as_expiration(expiration)
         self._table = TableName.parse(table_name)
         self._statements = Statements.on(self._table)
+        self._destinations = destinations
+        self._by_destination: dict[str, Statements] = {DEFAULT: self._statements}
+        for rule in () if destinations is None else destinations.rules:
+            for name in rule.names:
+                self._statements_of(name)
         self._require_transaction = require_transaction
         self._serialize = serialize
         self._clock = as_clock(clock)
@@ -101,7 +113,8 @@ class Publisher:
         bytes. While a message with the same key is pending, `on_conflict="ignore"` (the default) writes nothing and returns
         None; `on_conflict="replace"` replaces the pending message by this one, with a new id. Transactions with the same dedup
         key wait for each other. They never wait for a relay: a message that is being sent is no longer pending. `content_type`:
-        the media type of the body, by default "application/json", or "application/octet-stream" for bytes.
+        the media type of the body, by default "application/json", or "application/octet-stream" for bytes. `destination`: one
+        destination or several, such as "kafka", in place of the Publisher's rules. Each gets a row; all have the same id.
 
         Raises `UnsupportedHandleError`, `ConfigurationError` or `EncodingError` before anything is written, which leaves the
         transaction unchanged. Also raises the driver's errors.
@@ -166,19 +179,19 @@ class Publisher:
         """`bulk_publish` for async handles only."""
         writer = async_writer(handle, self._table)
         with self._span(messages) as traced:
-            rows = self._rows(traced)
+            batch, rows = self._rows(traced)
             if rows and not await writer.in_transaction():
                 self._object_to_no_transaction(handle, _publishing(rows), locks=self._serialize or _have_dedup_keys(rows))
-            return await execute_async(writer, publish_steps(rows, self._statements, serialize=self._serialize))
+            return await execute_async(writer, self._steps(batch, rows))
 
     def bulk_publish_sync(self, handle: SyncHandle, messages: Iterable[OutboxMessage]) -> list[str | None]:
         """`bulk_publish` for sync handles only."""
         writer = sync_writer(handle, self._table)
         with self._span(messages) as traced:
-            rows = self._rows(traced)
+            batch, rows = self._rows(traced)
             if rows and not writer.in_transaction():
                 self._object_to_no_transaction(handle, _publishing(rows), locks=self._serialize or _have_dedup_keys(rows))
-            return execute_sync(writer, publish_steps(rows, self._statements, serialize=self._serialize))
+            return execute_sync(writer, self._steps(batch, rows))
 
     @overload
     def cancel(self, handle: AsyncHandle, dedup_key: str) -> Awaitable[bool]: ...
@@ -189,8 +202,8 @@ class Publisher:
     def cancel(self, handle: Any, dedup_key: str) -> Awaitable[bool] | bool:
         """Deletes the pending message with `dedup_key`, within the caller's transaction. Await the result if `handle` is async.
 
-        Returns False if there is none, or if a relay is sending it; does not wait for the relay. Sent and parked messages are
-        not changed. Raises the errors of `publish`.
+        Deletes it from every destination. Returns False if there is none, or if a relay is sending it; does not wait for the
+        relay. Sent and parked messages are not changed. Raises the errors of `publish`.
         """
         if is_async(handle):
             return self.cancel_async(handle, dedup_key)
@@ -212,9 +225,40 @@ class Publisher:
             self._object_to_no_transaction(handle, f"cancelling {key!r}", locks=True)
         return execute_sync(writer, cancel_steps(key, self._statements))
 
-    def _rows(self, messages: Iterable[OutboxMessage]) -> list[Row]:
+    def _rows(self, messages: Iterable[OutboxMessage]) -> tuple[Sequence[OutboxMessage], list[Row]]:
+        batch = list(messages)
         stamp = None if self._clock is None else self._clock.next
-        return rows_of(messages, default_expiration=self._expiration, stamp=stamp)
+        return batch, rows_of(batch, default_expiration=self._expiration, stamp=stamp)
+
+    def _steps(self, batch: Sequence[OutboxMessage], rows: Sequence[Row]) -> Steps[list[str | None]]:
+        """Inserts `rows`, those of `batch`, for all of their destinations. Returns an id for each; None: written to none."""
+        if self._destinations is None and all(message.destination is None for message in batch):
+            return publish_steps(rows, self._statements, serialize=self._serialize)
+        positions: dict[str, list[int]] = {}
+        for position, message in enumerate(batch):
+            if message.destination is not None:
+                names: Sequence[str] = validate_destinations(message.destination)
+            else:
+                names = (DEFAULT,) if self._destinations is None else self._destinations.of(message.routing_key)
+            for name in names:
+                positions.setdefault(name, []).append(position)
+        # In the order of their names, so that two publishers take the locks of keys in one order.
+        wanted = [(self._statements_of(name), positions[name]) for name in sorted(positions)]
+
+        def steps() -> Steps[list[str | None]]:
+            ids: list[str | None] = [None] * len(rows)
+            for statements, chosen in wanted:
+                published = yield from publish_steps([rows[each] for each in chosen], statements, serialize=self._serialize)
+                for each, id_ in zip(chosen, published, strict=True):
+                    ids[each] = ids[each] or id_
+            return ids
+
+        return steps()
+
+    def _statements_of(self, destination: str) -> Statements:
+        if (found := self._by_destination.get(destination)) is None:
+            found = self._by_destination[destination] = Statements.on(destination_table(self._table, destination))
+        return found
 
     def _object_to_no_transaction(self, handle: object, what: str, *, locks: bool) -> None:
         handle_type = qualified_name(type(handle))

@@ -14,6 +14,7 @@ from outbox.core import arguments
 from outbox.core.arguments import at_least_one, byte_limits, exactly_one, interval, one_of, seconds
 from outbox.core.arguments import exchange_name as checked_exchange_name
 from outbox.core.byte_limits import MAX_BATCH_BYTES, MAX_BODY_BYTES
+from outbox.core.destinations import DEFAULT
 from outbox.core.outcome import Cause
 from outbox.core.urls import ServerKind, postgres_url, server_kind
 from outbox.engine.index_keys import IndexKeys
@@ -190,7 +191,9 @@ class MessageRelay:
     parked. Messages that no queue is bound for are held until one is bound, or with `on_unroutable="drop"` dropped.
     `ordering_policy` sets how later messages of an ordering key are treated while an earlier one cannot be sent: "block",
     "park" or "skip", or one of these for each prefix of the key (a mapping, or "skip,orders:=block"), where the longest prefix
-    wins and "" is for the other keys. If `db_engine_url` goes through a transaction pooler, `listen_url` is the database's own.
+    wins and "" is for the other keys. `destination` is the one that this relay serves, such as "kafka": its table must exist,
+    and `outbox migrate --destination kafka` creates it. If `db_engine_url` goes through a transaction pooler, `listen_url` is
+    the database's own.
 
     `name` identifies the relay to operators, by default "host:pid", and `service_version` is the release of your service. With
     `reporting` it writes its status to the database every `heartbeat_interval` seconds, and follows pauses requested there.
@@ -220,6 +223,7 @@ class MessageRelay:
         enable_metrics: bool = True,
         *,
         broker: "str | Transport | None" = None,
+        destination: str = DEFAULT,
         lanes: int = 2,
         publish_timeout: float = 10.0,
         max_attempts: int = 20,
@@ -240,13 +244,14 @@ class MessageRelay:
         enable_otel_metrics: bool = False,
     ) -> None:
         from outbox.postgres.queries import TableName
+        from outbox.postgres.schema.objects import destination_table
 
         exactly_one(db_engine_url=db_engine_url, db_pool=db_pool)
         chosen = require_one_broker(rmq_connection=rmq_connection, rmq_connection_url=rmq_connection_url, broker=broker)
         self._url = None if db_engine_url is None else postgres_url(db_engine_url)
         self._listen_url = None if listen_url is None else postgres_url(listen_url, argument="listen_url")
         self._pool = arguments.pool(db_pool, size=1)
-        self._table = TableName.parse(table_name)
+        self._table = destination_table(TableName.parse(table_name), destination)
         self._name = component_name(name)
         self._enable_metrics = enable_metrics
         self._enable_otel_metrics = enable_otel_metrics

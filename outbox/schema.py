@@ -5,6 +5,7 @@ text of `schema_sql` all create the same tables and record the same version (doc
 """
 
 import asyncio
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
@@ -14,12 +15,13 @@ from outbox.core.urls import postgres_url
 from outbox.postgres.pool import CONNECT_TIMEOUT, close_quietly, unavailable_errors
 from outbox.postgres.queries import TableName
 from outbox.postgres.schema.ensure import Plan, ensure_schema, ensure_table, run, run_sync
-from outbox.postgres.schema.hosts import downgrade, include_name, include_name_beside, upgrade
-from outbox.postgres.schema.objects import OUTBOX_TABLE, outbox_table
+from outbox.postgres.schema.hosts import create_destination, downgrade, include_name, include_name_beside, upgrade
+from outbox.postgres.schema.objects import OUTBOX_TABLE, destination_table, outbox_table
 from outbox.postgres.schema.versions import script
 
 __all__ = [
     "STATEMENT_TIMEOUT",
+    "create_destination",
     "downgrade",
     "ensure_outbox_schema_async",
     "ensure_outbox_schema_sync",
@@ -60,28 +62,31 @@ def ensure_outbox_table_sync(db: object, table_name: str = OUTBOX_TABLE) -> None
     _run_sync(ensure_table(outbox_table(table_name)), db)
 
 
-async def ensure_outbox_schema_async(db: object, *, schema: str | None = None) -> None:
+async def ensure_outbox_schema_async(db: object, *, schema: str | None = None, destinations: Iterable[str] = ()) -> None:
     """Creates or upgrades all tables of Outbox, with the same result as `alembic upgrade head`, including the recorded version.
 
     `db` and guarantees are those of `ensure_outbox_table_async`. `schema` is the schema of the tables; without it, they are
-    where `create table` would create them. A schema that was upgraded by a newer release is left unchanged.
+    where `create table` would create them. A schema that was upgraded by a newer release is left unchanged. `destinations`
+    names further destinations to create tables for, such as "kafka"; those that exist are upgraded in any case.
     """
-    await _run(ensure_schema(TableName(OUTBOX_TABLE, schema)), db)
+    await _run(ensure_schema(TableName(OUTBOX_TABLE, schema), tuple(destinations)), db)
 
 
-def ensure_outbox_schema_sync(db: object, *, schema: str | None = None) -> None:
+def ensure_outbox_schema_sync(db: object, *, schema: str | None = None, destinations: Iterable[str] = ()) -> None:
     """Sync version of `ensure_outbox_schema_async`; `db` is that of `ensure_outbox_table_sync`."""
-    _run_sync(ensure_schema(TableName(OUTBOX_TABLE, schema)), db)
+    _run_sync(ensure_schema(TableName(OUTBOX_TABLE, schema), tuple(destinations)), db)
 
 
-async def migrate(url: str, table_name: str = OUTBOX_TABLE) -> None:
-    """Creates or upgrades the outbox table `table_name` and all other tables next to it."""
-    await _run(ensure_schema(outbox_table(table_name)), url)
+async def migrate(url: str, table_name: str = OUTBOX_TABLE, destinations: Iterable[str] = ()) -> None:
+    """Creates or upgrades the outbox table `table_name`, those of its `destinations`, and all other tables next to it."""
+    await _run(ensure_schema(outbox_table(table_name), tuple(destinations)), url)
 
 
-def schema_sql(table_name: str = OUTBOX_TABLE) -> str:
+def schema_sql(table_name: str = OUTBOX_TABLE, destinations: Iterable[str] = ()) -> str:
     """Returns the SQL of `migrate`, to review and run by hand (`psql --set ON_ERROR_STOP=1`). It may be run more than once."""
-    return script(outbox_table(table_name))
+    table = outbox_table(table_name)
+    children = (destination_table(table, name) for name in destinations)
+    return script(table, [child for child in dict.fromkeys(children) if child != table])
 
 
 async def _run(plan: Plan, db: object) -> None:

@@ -68,6 +68,7 @@ NOT_RUN = {
         "a clone of its own; tests/app/test_development.py starts what it starts, tests/test_makefile.py looks at the targets"
     ),
     "README.md: route relay worker": "a picture",
+    "docs/destinations.md: outbox_table order.placed": "what the program above it prints, which its test compares",
     'README.md: $ pip install "fastapi-outbox[fastapi]" uvicorn': (
         "takes the registry; tests/system/test_wheel.py installs the wheel, and the extras are compared below"
     ),
@@ -153,6 +154,10 @@ RUN_BY = {
         "tests/fastapi/test_embedding.py::test_the_documented_host_publishes_relays_and_consumes_in_one_process"
     ),
     "docs/kafka.md: # to_kafka.py": "tests/kafka/test_relaying.py::test_the_program_on_the_page_relays_to_its_topics",
+    "docs/destinations.md: from alembic import op": (
+        "tests/schema/test_destinations.py::test_the_page_s_revision_creates_the_table"
+    ),
+    "docs/destinations.md: # destinations.py": "tests/publisher/test_page.py::test_the_program_on_destinations_runs",
     "docs/publishing.md: # publishing.py": "tests/publisher/test_page.py::test_the_program_on_the_page_runs",
     "docs/repair.md: import asyncio": (
         "tests/dead_letters/test_operations.py::test_the_program_in_the_documentation_does_what_it_says"

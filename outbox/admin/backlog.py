@@ -18,6 +18,7 @@ from outbox.admin.cache import SingleFlightCache, Snapshot
 from outbox.admin.models import Error, Model, Moment, Request
 from outbox.admin.store import ZERO, BacklogFigures, BacklogReader, Count, MessageState
 from outbox.errors import DatabaseUnavailableError
+from outbox.postgres.relays import MOST_UNSENT_COUNTED, DestinationBacklog
 from outbox.reporting.components import recent_components
 
 RATE_WINDOW_SECONDS = 300.0
@@ -229,6 +230,16 @@ class QueueDepth(Model):
     oldest_age_seconds: float | None = Field(description="How long the oldest message has been waiting.")
 
 
+class DestinationCounts(Model):
+    """What waits for one destination."""
+
+    destination: str = Field(description="`default`, or the name that `Route` or `publish` give it.")
+    unsent: Counted = Field(description="Messages that are neither sent nor parked.")
+    oldest_pending_age_seconds: float | None = Field(description="How long the oldest due message has been due.")
+    relay_count: int | None = Field(description="Relays that serve it. Null: the admin's role may not see them.")
+    sends_to: str | None = Field(description="Where its relays send. Null: unknown, or no relay runs.")
+
+
 class Rates(Model):
     """Messages per second, over up to the last five minutes; null: no data yet."""
 
@@ -255,6 +266,9 @@ class BacklogResponse(Model):
     )
     routing_keys: list[RoutingKeyCounts] = Field(description="Routing keys with the most messages, in descending order.")
     other_routing_keys: OtherRoutingKeys
+    destinations: list[DestinationCounts] = Field(
+        description="The share of each destination; empty if the outbox has only the default one."
+    )
     broker: BrokerKind
     broker_error: Error | None = Field(description="Why the broker's figures are missing.")
     queues: list[QueueDepth] | None = Field(description="Queues of the broker; null: no data.")
@@ -285,9 +299,21 @@ def to_response(backlog: Backlog, *, top: int) -> BacklogResponse:
         other_routing_keys=OtherRoutingKeys(
             routing_key_count=len(ranked[top:]), total=_counted(sum((totals[key] for key in ranked[top:]), ZERO))
         ),
+        destinations=[_destination(each) for each in figures.destinations],
         broker=backlog.broker,
         broker_error=None if problem is None else Error(type="", message=problem),
         queues=None if problem or not backlog.complete else queue_depths(backlog),
+    )
+
+
+def _destination(found: DestinationBacklog) -> DestinationCounts:
+    running = None if found.relays is None else [relay for relay in found.relays if not relay.refused]
+    return DestinationCounts(
+        destination=found.name,
+        unsent=Counted(value=found.unsent, relation="eq" if found.unsent < MOST_UNSENT_COUNTED else "about"),
+        oldest_pending_age_seconds=_rounded(found.oldest_seconds),
+        relay_count=None if running is None else len(running),
+        sends_to=running[0].destination if running else None,
     )
 
 

@@ -39,6 +39,7 @@ from outbox.admin.problems import Code, Problem, problem_responses
 from outbox.admin.store import MessageFilter, MessageListing, MessageState, order_of
 from outbox.chains.traces import ids_of, moment
 from outbox.core.codec import TRACEPARENT, trace_id_of
+from outbox.core.destinations import DEFAULT, LONGEST_NAME, NAME_PATTERN
 from outbox.masking import Body, Masking, preview, readable, sized
 from outbox.postgres.pool import Connection
 from outbox.reporting.pauses import Pause, pauses
@@ -118,7 +119,8 @@ def hint_of(row: Mapping[str, Any], conditions: SendConditions) -> str | None:
         case MessageState.SENT:
             return None
     if conditions.alive_relays == 0:
-        return "start a relay"
+        destination = row["destination"]
+        return "start a relay" if destination == DEFAULT else f"start a relay: `outbox relay --destination {destination}`"
     return "POST /resume with the scope relay" if conditions.pause else None
 
 
@@ -188,6 +190,9 @@ class MessageFilters(Request):
     message_id: Annotated[Text | None, Field(description="Id of the message itself.")] = None
     tracking_id: Annotated[Text | None, Field(description="Id of the message, or of one of its causes.")] = None
     target_queue: Annotated[Text | None, Field(description="Queue that the message is addressed to.")] = None
+    destination: Annotated[
+        str | None, Field(pattern=NAME_PATTERN, max_length=LONGEST_NAME, description="Destination, such as `default`.")
+    ] = None
     created_after: Annotated[Instant | None, Field(description="Created at this time or later.")] = None
     created_before: Annotated[Instant | None, Field(description="Created before this time.")] = None
 
@@ -219,6 +224,7 @@ class MessageSummary(Model):
     state: MessageState
     routing_key: str
     target_queue: str | None = Field(description="Queue that the message is addressed to, regardless of bindings.")
+    destination: str = Field(description="Which relays send it: `default`, or a name that `Route` or `publish` gave it.")
     ordering_key: str | None
     dedup_key: str | None
     priority: int
@@ -265,6 +271,7 @@ _UNCHANGED = (
     "state",
     "routing_key",
     "target_queue",
+    "destination",
     "ordering_key",
     "dedup_key",
     "priority",
@@ -378,8 +385,7 @@ async def read(admin: Admin, connection: Connection, row_id: int, masking: Maski
 async def _send_conditions(
     admin: Admin, connection: Connection, listing: MessageListing, row: Mapping[str, Any]
 ) -> SendConditions:
-    state, lane = row["state"], row["lane"]
-    unsent = state not in (MessageState.SENT, MessageState.PARKED)
+    unsent = row["state"] not in (MessageState.SENT, MessageState.PARKED)
     relay_pauses: Sequence[Pause] = ()
     if unsent:
         # A savepoint, because an installation without the table has no pauses, and the transaction must survive the error.
@@ -387,16 +393,11 @@ async def _send_conditions(
             async with connection.transaction():
                 every = await pauses(connection, schema=admin.table.schema)
             relay_pauses = [pause for pause in every if pause.scope == "relay"]
-    probe: Mapping[str, Any] | None = None
-    if state == MessageState.HELD:
-        probe = await listing.probe(connection, row["routing_key"], row["target_queue"])
-    elif state == MessageState.STALLED:
-        probe = await listing.stalled_probe(connection, row["routing_key"], row["target_queue"])
     return SendConditions(
         pauses=relay_pauses,
-        alive_relays=await listing.alive_relays(connection),
-        earlier=await listing.first_of_key(connection, lane, row["id"]) if unsent and lane is not None else None,
-        probe=probe,
+        alive_relays=await listing.alive_relays(connection, row),
+        earlier=await listing.first_of_key(connection, row) if unsent and row["lane"] is not None else None,
+        probe=await listing.probe(connection, row),
         exchange_name=admin.exchange_name,
     )
 

@@ -8,10 +8,12 @@ from typing import Any
 
 import asyncpg
 
+from outbox.core.destinations import DEFAULT
 from outbox.dead_letters.filters import Arguments
 from outbox.postgres.pool import Connection
 from outbox.postgres.queries import TableName, queries, query, render
-from outbox.postgres.schema.objects import outbox_names, satellite_names
+from outbox.postgres.relays import DestinationBacklog, destination_backlogs
+from outbox.postgres.schema.objects import destination_table, outbox_names, satellite_names
 
 COUNT_LIMIT = 10_000
 """Rows of one state that are counted one by one; above it the count is estimated."""
@@ -86,7 +88,8 @@ class BacklogFigures:
 
     `oldest_seconds`: how long the oldest pending row has been due. `waited`: for held, stalled and parked rows, how long the
     first one has been in this state, in seconds. `inserted`: number of ids assigned so far. `out_per_second`: rate that relays
-    reported for the last seconds, or else the average of the last minutes; None: no data.
+    reported for the last seconds, or else the average of the last minutes; None: no data. `destinations`: the share of
+    each; none if there is only the default one.
     """
 
     counts: Counts
@@ -95,12 +98,14 @@ class BacklogFigures:
     inserted: int | None = None
     out_per_second: float | None = None
     deliveries: Sequence[QueueCounts] = field(default=())
+    destinations: Sequence[DestinationBacklog] = field(default=())
 
 
 class BacklogReader:
     """Counts the rows of one outbox table, on connections within a read-only transaction. Raises the driver's errors."""
 
     def __init__(self, table: TableName) -> None:
+        self._table = table
         self._sql = backlog_queries(table)
 
     async def figures(self, connection: Connection, *, deliveries: bool) -> BacklogFigures:
@@ -114,6 +119,7 @@ class BacklogReader:
             inserted=await connection.fetchval(self._sql["inserted"]),
             out_per_second=await self._out_per_second(connection),
             deliveries=await self._deliveries(connection) if deliveries else (),
+            destinations=await destination_backlogs(connection, self._table),
         )
 
     async def estimate(self, connection: Connection) -> BacklogFigures:
@@ -286,6 +292,7 @@ class MessageFilter:
     message_id: str | None = None
     tracking_id: str | None = None
     target_queue: str | None = None
+    destination: str | None = None
     created_after: datetime | None = None
     created_before: datetime | None = None
 
@@ -355,11 +362,11 @@ class MessageListing:
 
     def __init__(self, table: TableName) -> None:
         names = {**outbox_names(table), **satellite_names(table.schema)}
-        self._table = table.sql
-        self._line = query("messages.sql", "line")
+        self._table = table
+        self._line = query("messages.sql", "line", table=table.sql, name=table.name)
         self._classes = query("messages.sql", "classes", unordered="{unordered}", ordered="{ordered}")
         self._settings = query("backlog.sql", "settings")
-        self._sql = queries("messages.sql", unordered="", ordered="", **names)
+        self._sql = queries("messages.sql", unordered="", ordered="", name=table.name, **names)
 
     async def page(
         self, connection: Connection, filter_: MessageFilter, *, limit: int, after: SortKeys | None, back: bool, inclusive: bool
@@ -369,13 +376,15 @@ class MessageListing:
         `inclusive`: including the row with these keys.
         """
         statement, arguments = self.statement(filter_, limit, after, back=back, inclusive=inclusive)
-        await self._configure(connection, filter_)
+        if not await self._configure(connection, filter_):
+            return []
         return [dict(row) for row in await connection.fetch(statement, *arguments)]
 
     async def count(self, connection: Connection, filter_: MessageFilter, *, most: int) -> int:
         """Counts the rows that match, up to `most`."""
         statement, arguments = self.statement(filter_, most, None, back=False, inclusive=False, counting=True)
-        await self._configure(connection, filter_)
+        if not await self._configure(connection, filter_):
+            return 0
         found: int = await connection.fetchval(f"select count(*) from (\n{statement}\n) as counted", *arguments)
         return found
 
@@ -387,7 +396,8 @@ class MessageListing:
     async def ids(self, connection: Connection, filter_: MessageFilter, *, most: int) -> Sequence[int]:
         """Returns the ids of the first `most` rows that match, in list order."""
         statement, arguments = self.statement(filter_, most, None, back=False, inclusive=False)
-        await self._configure(connection, filter_)
+        if not await self._configure(connection, filter_):
+            return []
         return [row["id"] for row in await connection.fetch(f"select id from (\n{statement}\n) as found", *arguments)]
 
     def statement(
@@ -420,7 +430,7 @@ class MessageListing:
         def rows(*more: str) -> str:
             where = "\n    and ".join([*conditions, *more])
             columns = "" if counting else self._line
-            return f"select {columns}\nfrom {self._table} as message\nwhere {where}\norder by {by}\nlimit {most}"
+            return f"select {columns}\nfrom {self._rows_of(filter_)} as message\nwhere {where}\norder by {by}\nlimit {most}"
 
         if order is not _BY_DUE:
             return rows(), arguments.values
@@ -437,37 +447,54 @@ class MessageListing:
             arguments.values,
         )
 
-    async def _configure(self, connection: Connection, filter_: MessageFilter) -> None:
+    def _rows_of(self, filter_: MessageFilter) -> str:
+        """Returns the rows to read: those of all destinations, or of the one that is wanted."""
+        if filter_.destination is None:
+            return self._table.sql
+        return f"only {destination_table(self._table, filter_.destination).sql}"
+
+    async def _configure(self, connection: Connection, filter_: MessageFilter) -> bool:
+        """Prepares the connection for reading. Returns False if there is no such destination."""
         await connection.execute(self._settings)
+        if filter_.destination is not None:
+            wanted = destination_table(self._table, filter_.destination)
+            if not await connection.fetchval(self._sql["exists"], wanted.sql):
+                return False
         # The settings forbid sorts, so that the planner reads an index in order. The index of sent rows has no id: rows that
         # were sent at the same time need a sort.
         if order_of(filter_) is _BY_SENDING:
             await connection.execute("set local enable_sort = on")
+        return True
 
     async def one(self, connection: Connection, row_id: int) -> Row | None:
         """Reads the whole row, or None."""
         return _row(await connection.fetchrow(self._sql["detail"], row_id))
 
-    async def first_of_key(self, connection: Connection, lane: int, before: int) -> Row | None:
-        """Reads the first unsent row of an ordering key, if it precedes the row with that id."""
-        return _row(await connection.fetchrow(self._sql["first_of_key"], lane, before))
+    async def first_of_key(self, connection: Connection, row: Mapping[str, Any]) -> Row | None:
+        """Reads the first unsent row with the ordering key and the destination of `row`, if it precedes that."""
+        return _row(await connection.fetchrow(self._sql["first_of_key"], row["lane"], row["id"], row["table_id"]))
 
-    async def probe(self, connection: Connection, routing_key: str, target_queue: str | None) -> Row | None:
-        """Reads the row that relays retry on behalf of all held rows with this routing key and queue."""
-        return _row(await connection.fetchrow(self._sql["probe"], routing_key, target_queue))
-
-    async def stalled_probe(self, connection: Connection, routing_key: str, target_queue: str | None) -> Row | None:
-        """Reads the row that relays retry on behalf of all rows that wait for this stalled route."""
-        return _row(await connection.fetchrow(self._sql["stalled_probe"], routing_key, target_queue))
+    async def probe(self, connection: Connection, row: Mapping[str, Any]) -> Row | None:
+        """Reads the row that relays retry for all that are held or stalled on the route of `row`; None: there is none."""
+        name = {MessageState.HELD: "probe", MessageState.STALLED: "stalled_probe"}.get(row["state"])
+        if name is None:
+            return None
+        route = (row["routing_key"], row["target_queue"], row["table_id"])
+        return _row(await connection.fetchrow(self._sql[name], *route))
 
     async def handled(self, connection: Connection, message_id: str) -> Sequence[Row] | None:
         """Reads the latest history entry of a message in each queue. None: there is no history."""
         found = await _optional(connection, connection.fetch(self._sql["handled"], message_id))
         return None if found is None else [dict(row) for row in found]
 
-    async def alive_relays(self, connection: Connection) -> int | None:
-        """Counts relays with a recent heartbeat. None: there is no table of heartbeats."""
-        found = await _optional(connection, connection.fetchval(self._sql["alive_relays"]))
+    async def alive_relays(self, connection: Connection, row: Mapping[str, Any]) -> int | None:
+        """Counts the relays for the destination of `row`; for the default one, any with a recent heartbeat. None: unknown."""
+        counting = (
+            connection.fetchval(self._sql["alive_relays"])
+            if row["destination"] == DEFAULT
+            else connection.fetchval(self._sql["relays_of"], row["table_id"])
+        )
+        found = await _optional(connection, counting)
         return None if found is None else int(found)
 
 

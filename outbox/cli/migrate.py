@@ -18,18 +18,24 @@ from outbox.schema import schema_sql
 
 @click.command(cls=Command)
 @options.database
+@click.option(
+    "--destination",
+    "destinations",
+    multiple=True,
+    help="Also create the table of this destination, such as kafka. May be given several times.",
+)
 @click.option("--sql", is_flag=True, help="Print the SQL and change nothing.")
-def migrate(database_url: str | None, table_name: str, *, sql: bool) -> None:
-    """Creates the tables of Outbox, or upgrades them in place.
+def migrate(database_url: str | None, table_name: str, destinations: tuple[str, ...], *, sql: bool) -> None:
+    """Creates the tables of Outbox, or upgrades them in place, with those of all destinations that exist.
 
     Safe to repeat, and safe to run from several processes at the same time.
     """
     if sql:
-        echo(schema_sql(table_name))
+        echo(schema_sql(table_name, destinations))
         return
     if database_url is None:
         raise ConfigurationError("no database configured: set OUTBOX_DATABASE_URL, or give --database-url")
-    asyncio.run(migrate_database(database_url, table_name))
+    asyncio.run(migrate_database(database_url, table_name, destinations))
     echo(f"The table {table_name} and the other tables of Outbox are up to date.")
 
 

@@ -1,7 +1,7 @@
 """Events that the engine reports to its observers, which turn them into metrics, spans and log lines."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 
@@ -399,7 +399,8 @@ class InstallationMeasured:
     """Figures of the whole installation: components by kind and status, unsent messages by state, and what waits in queues.
 
     `queues` is None where the broker did not answer. `oldest_transaction` is the age of the transaction that has kept vacuum
-    from removing dead rows for the longest; `dead_rows` are those of each table.
+    from removing dead rows for the longest; `dead_rows` are those of each table. `destinations`: by name, the unsent messages
+    and how long the first one has been due; empty if there is only the default one.
     """
 
     components: Mapping[tuple[str, str], int]
@@ -407,6 +408,7 @@ class InstallationMeasured:
     queues: Sequence[QueueMeasured] | None
     oldest_transaction: timedelta
     dead_rows: Mapping[str, int]
+    destinations: Mapping[str, tuple[int, timedelta]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

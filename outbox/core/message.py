@@ -1,6 +1,6 @@
 """Messages: as a caller publishes them, and as relays, brokers and workers process them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -33,6 +33,7 @@ class PublishOptions(TypedDict, total=False):
     on_conflict: Literal["ignore", "replace"]
     priority: int
     content_type: str | None
+    destination: str | Sequence[str] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class OutboxMessage:
     after another. `dedup_key`, at most 1,000 bytes, identifies one logical event or timer: while a message with the same key is
     pending, another one is ignored, or with `on_conflict="replace"` replaces it. `priority` is 0 to 9, higher first, and not
     for messages with an ordering key. `content_type` is the media type of the body, by default that of JSON, or for bytes
-    "application/octet-stream".
+    "application/octet-stream". `destination` is one name or several, in place of the Publisher's rules.
     """
 
     routing_key: str
@@ -57,6 +58,7 @@ class OutboxMessage:
     on_conflict: Literal["ignore", "replace"] = field(default="ignore", kw_only=True)
     priority: int = field(default=0, kw_only=True)
     content_type: str | None = field(default=None, kw_only=True)
+    destination: str | Sequence[str] | None = field(default=None, kw_only=True)
 
 
 @light_value(kw_only=True)

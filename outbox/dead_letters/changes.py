@@ -5,11 +5,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cache
 from typing import Any, assert_never
 
 import asyncpg
 
 from outbox.core.codec import decode_tracking_ids, edited_content_type, encode_body, encode_headers
+from outbox.core.destinations import DEFAULT
 from outbox.dead_letters.actions import (
     Action,
     Also,
@@ -31,7 +33,7 @@ from outbox.masking import Masking, preview, searchable
 from outbox.postgres.dead_letter_writer import Storable
 from outbox.postgres.pool import COMMAND_TIMEOUT, Connection, Pool, roll_back_quietly, taken_from, unavailable_errors
 from outbox.postgres.queries import TableName, queries
-from outbox.postgres.schema.objects import satellite_names
+from outbox.postgres.schema.objects import destination_table, satellite_names
 
 LOCK_TIMEOUT = timedelta(seconds=5)
 """Longest wait for a row that another transaction has locked."""
@@ -57,8 +59,8 @@ class Statements:
 
     def __init__(self, pool: Pool, table: TableName, file: str) -> None:
         self._pool = pool
-        names = {"table": table.sql, "too_old": _TOO_OLD, "selection": SELECTION, **satellite_names(table.schema)}
-        self._sql = queries(file, **names)
+        names = {"table": table.sql, "table_name": table.name, **satellite_names(table.schema)}
+        self._sql = queries(file, too_old=_TOO_OLD, selection=SELECTION, **names)
 
     def __getitem__(self, name: str) -> str:
         return self._sql[name]
@@ -117,6 +119,7 @@ class Changes:
 
     def __init__(self, pool: Pool, table: TableName, has_queue: HasQueue, *, history: bool = True) -> None:
         self._sql = Statements(pool, table, "repair.sql")
+        self._of_destination = cache(lambda name: Statements(pool, destination_table(table, name), "repair.sql"))
         self._has_queue = has_queue
         self._history = history
 
@@ -168,9 +171,9 @@ class Changes:
         self, connection: Connection, request: Request, ids: Sequence[str], queues: frozenset[str]
     ) -> Sequence[Change]:
         """Applies `request` in the caller's transaction; returns the changes in the order of `ids`. `queues` exist."""
-        await self.lock(connection, request, ids)
+        destinations = await self.lock(connection, request, ids)
         split = _RowIds.of(ids)
-        rows = await self._write(connection, request, split, queues)
+        rows = await self._write(connection, request, split, queues, destinations)
         changes = {}
         for row in rows:
             item = Item(row["id"], ItemOutcome(row["outcome"]), row["reason"])
@@ -186,16 +189,27 @@ class Changes:
             await connection.execute(self._sql["ring"], timeout=TIMEOUT)
         return [changes.get(id_) or Change(Item(id_, ItemOutcome.NOT_FOUND, _NOT_FOUND)) for id_ in ids]
 
-    async def lock(self, connection: Connection, request: Request, ids: Sequence[str]) -> None:
-        """Locks the letters until the transaction ends. Does not wait for messages in flight."""
+    async def lock(self, connection: Connection, request: Request, ids: Sequence[str]) -> Mapping[int, str]:
+        """Locks the letters until the transaction ends. Does not wait for messages in flight.
+
+        Returns the destinations of those that were for another than the default one.
+        """
         # Locks are taken in the order that publishers use, dedup keys before rows; the opposite order could deadlock.
         split = _RowIds.of(ids)
         if request.action is Action.REQUEUE and split.parked:
             await connection.execute(self._sql["lock_dedup_keys"], split.parked, timeout=TIMEOUT)
-        await connection.execute(self._sql["lock_letters"], split.letters, timeout=TIMEOUT)
+        letters = await connection.fetch(self._sql["lock_letters"], split.letters, timeout=TIMEOUT)
         await connection.execute(self._sql["lock_parked"], split.parked, timeout=TIMEOUT)
+        return {row["id"]: row["destination"] for row in letters if row["destination"] is not None}
 
-    async def _write(self, connection: Connection, request: Request, ids: "_RowIds", queues: frozenset[str]) -> Sequence[Any]:
+    async def _write(
+        self,
+        connection: Connection,
+        request: Request,
+        ids: "_RowIds",
+        queues: frozenset[str],
+        destinations: Mapping[int, str],
+    ) -> Sequence[Any]:
         options = request.options
         arguments: tuple[object, ...]
         match request.action:
@@ -220,8 +234,13 @@ class Changes:
         rows: list[Any] = []
         if ids.letters:
             why = (request.reason,) if request.action is Action.REQUEUE else ()
-            statement = self._sql[f"{request.action}_letters"]
-            rows += await connection.fetch(statement, ids.letters, *arguments, *why, timeout=TIMEOUT)
+            by_destination: dict[str, list[int]] = {}
+            for id_ in ids.letters:
+                by_destination.setdefault(destinations.get(id_, DEFAULT), []).append(id_)
+            for destination, letters in by_destination.items():
+                # If that table was dropped, the requeue fails: the message must not go to another destination.
+                sql = self._of_destination(destination) if request.action is Action.REQUEUE else self._sql
+                rows += await connection.fetch(sql[f"{request.action}_letters"], letters, *arguments, *why, timeout=TIMEOUT)
         if ids.parked:
             statement = self._sql[f"{request.action}_parked"]
             rows += await connection.fetch(statement, ids.parked, *arguments, timeout=TIMEOUT)

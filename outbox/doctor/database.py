@@ -14,7 +14,7 @@ from outbox.core.findings import Finding, Severity, error, warning, well
 from outbox.postgres.audit import read_chain
 from outbox.postgres.pool import DRIVER_ERRORS, Connect, Connection, reason_of, roll_back_quietly
 from outbox.postgres.queries import TableName, queries, quoted
-from outbox.postgres.relays import AGREE, disagreement, known_relays
+from outbox.postgres.relays import AGREE, destination_backlogs, disagreement, known_relays
 from outbox.postgres.schema.check import Difference, outbox_differences, satellite_differences
 from outbox.postgres.schema.ensure import OLDEST_SERVER
 from outbox.postgres.schema.objects import SATELLITES, VERSION_TABLE, outbox_names, satellite_names, table_names
@@ -305,21 +305,27 @@ class Examination:
         return findings
 
     async def relays(self, *, wanted: str | None) -> list[Finding]:
-        """Checks that all relays send to the same destination, and to `wanted` if it is known."""
+        """Checks that each destination has a relay, and that those of the default one agree on `wanted`, if that is known."""
+        findings = [
+            error(
+                "relays",
+                f"no relay serves the destination {each.name!r}, for which {each.unsent:,} messages wait",
+                f"start one: `outbox relay --destination {each.name}` with the URL of its broker",
+            )
+            for each in await destination_backlogs(self._connection, self._table)
+            if each.unsent and not each.served
+        ]
         relays = await known_relays(self._connection, self._table)
         if (problem := disagreement(relays)) is not None:
-            return [error("relays", problem, AGREE)]
+            return [*findings, error("relays", problem, AGREE)]
         elsewhere = [relay for relay in relays if wanted is not None and relay.destination != wanted]
         if elsewhere:
             text = f"the relay {elsewhere[0].name} sends to {elsewhere[0].destination}, but these settings name {wanted}"
-            return [
-                warning(
-                    "relays",
-                    text,
-                    "run the doctor with the relay's OUTBOX_BROKER_URL and OUTBOX_EXCHANGE_NAME, or correct them",
-                )
-            ]
-        return [well("relays", f"all running relays ({len(relays)}) send to {relays[0].destination}")] if relays else []
+            advice = "run the doctor with the relay's OUTBOX_BROKER_URL and OUTBOX_EXCHANGE_NAME, or correct them"
+            findings.append(warning("relays", text, advice))
+        elif relays:
+            findings.append(well("relays", f"all running relays ({len(relays)}) send to {relays[0].destination}"))
+        return findings
 
 
 _SHORT_LIMIT = 15_000

@@ -293,7 +293,20 @@ class PrometheusObserver(Reactions):
         )
         dead_rows = Gauge("outbox_dead_rows", "Dead rows that vacuum has not removed", ("table",), multiprocess_mode=_LATEST)
 
+        unsent = Gauge(
+            "outbox_destination_messages", "Unsent messages by destination", ("destination",), multiprocess_mode=_LATEST
+        )
+        oldest = Gauge(
+            "outbox_destination_oldest_age_seconds",
+            "Time since the first message of a destination was due; 0 without any",
+            ("destination",),
+            multiprocess_mode=_LATEST,
+        )
+
         def set_all(event: InstallationMeasured) -> None:
+            for name, (count, due) in event.destinations.items():
+                unsent.labels(name).set(count)
+                oldest.labels(name).set(due.total_seconds())
             for (kind, status), count in event.components.items():
                 components.labels(kind, status).set(count)
             for state, count in event.messages.items():

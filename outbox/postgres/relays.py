@@ -9,15 +9,18 @@ from uuid import uuid4
 
 import asyncpg
 
+from outbox.core.destinations import DEFAULT
 from outbox.errors import DatabaseUnavailableError
 from outbox.postgres.pool import Connection, Pool, taken_from, unavailable_errors
-from outbox.postgres.queries import TableName, queries
-from outbox.postgres.schema.objects import satellite_names
+from outbox.postgres.queries import TableName, queries, query
+from outbox.postgres.schema.objects import destination_table, outbox_names, satellite_names, table_names
 
 HELD_FOR = timedelta(seconds=20)
 """A relay counts as running for this long after each `hold`."""
 REFUSED_FOR = timedelta(minutes=5)
 """How long the record of a refused relay is kept."""
+MOST_UNSENT_COUNTED = 100_000
+"""Unsent messages of a destination that are counted exactly; see `backlog` in relay.sql."""
 _TIMEOUT = timedelta(seconds=5)
 _INACCESSIBLE = (asyncpg.UndefinedTableError, asyncpg.InsufficientPrivilegeError)
 _log = logging.getLogger("outbox")
@@ -39,6 +42,24 @@ class KnownRelay:
     name: str
     destination: str
     refused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DestinationBacklog:
+    """What waits for one destination, and which relays serve it; None: this role may not see that.
+
+    `oldest_seconds`: for how long the first message has been due. None: nothing is due.
+    """
+
+    name: str
+    unsent: int
+    oldest_seconds: float | None
+    relays: Sequence[KnownRelay] | None
+
+    @property
+    def served(self) -> bool:
+        """Whether a relay runs for it, as far as known."""
+        return self.relays is None or any(not relay.refused for relay in self.relays)
 
 
 class RelayDestination:
@@ -110,6 +131,23 @@ async def known_relays(connection: Connection, table: TableName) -> Sequence[Kno
             return [KnownRelay(**dict(row)) for row in await connection.fetch(relay_queries(table)["list"])]
     except _INACCESSIBLE:
         return ()
+
+
+async def destination_backlogs(connection: Connection, table: TableName) -> Sequence[DestinationBacklog]:
+    """Returns the backlog of each destination, the default one first; none if there is only that one."""
+    names = {**table_names(table), "target": f"to_regclass('{table.sql}')", "relay": satellite_names(table.schema)["relay"]}
+    others = [row[0] for row in await connection.fetch(query("destinations.sql", "list", **names))]
+    if not others:
+        return ()
+    knows_relays = await connection.fetchval(query("destinations.sql", "knows_relays", **names))
+    found = []
+    for name in (DEFAULT, *others):
+        own = destination_table(table, name)
+        row = await connection.fetchrow(query("relay.sql", "backlog", **outbox_names(own)))
+        assert row is not None  # noqa: S101  the statement always returns one row
+        relays = await known_relays(connection, own) if knows_relays else None
+        found.append(DestinationBacklog(name, row["unsent"], row["oldest_due"], relays))
+    return found
 
 
 def disagreement(relays: Sequence[KnownRelay]) -> str | None:

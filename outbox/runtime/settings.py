@@ -28,6 +28,7 @@ from pydantic.fields import FieldInfo
 
 from outbox.core.arguments import LARGEST_BATCH_SIZE, LARGEST_NUMBER, MOST_LANES
 from outbox.core.byte_limits import MAX_BATCH_BYTES, MAX_BODY_BYTES
+from outbox.core.destinations import DEFAULT, validate_destination
 from outbox.core.duration import as_delay, as_retention
 from outbox.core.urls import postgres_url, server_kind
 from outbox.engine.ordering import OrderingRules
@@ -211,6 +212,10 @@ class Settings(BaseModel):
         secret=True,
     )
 
+    destination: Annotated[str, AfterValidator(validate_destination)] = _relay(
+        DEFAULT,
+        "The destination that the relay serves, if messages go to several brokers: `default` is the outbox table itself.",
+    )
     batch_size: int | None = _relay(
         None,
         "Messages that a relay claims in one batch.",

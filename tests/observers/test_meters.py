@@ -44,6 +44,8 @@ CONVENTIONS = {
 ONLY_IN_PROMETHEUS = {
     "outbox_components",
     "outbox_dead_rows",
+    "outbox_destination_messages",
+    "outbox_destination_oldest_age_seconds",
     "outbox_health_findings",
     "outbox_health_status",
     "outbox_health_verdict",

@@ -73,6 +73,8 @@ FAMILIES = {
     "outbox_table_messages": ("gauge", {"state"}),
     "outbox_oldest_transaction_age_seconds": ("gauge", set()),
     "outbox_dead_rows": ("gauge", {"table"}),
+    "outbox_destination_messages": ("gauge", {"destination"}),
+    "outbox_destination_oldest_age_seconds": ("gauge", {"destination"}),
     "outbox_paused": ("gauge", {"queue", "exchange_name"}),
     "outbox_history_lost": ("counter", set()),
 }
@@ -255,6 +257,7 @@ def measured(*queues: str) -> InstallationMeasured:
         queues=[QueueMeasured(queue=queue, depth=7, oldest_due=timedelta(minutes=1)) for queue in queues],
         oldest_transaction=timedelta(minutes=20),
         dead_rows={"outbox_table": 5},
+        destinations={"kafka": (3, timedelta(seconds=9))},
     )
 
 
@@ -264,6 +267,8 @@ def test_figures_of_the_installation_are_the_latest(observer: PrometheusObserver
     assert exchange.value("outbox_table_messages", state="held") == 4
     assert exchange.value("outbox_oldest_transaction_age_seconds") == 1200
     assert exchange.value("outbox_dead_rows", table="outbox_table") == 5
+    assert exchange.value("outbox_destination_messages", destination="kafka") == 3
+    assert exchange.value("outbox_destination_oldest_age_seconds", destination="kafka") == 9
     assert exchange.value("outbox_queue_messages", queue=exchange.name) == 7
     assert exchange.value("outbox_queue_oldest_age_seconds", queue=exchange.name) == 60
 

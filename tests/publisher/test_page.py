@@ -1,4 +1,4 @@
-"""The program of docs/publishing.md runs as it is printed."""
+"""The programs of docs/publishing.md and docs/destinations.md run as they are printed."""
 
 import os
 import re
@@ -15,13 +15,10 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "publishing.md").read_text()
 
 
-@pytest.mark.slow
-def test_the_program_on_the_page_runs(database_url: str, tmp_path: Path) -> None:
-    (program,) = re.findall(r"```python\n(# publishing\.py\n.*?)```", PAGE, re.DOTALL)
-    (tmp_path / "publishing.py").write_text(program)
+def _printed(program: str, database_url: str, folder: Path) -> list[str]:
     finished = subprocess.run(
-        [sys.executable, "publishing.py"],
-        cwd=tmp_path,
+        [sys.executable, "-c", program],
+        cwd=folder,
         env={**os.environ, "PYTHONPATH": str(ROOT), "OUTBOX_DATABASE_URL": database_url},
         capture_output=True,
         text=True,
@@ -29,11 +26,25 @@ def test_the_program_on_the_page_runs(database_url: str, tmp_path: Path) -> None
         check=False,
     )
     assert finished.stderr == ""
-    assert finished.stdout.splitlines() == [
+    return finished.stdout.splitlines()
+
+
+@pytest.mark.slow
+def test_the_program_on_the_page_runs(database_url: str, tmp_path: Path) -> None:
+    (program,) = re.findall(r"```python\n(# publishing\.py\n.*?)```", PAGE, re.DOTALL)
+    assert _printed(program, database_url, tmp_path) == [
         'order.placed {"id": 7}',
         'order.paid {"id": 7}',
         'document.changed {"id": 1, "version": 2}',
     ]
+
+
+@pytest.mark.slow
+def test_the_program_on_destinations_runs(database_url: str, tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "destinations.md").read_text()
+    (program,) = re.findall(r"```python\n(# destinations\.py\n.*?)```", page, re.DOTALL)
+    (printed,) = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
+    assert _printed(program, database_url, tmp_path) == printed.splitlines()
 
 
 def test_the_page_names_every_option() -> None:

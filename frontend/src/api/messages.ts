@@ -9,6 +9,8 @@ export type MessageLine = Schemas["MessageSummary"];
 export type MessagePage = Schemas["MessagePage"];
 /** States of messages that have not been sent. */
 export const UNSENT = ["pending", "scheduled", "held", "stalled", "blocked", "retrying", "parked"] as const;
+/** The destination of messages for which no route says anything else. */
+export const DEFAULT_DESTINATION = "default";
 type Counted = NonNullable<MessagePage["sent_kept"]>;
 
 /** Filters of the message list. A message must match all of them. */
@@ -18,6 +20,7 @@ export interface MessageFilters {
   message_id?: string | undefined;
   tracking_id?: string | undefined;
   target_queue?: string | undefined;
+  destination?: string | undefined;
   created_after?: string | undefined;
   created_before?: string | undefined;
 }

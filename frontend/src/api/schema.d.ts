@@ -1544,6 +1544,11 @@ export interface components {
              */
             degraded: ("broker" | "database")[];
             /**
+             * Destinations
+             * @description The share of each destination; empty if the outbox has only the default one.
+             */
+            destinations: components["schemas"]["DestinationCounts"][];
+            /**
              * Drained In Seconds
              * @description Time until nothing is due, at the current rates; null: the backlog is not shrinking, or no data.
              */
@@ -3067,6 +3072,34 @@ export interface components {
             text: string;
         };
         /**
+         * DestinationCounts
+         * @description What waits for one destination.
+         */
+        DestinationCounts: {
+            /**
+             * Destination
+             * @description `default`, or the name that `Route` or `publish` give it.
+             */
+            destination: string;
+            /**
+             * Oldest Pending Age Seconds
+             * @description How long the oldest due message has been due.
+             */
+            oldest_pending_age_seconds: number | null;
+            /**
+             * Relay Count
+             * @description Relays that serve it. Null: the admin's role may not see them.
+             */
+            relay_count: number | null;
+            /**
+             * Sends To
+             * @description Where its relays send. Null: unknown, or no relay runs.
+             */
+            sends_to: string | null;
+            /** @description Messages that are neither sent nor parked. */
+            unsent: components["schemas"]["Counted"];
+        };
+        /**
          * DiscardRequest
          * @description Discards dead letters. With `purge`, permanently deletes discarded ones instead.
          */
@@ -3655,6 +3688,11 @@ export interface components {
              */
             deliveries: components["schemas"]["MessageDelivery"][] | null;
             /**
+             * Destination
+             * @description Which relays send it: `default`, or a name that `Route` or `publish` gave it.
+             */
+            destination: string;
+            /**
              * Due At
              * @description When it is due. Null if it waits for an event instead of a time.
              */
@@ -3877,6 +3915,11 @@ export interface components {
             created_at: string | null;
             /** Dedup Key */
             dedup_key: string | null;
+            /**
+             * Destination
+             * @description Which relays send it: `default`, or a name that `Route` or `publish` gave it.
+             */
+            destination: string;
             /**
              * Due At
              * @description When it is due. Null if it waits for an event instead of a time.
@@ -5800,7 +5843,7 @@ export interface components {
              * @description Stable code of the problem.
              * @enum {string}
              */
-            code: "database_unreachable" | "broker_unreachable" | "outbox_late" | "messages_parked" | "messages_held" | "messages_stalled" | "queue_late" | "queue_deep" | "paused" | "no_relay" | "no_worker" | "no_maintenance" | "no_archiver" | "component_late" | "component_lost" | "component_waiting" | "consumer_failing" | "history_lost" | "dead_letters" | "relays_disagree" | "unroutable" | "queue_without_consumer" | "subscription_without_consumer" | "exchange_missing" | "queue_missing" | "dead_letter_queue_missing" | "retry_queue_missing" | "dead_letters_vanish" | "queue_limit" | "old_binding";
+            code: "database_unreachable" | "broker_unreachable" | "outbox_late" | "destination_unserved" | "messages_parked" | "messages_held" | "messages_stalled" | "queue_late" | "queue_deep" | "paused" | "no_relay" | "no_worker" | "no_maintenance" | "no_archiver" | "component_late" | "component_lost" | "component_waiting" | "consumer_failing" | "history_lost" | "dead_letters" | "relays_disagree" | "unroutable" | "queue_without_consumer" | "subscription_without_consumer" | "exchange_missing" | "queue_missing" | "dead_letter_queue_missing" | "retry_queue_missing" | "dead_letters_vanish" | "queue_limit" | "old_binding";
             /**
              * Hint
              * @description What to do about it.
@@ -5878,6 +5921,11 @@ export interface components {
              * @description Created before this time.
              */
             created_before?: string | null;
+            /**
+             * Destination
+             * @description Destination, such as `default`.
+             */
+            destination?: string | null;
             /**
              * Message Id
              * @description Id of the message itself.
@@ -8827,6 +8875,8 @@ export interface operations {
                 tracking_id?: string | null;
                 /** @description Queue that the message is addressed to. */
                 target_queue?: string | null;
+                /** @description Destination, such as `default`. */
+                destination?: string | null;
                 /** @description Created at this time or later. */
                 created_after?: string | null;
                 /** @description Created before this time. */
@@ -9144,6 +9194,8 @@ export interface operations {
                 tracking_id?: string | null;
                 /** @description Queue that the message is addressed to. */
                 target_queue?: string | null;
+                /** @description Destination, such as `default`. */
+                destination?: string | null;
                 /** @description Created at this time or later. */
                 created_after?: string | null;
                 /** @description Created before this time. */

@@ -13,6 +13,8 @@ export const routingKeyHint = "The full key, or a prefix with an asterisk: order
 export const orderingKey = "Ordering key";
 export const orderingKeyHint = "The full key. Messages are listed in order.";
 export const targetQueue = "Target queue";
+export const destination = "Destination";
+export const forDestination = (name: string) => `for ${name}`;
 export const messageId = "Message ID";
 export const messageIdHint = "The full message ID.";
 export const chain = "Chain";

@@ -88,6 +88,14 @@ export const allOnTime = "All heartbeats on time.";
 export const late = (count: number) => `${number(count)} late`;
 export const lost = (count: number, period: string) => `${number(count)} lost in the last ${period}`;
 
+// Destinations
+export const destinations = "Destinations";
+export const unsent = "unsent";
+export const oldestFor = (duration: string) => `oldest due for ${duration}`;
+export const noRelay = "no relay";
+export const relaysUnknown = "relays unknown";
+export const relaysRunning = (count: number) => plural(count, "relay");
+
 // Health
 export const problems = "Problems";
 export const since = "first seen";

@@ -18,6 +18,7 @@ FindingCode = Literal[
     "database_unreachable",
     "broker_unreachable",
     "outbox_late",
+    "destination_unserved",
     "messages_parked",
     "messages_held",
     "messages_stalled",
@@ -182,6 +183,19 @@ def _outbox(observed: Observations, thresholds: HealthThresholds) -> Iterator[He
             summary=f"the oldest pending message has waited for {_span(figures.oldest_seconds)}",
             hint="check that a relay runs and keeps up, and look at its last error",
             since=_ago(observed, figures.oldest_seconds),
+        )
+    for each in figures.destinations:
+        if each.served:
+            continue
+        effect = _wait(Count(each.unsent)) if each.unsent else "nothing waits yet"
+        yield HealthFinding(
+            code="destination_unserved",
+            severity=Severity.ERROR if each.unsent else Severity.WARNING,
+            summary=f"no relay serves the destination {each.name!r}: {effect}",
+            hint=f"start one: `outbox relay --destination {each.name}` with the URL of its broker",
+            since=_ago(observed, each.oldest_seconds),
+            subject_kind="destination",
+            subject=each.name,
         )
     if (parked := states[MessageState.PARKED]).value:
         yield HealthFinding(

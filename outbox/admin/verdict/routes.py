@@ -110,6 +110,10 @@ class VerdictView:
             ],
             oldest_transaction=timedelta(seconds=max(oldest, 0.0)),
             dead_rows={row["name"]: row["dead"] for row in dead},
+            destinations={
+                each.name: (each.unsent, timedelta(seconds=max(each.oldest_seconds or 0.0, 0.0)))
+                for each in observed.backlog.figures.destinations
+            },
         )
 
     async def close(self) -> None:

@@ -25,6 +25,7 @@ SATELLITE_FILES = (
     "operation_3.sql",
     "admin_tables_4.sql",
     "history_table_5.sql",
+    "dead_letter_6.sql",
 )
 """Files with the expected shapes of the tables next to an outbox table. The shape of a table may be in several of them."""
 

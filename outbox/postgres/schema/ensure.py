@@ -15,6 +15,7 @@ from outbox.core.urls import redacted
 from outbox.errors import ConfigurationError, SchemaError, UnsupportedHandleError
 from outbox.postgres.queries import TableName
 from outbox.postgres.schema.check import Difference, outbox_differences, satellite_differences
+from outbox.postgres.schema.objects import destination_table
 from outbox.postgres.schema.versions import (
     BEGIN_EXCLUSIVE,
     END_EXCLUSIVE,
@@ -23,6 +24,8 @@ from outbox.postgres.schema.versions import (
     LOCK_TIMEOUT,
     VERSIONS,
     WAIT_FOR_OTHERS,
+    create_destination,
+    destinations_of,
     is_known,
     stamp,
     stamped_version,
@@ -43,11 +46,18 @@ def ensure_table(table: TableName) -> Plan:
         yield from _exclusively(lambda: _change_table(table))
 
 
-def ensure_schema(table: TableName) -> Plan:
-    """Creates, repairs or upgrades all tables: the outbox table and those next to it. Equals `alembic upgrade head`."""
+def ensure_schema(table: TableName, destinations: Sequence[str] = ()) -> Plan:
+    """Creates, repairs or upgrades all tables: the outbox table and those next to it. Equals `alembic upgrade head`.
+
+    Also those of `destinations`, and of destinations that exist.
+    """
     yield from _require_new_server()
     if (yield from _is_incomplete(table)):
         yield from _exclusively(lambda: _change_schema(table))
+    known = yield from _destinations(table)
+    for child in dict.fromkeys(destination_table(table, name) for name in (*known, *destinations)):
+        if child != table and (yield from _differences([outbox_differences(child)])):
+            yield from _exclusively(lambda child=child: _change_destination(table, child))  # type: ignore[misc]
 
 
 def _change_table(table: TableName) -> Plan:
@@ -56,6 +66,15 @@ def _change_table(table: TableName) -> Plan:
     for version in VERSIONS:
         yield from _yield_each(version.outbox_table(table))
     _require_complete((yield from _differences([outbox_differences(table)])))
+
+
+def _change_destination(table: TableName, child: TableName) -> Plan:
+    yield create_destination(table, child)
+    yield from _change_table(child)
+
+
+def _destinations(table: TableName) -> Generator[str, Rows, list[str]]:
+    return [name for (name,) in (yield destinations_of(table))]
 
 
 def _change_schema(table: TableName) -> Plan:

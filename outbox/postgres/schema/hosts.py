@@ -13,8 +13,14 @@ def downgrade_revision():
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from outbox.postgres.schema.objects import OUTBOX_TABLE, SATELLITES, VERSION_TABLE, outbox_table
-from outbox.postgres.schema.versions import downgrade_statements, raise_stamp, stamp, upgrade_statements
+from outbox.postgres.schema.objects import OUTBOX_TABLE, SATELLITES, VERSION_TABLE, destination_table, outbox_table
+from outbox.postgres.schema.versions import (
+    destination_statements,
+    downgrade_statements,
+    raise_stamp,
+    stamp,
+    upgrade_statements,
+)
 
 IncludeName = Callable[[str | None, str, Mapping[str, str | None]], bool]
 
@@ -39,6 +45,15 @@ def downgrade(op: Any, *, since: str, to: str | None = None, table_name: str = O
     _execute(op, *downgrade_statements(table, since=since, to=to), *stamp(table.schema, to))
 
 
+def create_destination(op: Any, destination: str, *, to: str, table_name: str = OUTBOX_TABLE) -> None:
+    """Creates the table of a destination, such as "kafka", next to an outbox table of version `to`. Safe to repeat.
+
+    To remove it, stop its relays and drop `<table_name>_<destination>`, which may still hold messages.
+    """
+    table = outbox_table(table_name)
+    _execute(op, *destination_statements(table, destination_table(table, destination), to=to))
+
+
 def apply_version(op: Any, number: str, *, since: str | None, table_name: str = OUTBOX_TABLE) -> None:
     """Upgrades by one version, for an Alembic environment that records versions itself."""
     _execute(op, *upgrade_statements(outbox_table(table_name), to=number, since=since))
@@ -61,10 +76,11 @@ def include_name_beside(*table_names: str) -> IncludeName:
 
 def _include_all_but(*outbox_tables: str) -> IncludeName:
     own_tables = {*outbox_tables, *SATELLITES.values(), VERSION_TABLE}
-    partition = f"{SATELLITES['history']}_"
+    # Partitions of the history, and tables of destinations.
+    prefixes = tuple(f"{name}_" for name in (SATELLITES["history"], *outbox_tables))
 
     def include(name: str | None, type_: str, _parent_names: Mapping[str, str | None]) -> bool:
-        return type_ != "table" or not (name in own_tables or (name or "").startswith(partition))
+        return type_ != "table" or not (name in own_tables or (name or "").startswith(prefixes))
 
     return include
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from outbox.core.destinations import DEFAULT, validate_destination
 from outbox.errors import IdentifierError
 from outbox.postgres.queries import TableName, derived, queries, quoted
 
@@ -164,6 +165,16 @@ def outbox_table(text: str) -> TableName:
     if table.name in _RESERVED:
         raise IdentifierError(f"{table.name!r} is reserved for another table of Outbox: choose a different name")
     return table
+
+
+def destination_table(table: TableName, destination: str) -> TableName:
+    """Returns the table with the rows for `destination`, which inherits from the outbox table `table`.
+
+    The default destination is `table` itself. Raises `ConfigurationError` or `IdentifierError` for an invalid name.
+    """
+    if validate_destination(destination) == DEFAULT:
+        return table
+    return outbox_table(str(TableName(f"{table.name}_{destination}", table.schema)))
 
 
 def outbox_names(table: TableName) -> dict[str, str]:

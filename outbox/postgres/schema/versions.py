@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Any
 
 from outbox.errors import SchemaError
-from outbox.postgres.queries import TableName, queries
+from outbox.postgres.queries import TableName, queries, query
 from outbox.postgres.schema.objects import (
     FIRST_RING_BODY,
     SATELLITES,
@@ -143,6 +143,36 @@ class _Fifth(Version):
         return tuple(queries("downgrade_5.sql", **satellite_names(table.schema)).values())
 
 
+class _Sixth(Version):
+    number = "0006"
+
+    def outbox_table(self, table: TableName) -> Statements:
+        del table
+        return ()
+
+    def satellites(self, schema: str | None) -> Statements:
+        return _without_shapes(queries("dead_letter_6.sql", **satellite_names(schema)))
+
+    def downgrade(self, table: TableName) -> Statements:
+        return tuple(queries("downgrade_6.sql", **satellite_names(table.schema)).values())
+
+
+def destinations_of(table: TableName) -> str:
+    """Returns the query for the names of destinations with a table of their own."""
+    return query("destinations.sql", "list", **table_names(table))
+
+
+def create_destination(table: TableName, child: TableName) -> str:
+    """Returns the statement that creates the table of a destination, without indexes and triggers, which versions add."""
+    return query("destinations.sql", "create", **table_names(table), child=child.sql)
+
+
+def destination_statements(table: TableName, child: TableName, *, to: str) -> Statements:
+    """Returns all statements that create the table `child` of a destination next to `table`, which has the version `to`."""
+    added = (version.outbox_table(child) for version in VERSIONS if version.number <= to)
+    return exclusively((create_destination(table, child), *chain.from_iterable(added)))
+
+
 def _first_doorbell(table: TableName) -> Statements:
     blocks = queries("ring.sql", **table_names(table) | {"ring_body": FIRST_RING_BODY})
     return blocks["function"], blocks["trigger"]
@@ -160,7 +190,7 @@ def _without_shapes(blocks: Mapping[str, str]) -> Statements:
     return tuple(block for name, block in blocks.items() if not name.endswith("shape"))
 
 
-VERSIONS: tuple[Version, ...] = (_First(), _Second(), _Third(), _Fourth(), _Fifth())
+VERSIONS: tuple[Version, ...] = (_First(), _Second(), _Third(), _Fourth(), _Fifth(), _Sixth())
 HEAD = VERSIONS[-1].number
 
 
@@ -246,12 +276,16 @@ def downgrade_statements(table: TableName, *, since: str, to: str | None = None)
     return exclusively(tuple(statement for version in versions for statement in version.downgrade(table)))
 
 
-def script(table: TableName) -> str:
-    """Returns the whole schema as one SQL script, which also records the version. It may be run repeatedly."""
+def script(table: TableName, children: Sequence[TableName] = ()) -> str:
+    """Returns the whole schema as one SQL script, which also records the version. It may be run repeatedly.
+
+    `children` are the tables of destinations.
+    """
     statements = (
         "begin",
         *upgrade_statements(table, to=VERSIONS[-1].number),
         *raise_stamp(table.schema, VERSIONS[-1].number),
+        *(each for child in children for each in destination_statements(table, child, to=VERSIONS[-1].number)),
         "commit",
     )
     return "".join(f"{statement};\n\n" for statement in statements)

@@ -111,7 +111,13 @@ from (
 group by state, routing_key
 
 -- name: pages
-select greatest(pg_relation_size('{table}'::regclass) / current_setting('block_size')::integer, 1)
+-- Of the tables of all destinations.
+select greatest(sum(pg_relation_size(id)) / current_setting('block_size')::integer, 1)::bigint
+from (
+    select '{table}'::regclass as id
+    union all
+    select inhrelid::regclass from pg_inherits where inhparent = '{table}'::regclass
+) as destination
 
 -- name: sampled
 -- As `counted`, from $1 percent of the table's pages. Always the same pages, so that the estimate does not jump.

@@ -19,7 +19,7 @@ claimed as materialized (
     cross join lateral (
         select id, routing_key, body, tracking_ids, created_at, expiration, send_after, headers, content_type, ordering_key,
             target_queue, last_error, hlc, requeue_count, priority, dedup_key
-        from {table}
+        from only {table}
         where sent_at is null and failed_at is null and ordering_key is null and priority = class.priority
             and send_after >= to_timestamp(($12::float8[])[class.priority + 1]) and send_after <= now()
         order by send_after, id
@@ -38,7 +38,7 @@ claimed as materialized (
         from generate_series(9, 0, -1) as each (priority)
         order by (
             select send_after
-            from {table}
+            from only {table}
             where sent_at is null and failed_at is null and ordering_key is null and priority = each.priority
                 and send_after between to_timestamp(($12::float8[])[each.priority + 1]) and now()
             order by send_after, id
@@ -48,7 +48,7 @@ claimed as materialized (
     cross join lateral (
         select id, routing_key, body, tracking_ids, created_at, expiration, send_after, headers, content_type, ordering_key,
             target_queue, last_error, hlc, requeue_count, priority, dedup_key
-        from {table}
+        from only {table}
         where sent_at is null and failed_at is null and ordering_key is null and priority = class.priority
             and send_after >= to_timestamp(($12::float8[])[class.priority + 1]) and send_after <= now()
         order by send_after, id
@@ -66,7 +66,7 @@ claimed as materialized (
     cross join lateral (
         select id, routing_key, body, tracking_ids, created_at, expiration, send_after, headers, content_type, ordering_key,
             target_queue, last_error, hlc, requeue_count, priority, dedup_key
-        from {table}
+        from only {table}
         where sent_at is null and failed_at is null and ordering_key is null and priority = class.priority
             and (send_after, id) > (to_timestamp(($12::float8[])[class.priority + 1]), ($13::bigint[])[class.priority + 1])
             and send_after <= now()
@@ -88,7 +88,7 @@ candidate as materialized (
         from (
             select id, last_error is not distinct from 'blocked' as blocked,
                 failed_at is null and (send_after <= now() or last_error is not distinct from 'blocked') as ready
-            from {table}
+            from only {table}
             where sent_at is null and ordering_key is not null and hashtextextended(ordering_key, 0) = lane.number
                 and (
                     lane.policy <> 'skip'
@@ -113,7 +113,7 @@ locked as materialized (
     cross join lateral (
         select id, routing_key, body, tracking_ids, created_at, expiration, send_after, headers, content_type, ordering_key,
             target_queue, attempts, last_error, hlc, requeue_count, dedup_key
-        from {table}
+        from only {table}
         where id = chosen.id and sent_at is null
             and failed_at is null and (send_after <= now() or last_error is not distinct from 'blocked')
         for update skip locked
@@ -137,7 +137,7 @@ claimed as materialized (
 -- The row with the id $2, with or without an ordering key. The transaction has locked it.
 claimed as materialized (
     select *
-    from {table}
+    from only {table}
     where id = $2
 )
 
@@ -153,13 +153,13 @@ measured as (
 -- name: superseded
 -- Drops rows that were held or returned, if a later message with their dedup key replaces them.
 superseded as (
-    delete from {table}
+    delete from only {table}
     where id = any(array(
         select id
         from claimed
         where dedup_key is not null and exists (
             select
-            from {table} as later
+            from only {table} as later
             where later.dedup_key = claimed.dedup_key and later.id > claimed.id
                 and later.sent_at is null and later.failed_at is null
         )
@@ -293,11 +293,11 @@ gone as (
     select array(select id from message where state in ('sent', 'dropped')) as ids
 ),
 deleted as (
-    delete from {table}
+    delete from only {table}
     where not $3::boolean and id = any((select ids from gone)::bigint[])
 ),
 kept as (
-    update {table}
+    update only {table}
     set sent_at = clock_timestamp(), last_error = null, held_at = null
     where $3::boolean and id = any((select ids from gone)::bigint[])
 ),
@@ -314,7 +314,7 @@ probe as materialized (
     ) as candidate
     where not exists (
         select
-        from {table} as other
+        from only {table} as other
         where other.sent_at is null and other.failed_at is null and other.last_error = 'unroutable'
             and other.routing_key = candidate.routing_key
             and other.send_after < case when candidate.target_queue is null then 'infinity' else now() + interval '1 minute' end
@@ -324,7 +324,7 @@ probe as materialized (
     )
 ),
 probing as (
-    update {table} as held
+    update only {table} as held
     set last_error = 'unroutable',
         held_at = case when held.last_error = 'unroutable' then held.held_at else clock_timestamp() end,
         send_after = now() + case
@@ -336,14 +336,14 @@ probing as (
     where held.id = probe.id and held.id = any(array(select id from probe))
 ),
 waiting as (
-    update {table}
+    update only {table}
     set last_error = 'unroutable', held_at = case when last_error = 'unroutable' then held_at else clock_timestamp() end,
         send_after = case when target_queue is null then 'infinity' else now() + interval '300 seconds' end
     where id = any(array(select id from message where state = 'held' except select id from probe))
 ),
 -- Longer keys do not fit into the index of held rows. Larger messages exceed the limit of workers.
 parked as (
-    update {table}
+    update only {table}
     set attempts = least(attempts, 2147483646) + 1, failed_at = clock_timestamp(), held_at = null,
         last_error = case
             when id = any(array(select id from message where state = 'too_large'))
@@ -368,7 +368,7 @@ select id as row_id, case state when 'too_large' then left(chain ->> -1, 255) el
     case
         when exists (
             select
-            from {table}
+            from only {table}
             where sent_at is null and failed_at is null and ordering_key is not null
                 and send_after between to_timestamp(($12::float8[])[11]) and now()
         )

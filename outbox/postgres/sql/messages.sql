@@ -21,7 +21,12 @@ id,
     case
         when sent_at is null and failed_at is null and last_error in ('unroutable', 'stalled')
             then extract(epoch from held_at)::float8
-    end as held_at, coalesce(left(target_queue, 1000), '') as route_queue
+    end as held_at, coalesce(left(target_queue, 1000), '') as route_queue,
+    case
+        when message.tableoid <> '{table}'::regclass
+            then (select substr(relname, length('{name}') + 2) from pg_class where oid = message.tableoid)
+        else 'default'
+    end as destination
 
 -- name: classes
 select message.*
@@ -56,13 +61,18 @@ select id,
         when sent_at is null and failed_at is null and last_error in ('unroutable', 'stalled')
             then extract(epoch from held_at)::float8
     end as held_at, coalesce(left(target_queue, 1000), '') as route_queue,
+    case
+        when message.tableoid <> '{table}'::regclass
+            then (select substr(relname, length('{name}') + 2) from pg_class where oid = message.tableoid)
+        else 'default'
+    end as destination,
     body, headers::text as headers, tracking_ids::text as tracking_ids,
-    extract(epoch from expiration)::float8 as expires_in, hlc, send_after = 'infinity' as due_never
-from {table}
+    extract(epoch from expiration)::float8 as expires_in, hlc, send_after = 'infinity' as due_never, message.tableoid as table_id
+from {table} as message
 where id = $1
 
 -- name: first_of_key
--- The first unsent row of an ordering key before row $2.
+-- The first unsent row of an ordering key before row $2, in the table $3.
 select id,
     case
         when sent_at is not null then 'sent'
@@ -76,25 +86,25 @@ select id,
     end as state,
     tracking_ids ->> -1 as message_id
 from {table}
-where sent_at is null and ordering_key is not null and hashtextextended(ordering_key, 0) = $1 and id < $2
+where sent_at is null and ordering_key is not null and hashtextextended(ordering_key, 0) = $1 and id < $2 and tableoid = $3
 order by hashtextextended(ordering_key, 0), id
 limit 1
 
 -- name: probe
--- The probe for all held rows with the route of this one.
+-- The probe for all held rows of the table $3 with the route of this one.
 select id, extract(epoch from send_after)::float8 as due_at
 from {table}
 where sent_at is null and failed_at is null and last_error = 'unroutable' and routing_key = $1 and send_after < 'infinity'
-    and target_queue is not distinct from $2
+    and target_queue is not distinct from $2 and tableoid = $3
 order by routing_key, send_after, id
 limit 1
 
 -- name: stalled_probe
--- The next probe for all stalled rows with the route of this one. Only the relay knows when it is sent.
+-- The next probe for all stalled rows of the table $3 with the route of this one. Only the relay knows when it is sent.
 select id, null::float8 as due_at
 from {table}
 where sent_at is null and failed_at is null and last_error = 'stalled' and routing_key = $1
-    and coalesce(target_queue, '') = coalesce($2, '')
+    and coalesce(target_queue, '') = coalesce($2, '') and tableoid = $3
 order by routing_key, coalesce(target_queue, ''), attempts, id
 limit 1
 
@@ -114,6 +124,15 @@ limit 100
 select count(*)
 from {component}
 where kind = 'relay' and stopped_at is null and seen_at > clock_timestamp() - 6 * every
+
+-- name: relays_of
+-- The relays that send the rows of the table $1.
+select count(*)
+from {relay}
+where outbox_table = $1 and not refused and held_until >= clock_timestamp()
+
+-- name: exists
+select to_regclass($1) is not null
 
 -- name: containing
 -- Rows among the newest $2 with up to $3 bytes whose body contains the bytes $1, newest first.

@@ -22,7 +22,7 @@ with front as materialized (
         date_part('epoch', send_after) as due
     from (
         select id, ordering_key, send_after
-        from {table}
+        from only {table}
         where sent_at is null and failed_at is null and ordering_key is not null
             and send_after between to_timestamp($4::float8) and now()
         order by send_after, id
@@ -48,7 +48,7 @@ headed as materialized (
     cross join lateral (
         select id, failed_at is not null as parked, dedup_key is not null as deduplicated,
             failed_at is null and (send_after <= now() or last_error is not distinct from 'blocked') as ready
-        from {table}
+        from only {table}
         where sent_at is null and ordering_key is not null and hashtextextended(ordering_key, 0) = lane.lane
             and (
                 lane.policy <> 'skip'
@@ -63,7 +63,7 @@ ours as materialized (
     from (select lane, head from headed where ready order by place) as wanted
     cross join lateral (
         select
-        from {table}
+        from only {table}
         where id = wanted.head and sent_at is null and failed_at is null
         for update skip locked
     ) as head
@@ -90,7 +90,7 @@ with candidate as materialized (
         from (
             select id, last_error is not distinct from 'blocked' as blocked,
                 failed_at is null and (send_after <= now() or last_error is not distinct from 'blocked') as ready
-            from {table}
+            from only {table}
             where sent_at is null and ordering_key is not null and hashtextextended(ordering_key, 0) = lane.number
                 and (
                     lane.policy <> 'skip'
@@ -115,7 +115,7 @@ locked as materialized (
     cross join lateral (
         select id, routing_key, body, tracking_ids, created_at, expiration, send_after, headers, content_type, ordering_key,
             target_queue, attempts, last_error, hlc, requeue_count, dedup_key
-        from {table}
+        from only {table}
         where id = chosen.id and sent_at is null
             and failed_at is null and (send_after <= now() or last_error is not distinct from 'blocked')
         for update skip locked
@@ -164,7 +164,7 @@ select message.id, message.attempts, lane.number as lane, lane.policy
 from (select $1::bigint as number, $2::text as policy) as lane
 cross join lateral (
     select id, failed_at is null and (send_after <= now() or last_error is not distinct from 'blocked') as ready
-    from {table}
+    from only {table}
     where sent_at is null and ordering_key is not null and hashtextextended(ordering_key, 0) = lane.number
         and (
             lane.policy <> 'skip'
@@ -175,7 +175,7 @@ cross join lateral (
 ) as first
 cross join lateral (
     select id, attempts
-    from {table}
+    from only {table}
     where first.ready and id = first.id and sent_at is null
         and failed_at is null and (send_after <= now() or last_error is not distinct from 'blocked')
     for update skip locked
@@ -184,13 +184,13 @@ cross join lateral (
 -- name: supersede_heads
 -- Deletes those of the heads $1 that were returned unsent and replaced by a later message with their dedup key; see `supersede` in
 -- relay.sql. The later message may be behind them, and must not wait for them. Parked heads stay, for an operator.
-delete from {table}
+delete from only {table}
 where id = any(array(
     select id
-    from {table} as older
+    from only {table} as older
     where id = any($1::bigint[]) and sent_at is null and failed_at is null and exists (
         select
-        from {table} as later
+        from only {table} as later
         where later.dedup_key = older.dedup_key and later.id > older.id and later.sent_at is null and later.failed_at is null
     )
     for update of older skip locked
@@ -201,7 +201,7 @@ where id = any(array(
 -- nothing would release them. It is the weakest lock, so that publishers do not take the head for one in flight. A publisher that
 -- withdraws it waits until this transaction commits. Under "skip", a head that is no longer ready is none.
 select message.id
-from {table} as message
+from only {table} as message
 join unnest($1::bigint[], $2::text[]) as lane (head, policy) on id = lane.head
 where sent_at is null
     and (
@@ -212,16 +212,16 @@ for key share of message skip locked
 
 -- name: defer
 -- Marks rows behind the heads $2 of the lanes $1 as blocked, among the $3 rows that have been due the longest, from $4 on.
-update {table}
+update only {table}
 set last_error = 'blocked', held_at = null, send_after = 'infinity'
 where id = any(array(
     select id
-    from {table}
+    from only {table}
     where sent_at is null and failed_at is null and send_after <= now() and id = any(array(
         select front.id
         from (
             select id, hashtextextended(ordering_key, 0) as lane
-            from {table}
+            from only {table}
             where sent_at is null and failed_at is null and ordering_key is not null
                 and send_after between to_timestamp($4::float8) and now()
             order by send_after, id
@@ -238,10 +238,10 @@ where id = any(array(
 with behind as (
     select lane.head, follower.id
     from unnest($1::bigint[], $2::bigint[]) as lane (number, head)
-    join {table} as parked on parked.id = lane.head and parked.failed_at is not null
+    join only {table} as parked on parked.id = lane.head and parked.failed_at is not null
     cross join lateral (
         select id
-        from {table}
+        from only {table}
         where sent_at is null and failed_at is null and ordering_key is not null and last_error = 'blocked'
             and hashtextextended(ordering_key, 0) = lane.number and id > lane.head
         order by hashtextextended(ordering_key, 0), id
@@ -251,23 +251,23 @@ with behind as (
     select lane.head, front.id
     from (
         select id, hashtextextended(ordering_key, 0) as lane
-        from {table}
+        from only {table}
         where sent_at is null and failed_at is null and ordering_key is not null
             and send_after between to_timestamp($4::float8) and now()
         order by send_after, id
         limit $3
     ) as front
     join unnest($1::bigint[], $2::bigint[]) as lane (number, head) on lane.number = front.lane
-    join {table} as parked on parked.id = lane.head and parked.failed_at is not null
+    join only {table} as parked on parked.id = lane.head and parked.failed_at is not null
     where front.id > lane.head
 )
-update {table} as message
+update only {table} as message
 set failed_at = clock_timestamp(), held_at = null,
     last_error = 'parked: behind outbox-' || behind.head || ', an earlier message of its ordering key'
 from behind
 where message.id = behind.id and message.id = any(array(
     select id
-    from {table}
+    from only {table}
     where id = any(array(select id from behind)) and sent_at is null
         and failed_at is null and (send_after <= now() or last_error is not distinct from 'blocked')
     for no key update skip locked
@@ -276,17 +276,17 @@ where message.id = behind.id and message.id = any(array(
 -- name: release_next
 -- Makes the next row of each of the lanes $1 with the policies $2 due, if it waits for a head that is gone. Skips a row that a publisher
 -- is withdrawing, so as not to wait for that transaction: `repair_lanes` releases the row after it.
-update {table}
+update only {table}
 set last_error = null, send_after = now()
 where id = any(array(
     select id
-    from {table}
+    from only {table}
     where last_error = 'blocked' and id = any(array(
         select first.id
         from unnest($1::bigint[], $2::text[]) as lane (number, policy)
         cross join lateral (
             select id, last_error
-            from {table}
+            from only {table}
             where sent_at is null and ordering_key is not null and hashtextextended(ordering_key, 0) = lane.number
                 and (lane.policy = 'block' or failed_at is null)
                 and (
@@ -308,7 +308,7 @@ where id = any(array(
 with recursive walk (lane, id, ordering_key, number) as (
     (
         select hashtextextended(ordering_key, 0), id, ordering_key, 1
-        from {table}
+        from only {table}
         where sent_at is null and failed_at is null and ordering_key is not null and last_error = 'blocked'
             and hashtextextended(ordering_key, 0) > $3
         order by hashtextextended(ordering_key, 0), id
@@ -319,7 +319,7 @@ with recursive walk (lane, id, ordering_key, number) as (
     from walk
     cross join lateral (
         select hashtextextended(ordering_key, 0), id, ordering_key, walk.number + 1
-        from {table}
+        from only {table}
         where sent_at is null and failed_at is null and ordering_key is not null and last_error = 'blocked'
             and hashtextextended(ordering_key, 0) > walk.lane and walk.number < $4
         order by hashtextextended(ordering_key, 0), id
@@ -327,11 +327,11 @@ with recursive walk (lane, id, ordering_key, number) as (
     ) as following
 ),
 released as (
-    update {table}
+    update only {table}
     set last_error = null, send_after = now()
     where id = any(array(
         select id
-        from {table}
+        from only {table}
         where last_error = 'blocked' and sent_at is null and failed_at is null and id = any(array(
             select walk.id
             from (
@@ -345,7 +345,7 @@ released as (
             ) as walk
             where not exists (
                 select
-                from {table} as earlier
+                from only {table} as earlier
                 where earlier.sent_at is null and earlier.ordering_key is not null
                     and hashtextextended(earlier.ordering_key, 0) = walk.lane and earlier.id < walk.id
                     and (walk.policy = 'block' or earlier.failed_at is null)

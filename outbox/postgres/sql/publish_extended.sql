@@ -58,19 +58,19 @@ with message as materialized (
 ),
 pending as materialized (
     select id, dedup_key
-    from {table}
+    from only {table}
     where dedup_key is not null and sent_at is null and failed_at is null
         and dedup_key = any(array(select dedup_key from message where dedup_key is not null))
     for key share skip locked
 ),
 withdrawn as (
-    delete from {table}
+    delete from only {table}
     where id = any(array(
         select id
         from pending
         where dedup_key in (select dedup_key from message where replaces)
     )) and sent_at is null and failed_at is null
-    returning id, ordering_key
+    returning tableoid as destination, id, ordering_key
 ),
 {released},
 inserted as (

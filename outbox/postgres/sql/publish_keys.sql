@@ -22,8 +22,8 @@ from (
 ) as sorted
 
 -- name: released
--- Makes the row after a withdrawn row of its ordering key due, if no other row is before it. A relay may have marked that row just before
--- the withdrawal, which this snapshot is too old to see; then the repair of the relays releases it.
+-- Makes the row after a withdrawn row of its ordering key due, if no other row for its destination is before it. A relay may have marked
+-- that row just before the withdrawal, which this snapshot is too old to see; then the repair of the relays releases it.
 released as (
     update {table}
     set last_error = null, send_after = now()
@@ -33,15 +33,15 @@ released as (
         where sent_at is null and failed_at is null and last_error = 'blocked' and id = any(array(
             select first.id
             from (
-                select distinct hashtextextended(ordering_key, 0) as number
+                select distinct destination, hashtextextended(ordering_key, 0) as number
                 from withdrawn
                 where ordering_key is not null
             ) as lane
             cross join lateral (
                 select id
                 from {table}
-                where sent_at is null and ordering_key is not null and hashtextextended(ordering_key, 0) = lane.number
-                    and id <> all(array(select id from withdrawn))
+                where tableoid = lane.destination and sent_at is null and ordering_key is not null
+                    and hashtextextended(ordering_key, 0) = lane.number and id <> all(array(select id from withdrawn))
                 order by hashtextextended(ordering_key, 0), id
                 limit 1
             ) as first
@@ -52,8 +52,8 @@ released as (
 )
 
 -- name: cancel
--- Requires the lock of the dedup key. Returns a row for each withdrawn row that says whether another row is due instead. The deletion
--- waits for bookkeeping and checks the row again afterwards, because that may have parked it.
+-- Requires the lock of the dedup key. Looks at the rows of all destinations, and returns a row for each withdrawn row that says whether
+-- another row is due instead. The deletion waits for bookkeeping and checks the row again afterwards, because that may have parked it.
 with pending as materialized (
     select id
     from {table}
@@ -64,14 +64,22 @@ with pending as materialized (
 withdrawn as (
     delete from {table}
     where id = any(array(select id from pending)) and sent_at is null and failed_at is null
-    returning id, ordering_key
+    returning tableoid as destination, id, ordering_key
 ),
 {released}
 select exists (select from released)
 from withdrawn
 
 -- name: ring
--- Wakes a sleeping relay when the transaction commits: runs the trigger on inserts, which fires even without rows.
-insert into {table} (routing_key, body)
-select '', ''
-where false
+-- Wakes sleeping relays when the transaction commits: runs the trigger on inserts, which fires even without rows, and notifies those of
+-- other destinations.
+with rung as (
+    insert into {table} (routing_key, body)
+    select '', ''
+    where false
+)
+select pg_notify('outbox_' || encode(substr(sha256(convert_to(nspname || '.' || relname, 'UTF8')), 1, 12), 'hex'), '')
+from pg_inherits
+join pg_class as c on c.oid = inhrelid
+join pg_namespace as n on n.oid = c.relnamespace
+where inhparent = cast('{table}' as regclass)

@@ -25,7 +25,7 @@ with claimed as materialized (
     cross join lateral (
         select id, routing_key, body, tracking_ids, created_at, expiration, headers, content_type, ordering_key, target_queue,
             attempts, last_error, hlc, requeue_count, priority, dedup_key, send_after
-        from {table}
+        from only {table}
         where sent_at is null and failed_at is null and ordering_key is null and priority = class.priority
             and send_after >= to_timestamp(($4::float8[])[class.priority + 1]) and send_after <= now()
         order by send_after, id
@@ -65,7 +65,7 @@ select id, case when too_large then left(routing_key, 255) else routing_key end 
     case
         when exists (
             select
-            from {table}
+            from only {table}
             where sent_at is null and failed_at is null and ordering_key is not null
                 and send_after between to_timestamp(($4::float8[])[11]) and now()
         )
@@ -83,7 +83,7 @@ with claimed as materialized (
         from generate_series(9, 0, -1) as each (priority)
         order by (
             select send_after
-            from {table}
+            from only {table}
             where sent_at is null and failed_at is null and ordering_key is null and priority = each.priority
                 and send_after between to_timestamp(($4::float8[])[each.priority + 1]) and now()
             order by send_after, id
@@ -93,7 +93,7 @@ with claimed as materialized (
     cross join lateral (
         select id, routing_key, body, tracking_ids, created_at, expiration, headers, content_type, ordering_key, target_queue,
             attempts, last_error, hlc, requeue_count, priority, dedup_key, send_after
-        from {table}
+        from only {table}
         where sent_at is null and failed_at is null and ordering_key is null and priority = class.priority
             and send_after >= to_timestamp(($4::float8[])[class.priority + 1]) and send_after <= now()
         order by send_after, id
@@ -126,7 +126,7 @@ select id, case when too_large then left(routing_key, 255) else routing_key end 
     case
         when exists (
             select
-            from {table}
+            from only {table}
             where sent_at is null and failed_at is null and ordering_key is not null
                 and send_after between to_timestamp(($4::float8[])[11]) and now()
         )
@@ -144,7 +144,7 @@ with claimed as materialized (
     cross join lateral (
         select id, routing_key, body, tracking_ids, created_at, expiration, headers, content_type, ordering_key, target_queue,
             attempts, last_error, hlc, requeue_count, priority, dedup_key, send_after
-        from {table}
+        from only {table}
         where sent_at is null and failed_at is null and ordering_key is null and priority = class.priority
             and (send_after, id) > (to_timestamp(($4::float8[])[class.priority + 1]), ($5::bigint[])[class.priority + 1])
             and send_after <= now()
@@ -189,7 +189,7 @@ with claimed as materialized (
             case
                 when $1::boolean then (
                     select send_after
-                    from {table}
+                    from only {table}
                     where sent_at is null and failed_at is null and ordering_key is null and priority = each.priority
                         and send_after <= now()
                     order by send_after, id
@@ -200,7 +200,7 @@ with claimed as materialized (
     ) as class
     cross join lateral (
         select id, attempts, priority
-        from {table}
+        from only {table}
         where sent_at is null and failed_at is null and ordering_key is null and priority = class.priority
             and send_after <= now()
         order by send_after, id
@@ -216,7 +216,7 @@ from claimed
 -- Returns the row $1, which this transaction has locked, without its body if it has more than $2 bytes.
 with claimed as (
     select *
-    from {table}
+    from only {table}
     where id = $1
 ),
 sized as (
@@ -246,36 +246,36 @@ from measured
 -- Deletes rows that were returned unsent, if a later message with their dedup key replaces them. It runs when a claim returns rows, and
 -- again in the next claim, for messages that were committed in between and for claims that crashed. It is not part of the claim,
 -- because most rows have no dedup key, and planning it would cost every claim.
-delete from {table}
+delete from only {table}
 where id = any(array(
     select id
-    from {table} as older
+    from only {table} as older
     where id = any($1::bigint[]) and exists (
         select
-        from {table} as later
+        from only {table} as later
         where later.dedup_key = older.dedup_key and later.id > older.id and later.sent_at is null and later.failed_at is null
     )
 ))
 returning id
 
 -- name: delete
-delete from {table}
+delete from only {table}
 where id = any($1::bigint[])
 
 -- name: keep
-update {table}
+update only {table}
 set sent_at = clock_timestamp(), last_error = null, held_at = null
 where id = any($1::bigint[])
 
 -- name: retry
-update {table} as message
+update only {table} as message
 set attempts = least(message.attempts, 2147483646) + 1, last_error = outcome.error, held_at = null,
     send_after = clock_timestamp() + outcome.delay
 from unnest($1::bigint[], $2::text[], $3::interval[]) as outcome (id, error, delay)
 where message.id = outcome.id
 
 -- name: park
-update {table} as message
+update only {table} as message
 set attempts = least(message.attempts, 2147483646) + 1, last_error = outcome.error, held_at = null,
     failed_at = clock_timestamp()
 from unnest($1::bigint[], $2::text[]) as outcome (id, error)
@@ -284,7 +284,7 @@ where message.id = outcome.id
 -- name: hold
 -- Without a probe delay, a held row is never due: the success of its key's probe releases it. A row that was held before keeps the time
 -- since when, and has none if the release of Outbox that held it did not record one.
-update {table} as message
+update only {table} as message
 set last_error = 'unroutable', send_after = coalesce(clock_timestamp() + outcome.probe_after, 'infinity'),
     held_at = case when message.last_error = 'unroutable' then message.held_at else clock_timestamp() end
 from unnest($1::bigint[], $2::interval[]) as outcome (id, probe_after)
@@ -292,18 +292,18 @@ where message.id = outcome.id
 
 -- name: stall
 -- Never due: the success of a probe releases it. A failed probe keeps the time since when it has been stalled.
-update {table} as message
+update only {table} as message
 set last_error = 'stalled', send_after = 'infinity',
     held_at = case when message.last_error = 'stalled' then message.held_at else clock_timestamp() end
 where id = any($1::bigint[])
 
 -- name: release_held
 -- Rows with a target queue are released by a row with the same one.
-update {table}
+update only {table}
 set last_error = null, held_at = null, send_after = now()
 where id in (
     select id
-    from {table}
+    from only {table}
     where sent_at is null and failed_at is null and last_error = 'unroutable' and routing_key = $1
         and target_queue is not distinct from $2
     order by send_after, id
@@ -317,7 +317,7 @@ where id in (
 with recursive probe as (
     (
         select id, routing_key, send_after
-        from {table}
+        from only {table}
         where sent_at is null and failed_at is null and last_error = 'unroutable' and target_queue is null
         order by routing_key, send_after, id
         limit 1
@@ -327,18 +327,18 @@ with recursive probe as (
     from probe
     cross join lateral (
         select id, routing_key, send_after
-        from {table}
+        from only {table}
         where sent_at is null and failed_at is null and last_error = 'unroutable' and target_queue is null
             and routing_key > probe.routing_key
         order by routing_key, send_after, id
         limit 1
     ) as following
 )
-update {table}
+update only {table}
 set send_after = now()
 where id = any(array(
     select id
-    from {table}
+    from only {table}
     where send_after = 'infinity' and id = any(array(select id from probe where send_after = 'infinity'))
     for no key update skip locked
 ))
@@ -351,7 +351,7 @@ from (
     from generate_series(0, 9) as class (priority)
     cross join lateral (
         select send_after
-        from {table}
+        from only {table}
         where sent_at is null and failed_at is null and ordering_key is null and priority = class.priority
             and send_after >= to_timestamp(($1::float8[])[class.priority + 1]) and send_after < 'infinity'
         order by send_after, id
@@ -360,7 +360,7 @@ from (
     union all
     (
         select send_after
-        from {table}
+        from only {table}
         where sent_at is null and failed_at is null and ordering_key is not null
             and send_after >= to_timestamp(($1::float8[])[11]) and send_after < 'infinity'
         order by send_after, id
@@ -369,10 +369,10 @@ from (
 ) as next
 
 -- name: delete_sent
-delete from {table}
+delete from only {table}
 where id in (
     select id
-    from {table}
+    from only {table}
     where sent_at is not null and sent_at < now() - $1::interval
     order by sent_at
     limit $2
@@ -392,14 +392,14 @@ from (
         from (
             (
                 select
-                from {table}
+                from only {table}
                 where sent_at is null and failed_at is null and ordering_key is null
                 limit 100000
             )
             union all
             (
                 select
-                from {table}
+                from only {table}
                 where sent_at is null and failed_at is null and ordering_key is not null
                 limit 100000
             )
@@ -420,7 +420,7 @@ cross join (
         from generate_series(0, 9) as class (priority)
         cross join lateral (
             select send_after
-            from {table}
+            from only {table}
             where sent_at is null and failed_at is null and ordering_key is null and priority = class.priority
                 and send_after <= now()
             order by send_after, id
@@ -429,7 +429,7 @@ cross join (
         union all
         (
             select send_after
-            from {table}
+            from only {table}
             where sent_at is null and failed_at is null and ordering_key is not null and send_after <= now()
             order by send_after, id
             limit 1

@@ -3,7 +3,8 @@ them as they are after concurrent changes. A row with unreadable tracking ids ge
 active operation other than $2 on the dead letter.
 
 -- name: lock_letters
-select from {dead_letter} where id = any($1::bigint[]) order by id for update
+-- And returns where they were to be sent.
+select id, destination from {dead_letter} where id = any($1::bigint[]) order by id for update
 
 -- name: lock_dedup_keys
 -- A requeued row is pending, so this takes the lock of its dedup key, see publish_keys.sql, to come before or after its publishers. Before
@@ -37,7 +38,7 @@ where queue <> ''
 --
 -- A message without an id gets one, and the dead letter keeps it, so that it is recognised if the message fails again. Rows get their ids
 -- in the order of the dead letters' ids, in which they failed. They are as old as the requeue: time as a dead letter is not time in the
--- outbox. Properties that JSON cannot represent are passed to the relay in a header.
+-- outbox. Properties that JSON cannot represent are passed to the relay in a header. The outbox table is that of their destination.
 with wanted as materialized (
     select letter.id, routing_key, body, content_type, headers, header_types, properties, ordering_key, created_at, hlc, requeue_count,
         status,
@@ -131,11 +132,14 @@ with wanted as materialized (
             (
                 select max(id)
                 from {table} as other
-                where other.dedup_key = parked.dedup_key and other.sent_at is null and other.failed_at is null
+                where other.tableoid = parked.tableoid and other.dedup_key = parked.dedup_key
+                    and other.sent_at is null and other.failed_at is null
             ),
             case
                 when dedup_key is not null
-                    then nullif(max(parked.id) filter (where failed_at is not null) over (partition by dedup_key), parked.id)
+                    then nullif(
+                        max(parked.id) filter (where failed_at is not null) over (partition by parked.tableoid, dedup_key), parked.id
+                    )
             end
         ) as rival,
         case
@@ -249,13 +253,17 @@ gone as (
                 then parked.tracking_ids
             else jsonb_build_array(md5('{table}:' || parked.id)::uuid::text)
         end as chain,
+        case
+            when parked.tableoid <> '{table}'::regclass
+                then (select substr(relname, length('{table_name}') + 2) from pg_class where oid = parked.tableoid)
+        end as destination,
         'discarded' as status, $3::text as done_by, $4::text as done_because
 ),
 discarded as (
     insert into {dead_letter} (
         source, exchange, queue, message_id, routing_key, body, content_type, headers, tracking_ids, ordering_key, created_at,
         attempt, requeue_count, cause, exception_type, exception_message, exception_traceback, failed_at, first_failed_at, hlc,
-        fingerprint, search, status, resolved_at, resolved_by, resolution
+        fingerprint, search, status, resolved_at, resolved_by, resolution, destination
     )
     select 'relay', '', coalesce(target_queue, ''), chain ->> -1, routing_key, body, content_type, headers, chain, ordering_key,
         created_at, greatest(attempts, 1), requeue_count, 'refused',
@@ -267,7 +275,7 @@ discarded as (
         to_tsvector('simple', concat_ws(' ', routing_key, target_queue, tracking_ids::text, regexp_replace(
             left(last_error, 4000), '(=|:|\mbearer|\mbasic)\s*("[^"]*"|''[^'']*''|\S+)', '\1', 'gi'
         ))),
-        status, now(), done_by, done_because
+        status, now(), done_by, done_because, destination
     from gone
     on conflict do nothing
 )
@@ -402,6 +410,10 @@ with gone as (
                 then parked.tracking_ids
             else jsonb_build_array(md5('{table}:' || parked.id)::uuid::text)
         end as chain,
+        case
+            when parked.tableoid <> '{table}'::regclass
+                then (select substr(relname, length('{table_name}') + 2) from pg_class where oid = parked.tableoid)
+        end as destination,
         'requeued' as status, $2::text as done_by, $3::text as done_because
     from {table} as parked
     where id = $1 and sent_at is null and failed_at is not null
@@ -410,7 +422,7 @@ copy as (
     insert into {dead_letter} (
         source, exchange, queue, message_id, routing_key, body, content_type, headers, tracking_ids, ordering_key, created_at,
         attempt, requeue_count, cause, exception_type, exception_message, exception_traceback, failed_at, first_failed_at, hlc,
-        fingerprint, search, status, resolved_at, resolved_by, resolution
+        fingerprint, search, status, resolved_at, resolved_by, resolution, destination
     )
     select 'relay', '', coalesce(target_queue, ''), chain ->> -1, routing_key, body, content_type, headers, chain, ordering_key,
         created_at, greatest(attempts, 1), requeue_count, 'refused',
@@ -422,7 +434,7 @@ copy as (
         to_tsvector('simple', concat_ws(' ', routing_key, target_queue, tracking_ids::text, regexp_replace(
             left(last_error, 4000), '(=|:|\mbearer|\mbasic)\s*("[^"]*"|''[^'']*''|\S+)', '\1', 'gi'
         ))),
-        status, now(), done_by, done_because
+        status, now(), done_by, done_because, destination
     from gone
     on conflict do nothing
     returning id
@@ -447,10 +459,16 @@ where id = any(array(
     where last_error = 'blocked' and failed_at is null and id = any(array(
         select head.id
         from (select distinct hashtextextended(key, 0) as lane from unnest($1::text[]) as given (key)) as touched
+        cross join (
+            select '{table}'::regclass::oid as id
+            union all
+            select inhrelid from pg_inherits where inhparent = '{table}'::regclass
+        ) as destination
         cross join lateral (
             select id
             from {table}
-            where sent_at is null and ordering_key is not null and hashtextextended(ordering_key, 0) = touched.lane
+            where tableoid = destination.id and sent_at is null and ordering_key is not null
+                and hashtextextended(ordering_key, 0) = touched.lane
             order by id
             limit 1
         ) as head
@@ -464,6 +482,7 @@ select pg_catalog.pg_notify('outbox_' || encode(substr(sha256(convert_to(nspname
 from pg_catalog.pg_class as c
 join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
 where c.oid = '{table}'::regclass
+    or c.oid in (select inhrelid from pg_catalog.pg_inherits where inhparent = '{table}'::regclass)
 
 -- name: has_queue
 -- Whether a worker has consumed the queue, with PostgreSQL as the broker.

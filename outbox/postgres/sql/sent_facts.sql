@@ -20,7 +20,7 @@ select coalesce(has_table_privilege(to_regclass('{history}'), 'insert'), false)
 -- Deletes the rows $1 and records them in the history. $2 to $4: ids, roots and parents of their messages. $5: the component. $6: their
 -- index keys.
 with gone as (
-    delete from {table}
+    delete from only {table}
     where id = any($1::bigint[])
     returning id, routing_key, created_at, headers
 )
@@ -34,7 +34,7 @@ join unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $6::text[]) as sen
 -- name: keep_and_record
 -- As `delete_and_record`, for rows that are kept.
 with gone as (
-    update {table}
+    update only {table}
     set sent_at = clock_timestamp(), last_error = null, held_at = null
     where id = any($1::bigint[])
     returning id, routing_key, created_at, headers

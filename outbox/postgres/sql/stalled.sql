@@ -10,7 +10,7 @@ select message.id, message.attempts, octet_length(message.body) + coalesce(pg_co
 from unnest($3::text[], $4::text[], $5::bigint[]) as route (routing_key, queue, rows)
 cross join lateral (
     select id, attempts, body, headers, hashtextextended(ordering_key, 0) as lane, rule.policy
-    from {table} as waiting
+    from only {table} as waiting
     cross join lateral (
         select
             case
@@ -29,7 +29,7 @@ cross join lateral (
             or rule.policy = 'skip'
             or not exists (
                 select
-                from {table} as earlier
+                from only {table} as earlier
                 where earlier.sent_at is null and earlier.ordering_key is not null and earlier.id < waiting.id
                     and hashtextextended(earlier.ordering_key, 0) = hashtextextended(waiting.ordering_key, 0)
                     and (earlier.failed_at is null or rule.policy = 'block')
@@ -42,11 +42,11 @@ cross join lateral (
 ) as message
 
 -- name: release_stalled
-update {table}
+update only {table}
 set last_error = null, held_at = null, send_after = now()
 where id in (
     select id
-    from {table}
+    from only {table}
     where sent_at is null and failed_at is null and last_error = 'stalled' and routing_key = $1
         and coalesce(target_queue, '') = $2
     order by routing_key, coalesce(target_queue, ''), attempts, id
@@ -59,7 +59,7 @@ where id in (
 with recursive walk (routing_key, queue) as (
     (
         select routing_key, coalesce(target_queue, '')
-        from {table}
+        from only {table}
         where sent_at is null and failed_at is null and last_error = 'stalled'
         order by routing_key, coalesce(target_queue, ''), attempts, id
         limit 1
@@ -69,7 +69,7 @@ with recursive walk (routing_key, queue) as (
     from walk
     cross join lateral (
         select routing_key, coalesce(target_queue, '') as queue
-        from {table}
+        from only {table}
         where sent_at is null and failed_at is null and last_error = 'stalled'
             and (routing_key, coalesce(target_queue, '')) > (walk.routing_key, walk.queue)
         order by routing_key, coalesce(target_queue, ''), attempts, id

@@ -83,7 +83,7 @@ end
 $indexes$
 
 -- name: identity
--- A serial id becomes an identity that continues after the highest id ever assigned. It stays an integer here, and becomes a bigint
+-- The table of a destination takes its ids from the table that it inherits from. A serial id becomes an identity that continues after the highest id ever assigned. It stays an integer here, and becomes a bigint
 -- together with the other columns, so that the table is rewritten once.
 do $identity$
 declare
@@ -94,7 +94,7 @@ declare
     called boolean;
     highest bigint;
 begin
-    if target is null or state = 'd' then
+    if target is null or state = 'd' or exists (select from pg_inherits where inhrelid = target) then
         return;
     end if;
     if state = 'a' then

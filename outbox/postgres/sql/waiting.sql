@@ -162,6 +162,7 @@ select pg_catalog.pg_notify('outbox_' || encode(substr(sha256(convert_to(nspname
 from pg_catalog.pg_class as c
 join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
 where c.oid = '{table}'::regclass
+    or c.oid in (select inhrelid from pg_catalog.pg_inherits where inhparent = '{table}'::regclass)
 
 -- name: lock_deliveries
 -- Locks deliveries among $1 that no worker holds, and returns the state of each.

@@ -25,6 +25,7 @@ export function FilterFields({
       distinct([...keys, ...shown.map(({ routing_key }) => routing_key)]),
       distinct([...queues, ...shown.map(({ target_queue }) => target_queue)]),
       distinct(shown.map(({ ordering_key }) => ordering_key)),
+      data?.destinations.map(({ destination }) => destination) ?? [],
     );
   }, [data, shown]);
   return (
@@ -36,6 +37,7 @@ function filtersFor(
   keys: readonly string[],
   queues: readonly string[],
   orderingKeys: readonly string[],
+  destinations: readonly string[],
 ): readonly Filter<Name>[] {
   return [
     {
@@ -53,6 +55,16 @@ function filtersFor(
       hint: texts.orderingKeyHint,
     },
     { name: "target_queue", label: texts.targetQueue, kind: "text", suggestions: queues },
+    ...(destinations.length > 0
+      ? [
+          {
+            name: "destination" as const,
+            label: texts.destination,
+            kind: "text" as const,
+            suggestions: destinations,
+          },
+        ]
+      : []),
     { name: "message_id", label: texts.messageId, kind: "text", hint: texts.messageIdHint },
     { name: "tracking_id", label: texts.chain, kind: "text", hint: texts.chainHint },
     { name: "created_after", label: texts.publishedAfter, kind: "time" },

@@ -12,6 +12,7 @@ export const PARAMETERS = {
   message_id: text,
   tracking_id: text,
   target_queue: text,
+  destination: text,
   created_after: text,
   created_before: text,
   cursor: text,

@@ -4,6 +4,7 @@ import * as texts from "~/texts/overview";
 import { Loaded, Loading, Page } from "~/ui";
 import { Banners } from "./Banners";
 import { Charts } from "./Charts";
+import { Destinations } from "./Destinations";
 import { FailureGroups } from "./FailureGroups";
 import styles from "./Overview.module.css";
 import { RunningOperations } from "./RunningOperations";
@@ -21,6 +22,7 @@ export default function Overview() {
           <>
             <Verdict backlog={now} components={components.data} />
             <Tiles backlog={now} components={components} />
+            <Destinations backlog={now} />
           </>
         )}
       </Loaded>

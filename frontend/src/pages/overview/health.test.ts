@@ -39,6 +39,7 @@ function backlog(changes: Partial<Backlog> = {}, states: Partial<Backlog["states
     drained_in_seconds: 0,
     routing_keys: [],
     other_routing_keys: { routing_key_count: 0, total: none },
+    destinations: [],
     broker: "postgresql",
     broker_error: null,
     queues: [],

@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import { Link } from "wouter";
 import { chainAddress } from "~/api/chains";
-import type { Message, MessageState } from "~/api/messages";
+import { DEFAULT_DESTINATION, type Message, type MessageState } from "~/api/messages";
 import { number } from "~/lib/format";
 import * as texts from "~/texts/messages";
 import { CopyButton, Facts, Moment, Span } from "~/ui";
@@ -26,6 +26,12 @@ export function Details({ message }: { message: Message }) {
           ...externalFacts(message),
           [texts.orderingKey, ordering_key !== null && <FilterLink by="ordering_key" value={ordering_key} />],
           [texts.targetQueue, target_queue !== null && <FilterLink by="target_queue" value={target_queue} />],
+          [
+            texts.destination,
+            message.destination !== DEFAULT_DESTINATION && (
+              <FilterLink by="destination" value={message.destination} />
+            ),
+          ],
           [texts.deduplicationKey, dedup_key !== null && <Id of={dedup_key} />],
           [texts.published, message.created_at && <Moment at={message.created_at} milliseconds />],
           [
@@ -53,7 +59,7 @@ function Chain({ message: { message_id, root_id, tracking_ids } }: { message: Me
   return <Link href={chainAddress(known)}>{texts.showChain}</Link>;
 }
 
-function FilterLink({ by, value }: { by: "ordering_key" | "target_queue"; value: string }) {
+function FilterLink({ by, value }: { by: "ordering_key" | "target_queue" | "destination"; value: string }) {
   return (
     <Link href={`/messages?${by}=${encodeURIComponent(value)}`} title={texts.allWithIt}>
       {value}

@@ -22,6 +22,7 @@ const MESSAGE: Message = {
   tracking_ids: [],
   routing_key: "order.shipped",
   target_queue: null,
+  destination: "default",
   dedup_key: null,
   priority: 0,
   attempt_count: 0,

@@ -10,6 +10,7 @@ const LINE: MessageLine = {
   state: "held",
   routing_key: "order.shipped",
   target_queue: null,
+  destination: "default",
   ordering_key: null,
   dedup_key: null,
   priority: 0,

@@ -1,5 +1,5 @@
 import { Link } from "wouter";
-import { isInformative, type MessageLine } from "~/api/messages";
+import { DEFAULT_DESTINATION, isInformative, type MessageLine } from "~/api/messages";
 import * as texts from "~/texts/messages";
 import { Ago, Badge, State } from "~/ui";
 import { addressOf } from "../parameters";
@@ -34,6 +34,9 @@ export function Row({
           <span className={styles.text}>
             {isInformative(line.last_error) ? line.last_error.message : line.preview}
           </span>
+          {line.destination !== DEFAULT_DESTINATION && (
+            <span className={styles.ordering}>{texts.forDestination(line.destination)}</span>
+          )}
           {line.ordering_key !== null && (
             <span className={styles.ordering}>{texts.key(line.ordering_key)}</span>
           )}

@@ -1,0 +1,50 @@
+import { Link } from "wouter";
+import type { Backlog } from "~/api/backlog";
+import { count, span } from "~/lib/format";
+import * as texts from "~/texts/overview";
+import { Badge, Panel } from "~/ui";
+import styles from "./Destinations.module.css";
+
+type Destination = Backlog["destinations"][number];
+
+/** What waits for each destination, and which relays serve it. Nothing if the outbox has only the default one. */
+export function Destinations({ backlog: { destinations } }: { backlog: Backlog }) {
+  if (destinations.length === 0) return null;
+  return (
+    <Panel title={texts.destinations} flush>
+      <ul className={styles.destinations}>
+        {destinations.map((each) => (
+          <One key={each.destination} of={each} />
+        ))}
+      </ul>
+    </Panel>
+  );
+}
+
+function One({
+  of: { destination, unsent, oldest_pending_age_seconds: oldest, relay_count, sends_to },
+}: {
+  of: Destination;
+}) {
+  return (
+    <li className={styles.destination}>
+      <div className={styles.words}>
+        <Link href={`/messages?destination=${destination}`}>{destination}</Link>
+        {sends_to !== null && <span className={styles.facts}>{sends_to}</span>}
+      </div>
+      <span className={styles.waiting}>
+        <span>
+          <strong>{count(unsent)}</strong> {texts.unsent}
+        </span>
+        {oldest !== null && <span className={styles.facts}>{texts.oldestFor(span(oldest))}</span>}
+      </span>
+      <Relays count={relay_count} />
+    </li>
+  );
+}
+
+function Relays({ count: running }: { count: number | null }) {
+  if (running === null) return <Badge>{texts.relaysUnknown}</Badge>;
+  if (running === 0) return <Badge tone="bad">{texts.noRelay}</Badge>;
+  return <Badge tone="good">{texts.relaysRunning(running)}</Badge>;
+}
