@@ -2,6 +2,7 @@
 
 import re
 from datetime import timedelta
+from importlib import resources
 
 import pytest
 
@@ -9,11 +10,12 @@ from outbox.engine.ordering import OrderingRules
 from outbox.engine.routes import LONGEST_HELD_KEY, LONGEST_WAIT
 from outbox.postgres.claiming import outbox_queries
 from outbox.postgres.ordering import Lanes
-from outbox.postgres.queries import TableName
+from outbox.postgres.queries import TableName, queries
 from outbox.transports.postgres.handover import handover_queries
 from outbox.transports.postgres.tables import TransportTables
 
 TABLE = TableName("outbox_table")
+SQL = resources.files("outbox.postgres").joinpath("sql")
 CLAIMS = {**Lanes(TABLE, OrderingRules()).sql, **outbox_queries(TABLE, longest_send=timedelta(seconds=10))}
 HANDOVERS = handover_queries(TransportTables(TABLE), '"outbox_history"')
 SIZES = re.compile(r"^sized as .*?^measured as .*?^\)", re.DOTALL | re.MULTILINE)
@@ -75,3 +77,16 @@ def _numberless(part: re.Pattern[str], statement: str) -> str:
     found = part.search(statement)
     assert found is not None, statement
     return re.sub(r"\$\d+", "$", found[0])
+
+
+@pytest.mark.parametrize("file", sorted(path.name for path in SQL.iterdir()))
+def test_no_statement_begins_with_a_comment(file: str) -> None:
+    # Spans and statistics are named after the first word of a statement.
+    names = dict.fromkeys(re.findall(r"\{([a-z_]+)\}", SQL.joinpath(file).read_text()), "name")
+    begins = {name for name, text in queries(file, **names).items() if text.startswith(("--", "/*"))}
+    assert begins <= {"body"}, "only the text of a function keeps its comments"
+
+
+def test_statements_of_several_blocks_begin_with_a_verb() -> None:
+    for statement in (*HANDOVERS.values(), *CLAIMS.values()):
+        assert statement.split(maxsplit=1)[0] in ("with", "select", "insert", "update", "delete", "begin")
