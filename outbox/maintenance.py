@@ -11,7 +11,7 @@ import asyncpg
 from outbox.core import arguments
 from outbox.core.arguments import exactly_one, retention
 from outbox.core.events import Dependency
-from outbox.core.urls import ServerKind, postgres_url, server_kind
+from outbox.core.urls import postgres_url
 from outbox.dead_letters.changes import subscribed_queues
 from outbox.dead_letters.policies import RequeuePolicies
 from outbox.dead_letters.runner import OperationsRunner
@@ -26,7 +26,7 @@ from outbox.postgres.pruning import PostgresLease, Pruning
 from outbox.postgres.queries import TableName
 from outbox.postgres.schema import check_outbox_table
 from outbox.reporting.statistics import thin_stats
-from outbox.runtime.brokers import has_no_queue, is_kafka, open_broker
+from outbox.runtime.brokers import keeps_dead_letters, open_broker
 from outbox.runtime.observing import Reports, build_observer, component_name, observed_by
 from outbox.runtime.tracer import silenced
 
@@ -133,9 +133,7 @@ class Maintenance:
                     return
                 # RabbitMQ knows which queues exist if events go there, otherwise the database does.
                 has_queue = subscribed_queues(pool, self._table)
-                if is_kafka(self._broker):
-                    has_queue = has_no_queue
-                elif self._broker is not None and server_kind(self._broker) is not ServerKind.POSTGRES:
+                if self._broker is not None and keeps_dead_letters(self._broker):
                     silent = build_observer(enable_metrics=False)
                     broker = open_broker(self._broker, exchange_name=self._exchange_name, table=self._table, observer=silent)
                     stack.push_async_callback(broker.close)

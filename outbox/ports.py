@@ -39,10 +39,13 @@ __all__ = [
     "Observer",
     "Propagation",
     "QueueDepth",
+    "Reader",
     "Receive",
     "ReceiveDead",
+    "Received",
     "Refused",
     "SendResult",
+    "Source",
     "Statement",
     "Store",
     "Subscription",
@@ -505,6 +508,59 @@ class MeasuresQueues(Protocol):
 
     async def queue_depth(self, queue: str) -> QueueDepth | None:
         """Returns the depth of `queue`, None if it does not exist. Raises `BrokerUnavailableError` if it cannot be read now."""
+        ...
+
+
+# --- brokers whose messages are stored before they are handled ---------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A message that a source has delivered. Only the source understands its `token`, which it needs to acknowledge it."""
+
+    message: Message
+    token: object
+
+
+class Reader(Protocol):
+    """A running read of one queue's messages from a source."""
+
+    async def fetch(self, limit: int) -> Sequence[Received]:
+        """Waits for messages, for about a second at most, and returns up to `limit` in their order; possibly none.
+
+        Those that are not acknowledged are fetched again after a restart. Restores lost connections. Stays alive without calls,
+        for as long as the source's user takes to make room. Raises `BrokerUnavailableError` while the broker is unavailable
+        (call again later). A call that is cancelled loses nothing: what it had fetched is not acknowledged.
+        """
+        ...
+
+    async def acknowledge(self, received: Sequence[Received]) -> None:
+        """Records that the group needs the messages no more. Does nothing for those that another reader has by now.
+
+        Raises `BrokerUnavailableError`: then they may be fetched again.
+        """
+        ...
+
+
+@runtime_checkable
+class Source(Protocol):
+    """A broker that keeps no state for each message: they are stored in the worker's database before they are handled.
+
+    An attribute `label`, a word for the kind of broker, is the exchange of the stored messages.
+    """
+
+    def read(self, subscription: Subscription) -> AbstractAsyncContextManager[Reader]:
+        """Reads the messages whose routing keys match the binding key for `subscription.queue`, within the block.
+
+        The queue names a group of readers that share the messages. Entering creates the group, and with it what it needs, if
+        that is missing and may be created. It raises `BrokerUnavailableError` while the broker is unavailable, and
+        `TopologyError` if something is missing that may not be created. A new group begins with the oldest messages that the
+        broker has. The end of the block returns messages that were not acknowledged to the group.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Releases everything that is shared by reads. Called after the end of the last block. Idempotent."""
         ...
 
 

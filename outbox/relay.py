@@ -102,7 +102,7 @@ class RoundsSource:
                 yield handover
                 return
         name = self.policy.exchange_name
-        transport = open_transport(self.broker, exchange_name=name, table=self.table, observer=observer)
+        transport = open_transport(self.broker, exchange_name=name, table=self.table, observer=observer, pool=pool)
         try:
             yield SendingRounds(store, transport, self.policy)
         finally:

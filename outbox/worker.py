@@ -22,7 +22,13 @@ from outbox.engine.observers import ClockFollower, Observers
 from outbox.engine.tasks import ungrouped
 from outbox.engine.worker import INBOX_WAIT, WorkerRunner, WorkSettings
 from outbox.errors import ConfigurationError, MissingExtraError
-from outbox.runtime.brokers import CountingArchived, keeps_dead_letters, open_broker, require_one_consumable_broker
+from outbox.runtime.brokers import (
+    CountingArchived,
+    keeps_dead_letters,
+    open_broker,
+    require_one_consumable_broker,
+    stored_label,
+)
 from outbox.runtime.observing import HEARTBEAT_INTERVAL, Reports, component_name, observed_by
 from outbox.runtime.tracer import open_meters, open_tracer, parse_propagation, silenced
 
@@ -30,7 +36,7 @@ if TYPE_CHECKING:
     from aio_pika.abc import AbstractConnection
 
     from outbox.masking import Masking
-    from outbox.ports import Broker, UnitsOfWork
+    from outbox.ports import Broker, Source, UnitsOfWork
     from outbox.postgres.pool import Pool
 
 PREFETCH_LIMIT = 65_535
@@ -43,9 +49,10 @@ class Worker:
     """Runs consumers on the messages of their queues, until it is stopped.
 
     Give exactly one of `rmq_connection` (aio-pika), `rmq_connection_url` and `broker`. `broker` is an `amqp(s)://` URL, a
-    `postgresql://` URL, or an object that implements `outbox.ports.Broker`. Consumers with an inbox, and those that take a
-    `session`, `connection` or `publisher`, need `db_engine_url` or `db_pool` (asyncpg); a `session` needs `db_engine_url`.
-    Connections and pools that you pass are not closed.
+    `postgresql://` URL, a `kafka(s)://` URL, or an object that implements `outbox.ports.Broker` or `outbox.ports.Source`.
+    Messages of Kafka, or of another source, are stored in the database and handled from there. That needs `db_engine_url` or
+    `db_pool` (asyncpg), as do consumers with an inbox, and those that take a `session`, `connection` or `publisher`; a
+    `session` needs `db_engine_url`. Connections and pools that you pass are not closed.
 
     `retry_delays` are for consumers without their own: durations (`"1m30s"`) or seconds; `()` disables retries.
     `prefetch_count`, up to 65,535, is how many messages of each consumer are in flight at once. `grace_period`, in seconds up
@@ -87,7 +94,7 @@ class Worker:
         prefetch_count: int = 10,
         enable_metrics: bool = True,
         *,
-        broker: "str | Broker | None" = None,
+        broker: "str | Broker | Source | None" = None,
         db_engine_url: str | None = None,
         db_pool: "Pool | None" = None,
         table_name: str = "outbox_table",
@@ -122,7 +129,13 @@ class Worker:
         self._given_pool = db_pool
         if db_engine_url is not None or db_pool is not None:
             exactly_one(db_engine_url=db_engine_url, db_pool=db_pool)
+        label = stored_label(self._broker)
         if self._url is None and self._given_pool is None:
+            if label is not None:
+                raise ConfigurationError(
+                    f"a worker stores the messages of {label} in its database before it handles them: give it db_engine_url or "
+                    "db_pool"
+                )
             self._refuse(self._consumers_with(*_NEEDS_DATABASE), "give the worker db_engine_url or db_pool")
         elif self._url is None:
             self._refuse(self._consumers_with("session"), "give the worker db_engine_url, since a session cannot use db_pool")
@@ -228,6 +241,8 @@ class Worker:
                 observer=observer,
                 masking=self._masking,
                 byte_limits=self._byte_limits,
+                db_engine_url=self._url,
+                db_pool=self._given_pool,
             )
             stack.push_async_callback(broker.close)
             if keeps_dead_letters(self._broker) and (self._url is not None or self._given_pool is not None):

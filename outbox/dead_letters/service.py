@@ -36,7 +36,7 @@ from outbox.masking import Masking
 from outbox.postgres.inbox import RETENTION
 from outbox.postgres.pool import Connection, Pool, close_pool, open_pool
 from outbox.postgres.queries import TableName
-from outbox.runtime.brokers import has_no_queue, is_kafka, open_broker, require_one_consumable_broker
+from outbox.runtime.brokers import open_broker, require_one_consumable_broker, stored_label
 from outbox.runtime.observing import build_observer
 
 if TYPE_CHECKING:
@@ -73,8 +73,9 @@ class DeadLetters:
 
     Give exactly one of `db_engine_url` and `db_pool` (asyncpg), which stays open. `broker` is asked whether a queue exists
     before messages are requeued to it: an `amqp(s)://` URL, or an object that implements `outbox.ports.Broker`; without it, or
-    with a `postgresql://` URL, PostgreSQL is the broker. `inbox_retention` is the inboxes' deduplication window: older messages
-    are requeued only by force. `history`: whether requeues are written to the history. `masking`: what is shown as `***`.
+    with a `postgresql://` or `kafka://` URL, the queues are in PostgreSQL. `inbox_retention` is the inboxes' deduplication
+    window: older messages are requeued only by force. `history`: whether requeues are written to the history. `masking`: what
+    is shown as `***`.
 
     Ids are as operators know them: `"17"` is row 17 of the dead letters, `"outbox-17"` is row 17 of the outbox table, which the
     relay parked. The object connects on first use. Call `close`, or use it as an `async with` block, to close what it opened.
@@ -101,10 +102,9 @@ class DeadLetters:
         self._pool = db_pool
         self._table = TableName.parse(table_name)
         self._broker: ConsumableSource | None = None  # None: PostgreSQL, whose queues are in the same database
-        self._is_kafka = is_kafka(broker)
         if (
             broker is not None
-            and not self._is_kafka
+            and stored_label(broker) is None
             and not (isinstance(broker, str) and server_kind(broker, argument="broker") is ServerKind.POSTGRES)
         ):
             self._broker = require_one_consumable_broker(rmq_connection=None, rmq_connection_url=None, broker=broker)
@@ -139,10 +139,8 @@ class DeadLetters:
             if pool is None:
                 pool = await open_pool(self._url, size=_POOL_SIZE, application_name="outbox dead letters")
                 self._closing.push_async_callback(close_pool, pool)
-            if self._is_kafka:
-                has_queue: HasQueue = has_no_queue
-            elif self._broker is None:
-                has_queue = subscribed_queues(pool, table)
+            if self._broker is None:
+                has_queue: HasQueue = subscribed_queues(pool, table)
             else:
                 observer = build_observer(enable_metrics=False)
                 broker = open_broker(self._broker, exchange_name=self._exchange_name, table=table, observer=observer)

@@ -28,14 +28,16 @@ if TYPE_CHECKING:
         Receive,
         ReceiveDead,
         SendResult,
+        Source,
         Subscription,
         Transport,
     )
+    from outbox.postgres.pool import Pool
     from outbox.postgres.queries import TableName
     from outbox.transports.kafka import KafkaTransport
 
     BrokerSource: TypeAlias = str | AbstractConnection | Transport
-    ConsumableSource: TypeAlias = str | AbstractConnection | Broker
+    ConsumableSource: TypeAlias = str | AbstractConnection | Broker | Source
     DeadLetterSource: TypeAlias = str | AbstractConnection | DeadLetterQueues
 
 
@@ -72,8 +74,8 @@ def require_one_broker(
         return broker
     if broker is None or not all(callable(getattr(broker, method, None)) for method in ("open", "send", "close")):
         raise ConfigurationError(
-            "broker must be an amqp:// URL, a postgresql:// URL, for a relay a kafka:// URL, or an object that implements "
-            f"outbox.ports.Transport, not {type(broker).__name__}"
+            "broker must be an amqp://, postgresql:// or kafka:// URL, or an object that implements outbox.ports.Transport, "
+            f"not {type(broker).__name__}"
         )
     return broker
 
@@ -82,17 +84,21 @@ def require_one_consumable_broker(
     *,
     rmq_connection: "AbstractConnection | None",
     rmq_connection_url: str | None,
-    broker: "str | Broker | None",
+    broker: "str | Broker | Source | None",
 ) -> "ConsumableSource":
     """Like `require_one_broker`, for a broker that a worker can consume from."""
-    if is_kafka(broker):
-        raise ConfigurationError(
-            "Kafka cannot be consumed from: Outbox only relays to it. Read the topics with a Kafka client, and give workers "
-            "an amqp:// or postgresql:// URL"
-        )
-    source = require_one_broker(rmq_connection=rmq_connection, rmq_connection_url=rmq_connection_url, broker=broker)
+    if is_source(broker):
+        exactly_one(rmq_connection=rmq_connection, rmq_connection_url=rmq_connection_url, broker=broker)
+        return cast("Source", broker)
+    source = require_one_broker(
+        rmq_connection=rmq_connection, rmq_connection_url=rmq_connection_url, broker=cast("str | Transport | None", broker)
+    )
+    if is_kafka(source):
+        raise ConfigurationError("Kafka cannot be consumed from: give workers an amqp:// or postgresql:// URL")
     if source is broker and not isinstance(broker, str) and not callable(getattr(broker, "subscribe", None)):
-        raise ConfigurationError(f"{type(broker).__name__} cannot be consumed from: it does not implement outbox.ports.Broker")
+        raise ConfigurationError(
+            f"{type(broker).__name__} cannot be consumed from: it implements neither outbox.ports.Broker nor Source"
+        )
     return source  # type: ignore[return-value]  # as just checked
 
 
@@ -105,7 +111,9 @@ def require_one_dead_letter_source(
     """Like `require_one_broker`, for a broker that keeps dead letters in queues, which an archiver needs."""
     exactly_one(rmq_connection=rmq_connection, rmq_connection_url=rmq_connection_url, broker=broker)
     if is_kafka(broker):
-        raise ConfigurationError("an archiver needs RabbitMQ: Outbox only relays to Kafka, which has no dead letters to move")
+        raise ConfigurationError(
+            "an archiver needs RabbitMQ; with Kafka, workers record dead letters in their database, so there are none to move"
+        )
     if broker is None or isinstance(broker, str):
         source = require_one_broker(rmq_connection=rmq_connection, rmq_connection_url=rmq_connection_url, broker=broker)
         if isinstance(source, str) and server_kind(source, argument="broker") is not ServerKind.AMQP:
@@ -130,15 +138,28 @@ def open_dead_letter_queues(source: "DeadLetterSource") -> "DeadLetterQueues":
     return RabbitDeadLetterQueues(source) if isinstance(source, str) else RabbitDeadLetterQueues(connection=source)
 
 
-def open_transport(source: "BrokerSource", *, exchange_name: str, table: "TableName", observer: "Observer") -> "Transport":
-    """Returns a transport to send with. `close` closes a connection that it opened, not a connection or object passed in."""
-    if isinstance(source, str):
-        if is_kafka(source):
-            return open_kafka(source)
-        return _from_url(source, exchange_name=exchange_name, table=table, observer=observer)
-    if hasattr(source, "send"):
-        return _BorrowedTransport(cast("Transport", source))
-    return _over_connection(source, exchange_name=exchange_name, observer=observer)
+def open_transport(
+    source: "BrokerSource", *, exchange_name: str, table: "TableName", observer: "Observer", pool: "Pool | None" = None
+) -> "Transport":
+    """Returns a transport to send with. `close` closes a connection that it opened, not a connection or object passed in.
+
+    `pool` is the outbox's database, whose queues get the messages for single queues if the broker has no queues.
+    """
+    transport: Transport
+    if is_kafka(source):
+        transport = open_kafka(cast("str", source))
+    elif isinstance(source, str):
+        transport = _from_url(source, exchange_name=exchange_name, table=table, observer=observer)
+    elif hasattr(source, "send"):
+        transport = _BorrowedTransport(cast("Transport", source))
+    else:
+        transport = _over_connection(source, exchange_name=exchange_name, observer=observer)
+    if pool is None or (label := stored_label(source)) is None:
+        return transport
+    from outbox.transports.postgres import PostgresBroker
+    from outbox.transports.stored import QueueTransport
+
+    return QueueTransport(transport, PostgresBroker(pool=pool, table=table, exchange_name=label, observer=observer))
 
 
 def open_broker(
@@ -149,15 +170,34 @@ def open_broker(
     observer: "Observer",
     masking: "Masking | None" = None,
     byte_limits: ByteLimits = ByteLimits(),  # noqa: B008  a frozen value
+    db_engine_url: str | None = None,
+    db_pool: "Pool | None" = None,
 ) -> "Broker":
-    """Returns a broker to send to and consume from. `masking` applies to dead letters that the broker itself records."""
+    """Returns a broker to send to and consume from. `masking` applies to dead letters that the broker itself records.
+
+    Exactly one of `db_engine_url` and `db_pool` is needed for a source whose messages are stored in the database.
+    """
+    if (label := stored_label(source)) is not None:
+        from outbox.transports.postgres import PostgresBroker
+        from outbox.transports.stored import StoredBroker
+
+        database = PostgresBroker(
+            db_engine_url,
+            pool=db_pool,
+            table=table,
+            exchange_name=label,
+            observer=observer,
+            masking=masking,
+            byte_limits=byte_limits,
+        )
+        return StoredBroker(_BorrowedSource(cast("Source", source)), database, observer=observer)
     if isinstance(source, str):
         return _from_url(
             source, exchange_name=exchange_name, table=table, observer=observer, masking=masking, byte_limits=byte_limits
         )
     if hasattr(source, "subscribe"):
         return _BorrowedBroker(cast("Broker", source))
-    return _over_connection(source, exchange_name=exchange_name, observer=observer)
+    return _over_connection(cast("AbstractConnection", source), exchange_name=exchange_name, observer=observer)
 
 
 def _from_url(
@@ -192,13 +232,26 @@ def _over_connection(connection: "AbstractConnection", *, exchange_name: str, ob
 
 
 def is_kafka(source: object) -> bool:
-    """Whether `source` is the URL of a Kafka cluster, which can be sent to and not consumed from."""
+    """Whether `source` is the URL of a Kafka cluster."""
     return isinstance(source, str) and server_kind(source, argument="broker") is ServerKind.KAFKA
 
 
-async def has_no_queue(queue: str) -> bool:  # noqa: ARG001  the signature of `Broker.has_queue`
-    """Returns False: a broker such as Kafka has no queue that a message could be for."""
-    return False
+def is_source(broker: object) -> bool:
+    """Whether `broker` is an object that implements `outbox.ports.Source`."""
+    return not isinstance(broker, str) and all(callable(getattr(broker, method, None)) for method in ("read", "close"))
+
+
+def stored_label(source: object) -> str | None:
+    """Returns the exchange of messages that workers store in their database, because `source` keeps no state for each.
+
+    None for a broker that has queues. The label is a word for the kind of broker, the same for sending and for reading.
+    """
+    if isinstance(source, str):
+        return ServerKind.KAFKA.value if is_kafka(source) else None
+    label = getattr(source, "label", None)
+    if isinstance(label, str):
+        return label
+    return "source" if is_source(source) else None
 
 
 def open_kafka(url: str) -> "KafkaTransport":
@@ -239,7 +292,7 @@ def keeps_dead_letters(source: "ConsumableSource") -> bool:
     """Whether dead letters stay at the broker until an archiver moves them."""
     if isinstance(source, str):
         return server_kind(source, argument="broker") is ServerKind.AMQP
-    return not hasattr(source, "subscribe")
+    return not hasattr(source, "subscribe") and not is_source(source)
 
 
 class _BorrowedTransport:
@@ -278,6 +331,16 @@ class _BorrowedBroker(_BorrowedTransport):
         from outbox.ports import MeasuresQueues
 
         return await self._broker.queue_depth(queue) if isinstance(self._broker, MeasuresQueues) else None
+
+
+class _BorrowedSource:
+    """A source that the caller owns."""
+
+    def __init__(self, source: "Source") -> None:
+        self.read = source.read
+
+    async def close(self) -> None:
+        """Does nothing: the caller closes the source."""
 
 
 class CountingArchived(_BorrowedBroker):

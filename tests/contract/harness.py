@@ -176,15 +176,16 @@ class PostgresHarness:
     name = "postgres"
     lease = timedelta(seconds=30)
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, exchange: str = EXCHANGE) -> None:
         self._url = url
+        self._exchange = exchange
 
     def broker(self, observer: Observer | None = None) -> Broker:
         from outbox.postgres.queries import TableName
         from outbox.transports.postgres import PostgresBroker
 
         table = TableName.parse("outbox_table")
-        return PostgresBroker(self._url, table=table, exchange_name=EXCHANGE, observer=observer or Recorder())
+        return PostgresBroker(self._url, table=table, exchange_name=self._exchange, observer=observer or Recorder())
 
     async def dead_letters(self, queue: str) -> Sequence[Buried]:
         rows = await self._fetch("select * from outbox_dead_letter where queue = $1 order by id", queue)
@@ -207,12 +208,12 @@ class PostgresHarness:
         await self._fetch(
             "insert into outbox_delivery (exchange, queue, message_id, routing_key, body, tracking_ids)"
             " values ($1, $2, 'broken-' || gen_random_uuid(), 'broken.thing', 'broken', '{}')",
-            EXCHANGE,
+            self._exchange,
             queue,
         )
 
     async def die_with_message(self, queue: str, binding_key: str, *, isolated: bool) -> None:
-        await _dying_worker("postgres", self._url, queue, binding_key, isolated=isolated)
+        await _dying_worker(self._exchange, self._url, queue, binding_key, isolated=isolated)
         # Time passes: the lease of the dead worker runs out.
         await self._fetch(
             "update outbox_delivery set leased_until = now(), available_at = now()"

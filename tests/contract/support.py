@@ -95,13 +95,14 @@ async def taking(
     prefetch_count: int = 10,
     retry_delays: Sequence[timedelta] = (),
     ordered: bool = False,
+    exchange: str = EXCHANGE,
 ) -> AsyncIterator[Taken]:
     """Subscribes to a queue, creating it if need be."""
     taken = Taken()
     subscription = Subscription(
         queue=queue,
         binding_key=binding_key,
-        exchange_name=EXCHANGE,
+        exchange_name=exchange,
         prefetch_count=prefetch_count,
         retry_delays=tuple(retry_delays),
         ordered=ordered,

@@ -377,6 +377,16 @@ from (
     limit $2
 ) as counted
 
+-- name: count_waiting
+-- The number of due deliveries of queue $1, counted up to $2; with $3, also those that wait for another one or for a time.
+select count(*)
+from (
+    select
+    from {delivery}
+    where queue = $1 and available_at <= case when $3::boolean then 'infinity' else now() end
+    limit $2
+) as counted
+
 -- name: queue_depth_estimated
 -- Estimates the number of due deliveries of queue $1 from $2 pages of the table.
 select (count(*) filter (where queue = $1 and available_at <= now()) * greatest(pages::float8 / $2, 1))::bigint as ready

@@ -29,6 +29,7 @@ from outbox.masking import Masking
 from outbox.ports import (
     CONFIRMED,
     UNROUTABLE,
+    DeadMessage,
     Intake,
     NotSent,
     Observer,
@@ -38,6 +39,7 @@ from outbox.ports import (
     SendResult,
     Subscription,
 )
+from outbox.postgres.archive import PostgresArchive
 from outbox.postgres.dead_letter_writer import DeadLetterWriter, Storable
 from outbox.postgres.doorbell import PostgresDoorbell, bell_of
 from outbox.postgres.index_positions import ScanStart
@@ -125,6 +127,11 @@ class PostgresBroker:
         self._waker_tasks: list[asyncio.Task[None]] = []
         self._waker_users = 0
         self._scan_starts: dict[str, ScanStart] = {}
+
+    @property
+    def exchange_name(self) -> str:
+        """The exchange that `send` sends to. A subscription names its own."""
+        return self._exchange_name
 
     # --- sending
 
@@ -272,6 +279,22 @@ class PostgresBroker:
             return False
         [has_it] = await self._fetch_row("has_queue", queue)
         return bool(has_it)
+
+    async def count_waiting(self, queue: str, *, most: int, ordered: bool) -> int:
+        """Returns the number of due deliveries of `queue`, up to `most`.
+
+        In an ordered queue, deliveries that are not due count, too: they wait behind others. Raises `BrokerUnavailableError`.
+        """
+        [count] = await self._fetch_row("count_waiting", queue, most, ordered)
+        return int(count)
+
+    async def record_dead(self, dead: Sequence[DeadMessage]) -> None:
+        """Records dead letters durably, or none. Skips those that were recorded before. Raises `BrokerUnavailableError`."""
+        await self.open()
+        try:
+            await PostgresArchive(self._opened_pool, self._tables.outbox, masking=self._masking).record(dead)
+        except DatabaseUnavailableError as error:
+            raise BrokerUnavailableError(str(error)) from error
 
     # --- helpers
 
