@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from outbox.errors import BrokerUnavailableError
 from outbox.reporting.components import ComponentKind, ComponentStatus, KnownComponent
-from outbox.runtime.brokers import is_kafka, keeps_dead_letters
+from outbox.runtime.brokers import keeps_dead_letters, stored_label
 
 if TYPE_CHECKING:
     from outbox.admin.admin import Admin
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class BrokerKind(StrEnum):
-    """The broker that holds the queues. `other`: Kafka, or an object of the host, which do not report any."""
+    """The broker that holds the queues: with Kafka PostgreSQL. `other`: an object of the host, which does not report any."""
 
     POSTGRESQL = "postgresql"
     RABBITMQ = "rabbitmq"
@@ -42,7 +42,7 @@ class BrokerView:
 
             self.kind = BrokerKind.RABBITMQ
             self.rabbitmq = overview.Overview(admin.broker, management_url=admin.management_url)
-        elif not isinstance(admin.broker, str | None) or is_kafka(admin.broker):
+        elif not isinstance(admin.broker, str | None) and stored_label(admin.broker) is None:
             self.kind = BrokerKind.OTHER
 
     async def depths(self, named: Collection[str]) -> Depths:
@@ -58,6 +58,13 @@ class BrokerView:
         """Closes the connection."""
         if self.rabbitmq is not None:
             await self.rabbitmq.close()
+
+
+def route_hint(routing_key: str, *, label: str | None, exchange_name: str) -> str:
+    """Suggests how held messages of `routing_key` get a route; `label` is that of a broker without queues."""
+    if label is not None:
+        return f"create the topic of {routing_key!r} in {label}"
+    return f"bind a queue to the exchange {exchange_name!r} with a key that matches {routing_key!r}, or start its consumer"
 
 
 _ALIVE = (ComponentStatus.ALIVE, ComponentStatus.LATE)

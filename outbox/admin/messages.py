@@ -18,6 +18,7 @@ from pydantic import Field
 from outbox.admin.access import RequestContext, Viewer, area, record, require_reveal
 from outbox.admin.admin import Admin
 from outbox.admin.backlog import BacklogView, Counted, StateCounts, counted_states
+from outbox.admin.brokers import route_hint
 from outbox.admin.models import (
     MOST_COUNTED,
     Error,
@@ -43,6 +44,7 @@ from outbox.core.destinations import DEFAULT, LONGEST_NAME, NAME_PATTERN
 from outbox.masking import Body, Masking, preview, readable, sized
 from outbox.postgres.pool import Connection
 from outbox.reporting.pauses import Pause, pauses
+from outbox.runtime.brokers import stored_label
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +60,7 @@ class SendConditions:
     earlier: Mapping[str, Any] | None
     probe: Mapping[str, Any] | None
     exchange_name: str
+    label: str | None
 
     @property
     def pause(self) -> Pause | None:
@@ -102,10 +105,8 @@ def hint_of(row: Mapping[str, Any], conditions: SendConditions) -> str | None:
         case MessageState.HELD if row["target_queue"] is not None:
             return f"start a consumer of the queue {row['target_queue']!r}: it declares the queue, and the message is then sent"
         case MessageState.HELD:
-            return (
-                f"bind a queue to the exchange {conditions.exchange_name!r} with a key that matches {row['routing_key']!r}, or "
-                "start a consumer that does; all held messages of the routing key are then sent"
-            )
+            hint = route_hint(row["routing_key"], label=conditions.label, exchange_name=conditions.exchange_name)
+            return f"{hint}; all held messages of the routing key are then sent"
         case MessageState.STALLED:
             queues = (
                 f"the queue {row['target_queue']!r}" if row["target_queue"] else f"the queues bound for {row['routing_key']!r}"
@@ -399,6 +400,7 @@ async def _send_conditions(
         earlier=await listing.first_of_key(connection, row) if unsent and row["lane"] is not None else None,
         probe=await listing.probe(connection, row),
         exchange_name=admin.exchange_name,
+        label=stored_label(admin.broker),
     )
 
 

@@ -207,7 +207,7 @@ class QueuesView:
 
     async def _read(self) -> tuple[QueueList, Observations]:
         judged = (await self._admin.shared(VerdictView).judgement()).value
-        names = _names(judged, self._admin.exchange_name)
+        names = _names(judged, judged.topology.exchange)
         async with self._admin.reading("reading queues") as connection:
             minute: datetime = await connection.fetchval("select date_trunc('minute', clock_timestamp())")
             begins = minute - STEPS * STEP

@@ -10,7 +10,7 @@ from pydantic import Field
 from outbox.admin.access import Viewer, area
 from outbox.admin.admin import Admin
 from outbox.admin.backlog import BacklogView
-from outbox.admin.brokers import BrokerKind, BrokerView, DeclaredConsumer, declared_consumers
+from outbox.admin.brokers import BrokerKind, BrokerView, DeclaredConsumer, declared_consumers, route_hint
 from outbox.admin.cache import SingleFlightCache, Snapshot
 from outbox.admin.models import Error, Model, Moment
 from outbox.admin.store import HeldKey, QueueCounts, Subscription, held_keys, subscriptions
@@ -19,6 +19,7 @@ from outbox.core.findings import Finding, error, warning
 from outbox.errors import BrokerUnavailableError
 from outbox.postgres.relays import AGREE, KnownRelay, disagreement, known_relays
 from outbox.reporting.components import ComponentKind, recent_components
+from outbox.runtime.brokers import stored_label
 
 if TYPE_CHECKING:
     from outbox.transports.rabbitmq.overview import Overview
@@ -54,6 +55,8 @@ class TopologySnapshot:
     bindings: Sequence[Subscription] | None = None
     problem: str | None = None
     relays: Sequence[KnownRelay] = ()
+    label: str | None = None
+    """That of a broker whose messages workers store: the exchange of the queues."""
 
 
 async def read_topology(
@@ -65,7 +68,9 @@ async def read_topology(
         held = await held_keys(connection, admin.table)
         relays = await known_relays(connection, admin.table)
         subscribed = await subscriptions(connection, admin.table) if broker is BrokerKind.POSTGRESQL else []
-    seen = TopologySnapshot(broker=broker, exchange=admin.exchange_name, consumers=consumers, held=held, relays=relays)
+    label = stored_label(admin.broker)
+    exchange = label or admin.exchange_name
+    seen = TopologySnapshot(broker=broker, exchange=exchange, consumers=consumers, held=held, relays=relays, label=label)
     if broker is BrokerKind.POSTGRESQL:
         living = [consumer.queue for consumer in consumers if consumer.is_alive]
         counts = {each.queue: (each.queued.value, each.retrying.value) for each in depths}
@@ -156,11 +161,10 @@ def find_problems(seen: TopologySnapshot) -> list[TopologyProblem]:
 def _held(seen: TopologySnapshot) -> Iterator[TopologyProblem]:
     for held in seen.held:
         if held.target_queue is None:
-            text = f"messages with the routing key {held.routing_key!r} are held: no queue is bound for it"
-            advice = (
-                f"bind a queue to the exchange {seen.exchange!r} with a key that matches {held.routing_key!r}, or start its "
-                f"consumer; the first held message is {held.row_id}"
-            )
+            missing = "no queue is bound for it" if seen.label is None else "it has no topic"
+            text = f"messages with the routing key {held.routing_key!r} are held: {missing}"
+            hint = route_hint(held.routing_key, label=seen.label, exchange_name=seen.exchange)
+            advice = f"{hint}; the first held message is {held.row_id}"
         else:
             text = f"messages for the queue {held.target_queue!r} are held: the queue does not exist"
             advice = f"start its consumer, which declares it; the first held message is {held.row_id}"

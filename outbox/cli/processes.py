@@ -104,7 +104,9 @@ def archiver(*, database_url: str | None, broker_url: str | None, **given: Any) 
 
     database_url = _required_database(database_url)
     if broker_url is None:
-        raise ConfigurationError("no RabbitMQ configured: set OUTBOX_BROKER_URL. On PostgreSQL dead letters need no archiver")
+        raise ConfigurationError(
+            "no RabbitMQ configured: set OUTBOX_BROKER_URL. On PostgreSQL and with Kafka dead letters need no archiver"
+        )
     configure_logging(given["log_level"], given["log_format"])
     component = Archiver(db_engine_url=database_url, broker=broker_url, **arguments_of(Archiver, given))
     run_process(_serve(component, ARCHIVER_PORT, given, database_url=database_url, broker_url=broker_url))

@@ -50,7 +50,7 @@ def server_kind(url: str, *, argument: str = "url") -> ServerKind:
         return ServerKind.KAFKA
     raise UrlError(
         f"{argument} has the scheme {scheme!r}: write postgresql://user:password@host:5432/database, "
-        f"amqp://user:password@host:5672/vhost, or for a relay to Kafka kafka://user:password@host:9092"
+        f"amqp://user:password@host:5672/vhost, or kafka://user:password@host:9092"
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import asyncpg
 
 from outbox.core.findings import Finding, Severity, error, warning, well
-from outbox.core.urls import ServerKind, server_kind
+from outbox.core.urls import ServerKind, kafka_topic, server_kind
 from outbox.doctor.database import Examination, examine_audit, examine_listening, examine_schema
 from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError, OutboxError, SchemaError
 from outbox.postgres.pool import connect_to, unavailable_errors
@@ -84,7 +84,7 @@ async def examine(installation: Installation) -> Report:
         )
         findings += await _guarded("broker", examination)
     elif url is not None and is_kafka(url):
-        findings += await _guarded("broker", _examine_kafka(url))
+        findings += await _guarded("broker", _examine_kafka(url, installation.consumers))
     return Report(tuple(findings))
 
 
@@ -97,16 +97,28 @@ async def _guarded(check: str, examination: Awaitable[list[Finding]]) -> list[Fi
         return [error(check, str(failure))]
 
 
-async def _examine_kafka(url: str) -> list[Finding]:
+async def _examine_kafka(url: str, consumers: "Sequence[Consumer]") -> list[Finding]:
+    from outbox.transports.kafka_source import topics_of
+
     transport = open_kafka(url)
+    findings = []
     try:
         await transport.open()
-        missing = await transport.missing_topic()
+        topic = transport.only_topic
+        if topic is not None and not await transport.has_topic(topic):
+            findings.append(
+                error("topology", f"the topic {topic!r} is missing", "create it: messages are held until it exists")
+            )
+        elif topic is None:
+            for consumer in consumers:
+                topic = topics_of(consumer.binding_key, kafka_topic(url))
+                # Several topics are a regular expression, which may match more of them tomorrow.
+                if not topic.startswith("^") and not await transport.has_topic(topic):
+                    summary = f"the topic {topic!r} of the queue {consumer.queue!r} is missing"
+                    findings.append(warning("topology", summary, "create it: its worker waits for it"))
     finally:
         await transport.close()
-    if missing is not None:
-        return [error("topology", f"the topic {missing!r} is missing", "create it: messages are held until it exists")]
-    return [well("broker", transport.destination)]
+    return findings or [well("broker", transport.destination)]
 
 
 async def _examine_database(installation: Installation) -> list[Finding]:

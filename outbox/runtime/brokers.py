@@ -94,7 +94,7 @@ def require_one_consumable_broker(
         rmq_connection=rmq_connection, rmq_connection_url=rmq_connection_url, broker=cast("str | Transport | None", broker)
     )
     if is_kafka(source):
-        raise ConfigurationError("Kafka cannot be consumed from: give workers an amqp:// or postgresql:// URL")
+        _open_source(cast("str", source))  # as an argument, `topic` may have to name more than for a relay
     if source is broker and not isinstance(broker, str) and not callable(getattr(broker, "subscribe", None)):
         raise ConfigurationError(
             f"{type(broker).__name__} cannot be consumed from: it implements neither outbox.ports.Broker nor Source"
@@ -190,7 +190,8 @@ def open_broker(
             masking=masking,
             byte_limits=byte_limits,
         )
-        return StoredBroker(_BorrowedSource(cast("Source", source)), database, observer=observer)
+        reading = _open_source(source) if isinstance(source, str) else _BorrowedSource(cast("Source", source))
+        return StoredBroker(reading, database, observer=observer)
     if isinstance(source, str):
         return _from_url(
             source, exchange_name=exchange_name, table=table, observer=observer, masking=masking, byte_limits=byte_limits
@@ -252,6 +253,13 @@ def stored_label(source: object) -> str | None:
     if isinstance(label, str):
         return label
     return "source" if is_source(source) else None
+
+
+def _open_source(url: str) -> "Source":
+    """Returns a source to read from. Raises `ConfigurationError`, and `MissingExtraError` without the broker's library."""
+    from outbox.transports.kafka_source import KafkaSource
+
+    return KafkaSource(url)
 
 
 def open_kafka(url: str) -> "KafkaTransport":

@@ -188,8 +188,8 @@ class Settings(BaseModel):
 
     broker_url: SecretStr | None = _broker(
         None,
-        "Where events are sent: `amqp://user:password@host:5672/vhost` for RabbitMQ, a `postgresql://` URL, or for relays only "
-        "`kafka://user:password@host:9092`.",
+        "Where events are sent: `amqp://user:password@host:5672/vhost` for RabbitMQ, `kafka://user:password@host:9092` for "
+        "Kafka, or a `postgresql://` URL.",
         unset="the database delivers events, without a broker",
         secret=True,
     )

@@ -1,4 +1,4 @@
-"""Kafka as a Transport: sends messages as records through idempotent producers. It cannot be consumed from."""
+"""Kafka as a Transport: sends messages as records through idempotent producers. `kafka_source` reads them."""
 
 import asyncio
 import json
@@ -36,7 +36,11 @@ except ModuleNotFoundError as error:
 
 MESSAGE_ID = "x-outbox-message-id"
 CREATED_AT = "x-outbox-created-at"
+JSON_HEADERS = "x-outbox-json-headers"
+"""The names of the headers whose values are JSON, because they are not text."""
 CONTENT_TYPE = "content-type"
+LABEL = "kafka"
+"""The exchange of messages that workers have stored."""
 
 MOST_BATCHES = 16
 """Most batches in flight at once; further ones wait."""
@@ -67,6 +71,10 @@ _GUARANTEES: Mapping[str, Any] = {"enable.idempotence": True, "acks": "all", "al
 _NOT_OPTIONS = frozenset(
     {
         *_GUARANTEES,
+        "enable.auto.commit",
+        "auto.commit.interval.ms",
+        "enable.auto.offset.store",
+        "group.id",
         "bootstrap.servers",
         "metadata.broker.list",
         "request.required.acks",
@@ -75,10 +83,10 @@ _NOT_OPTIONS = frozenset(
         "error_cb",
     }
 )
-_TOPIC = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
+TOPIC = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
 
 # Errors by their names in Kafka's protocol; librdkafka's own begin with an underscore.
-_NO_TOPIC = frozenset({"_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION", "UNKNOWN_TOPIC_OR_PART"})
+NO_TOPIC = frozenset({"_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION", "UNKNOWN_TOPIC_OR_PART"})
 _FAULTS_OF_RECORDS = frozenset(
     {
         "MSG_SIZE_TOO_LARGE",
@@ -107,15 +115,10 @@ class KafkaTransport:
     Raises `ConfigurationError` for a property that is unknown, invalid, or reserved because guarantees depend on it.
     """
 
+    label = LABEL
+
     def __init__(self, url: str, *, topic: str | TopicOf | None = None, properties: Mapping[str, Any] | None = None) -> None:
-        self._topic = topic = kafka_topic(url) if topic is None else topic
-        # What a routing key makes of it is checked when that is sent.
-        is_legal = isinstance(topic, str) and _TOPIC.fullmatch(topic.replace(ROUTING_KEY_IN_TOPIC, "x"))
-        if not is_legal and not callable(topic):
-            raise ConfigurationError(
-                f"topic must be the name of a topic, not {topic!r:.300}: letters, digits, dots, underscores, hyphens, in which "
-                f"{ROUTING_KEY_IN_TOPIC} stands for the routing key; or in Python a function from routing keys to topics"
-            )
+        self._topic = topic = checked_topic(kafka_topic(url) if topic is None else topic)
         self._properties = producer_properties(url, properties)
         self._idle: list[_Session] = []
         self._threads: ThreadPoolExecutor | None = None
@@ -149,14 +152,14 @@ class KafkaTransport:
             batch.cancel()
             raise
 
-    async def missing_topic(self) -> str | None:
-        """Returns the one topic of all messages if it does not exist; None if it does, or if routing keys choose the topic.
+    @property
+    def only_topic(self) -> str | None:
+        """The topic of all messages; None if routing keys choose it."""
+        return None if callable(self._topic) or ROUTING_KEY_IN_TOPIC in self._topic else self._topic
 
-        Raises `BrokerUnavailableError` while the cluster does not answer.
-        """
-        if callable(self._topic) or ROUTING_KEY_IN_TOPIC in self._topic:
-            return None
-        return None if await self._in_thread(partial(self._connect, None, self._topic)) else self._topic
+    async def has_topic(self, topic: str) -> bool:
+        """Whether a topic exists. Raises `BrokerUnavailableError` while the cluster does not answer."""
+        return await self._in_thread(partial(self._connect, self._pop_idle(), topic))
 
     async def close(self) -> None:
         """See `outbox.ports.Transport.close`."""
@@ -222,7 +225,7 @@ def record_of(message: Message, topic: str | TopicOf) -> Record:
     """
     key = message.routing_key
     name = topic(key) if callable(topic) else topic.replace(ROUTING_KEY_IN_TOPIC, key)
-    if not isinstance(name, str) or not _TOPIC.fullmatch(name):
+    if not isinstance(name, str) or not TOPIC.fullmatch(name):
         raise ValueError(
             f"{name!r:.300} is not the name of a topic: 1 to 249 letters, digits, dots, underscores and hyphens. Give the "
             "relay a topic that fits its routing keys"
@@ -242,10 +245,15 @@ def record_of(message: Message, topic: str | TopicOf) -> Record:
     # A header of the application says more than our guess.
     if message.content_type is not None and CONTENT_TYPE not in message.headers:
         headers.append((CONTENT_TYPE, message.content_type))
+    not_text = []
     for header, value in message.headers.items():
         if header != AMQP:  # types and properties that only AMQP has
             is_plain = isinstance(value, str) or value is None
             headers.append((header, value if is_plain else json.dumps(value, ensure_ascii=False)))
+            if not is_plain:
+                not_text.append(header)
+    if not_text:
+        headers.append((JSON_HEADERS, json.dumps(not_text)))
     ordering_key = message.ordering_key
     return Record(name, None if ordering_key is None else ordering_key.encode(), message.body, headers)
 
@@ -311,7 +319,7 @@ class _Batch:
             try:
                 records[index] = record_of(message, self._topic)
             except Exception as error:  # noqa: BLE001  a faulty function of the application must not stop other messages
-                results[index] = Refused(Failure("unsendable", _text(error)))
+                results[index] = Refused(Failure("unsendable", text_of(error)))
         return results, records
 
 
@@ -327,7 +335,7 @@ class _Session:
     @property
     def reason(self) -> str:
         """The latest trouble with the cluster, as the end of a sentence; empty if there was none."""
-        texts = [_text(trouble) for trouble in self._troubles if trouble.name() != "_ALL_BROKERS_DOWN"]
+        texts = [text_of(trouble) for trouble in self._troubles if trouble.name() != "_ALL_BROKERS_DOWN"]
         return f": {texts[-1]}" if texts else ""
 
     def has_trouble(self) -> bool:
@@ -347,7 +355,7 @@ class _Session:
             with suppress(Exception):
                 self._producer.poll(0)  # takes the reasons
             return None
-        return found.error is None or found.error.name() not in _NO_TOPIC
+        return found.error is None or found.error.name() not in NO_TOPIC
 
     def send(
         self, records: Sequence[Record], until: float, end: float, is_cancelled: Callable[[], bool]
@@ -411,7 +419,7 @@ class _Session:
     def _record_fatal(self, error: Exception) -> None:
         self.usable = False
         # The client calls `error_cb` while its exception is already set, which Python wraps into another one.
-        self.fatal = Failure("kafka", _text(error.__cause__ or error))
+        self.fatal = Failure("kafka", text_of(error.__cause__ or error))
 
 
 def _result_of(error: KafkaError | None) -> SendResult | None:
@@ -419,8 +427,8 @@ def _result_of(error: KafkaError | None) -> SendResult | None:
     if error is None:
         return CONFIRMED
     name = error.name()
-    failure = Failure(f"kafka {name}", _text(error))
-    if name in _NO_TOPIC:
+    failure = Failure(f"kafka {name}", text_of(error))
+    if name in NO_TOPIC:
         return UNROUTABLE
     if name in _FAULTS_OF_RECORDS:
         return Refused(failure)
@@ -430,14 +438,45 @@ def _result_of(error: KafkaError | None) -> SendResult | None:
     return NotSent(failure) if name in _FAULTS_OF_THE_USER else Unconfirmed(failure)
 
 
-def _text(error: object) -> str:
+def text_of(error: object) -> str:
+    """Returns what librdkafka says about an error, without secrets."""
     if isinstance(error, KafkaException):
         error = error.args[0]
     return redacted(error.str() if isinstance(error, KafkaError) else str(error))
 
 
+def checked_topic(topic: object) -> str | TopicOf:
+    """Returns a topic as an argument or a URL gives it. Raises `ConfigurationError` if it cannot be one.
+
+    What a routing key makes of it is checked when that is sent.
+    """
+    if callable(topic):
+        return topic
+    if isinstance(topic, str) and TOPIC.fullmatch(topic.replace(ROUTING_KEY_IN_TOPIC, "x")):
+        return topic
+    raise ConfigurationError(
+        f"topic must be the name of a topic, not {topic!r:.300}: letters, digits, dots, underscores, hyphens, in which "
+        f"{ROUTING_KEY_IN_TOPIC} stands for the routing key; or in Python a function from routing keys to topics"
+    )
+
+
 def producer_properties(url: str, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Returns librdkafka's properties of a producer for `url`. Raises `ConfigurationError`, which contains no secrets."""
+    return client_properties(url, more, _PROPERTIES, _GUARANTEES, Producer)
+
+
+def client_properties(
+    url: str,
+    more: Mapping[str, Any] | None,
+    defaults: Mapping[str, Any],
+    guarantees: Mapping[str, Any],
+    create: Callable[[dict[str, Any]], object],
+) -> dict[str, Any]:
+    """Returns the properties of a client that `create` makes: `defaults`, those of `url` and `more`, then `guarantees`.
+
+    Properties of producers and consumers may both be in a URL; a client ignores those of the other kind. Raises
+    `ConfigurationError`, which contains no secrets.
+    """
     parts = urlsplit(url)
     options = {name: value for name, value in parse_qsl(parts.query, keep_blank_values=True) if name != "topic"} | dict(
         more or {}
@@ -445,21 +484,21 @@ def producer_properties(url: str, more: Mapping[str, Any] | None = None) -> dict
     for name in options:
         if name in _NOT_OPTIONS:
             raise ConfigurationError(
-                f"the property {name} cannot be set: the relay's guarantees depend on it. Kafka's servers are those of the URL"
+                f"the property {name} cannot be set: Outbox's guarantees depend on it. Kafka's servers are those of the URL"
             )
     user, _, password = parts.netloc.rpartition("@")[0].partition(":")
     has_sasl = bool(user) or not {"sasl.mechanism", "sasl.mechanisms"}.isdisjoint(options)
     properties: dict[str, Any] = {
-        **_PROPERTIES,
+        **defaults,
         "security.protocol": ("SASL_" if has_sasl else "") + ("SSL" if parts.scheme.lower() == "kafkas" else "PLAINTEXT"),
     }
     if user:
         properties |= {"sasl.username": unquote(user), "sasl.password": unquote(password)}
         if "sasl.mechanism" not in options:
             properties["sasl.mechanisms"] = "PLAIN"
-    properties |= {**options, **_GUARANTEES}
+    properties |= {**options, **guarantees}
     try:
-        Producer(properties)  # checks everything and connects to nothing, without servers
+        create(properties)  # checks everything and connects to nothing, without servers
     except (KafkaException, TypeError, ValueError) as error:
-        raise ConfigurationError(f"broker has properties that librdkafka does not accept: {_text(error)}") from None
+        raise ConfigurationError(f"broker has properties that librdkafka does not accept: {text_of(error)}") from None
     return {**properties, "bootstrap.servers": kafka_hosts(url)}

@@ -103,42 +103,38 @@ def test_a_bad_url_is_refused_when_the_relay_is_created(url: str, complaint: str
         lambda: Worker(broker=KAFKA, consumers=[welcome]),
         lambda: Worker(broker=KafkaTransport(KAFKA), consumers=[welcome]),  # type: ignore[arg-type]
         lambda: Worker(rmq_connection_url=KAFKA, consumers=[welcome]),
+        lambda: Worker(broker="kafka://h?group.id=mine", db_engine_url=DATABASE, consumers=[welcome]),
         lambda: Archiver(DATABASE, broker=KAFKA),
-        lambda: _part("worker"),
     ],
 )
-def test_what_consumes_refuses_kafka_at_once(create: Callable[[], Any]) -> None:
+def test_what_cannot_work_on_kafka_is_refused_at_once(create: Callable[[], Any]) -> None:
     with pytest.raises(ConfigurationError, match=r"(?i)kafka"):
         create()
-
-
-def _part(name: str) -> object:
-    settings = read_settings(
-        database_url=DATABASE, broker_url=KAFKA, run=name, consumers="tests.kafka.test_configuration:consumers"
-    )
-    return component_factories(Installation(settings=settings, database=SecretStr(DATABASE)))[name]()
 
 
 consumers = [welcome]
 
 
-def test_a_service_that_relays_to_kafka_needs_no_archiver() -> None:
-    settings = read_settings(database_url=DATABASE, broker_url=KAFKA, run="api,relay,archiver,maintain")
+def test_a_service_on_kafka_needs_no_archiver() -> None:
+    settings = read_settings(
+        database_url=DATABASE,
+        broker_url=KAFKA,
+        run="api,relay,worker,archiver,maintain",
+        consumers="tests.kafka.test_configuration:consumers",
+    )
     factories = component_factories(Installation(settings=settings, database=SecretStr(DATABASE)))
     assert isinstance(factories["relay"](), MessageRelay)
+    assert isinstance(factories["worker"](), Worker)
     assert factories["archiver"]() is None
     assert factories["maintain"]() is not None
 
 
-async def test_dead_letters_know_that_kafka_has_no_queues(database: str) -> None:
+async def test_the_queues_of_workers_on_kafka_are_in_the_database(database: str) -> None:
+    view = BrokerView(Admin(DATABASE, broker=KAFKA))
+    assert (view.kind, view.rabbitmq) == (BrokerKind.POSTGRESQL, None)
     async with DeadLetters(database, broker=KAFKA) as letters:
         assert letters._parts is not None
         assert not await letters._parts.changes._has_queue("mail")
-
-
-def test_the_admin_shows_no_queues_for_kafka() -> None:
-    view = BrokerView(Admin(DATABASE, broker=KAFKA))
-    assert (view.kind, view.rabbitmq) == (BrokerKind.OTHER, None)
 
 
 @pytest.mark.parametrize(

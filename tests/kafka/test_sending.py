@@ -59,6 +59,7 @@ async def test_a_record_carries_the_body_the_key_and_the_headers(kafka: Kafka, t
         "tenant": b"acme",
         "size": b"3",
         "nested": '{"a": [1, "ż"]}'.encode(),
+        "x-outbox-json-headers": b'["size", "nested"]',
         "none": None,
     }
     # Kafka deletes by the timestamp, so it is that of sending.

@@ -59,6 +59,7 @@ def _library() -> ctypes.CDLL:
         ("rd_kafka_mock_broker_set_down", number, [pointer, ctypes.c_int32]),
         ("rd_kafka_mock_broker_set_up", number, [pointer, ctypes.c_int32]),
         ("rd_kafka_mock_broker_set_rtt", number, [pointer, ctypes.c_int32, number]),
+        ("rd_kafka_mock_group_initial_rebalance_delay_ms", None, [pointer, ctypes.c_int32]),
     ):
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments
@@ -103,6 +104,26 @@ class Kafka(ABC):
             consumer.close()
         return found
 
+    def produce(self, topic: str, *records: Any) -> None:
+        """Stores records as another producer would: each is a value, or the arguments of `Producer.produce` by name."""
+        from confluent_kafka import Producer
+
+        producer = Producer({"bootstrap.servers": self.hosts, "log_level": 2})
+        for record in records:
+            producer.produce(topic, **(record if isinstance(record, dict) else {"value": record}))
+        assert producer.flush(30) == 0
+
+    def committed(self, group: str, topic: str, *, partitions: int = 4) -> int:
+        """How many records of a topic a group has acknowledged, with those before them."""
+        from confluent_kafka import Consumer, TopicPartition
+
+        consumer = Consumer({"bootstrap.servers": self.hosts, "group.id": group, "log_level": 2})
+        try:
+            found = consumer.committed([TopicPartition(topic, each) for each in range(partitions)], timeout=10)
+            return sum(max(each.offset, 0) for each in found)
+        finally:
+            consumer.close()
+
 
 class NamedKafka(Kafka):
     """A cluster that runs outside of the tests, whose user may create topics."""
@@ -124,6 +145,8 @@ class MockKafka(Kafka):
         self._cluster = cluster
         self._brokers = range(1, brokers + 1)
         _library().rd_kafka_mock_start_request_tracking(cluster)
+        # Kafka waits three seconds for further members of a new group.
+        _library().rd_kafka_mock_group_initial_rebalance_delay_ms(cluster, 0)
         super().__init__(f"kafka://{_library().rd_kafka_mock_cluster_bootstraps(cluster).decode()}/")
 
     def create_topic(self, topic: str, *, partitions: int = 4) -> None:
@@ -153,6 +176,11 @@ class MockKafka(Kafka):
         Only while the topic is empty: a mock broker crashes if a producer that knows the leader sends to it.
         """
         assert _library().rd_kafka_mock_partition_set_leader(self._cluster, topic.encode(), 0, -1) == 0
+
+    @property
+    def consuming_url(self) -> str:
+        """The URL for workers: their groups notice within a second that a member is gone, and find new topics."""
+        return f"{self.url}?session.timeout.ms=1000&heartbeat.interval.ms=100&topic.metadata.refresh.interval.ms=200"
 
     def set_down(self) -> None:
         """Closes all connections, and refuses new ones."""

@@ -40,6 +40,7 @@ from outbox.dead_letters import (
 from outbox.dead_letters.actions import LATEST_START, Options
 from outbox.errors import BrokerUnavailableError
 from outbox.reporting.components import ComponentStatus, components
+from outbox.runtime.brokers import stored_label
 
 MAX_IDS = 10_000
 """Maximum number of ids in one request."""
@@ -537,7 +538,7 @@ async def _bound_queues(
     context: RequestContext, routing_key: str, failed_in: str, consumers: Sequence[Mapping[str, Any]]
 ) -> Sequence[str]:
     """Returns all queues that the routing key leads to."""
-    broker, exchange = context.admin.shared(BrokerView), context.admin.exchange_name
+    broker, exchange = context.admin.shared(BrokerView), stored_label(context.admin.broker) or context.admin.exchange_name
     bindings: Sequence[tuple[str, str]] | None = None
     if broker.kind is BrokerKind.POSTGRESQL:
         async with context.admin.reading("looking for subscriptions", for_change=True) as connection:

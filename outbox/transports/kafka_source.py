@@ -1,0 +1,493 @@
+"""Kafka as a Source: reads records as members of a consumer group, and commits the offsets of those that are stored."""
+
+import asyncio
+import json
+import logging
+import re
+import threading
+from base64 import b64encode
+from binascii import hexlify
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from queue import Empty, SimpleQueue
+from time import monotonic
+from typing import Any, NamedTuple, TypeVar
+
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, KafkaException, TopicPartition
+
+from outbox.core import topics
+from outbox.core.codec import (
+    EXPIRES_AT,
+    HLC,
+    REQUEUE_COUNT,
+    RESERVED_PREFIX,
+    ROUTING_KEY,
+    TRACKING_IDS,
+    decode_instant,
+    decode_tracking_ids,
+)
+from outbox.core.message import Message
+from outbox.core.urls import ROUTING_KEY_IN_TOPIC, kafka_topic
+from outbox.errors import BrokerUnavailableError, ConfigurationError, MalformedMessageError
+from outbox.ports import Received, Subscription
+from outbox.transports.kafka import (
+    CONNECT_TIMEOUT,
+    CONTENT_TYPE,
+    CREATED_AT,
+    JSON_HEADERS,
+    LABEL,
+    MESSAGE_ID,
+    NO_TOPIC,
+    PROBE_TOPIC,
+    TOPIC,
+    TopicOf,
+    checked_topic,
+    client_properties,
+    text_of,
+)
+
+PATIENCE = timedelta(seconds=1)
+"""How long `fetch` waits for a record."""
+SLICE_SECONDS = 0.1
+"""How long one call of librdkafka waits, and with it the end of a reader."""
+CLOSE_TIMEOUT = timedelta(seconds=5)
+"""Longest wait for a reader to leave its group. A later one is left by Kafka's session timeout."""
+KEEP_ALIVE = timedelta(seconds=30)
+"""A reader that is not asked for records calls librdkafka this often: after `max.poll.interval.ms` Kafka would exclude it."""
+
+_PROPERTIES: Mapping[str, Any] = {
+    "client.id": "outbox-worker",
+    "auto.offset.reset": "earliest",
+    # A worker that starts or stops moves only some partitions. With eager strategies, all workers would stop for a moment.
+    "partition.assignment.strategy": "cooperative-sticky",
+    # How soon a new topic is found that a binding key with wildcards matches.
+    "topic.metadata.refresh.interval.ms": 30_000,
+    # Kafka's own topics, such as that of the offsets, are not for `#`.
+    "topic.blacklist": "^__",
+    # Records that wait in the memory of each reader, in kilobytes.
+    "queued.max.messages.kbytes": 16_384,
+    "log_level": 2,
+}
+"""Properties of librdkafka that a URL or an argument may replace."""
+_GUARANTEES: Mapping[str, Any] = {
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    "allow.auto.create.topics": False,
+}
+_NOT_OURS = frozenset({"ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS", "_ASSIGNMENT_LOST", "_STATE"})
+"""Answers to a commit by a member that Kafka has excluded, or during a rebalance."""
+_SPECIAL = re.compile(r"[].^$*+?(){}|\\[]")
+_ESCAPED = r"\\\g<0>"
+_DECIMAL = re.compile(r"[0-9]{1,18}")
+
+_T = TypeVar("_T")
+_log = logging.getLogger("outbox")
+
+
+class KafkaSource:
+    """Implements `outbox.ports.Source` on Kafka. A queue is a consumer group of that name.
+
+    `url`, `topic` and `properties` are those of `KafkaTransport`. A `topic` that is a function gets the binding key of a
+    consumer, and returns the name of a topic, or a regular expression that begins with `^`. Creates no topics: waits for those
+    that do not exist.
+
+    Raises `ConfigurationError` for a property that is unknown, invalid, or reserved because guarantees depend on it.
+    """
+
+    label = LABEL
+
+    def __init__(self, url: str, *, topic: str | TopicOf | None = None, properties: Mapping[str, Any] | None = None) -> None:
+        self._topic = checked_topic(kafka_topic(url) if topic is None else topic)
+        self._properties = client_properties(url, properties, _PROPERTIES, _GUARANTEES, _create_and_close)
+
+    @asynccontextmanager
+    async def read(self, subscription: Subscription) -> AsyncIterator["KafkaReader"]:
+        """See `outbox.ports.Source.read`."""
+        wanted = topics_of(subscription.binding_key, self._topic)
+        reader = KafkaReader(
+            {**self._properties, "group.id": subscription.queue}, wanted, subscription.binding_key, topic=self._topic
+        )
+        try:
+            await reader.connect()
+            yield reader
+        finally:
+            await reader.close()
+
+    async def close(self) -> None:
+        """See `outbox.ports.Source.close`. Nothing is shared by reads."""
+
+
+def _create_and_close(properties: dict[str, Any]) -> None:
+    Consumer({**properties, "group.id": "outbox"}).close()
+
+
+class _Token(NamedTuple):
+    topic: str
+    partition: int
+    offset: int
+    assignment: int
+    """The number of the assignment in which the partition was read: later ones begin with what is committed."""
+
+
+@dataclass(slots=True)
+class _Position:
+    """How far an assigned partition was read, returned by `fetch`, acknowledged and committed: the offsets after that."""
+
+    assignment: int
+    read: int = 0
+    returned: int = 0
+    acknowledged: int = 0
+    committed: int = 0
+
+    @property
+    def to_commit(self) -> int:
+        """What may be committed. Records that do not match the binding key are passed with those before them."""
+        return self.read if self.acknowledged == self.returned else self.acknowledged
+
+
+class KafkaReader:
+    """Implements `outbox.ports.Reader` with a consumer that is used in a thread of its own."""
+
+    def __init__(self, properties: Mapping[str, Any], wanted: str, binding_key: str, *, topic: str | TopicOf) -> None:
+        self._properties = properties
+        self._wanted = wanted
+        self._binding_key = binding_key
+        self._topic = topic
+        self._consumer: Consumer | None = None
+        self._positions: dict[tuple[str, int], _Position] = {}
+        self._assignments = 0
+        self._ahead: deque[Received] = deque()
+        self._troubles: deque[KafkaError] = deque(maxlen=8)
+        self._missing: set[str] = set()
+        self._paused = False
+        self._away = False
+        self._interrupted = False
+        self._thread = _Thread(f"outbox kafka {properties['group.id']}", idle=self._keep_alive)
+
+    async def connect(self) -> None:
+        """Joins the group. Raises `BrokerUnavailableError` if the cluster does not answer."""
+        await self._thread.call(self._connect)
+
+    async def fetch(self, limit: int) -> Sequence[Received]:
+        """See `outbox.ports.Reader.fetch`."""
+        self._interrupted = False
+        reading = self._thread.submit(lambda: self._read(limit))
+        try:
+            return await asyncio.wrap_future(reading)
+        except asyncio.CancelledError:
+            # What it finds is returned by the next call: offsets after it must not be committed without it.
+            self._interrupted = True
+            reading.add_done_callback(self._keep)
+            raise
+
+    async def acknowledge(self, received: Sequence[Received]) -> None:
+        """See `outbox.ports.Reader.acknowledge`."""
+        tokens = [each.token for each in received if isinstance(each.token, _Token)]
+        await self._thread.call(lambda: self._acknowledge(tokens))
+
+    async def close(self) -> None:
+        """Leaves the group. Waits for that for `CLOSE_TIMEOUT` at most, and if it is cancelled, not at all."""
+        self._interrupted = True
+        closing = self._thread.submit(self._close)
+        self._thread.end()
+        await asyncio.wait([asyncio.wrap_future(closing)], timeout=CLOSE_TIMEOUT.total_seconds())
+
+    # --- in the thread -------------------------------------------------------------------------------------------------
+
+    def _connect(self) -> Consumer:
+        if self._consumer is None:
+            consumer = Consumer({**self._properties, "error_cb": self._record})
+            try:
+                self._require_answer(consumer, CONNECT_TIMEOUT.total_seconds())
+                consumer.subscribe([self._wanted], on_assign=self._assign, on_revoke=self._revoke, on_lost=self._lose)
+            except BaseException:
+                consumer.close()
+                raise
+            self._consumer = consumer
+        return self._consumer
+
+    def _require_answer(self, consumer: Consumer, within: float) -> None:
+        try:
+            consumer.list_topics(PROBE_TOPIC, timeout=within)
+        except KafkaException as error:
+            with suppress(Exception):
+                consumer.poll(0)  # takes the reasons
+            texts = [text_of(each) for each in self._troubles if each.name() != "_ALL_BROKERS_DOWN"]
+            raise BrokerUnavailableError(f"Kafka does not answer: {texts[-1] if texts else text_of(error)}") from error
+        self._away = False
+        self._troubles.clear()
+
+    def _read(self, limit: int) -> Sequence[Received]:
+        consumer = self._connect()
+        if self._away:
+            self._require_answer(consumer, PATIENCE.total_seconds())
+        if self._paused:
+            consumer.resume(consumer.assignment())
+            self._paused = False
+        self._commit(consumer)  # what could not be committed before
+        if not self._ahead:
+            until = monotonic() + PATIENCE.total_seconds()
+            records: list[Any] = []
+            while not records and not self._interrupted and monotonic() < until:
+                first = consumer.poll(SLICE_SECONDS)
+                # `consume` would wait for all of them.
+                records = [] if first is None else [first, *consumer.consume(limit - 1, timeout=0)]
+            self._sort(records)
+            if not records and self._away:
+                self._require_answer(consumer, PATIENCE.total_seconds())
+            self._commit(consumer)  # of records that do not match
+        return [self._ahead.popleft() for _ in range(min(limit, len(self._ahead)))]
+
+    def _sort(self, records: Sequence[Any]) -> None:
+        """Puts the messages of records that match into `_ahead`. Raises `BrokerUnavailableError` if there are only errors."""
+        failed: KafkaError | None = None
+        for record in records:
+            error = record.error()
+            if error is not None:
+                failed = failed if self._is_harmless(error) else error
+                continue
+            topic, partition, offset = record.topic(), record.partition(), record.offset()
+            position = self._positions.get((topic, partition))
+            if position is None:
+                continue  # revoked by one of the calls that returned these records
+            position.read = offset + 1
+            message = message_of(record, self._topic)
+            if topics.matches(self._binding_key, message.routing_key):
+                position.returned = offset + 1
+                self._ahead.append(Received(message, _Token(topic, partition, offset, position.assignment)))
+        if failed is not None and not self._ahead:
+            if failed.fatal():
+                self._close()
+            raise BrokerUnavailableError(f"Kafka refuses to be read: {text_of(failed)}")
+
+    def _is_harmless(self, error: KafkaError) -> bool:
+        if error.name() in NO_TOPIC:
+            text = text_of(error)
+            if text not in self._missing:
+                self._missing.add(text)
+                _log.warning("the queue %s waits for a topic: %s", self._properties["group.id"], text)
+            return True
+        # It joins the group again with the next call.
+        return error.name() == "_MAX_POLL_EXCEEDED"
+
+    def _acknowledge(self, tokens: Sequence[_Token]) -> None:
+        for token in tokens:
+            position = self._positions.get((token.topic, token.partition))
+            if position is not None and position.assignment == token.assignment:
+                position.acknowledged = max(position.acknowledged, token.offset + 1)
+        if self._consumer is not None:
+            self._commit(self._consumer)
+
+    def _commit(self, consumer: Consumer) -> None:
+        """Commits what is acknowledged. What another member has by now, or has to wait for a rebalance, is left as it is."""
+        wanted = {key: position for key, position in self._positions.items() if position.to_commit > position.committed}
+        if not wanted:
+            return
+        offsets = [TopicPartition(*key, position.to_commit) for key, position in wanted.items()]
+        try:
+            committed = consumer.commit(offsets=offsets, asynchronous=False)
+        except KafkaException as error:
+            if error.args[0].name() in _NOT_OURS:
+                return
+            raise BrokerUnavailableError(f"Kafka does not take offsets: {text_of(error)}") from error
+        for each in committed or ():
+            if each.error is None:
+                wanted[each.topic, each.partition].committed = each.offset
+
+    def _assign(self, _consumer: Consumer, partitions: Sequence[TopicPartition]) -> None:
+        self._assignments += 1
+        for each in partitions:
+            self._positions[each.topic, each.partition] = _Position(self._assignments)
+
+    def _revoke(self, consumer: Consumer, partitions: Sequence[TopicPartition]) -> None:
+        with suppress(BrokerUnavailableError):
+            self._commit(consumer)
+        self._lose(consumer, partitions)
+
+    def _lose(self, _consumer: Consumer, partitions: Sequence[TopicPartition]) -> None:
+        lost = {(each.topic, each.partition) for each in partitions}
+        for key in lost:
+            self._positions.pop(key, None)
+        # The next member reads them again, from what is committed.
+        self._ahead = deque(each for each in self._ahead if not isinstance(each.token, _Token) or each.token[:2] not in lost)
+
+    def _record(self, error: KafkaError) -> None:
+        self._troubles.append(error)
+        self._away = self._away or error.name() == "_ALL_BROKERS_DOWN"
+
+    def _keep_alive(self) -> None:
+        if self._consumer is not None:
+            with suppress(Exception):  # the next fetch reports it
+                self._consumer.pause(self._consumer.assignment())
+                self._paused = True
+                record = self._consumer.poll(0)
+                self._sort([] if record is None else [record])
+
+    def _keep(self, reading: "Future[Sequence[Received]]") -> None:
+        if not reading.cancelled() and reading.exception() is None:
+            self._ahead.extendleft(reversed(reading.result()))
+
+    def _close(self) -> None:
+        consumer, self._consumer = self._consumer, None
+        self._positions.clear()
+        self._ahead.clear()
+        if consumer is not None:
+            with suppress(Exception):  # it is gone in any case
+                consumer.close()
+
+
+class _Thread:
+    """Runs calls one after another in a thread, and `idle` when there was none for `KEEP_ALIVE`."""
+
+    def __init__(self, name: str, *, idle: Callable[[], None]) -> None:
+        self._calls: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
+        self._idle = idle
+        # A daemon: one that hangs in a call of librdkafka must not keep the process alive.
+        threading.Thread(target=self._run, name=name, daemon=True).start()
+
+    def submit(self, call: Callable[[], _T]) -> "Future[_T]":
+        """Runs `call` after those that were submitted before."""
+        future: Future[_T] = Future()
+        self._calls.put((future, call))
+        return future
+
+    async def call(self, call: Callable[[], _T]) -> _T:
+        """Runs `call`, and returns its result."""
+        return await asyncio.wrap_future(self.submit(call))
+
+    def end(self) -> None:
+        """Ends the thread after the calls that were submitted before."""
+        self._calls.put(None)
+
+    def _run(self) -> None:
+        while True:
+            try:
+                item = self._calls.get(timeout=KEEP_ALIVE.total_seconds())
+            except Empty:
+                self._idle()
+                continue
+            if item is None:
+                return
+            future, call = item
+            if future.set_running_or_notify_cancel():
+                try:
+                    future.set_result(call())
+                except KafkaException as error:
+                    future.set_exception(BrokerUnavailableError(f"Kafka cannot be read: {text_of(error)}"))
+                except Exception as error:  # noqa: BLE001  raised where the result is awaited
+                    future.set_exception(error)
+
+
+def topics_of(binding_key: str, topic: str | TopicOf) -> str:
+    """Returns the topic whose records may match `binding_key`, or a regular expression for several, which begins with `^`.
+
+    Raises `ConfigurationError` if it can be neither.
+    """
+    if callable(topic):
+        name = topic(binding_key)
+    elif ROUTING_KEY_IN_TOPIC in topic and ("*" in binding_key or "#" in binding_key):
+        before, *after = (_SPECIAL.sub(_ESCAPED, part) for part in topic.split(ROUTING_KEY_IN_TOPIC))
+        return f"^{before}{_pattern_of(binding_key)}{'.*'.join(after)}$"
+    else:
+        name = topic.replace(ROUTING_KEY_IN_TOPIC, binding_key)
+    if not isinstance(name, str) or not (name.startswith("^") or TOPIC.fullmatch(name)):
+        raise ConfigurationError(
+            f"the binding key {binding_key!r} leads to {name!r:.300}, which is not the name of a topic: 1 to 249 letters, "
+            "digits, dots, underscores and hyphens"
+        )
+    return name
+
+
+def _pattern_of(binding_key: str) -> str:
+    """Returns the regular expression of a binding key in POSIX's syntax, as librdkafka compiles it."""
+    words = binding_key.split(".")
+    pattern = ""
+    needs_dot = False
+    for word in words:
+        if word == "#":
+            # Behind a word, it stands for words with a dot before each; at the beginning, with a dot after each.
+            pattern += r"(\.[^.]*)*" if needs_dot else r"([^.]*\.)*"
+            continue
+        pattern += (r"\." if needs_dot else "") + ("[^.]*" if word == "*" else _SPECIAL.sub(_ESCAPED, word))
+        needs_dot = True
+    return pattern if needs_dot else ".*"
+
+
+def message_of(record: Any, topic: str | TopicOf) -> Message:
+    """Decodes a record of any producer. Never raises: what cannot be read is replaced by what the record has otherwise."""
+    headers = _headers_of(record)
+    own = {name: headers.pop(name) for name in list(headers) if name.lower().startswith(RESERVED_PREFIX)}
+    for name in _json_array(own.get(JSON_HEADERS)):
+        with suppress(ValueError, TypeError, RecursionError, KeyError):
+            headers[name] = json.loads(headers[name])
+    id_ = own.get(MESSAGE_ID) or f"{LABEL}:{record.topic()}:{record.partition()}:{record.offset()}"
+    tracking_ids: tuple[str, ...] = ()
+    with suppress(MalformedMessageError):
+        tracking_ids = decode_tracking_ids(own.get(TRACKING_IDS), source=TRACKING_IDS)
+    kind, milliseconds = record.timestamp()
+    sent = None if kind == TIMESTAMP_NOT_AVAILABLE else _instant(milliseconds)
+    return Message(
+        id=id_,
+        routing_key=own.get(ROUTING_KEY) or _routing_key_of(record.topic(), topic),
+        body=record.value() or b"",
+        created_at=_time(own.get(CREATED_AT)) or sent or datetime.now(UTC),
+        tracking_ids=tracking_ids if tracking_ids[-1:] == (id_,) else (id_,),
+        content_type=headers.pop(CONTENT_TYPE, None),
+        headers=headers,
+        expires_at=_time(own.get(EXPIRES_AT)),
+        ordering_key=None if (key := record.key()) is None else _text(key, otherwise=hexlify),
+        hlc=_number(own.get(HLC)),
+        requeue_count=min(_number(own.get(REQUEUE_COUNT)) or 0, 2**31 - 1),
+    )
+
+
+def _headers_of(record: Any) -> dict[str, Any]:
+    """Returns headers as text, in base64 if they are none that PostgreSQL stores. Of several with one name, the last counts."""
+    try:
+        found = record.headers() or ()
+    except UnicodeDecodeError:  # the client decodes the names
+        return {}
+    return {name: None if value is None else _text(value, otherwise=b64encode) for name, value in found}
+
+
+def _text(value: bytes | str, *, otherwise: Callable[[bytes], bytes]) -> str:
+    raw = value.encode() if isinstance(value, str) else value
+    with suppress(UnicodeDecodeError):
+        if 0 not in raw:
+            return raw.decode()
+    return otherwise(raw).decode()
+
+
+def _routing_key_of(topic: str, template: str | TopicOf) -> str:
+    """Returns what `{routing_key}` stands for in the name of a topic; the topic itself if that is unknown."""
+    if isinstance(template, str) and template.count(ROUTING_KEY_IN_TOPIC) == 1:
+        before, _, after = template.partition(ROUTING_KEY_IN_TOPIC)
+        if topic.startswith(before) and topic.endswith(after) and len(topic) > len(before) + len(after):
+            return topic[len(before) : len(topic) - len(after)]
+    return topic
+
+
+def _json_array(text: object) -> Sequence[Any]:
+    with suppress(MalformedMessageError):
+        return decode_tracking_ids(text, source=JSON_HEADERS)
+    return ()
+
+
+def _time(text: object) -> datetime | None:
+    with suppress(MalformedMessageError):
+        return decode_instant(text, source="the time")
+    return None
+
+
+def _instant(milliseconds: int) -> datetime | None:
+    with suppress(ValueError, OverflowError, OSError):
+        return datetime.fromtimestamp(milliseconds / 1_000, UTC)
+    return None
+
+
+def _number(text: object) -> int | None:
+    return int(text) if isinstance(text, str) and _DECIMAL.fullmatch(text) else None

@@ -1,0 +1,389 @@
+"""Workers on Kafka: nothing is lost, each consumer's promises hold, and records of any producer are handled."""
+
+import signal
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import pytest
+
+from outbox import Consumer, MessageRelay, Publisher, Reject, Worker, get_tracking_ids
+from outbox.core.message import OutboxMessage
+from outbox.dead_letters import DeadLetters
+from outbox.errors import ConfigurationError
+from outbox.transports.kafka_source import KafkaSource, topics_of
+from tests.servers.kafka import MockKafka
+from tests.servers.proxy import Proxy
+from tests.support import eventually
+from tests.support.processes import running as running_process
+from tests.worker.support import running
+
+OPTIONS: dict[str, Any] = {"enable_metrics": False, "reporting": False, "history": False}
+
+
+@pytest.fixture
+async def connection(database: str) -> AsyncIterator[asyncpg.Connection]:
+    connection = await asyncpg.connect(database)
+    yield connection
+    await connection.close()
+
+
+@asynccontextmanager
+async def relaying(database: str, mock: MockKafka) -> AsyncIterator[None]:
+    async with running(MessageRelay(database, broker=mock.url, **OPTIONS)):  # type: ignore[arg-type]
+        yield
+
+
+@asynccontextmanager
+async def working(database: str, mock: MockKafka, *consumers: Consumer, **options: Any) -> AsyncIterator[None]:
+    worker = Worker(broker=mock.consuming_url, db_engine_url=database, consumers=consumers, **{**OPTIONS, **options})
+    async with running(worker):
+        yield
+
+
+async def publish(connection: asyncpg.Connection, *messages: OutboxMessage) -> None:
+    async with connection.transaction():
+        await Publisher().bulk_publish(connection, messages)
+
+
+def collecting(found: list[Any], key: str = "order.placed", *, queue: str = "mail", **options: Any) -> Consumer:
+    """A consumer that collects bodies."""
+
+    async def handle(body: bytes) -> None:
+        found.append(body)
+
+    return Consumer(key, handle, queue=queue, **options)
+
+
+async def test_a_published_event_reaches_its_handler_through_kafka(
+    database: str, connection: asyncpg.Connection, mock: MockKafka
+) -> None:
+    mock.create_topic("order.placed")
+    seen: list[Any] = []
+
+    async def handle(order: dict[str, int], routing_key: str, message: Any, attempt_count: int) -> None:
+        seen.append((order, routing_key, message, attempt_count, get_tracking_ids()))
+
+    headers = {"tenant": "acme", "size": 3, "nested": {"a": [1, None]}, "none": None}
+    sent = OutboxMessage("order.placed", {"id": 7}, headers=headers, ordering_key="customer 1", expiration=3_600)
+    async with relaying(database, mock), working(database, mock, Consumer("order.placed", handle, queue="mail")):
+        await publish(connection, sent)
+        await eventually(lambda: seen)
+        [(order, routing_key, message, attempt, tracking)] = seen
+        assert (order, routing_key, attempt) == ({"id": 7}, "order.placed", 1)
+        assert {name: value for name, value in message.headers.items() if name in headers} == headers
+        assert (message.content_type, message.exchange) == ("application/json", "kafka")
+        assert message.headers["x-outbox-ordering-key"] == "customer 1"
+        assert 3_500 < message.expiration <= 3_600
+        assert tracking == (message.message_id,)
+        await eventually(lambda: _is_drained(connection))
+        await eventually(lambda: mock.committed("mail", "order.placed") == 1)
+
+
+async def _is_drained(connection: asyncpg.Connection) -> bool:
+    return not await connection.fetchval("select exists (select from outbox_delivery)")
+
+
+async def test_a_failing_message_is_retried_dead_lettered_and_requeued_to_its_queue_alone(
+    database: str, connection: asyncpg.Connection, mock: MockKafka
+) -> None:
+    mock.create_topic("order.placed")
+    attempts: list[int] = []
+    others: list[bytes] = []
+    broken = True
+
+    async def handle(body: bytes, attempt_count: int) -> None:
+        attempts.append(attempt_count)
+        if broken:
+            raise LookupError("no such customer")
+
+    consumer = Consumer("order.placed", handle, queue="mail", retry_delays=("0", "100ms"))
+    async with relaying(database, mock), working(database, mock, consumer, collecting(others, queue="stock")):
+        await publish(connection, OutboxMessage("order.placed", b"1"))
+        [dead] = await eventually(lambda: connection.fetch("select * from outbox_dead_letter"))
+        assert (dead["queue"], dead["exchange"], dead["cause"], dead["status"]) == ("mail", "kafka", "exhausted", "open")
+        assert attempts == [1, 2, 3]
+        await eventually(lambda: others == [b"1"])
+        broken = False
+        async with DeadLetters(database, broker=mock.url) as letters:
+            await letters.requeue(str(dead["id"]))
+        await eventually(lambda: attempts == [1, 2, 3, 1])
+        await eventually(lambda: _is_drained(connection))
+    assert others == [b"1"]
+    assert await connection.fetchval("select status from outbox_dead_letter") == "requeued"
+    assert not await connection.fetchval("select exists (select from outbox_table)")
+
+
+async def test_an_ordered_consumer_keeps_the_order_of_each_key_while_messages_fail(
+    database: str, connection: asyncpg.Connection, mock: MockKafka
+) -> None:
+    mock.create_topic("order.placed")
+    seen: dict[str, list[int]] = defaultdict(list)
+    failed: set[int] = set()
+
+    async def handle(number: int, message: Any) -> None:
+        if number % 5 == 0 and number not in failed:
+            failed.add(number)
+            raise LookupError("not yet")
+        if number % 20 == 19:
+            raise Reject("never")
+        seen[message.headers["x-outbox-ordering-key"]].append(number)
+
+    consumer = Consumer("order.placed", handle, queue="mail", ordered=True, retry_delays=("10ms",))
+    async with relaying(database, mock), working(database, mock, consumer), working(database, mock, consumer):
+        await publish(connection, *(OutboxMessage("order.placed", n, ordering_key=f"key {n % 4}") for n in range(100)))
+        await eventually(lambda: sum(map(len, seen.values())) >= 95)
+        await eventually(lambda: connection.fetchval("select count(*) = 5 from outbox_dead_letter"))
+    for key in range(4):
+        assert list(dict.fromkeys(seen[f"key {key}"])) == [n for n in range(key, 100, 4) if n % 20 != 19]
+
+
+async def test_binding_keys_choose_topics_and_routing_keys(database: str, mock: MockKafka) -> None:
+    for topic in ("order", "order.placed", "order.placed.eu", "invoice.placed", "__internal", "shared"):
+        mock.create_topic(topic, partitions=1)
+        mock.produce(topic, topic.encode())
+    mock.produce("shared", {"value": b"routed", "headers": {"x-outbox-routing-key": "order.paid"}})
+    found: dict[str, list[bytes]] = {key: [] for key in ("order.*", "order.#", "order.placed", "#")}
+    consumers = [collecting(bodies, key, queue=f"queue {key}") for key, bodies in found.items()]
+    expected = {
+        "order.*": [b"order.placed"],
+        "order.#": [b"order", b"order.placed", b"order.placed.eu"],
+        "order.placed": [b"order.placed"],
+        "#": [b"invoice.placed", b"order", b"order.placed", b"order.placed.eu", b"routed", b"shared"],
+    }
+    async with working(database, mock, *consumers):
+        await eventually(lambda: {key: sorted(bodies) for key, bodies in found.items()} == expected)
+    of_one_topic: list[bytes] = []
+    source = KafkaSource(f"{mock.consuming_url}&topic=shared")
+    consumer = collecting(of_one_topic, "order.*", queue="one topic")
+    async with running(Worker(broker=source, db_engine_url=database, consumers=[consumer], **OPTIONS)):
+        await eventually(lambda: mock.committed("one topic", "shared", partitions=1) == 2)
+        await eventually(lambda: of_one_topic == [b"routed"])
+
+
+@pytest.mark.parametrize(
+    ("binding_key", "topic", "expected"),
+    [
+        ("order.placed", "{routing_key}", "order.placed"),
+        ("order.placed", "events", "events"),
+        ("order.*", "events", "events"),
+        ("order.placed", "events.{routing_key}", "events.order.placed"),
+        ("order.*", "events.{routing_key}-v1", r"^events\.order\.[^.]*-v1$"),
+        ("#", "{routing_key}", "^.*$"),
+        ("#.*", "{routing_key}", r"^([^.]*\.)*[^.]*$"),
+        ("order.#.eu", "{routing_key}", r"^order(\.[^.]*)*\.eu$"),
+        ("order.*", lambda key: key.split(".")[0], "order"),
+        ("order.*", lambda key: f"^{key.split('.')[0]}-", "^order-"),
+    ],
+)
+def test_a_binding_key_names_the_topics_to_read(binding_key: str, topic: Any, expected: str) -> None:
+    assert topics_of(binding_key, topic) == expected
+
+
+def test_a_binding_key_that_names_no_topic_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="'order placed' leads to 'order placed', which is not the name of a topic"):
+        topics_of("order placed", "{routing_key}")
+
+
+async def test_records_of_other_producers_are_messages(database: str, mock: MockKafka) -> None:
+    mock.create_topic("order.placed", partitions=1)
+    seen: list[Any] = []
+
+    async def handle(body: bytes, message: Any) -> None:
+        seen.append((body, message, get_tracking_ids()))
+
+    sent = datetime(2026, 5, 17, 12, tzinfo=UTC)
+    unreadable = {
+        "x-outbox-message-id": "m-1",
+        "x-outbox-tracking-ids": "no JSON",
+        "x-outbox-created-at": "yesterday",
+        "x-outbox-expires-at": b"\xff",
+        "x-outbox-hlc": "soon",
+        "x-outbox-requeue-count": "-1",
+        "x-outbox-json-headers": '["size", 3]',
+        "size": "{",
+        "content-type": "text/plain",
+        "raw": b"\xff\x00",
+    }
+    mock.produce(
+        "order.placed",
+        {"value": b"plain", "timestamp": int(sent.timestamp() * 1_000)},
+        {"value": None, "key": b"customer \xc5\xbc"},
+        {"value": b"odd", "key": b"\xff\x00", "headers": unreadable},
+        {"value": b"twice", "headers": [("tenant", "a"), ("tenant", "b"), ("none", None)]},
+    )
+    consumer = Consumer("order.placed", handle, queue="mail")
+    async with working(database, mock, consumer, prefetch_count=1):
+        await eventually(lambda: len(seen) == 4)
+    (plain, first, tracking), (tombstone, second, _), (_, odd, odd_tracking), (_, twice, _) = seen
+    assert (plain, first.message_id, tracking) == (b"plain", "kafka:order.placed:0:0", ("kafka:order.placed:0:0",))
+    assert (first.routing_key, first.timestamp, first.content_type) == ("order.placed", sent, None)
+    assert (tombstone, second.headers["x-outbox-ordering-key"]) == (b"", "customer ż")
+    assert (odd.message_id, odd_tracking, odd.content_type) == ("m-1", ("m-1",), "text/plain")
+    assert odd.headers["x-outbox-ordering-key"] == "ff00"
+    assert (odd.headers["raw"], odd.headers["size"], odd.expiration) == ("/wA=", "{", None)
+    assert abs(odd.timestamp - datetime.now(UTC)) < timedelta(minutes=5)
+    assert {name: value for name, value in twice.headers.items() if not name.startswith("x-")} == {"tenant": "b", "none": None}
+
+
+async def test_records_that_cannot_be_stored_or_are_too_large_are_dead_letters_and_others_are_handled(
+    database: str, connection: asyncpg.Connection, mock: MockKafka
+) -> None:
+    mock.create_topic("order.placed", partitions=1)
+    mock.produce(
+        "order.placed",
+        b"1",
+        {"value": b"unstorable", "headers": {"na\0me": "x"}},
+        {"value": b"x" * 300_000},
+        {"value": b"broken", "headers": {"content-type": "application/json"}},
+        b"2",
+    )
+    found: list[int] = []
+
+    async def handle(number: int) -> None:
+        found.append(number)
+
+    consumer = Consumer("order.placed", handle, queue="mail")
+    async with working(database, mock, consumer, max_body_bytes=100_000, max_batch_bytes=100_000):
+        await eventually(lambda: sorted(found) == [1, 2])
+        await eventually(lambda: connection.fetchval("select count(*) = 3 from outbox_dead_letter"))
+    dead = await connection.fetch("select length(body) as size, cause, exception_type from outbox_dead_letter order by 1")
+    assert [(row["size"], row["cause"]) for row in dead] == [(6, "undecodable"), (10, "undecodable"), (300_000, "undecodable")]
+    assert mock.committed("mail", "order.placed", partitions=1) == 5
+
+
+async def test_a_topic_that_does_not_exist_yet_is_read_once_it_does(
+    database: str, mock: MockKafka, caplog: pytest.LogCaptureFixture
+) -> None:
+    found: list[bytes] = []
+    async with working(database, mock, collecting(found)):
+        await eventually(lambda: "the queue mail waits for a topic" in caplog.text)
+        mock.create_topic("order.placed")
+        mock.produce("order.placed", b"1")
+        await eventually(lambda: found == [b"1"])
+
+
+async def test_brokers_that_are_away_lose_nothing(
+    database: str, connection: asyncpg.Connection, mock: MockKafka, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "outbox")
+    mock.create_topic("order.placed")
+    mock.produce("order.placed", *(str(n).encode() for n in range(10)))
+    found: list[bytes] = []
+    async with working(database, mock, collecting(found)):
+        await eventually(lambda: len(found) == 10)
+        mock.set_down()
+        await eventually(lambda: "Kafka does not answer" in caplog.text)
+        # What is stored is handled meanwhile.
+        await connection.execute(
+            "insert into outbox_delivery (exchange, queue, message_id, routing_key, body, tracking_ids)"
+            """ values ('kafka', 'mail', 'm', 'order.placed', 'stored', '["m"]')"""
+        )
+        await eventually(lambda: b"stored" in found)
+        mock.set_up()
+        mock.produce("order.placed", *(str(n).encode() for n in range(10, 20)))
+        await eventually(lambda: {str(n).encode() for n in range(20)} <= set(found))
+        await eventually(lambda: "the broker is back" in caplog.text)
+        await eventually(lambda: mock.committed("mail", "order.placed") == 20)
+
+
+async def test_a_database_that_is_away_loses_nothing(
+    database: str, connection: asyncpg.Connection, mock: MockKafka, proxied: Callable[[str], Proxy]
+) -> None:
+    mock.create_topic("order.placed")
+    proxy = proxied(database)
+    found: list[bytes] = []
+    async with working(proxy.url, mock, collecting(found)):
+        mock.produce("order.placed", b"first")
+        await eventually(lambda: found == [b"first"])
+        proxy.refuse()
+        proxy.cut()
+        mock.produce("order.placed", *(str(n).encode() for n in range(1_000)))
+        proxy.accept()
+        await eventually(lambda: {str(n).encode() for n in range(1_000)} <= set(found))
+    await eventually(lambda: _is_drained(connection))
+
+
+async def test_workers_share_the_partitions_and_a_rebalance_loses_nothing(database: str, mock: MockKafka) -> None:
+    mock.create_topic("order.placed")
+    found: list[list[bytes]] = [[], [], []]
+    async with AsyncExitStack() as stack:
+        sent = 0
+
+        def produce() -> None:
+            nonlocal sent
+            mock.produce("order.placed", *({"value": str(n).encode(), "key": str(n).encode()} for n in range(sent, sent + 500)))
+            sent += 500
+
+        def is_complete() -> bool:
+            return {int(body) for bodies in found for body in bodies} == set(range(sent))
+
+        await stack.enter_async_context(working(database, mock, collecting(found[0])))
+        produce()
+        async with working(database, mock, collecting(found[1])):
+            produce()
+            await eventually(lambda: is_complete() and found[1])
+            await stack.enter_async_context(working(database, mock, collecting(found[2])))
+            produce()
+        produce()
+        await eventually(is_complete)
+        await eventually(lambda: mock.committed("mail", "order.placed") == sent)
+
+
+WORKER = """
+from outbox import Consumer
+
+async def deposit(number: int, connection) -> None:
+    await connection.execute("insert into deposit (number) values ($1)", number)
+
+consumers = [Consumer("order.placed", deposit, queue="bank", inbox=True)]
+"""
+
+
+async def test_a_worker_that_is_killed_loses_nothing_and_an_inbox_handles_each_message_once(
+    database: str, connection: asyncpg.Connection, mock: MockKafka, tmp_path: Path
+) -> None:
+    await connection.execute("create table deposit (number int not null)")
+    (tmp_path / "bank.py").write_text(WORKER)
+    mock.create_topic("order.placed")
+    mock.produce("order.placed", *(str(n).encode() for n in range(4_000)))
+    settings = {
+        "OUTBOX_DATABASE_URL": database,
+        "OUTBOX_BROKER_URL": mock.consuming_url,
+        "OUTBOX_MONITORING_PORT": "0",
+        "PYTHONPATH": f"{tmp_path}:{Path(__file__).parents[2]}",
+    }
+    arguments = ["-m", "outbox.cli", "worker", "bank:consumers"]
+    mock.delay(10)  # so that there is time between the storing of a batch and its acknowledgement
+    for run in range(3):
+        with running_process(arguments, tmp_path, settings, name=f"worker{run}") as worker:
+            handled = await connection.fetchval("select count(*) from deposit")
+            more = partial(connection.fetchval, "select count(*) > $1 from deposit", handled + 200)
+            await eventually(more, message="the worker handles nothing")
+            worker.send(signal.SIGKILL)
+            worker.wait()
+            # The lease of the dead worker runs out.
+            await connection.execute(
+                "update outbox_delivery set leased_until = now(), available_at = now() where lease_token is not null"
+            )
+    mock.delay(0)
+    with running_process(arguments, tmp_path, settings, name="last") as worker:
+        await eventually(lambda: _has_deposits(connection, 4_000), timeout=60)
+        await eventually(lambda: mock.committed("bank", "order.placed") == 4_000)
+        worker.send(signal.SIGTERM)
+        assert worker.wait() == 0
+    assert await connection.fetchval("select count(*) from deposit") == 4_000
+
+
+async def _has_deposits(connection: asyncpg.Connection, count: int) -> bool:
+    return bool(await connection.fetchval("select count(distinct number) = $1 from deposit", count))
+
+
+async def test_a_worker_without_a_database_is_refused(mock: MockKafka) -> None:
+    with pytest.raises(ConfigurationError, match="stores the messages of kafka in its database"):
+        Worker(broker=mock.url, consumers=[collecting([])])
