@@ -1,6 +1,6 @@
 """Every case of the contract runs over each transport, on real servers."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
 
 import pytest
@@ -9,7 +9,7 @@ from outbox.ports import Broker
 from tests.contract.harness import Harness, MemoryHarness, PostgresHarness, RabbitHarness
 from tests.contract.routes import Route, broker_route, kafka_route
 from tests.contract.stored import Log, StoredHarness
-from tests.servers.kafka import mock_kafka
+from tests.servers.kafka import MockKafka, mock_kafka
 
 TRANSPORTS = ["memory", "postgres", pytest.param("rabbitmq", marks=pytest.mark.rabbitmq)]
 DIFFERENCES = {
@@ -18,16 +18,39 @@ DIFFERENCES = {
 """Cases that brokers whose messages are stored do not pass, and why."""
 STORED_MODULES = frozenset({"test_broker", "test_coming_back"})
 """Cases of the port. Those of whole workers run on the Postgres transport, which delivers what is stored."""
+SOURCES = ["kafka"]
+SOURCE_CASES = frozenset(
+    {
+        "test_a_message_arrives_as_it_was_sent",
+        "test_bindings_follow_the_rules_of_topics",
+        "test_every_bound_queue_gets_the_message_and_settles_its_own",
+        "test_a_message_for_one_queue_reaches_that_queue_alone",
+        "test_a_queue_is_known_as_soon_as_messages_for_it_have_somewhere_to_go",
+        "test_messages_wait_for_their_worker",
+        "test_a_done_message_is_not_redelivered",
+        "test_a_message_that_expires_in_the_queue_becomes_a_dead_letter",
+        "test_workers_share_a_queue_and_each_message_goes_to_one",
+    }
+)
+"""Cases in which a real source could differ. All others begin with a message that is stored, and run on a log in memory."""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Runs the cases of the port on stored messages, too."""
-    if "harness" in metafunc.fixturenames and not any(
-        mark.args[0] == "harness" for mark in metafunc.definition.iter_markers("parametrize")
-    ):
-        module = metafunc.module.__name__.rpartition(".")[2]
-        stored = ["log"] if module in STORED_MODULES and metafunc.function.__name__ not in DIFFERENCES else []
-        metafunc.parametrize("harness", [*TRANSPORTS, *stored], indirect=True)
+    chosen = [mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")]
+    if "harness" not in metafunc.fixturenames or "harness" in chosen:
+        return
+    name, stored = metafunc.function.__name__, []
+    if metafunc.module.__name__.rpartition(".")[2] in STORED_MODULES and name not in DIFFERENCES:
+        stored = ["log", *(SOURCES if name in SOURCE_CASES else ())]
+    metafunc.parametrize("harness", [*TRANSPORTS, *stored], indirect=True)
+
+
+@pytest.fixture
+def kafka_cluster() -> Iterator[MockKafka]:
+    """A cluster of the test's own."""
+    with mock_kafka(brokers=1) as cluster:
+        yield cluster
 
 
 @pytest.fixture
@@ -55,6 +78,18 @@ def _make_harness(request: pytest.FixtureRequest) -> Harness:
             return RabbitHarness(request.getfixturevalue("broker_url"), request.getfixturevalue("broker_admin"))
         case "postgres":
             return PostgresHarness(request.getfixturevalue("database_url"))
+        case "kafka":
+            from outbox.transports.kafka import KafkaTransport
+            from outbox.transports.kafka_source import KafkaSource
+
+            cluster = request.getfixturevalue("kafka_cluster")
+            for topic in ("order", "order.placed", "order.placed.eu", "invoice.placed"):
+                cluster.create_topic(topic, partitions=1)
+            return StoredHarness(
+                request.getfixturevalue("database_url"),
+                "kafka",
+                lambda: (KafkaSource(cluster.consuming_url), KafkaTransport(cluster.url)),
+            )
         case "log":
             log = Log()
             return StoredHarness(request.getfixturevalue("database_url"), "log", lambda: (log, log))
