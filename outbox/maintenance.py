@@ -151,7 +151,8 @@ class Maintenance:
 
     def _duties(self, pool: "Pool", has_queue: "HasQueue") -> Sequence[Duty]:
         inbox, pruning = PostgresInbox(borrow_from(pool), inbox_table_of(self._table)), Pruning(pool, self._table)
-        runner = OperationsRunner(pool, self._table, has_queue)
+        exchange = self._exchange_name if self._broker is not None and keeps_dead_letters(self._broker) else None
+        runner = OperationsRunner(pool, self._table, has_queue, exchange_name=exchange)
         policies = RequeuePolicies(pool, self._table, retention=self._inbox_retention)
         schema, at_once = self._table.schema, timedelta(0)
 

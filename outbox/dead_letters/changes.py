@@ -114,14 +114,17 @@ class Changes:
     """Applies actions to dead letters of the outbox table `table`.
 
     The transaction locks the letters until its end, and waits for those that another transaction has locked. `history`: whether
-    requeues are written to the history.
+    requeues are written to the history. `exchange_name`: that of the broker, if its queues are not in the database.
     """
 
-    def __init__(self, pool: Pool, table: TableName, has_queue: HasQueue, *, history: bool = True) -> None:
+    def __init__(
+        self, pool: Pool, table: TableName, has_queue: HasQueue, *, history: bool = True, exchange_name: str | None = None
+    ) -> None:
         self._sql = Statements(pool, table, "repair.sql")
         self._of_destination = cache(lambda name: Statements(pool, destination_table(table, name), "repair.sql"))
         self._has_queue = has_queue
         self._history = history
+        self._exchange_name = exchange_name
 
     async def execute(
         self,
@@ -233,7 +236,7 @@ class Changes:
                 assert_never(request.action)
         rows: list[Any] = []
         if ids.letters:
-            why = (request.reason,) if request.action is Action.REQUEUE else ()
+            why = (request.reason, self._exchange_name) if request.action is Action.REQUEUE else ()
             by_destination: dict[str, list[int]] = {}
             for id_ in ids.letters:
                 by_destination.setdefault(destinations.get(id_, DEFAULT), []).append(id_)
@@ -411,11 +414,20 @@ SAMPLE = 5
 class Planner:
     """Does dry runs on the dead letters of one outbox table."""
 
-    def __init__(self, pool: Pool, table: TableName, listing: DeadLetterListing, has_queue: HasQueue) -> None:
+    def __init__(
+        self,
+        pool: Pool,
+        table: TableName,
+        listing: DeadLetterListing,
+        has_queue: HasQueue,
+        *,
+        exchange_name: str | None = None,
+    ) -> None:
         self._sql = Statements(pool, table, "planning.sql")
         self._selection = Selection(table)
         self._listing = listing
         self._has_queue = has_queue
+        self._exchange_name = exchange_name
 
     async def plan(self, request: Request, selector: DeadLetterFilter, limit: int | None) -> Plan:
         """Plan of `request` for the oldest `limit` letters that match `selector` now."""
@@ -467,9 +479,14 @@ class Planner:
             case _:
                 wanted = {queue: count for queue, count in by_queue.items() if queue}
         missing = {queue: count for queue, count in wanted.items() if not await self._has_queue(queue)}
-        warnings += [f"{count:,} will be refused: the queue {queue} does not exist" for queue, count in missing.items()]
-        async with self._sql.transaction("looking for workers without history") as connection:
+        async with self._sql.transaction("looking for queues and workers") as connection:
+            if self._exchange_name is not None and not isinstance(request.options.destination, ToQueue):
+                stored = await connection.fetch(
+                    self._sql["stored_queues"], sorted(missing), self._exchange_name, timeout=TIMEOUT
+                )
+                missing = {queue: count for queue, count in missing.items() if queue not in {row["queue"] for row in stored}}
             silent = await connection.fetch(self._sql["silent_workers"], sorted(wanted), timeout=TIMEOUT)
+        warnings += [f"{count:,} will be refused: the queue {queue} does not exist" for queue, count in missing.items()]
         return warnings + [
             f"the results of {wanted[row['queue']]:,} will be unknown: {row['worker']}, a worker of {row['queue']}, "
             "writes no history and has no inbox there, so a canary would stop"

@@ -38,9 +38,18 @@ _STOPPED = "the operation stopped before it"
 class OperationsRunner:
     """Processes running operations. Any number of runners may work at once; they take different batches."""
 
-    def __init__(self, pool: Pool, table: TableName, has_queue: HasQueue, *, history: bool = True, batch: int = BATCH) -> None:
+    def __init__(
+        self,
+        pool: Pool,
+        table: TableName,
+        has_queue: HasQueue,
+        *,
+        history: bool = True,
+        batch: int = BATCH,
+        exchange_name: str | None = None,
+    ) -> None:
         self._sql = Statements(pool, table, "operations.sql")
-        self._changes = Changes(pool, table, has_queue, history=history)
+        self._changes = Changes(pool, table, has_queue, history=history, exchange_name=exchange_name)
         self._results = ResultRefresher(pool, table)
         self._batch = batch
 

@@ -146,15 +146,16 @@ class DeadLetters:
                 broker = open_broker(self._broker, exchange_name=self._exchange_name, table=table, observer=observer)
                 self._closing.push_async_callback(broker.close)
                 has_queue = broker.has_queue
-            changes = Changes(pool, table, has_queue, history=self._history)
+            exchange = None if self._broker is None else self._exchange_name
+            changes = Changes(pool, table, has_queue, history=self._history, exchange_name=exchange)
             listing = DeadLetterListing(pool, table, masking=self._masking)
             self._parts = Parts(
                 listing=listing,
                 changes=changes,
                 editor=Editor(pool, table, changes, self._masking),
-                planner=Planner(pool, table, listing, has_queue),
+                planner=Planner(pool, table, listing, has_queue, exchange_name=exchange),
                 operations=Operations(pool, table, masking=self._masking),
-                runner=OperationsRunner(pool, table, has_queue, history=self._history),
+                runner=OperationsRunner(pool, table, has_queue, history=self._history, exchange_name=exchange),
             )
             return self._parts
 

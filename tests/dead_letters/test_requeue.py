@@ -7,9 +7,13 @@ from datetime import timedelta
 
 import pytest
 
-from outbox.dead_letters import ORIGINAL_ROUTING, DeadLetters, ItemOutcome, ToQueue
+from outbox.dead_letters import ORIGINAL_ROUTING, DeadLetterFilter, DeadLetters, ItemOutcome, ToQueue
+from outbox.dead_letters.actions import Action, Options
+from outbox.dead_letters.changes import Changes, Planner, Request
+from outbox.dead_letters.reader import DeadLetterListing
 from outbox.errors import ConfigurationError
 from outbox.postgres.pool import Pool
+from outbox.postgres.queries import TableName
 from tests.dead_letters.repairs import DONE, QUEUE, at_once, bury, decoded, letters, outbox, park, statuses
 from tests.support import eventually
 
@@ -230,3 +234,31 @@ async def test_only_discarded_letters_are_purged_unless_forced(pool: Pool, dead_
 async def test_an_invalid_selector_is_refused(dead_letters: DeadLetters, selector: object) -> None:
     with pytest.raises(ConfigurationError, match="by their ids"):
         await dead_letters.requeue(selector)  # type: ignore[arg-type]
+
+
+# --- queues in the database while the broker is another one ----------------------------------------------------------------
+
+
+async def test_a_letter_of_a_stored_queue_goes_back_to_its_queue_without_the_broker(pool: Pool) -> None:
+    async def has_queue(queue: str) -> bool:
+        return queue == "mail"
+
+    await pool.execute("insert into outbox_subscription (exchange, queue, binding_key) values ('kafka', 'audit', 'audit.#')")
+    [stored] = await bury(pool, queue="audit", exchange="kafka", ordering_key="k", subscribed=False)
+    [elsewhere] = await bury(pool, queue="gone", exchange="kafka", subscribed=False, fingerprint="f2")
+    [unbound] = await bury(pool, queue="audit", exchange="outbox", subscribed=False, fingerprint="f3", attempt=6)
+    table = TableName("outbox_table")
+    changes = Changes(pool, table, has_queue, exchange_name="outbox")
+    request = Request(action=Action.REQUEUE, options=Options())
+    planner = Planner(pool, table, DeadLetterListing(pool, table), has_queue, exchange_name="outbox")
+    plan = await planner.plan(request, DeadLetterFilter(), None)
+    assert plan.warnings[:1] == ["1 will be refused: the queue gone does not exist"]
+
+    repaired = await changes.execute(request, [stored, elsewhere, unbound])
+    assert [item.outcome for item in repaired.items] == [ItemOutcome.DONE, ItemOutcome.REFUSED, ItemOutcome.REFUSED]
+    [delivery] = await pool.fetch("select * from outbox_delivery")
+    assert (delivery["exchange"], delivery["queue"], delivery["message_id"]) == ("kafka", "audit", "m1")
+    assert (delivery["attempt"], delivery["requeue_count"], delivery["ordering_key"]) == (1, 1, "k")
+    assert await outbox(pool) == []
+    [again] = (await changes.execute(request, [stored])).items
+    assert again.outcome is ItemOutcome.SKIPPED

@@ -33,6 +33,12 @@ select count(*) as count,
     ) as by_exception
 from wanted
 
+-- name: stored_queues
+-- Those of the queues $1 in which the database stores the messages of a source: of another exchange than $2.
+select distinct queue
+from {subscription}
+where queue = any($1::text[]) and exchange <> $2
+
 -- name: digest_of
 select count(*) as count,
     md5(coalesce(sum(

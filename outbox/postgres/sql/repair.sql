@@ -34,7 +34,9 @@ where queue <> ''
 
 -- name: requeue_letters
 -- $2: the operation. $3: another queue. $4: whether to use the routing key. $5: the existing queues. $6: the greatest age that is requeued;
--- null for any. $7: the actor. $8: whether to write the history. $9: the reason.
+-- null for any. $7: the actor. $8: whether to write the history. $9: the reason. $10: the exchange of the broker, if that is not the
+-- database. A letter of another exchange failed in a queue of the database, which stores the messages of a source, and goes back there
+-- without a relay.
 --
 -- A message without an id gets one, and the dead letter keeps it, so that it is recognised if the message fails again. Rows get their ids
 -- in the order of the dead letters' ids, in which they failed. They are as old as the requeue: time as a dead letter is not time in the
@@ -55,7 +57,14 @@ with wanted as materialized (
             select operation_id
             from {operation_item} as item
             where item.letter = letter.id::text and item.outcome = 'pending' and item.operation_id is distinct from $2::bigint
-        ) as busy_with
+        ) as busy_with,
+        (
+            select exchange
+            from {subscription} as bound
+            where $3::text is null and not $4::boolean and letter.exchange <> $10::text and letter.queue <> ''
+                and bound.exchange = letter.exchange and bound.queue = letter.queue
+            limit 1
+        ) as stored
     from {dead_letter} as letter
     cross join lateral (
         select
@@ -73,12 +82,21 @@ judged as materialized (
         case
             when status <> 'open' then array['skipped', 'already ' || status]
             when busy_with is not null then array['skipped', 'in operation ' || busy_with]
-            when destination is not null and destination <> all($5::text[])
+            when destination is not null and destination <> all($5::text[]) and stored is null
                 then array['refused', 'the queue ' || destination || ' does not exist']
             when created_at < now() - $6::interval then array['refused', '{too_old}']
             else array['done', '']
         end as verdict
     from wanted
+),
+delivered as (
+    insert into {delivery} (
+        exchange, queue, message_id, routing_key, body, content_type, headers, tracking_ids, ordering_key, hlc, requeue_count
+    )
+    select stored, destination, chain ->> -1, routing_key, body, content_type, headers, chain, ordering_key, hlc, requeue_count + 1
+    from judged
+    where verdict[1] = 'done' and stored is not null
+    order by id
 ),
 requeued as (
     insert into {table} (
@@ -103,7 +121,7 @@ requeued as (
             )
         )), '{}') as amqp
     ) as known
-    where verdict[1] = 'done'
+    where verdict[1] = 'done' and stored is null
     order by id
 ),
 marked as (
