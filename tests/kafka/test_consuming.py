@@ -1,9 +1,10 @@
 """Workers on Kafka: nothing is lost, each consumer's promises hold, and records of any producer are handled."""
 
+import asyncio
 import signal
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -16,7 +17,8 @@ from outbox import Consumer, MessageRelay, Publisher, Reject, Worker, get_tracki
 from outbox.core.message import OutboxMessage
 from outbox.dead_letters import DeadLetters
 from outbox.errors import ConfigurationError
-from outbox.transports.kafka_source import KafkaSource, topics_of
+from outbox.ports import Received, Subscription
+from outbox.transports.kafka_source import KafkaReader, KafkaSource, topics_of
 from tests.servers.kafka import MockKafka
 from tests.servers.proxy import Proxy
 from tests.support import eventually
@@ -333,6 +335,81 @@ async def test_workers_share_the_partitions_and_a_rebalance_loses_nothing(databa
         produce()
         await eventually(is_complete)
         await eventually(lambda: mock.committed("mail", "order.placed") == sent)
+
+
+def reading(mock: MockKafka, **properties: Any) -> AbstractAsyncContextManager[KafkaReader]:
+    """A reader of `order.placed` for the queue `mail`."""
+    subscription = Subscription(
+        queue="mail", binding_key="order.placed", exchange_name="kafka", prefetch_count=1, retry_delays=()
+    )
+    return KafkaSource(mock.consuming_url, properties=properties).read(subscription)
+
+
+async def fetched(reader: KafkaReader, count: int) -> list[Received]:
+    found: list[Received] = []
+    while len(found) < count:
+        found += await reader.fetch(count - len(found))
+    return found
+
+
+async def test_a_fetch_that_is_cancelled_loses_nothing(mock: MockKafka) -> None:
+    mock.create_topic("order.placed", partitions=1)
+    async with reading(mock) as reader:
+        mock.produce("order.placed", *(str(n).encode() for n in range(300)))
+        found = await fetched(reader, 1)
+        while len(found) < 300:
+            cancelled = asyncio.create_task(reader.fetch(10))
+            await asyncio.sleep(0)  # lets it begin
+            cancelled.cancel()
+            await asyncio.wait([cancelled])
+            found += await reader.fetch(10)
+        await reader.acknowledge(found)
+    assert [int(each.message.body) for each in found] == list(range(300))
+    assert mock.committed("mail", "order.placed", partitions=1) == 300
+
+
+async def test_what_is_not_acknowledged_is_fetched_again_and_only_that(mock: MockKafka) -> None:
+    mock.create_topic("order.placed", partitions=1)
+    mock.produce("order.placed", *(str(n).encode() for n in range(5)))
+    async with reading(mock) as reader:
+        await reader.acknowledge((await fetched(reader, 5))[:2])
+    async with reading(mock) as reader:
+        assert [each.message.body for each in await fetched(reader, 3)] == [b"2", b"3", b"4"]
+
+
+async def test_an_acknowledgement_after_the_partition_has_moved_changes_nothing(mock: MockKafka) -> None:
+    mock.create_topic("order.placed", partitions=1)
+    mock.produce("order.placed", *(str(n).encode() for n in range(5)))
+    # A reader that is not asked for records for a second is excluded, before it keeps itself alive.
+    async with reading(mock, **{"max.poll.interval.ms": 1_000}) as reader:
+        stale = await fetched(reader, 5)
+        async with reading(mock) as other:
+            await other.acknowledge((await fetched(other, 5))[:2])
+            await reader.acknowledge(stale)
+            assert mock.committed("mail", "order.placed", partitions=1) == 2
+            await reader.fetch(1)  # learns that it has lost the partition
+            await reader.acknowledge(stale)
+            assert mock.committed("mail", "order.placed", partitions=1) == 2
+
+
+async def test_a_reader_that_is_not_asked_stays_in_its_group(mock: MockKafka, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("outbox.transports.kafka_source.KEEP_ALIVE", timedelta(milliseconds=50))
+    mock.create_topic("order.placed", partitions=1)
+    mock.produce("order.placed", *(str(n).encode() for n in range(5)))
+    async with reading(mock, **{"max.poll.interval.ms": 1_000}) as reader:
+        first = await fetched(reader, 1)
+        calls: list[None] = []
+        polled = reader._keep_alive
+
+        def count() -> None:
+            calls.append(None)
+            polled()
+
+        monkeypatch.setattr(reader._thread, "_idle", count)
+        await eventually(lambda: len(calls) >= 30)  # for longer than Kafka waits for a call
+        await reader.acknowledge(first)
+        assert mock.committed("mail", "order.placed", partitions=1) == 1
+        assert [each.message.body for each in await fetched(reader, 4)] == [b"1", b"2", b"3", b"4"]
 
 
 WORKER = """
