@@ -153,6 +153,7 @@ RUN_BY = {
     "docs/fastapi.md: from contextlib import asynccontextmanager": (
         "tests/fastapi/test_embedding.py::test_the_documented_host_publishes_relays_and_consumes_in_one_process"
     ),
+    "docs/kafka.md: # confirmations.py": "tests/kafka/test_consuming.py::test_the_consumer_on_the_page_handles_an_event",
     "docs/kafka.md: # to_kafka.py": "tests/kafka/test_relaying.py::test_the_program_on_the_page_relays_to_its_topics",
     "docs/destinations.md: from alembic import op": (
         "tests/schema/test_destinations.py::test_the_page_s_revision_creates_the_table"

@@ -1,6 +1,7 @@
 """Workers on Kafka: nothing is lost, each consumer's promises hold, and records of any producer are handled."""
 
 import asyncio
+import re
 import signal
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
@@ -428,7 +429,7 @@ async def test_a_worker_that_is_killed_loses_nothing_and_an_inbox_handles_each_m
     await connection.execute("create table deposit (number int not null)")
     (tmp_path / "bank.py").write_text(WORKER)
     mock.create_topic("order.placed")
-    mock.produce("order.placed", *(str(n).encode() for n in range(4_000)))
+    mock.produce("order.placed", *(str(n).encode() for n in range(1_500)))
     settings = {
         "OUTBOX_DATABASE_URL": database,
         "OUTBOX_BROKER_URL": mock.consuming_url,
@@ -440,7 +441,7 @@ async def test_a_worker_that_is_killed_loses_nothing_and_an_inbox_handles_each_m
     for run in range(3):
         with running_process(arguments, tmp_path, settings, name=f"worker{run}") as worker:
             handled = await connection.fetchval("select count(*) from deposit")
-            more = partial(connection.fetchval, "select count(*) > $1 from deposit", handled + 200)
+            more = partial(connection.fetchval, "select count(*) > $1 from deposit", handled + 100)
             await eventually(more, message="the worker handles nothing")
             worker.send(signal.SIGKILL)
             worker.wait()
@@ -450,15 +451,40 @@ async def test_a_worker_that_is_killed_loses_nothing_and_an_inbox_handles_each_m
             )
     mock.delay(0)
     with running_process(arguments, tmp_path, settings, name="last") as worker:
-        await eventually(lambda: _has_deposits(connection, 4_000), timeout=60)
-        await eventually(lambda: mock.committed("bank", "order.placed") == 4_000)
+        await eventually(lambda: _has_deposits(connection, 1_500), timeout=60)
+        await eventually(lambda: mock.committed("bank", "order.placed") == 1_500)
         worker.send(signal.SIGTERM)
         assert worker.wait() == 0
-    assert await connection.fetchval("select count(*) from deposit") == 4_000
+    assert await connection.fetchval("select count(*) from deposit") == 1_500
 
 
 async def _has_deposits(connection: asyncpg.Connection, count: int) -> bool:
     return bool(await connection.fetchval("select count(distinct number) = $1 from deposit", count))
+
+
+async def test_the_consumer_on_the_page_handles_an_event(
+    database: str, connection: asyncpg.Connection, mock: MockKafka, tmp_path: Path
+) -> None:
+    page = Path(__file__).parent.parent.parent / "docs" / "kafka.md"
+    [consumer] = re.findall(r"^```python\n(# confirmations\.py\n.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+    [insert] = re.findall(r"^```sql\n(insert .*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+    (tmp_path / "confirmations.py").write_text(consumer)
+    mock.create_topic("order.placed")
+    settings = {
+        "OUTBOX_DATABASE_URL": database,
+        "OUTBOX_BROKER_URL": mock.url,
+        "OUTBOX_MONITORING_PORT": "0",
+        "PYTHONPATH": f"{tmp_path}:{Path(__file__).parents[2]}",
+    }
+    outbox = ["-m", "outbox.cli"]
+    with (
+        running_process([*outbox, "relay"], tmp_path, settings, name="relay"),
+        running_process([*outbox, "worker", "confirmations:confirm"], tmp_path, settings) as worker,
+    ):
+        await connection.execute(insert)
+        worker.says("order 7 is confirmed")
+        worker.send(signal.SIGTERM)
+        assert worker.wait() == 0
 
 
 async def test_a_worker_without_a_database_is_refused(mock: MockKafka) -> None:
