@@ -7,7 +7,7 @@
     own_postgres     a PostgreSQL that the test may stop, kill and restart; `.url` is an empty database on it
     own_rabbitmq     a RabbitMQ that the test may stop, kill, freeze; `.url` is an empty virtual host, `.admin` its API
     proxied(url)     a proxy in front of either, to cut, pause or swallow traffic
-    postgres_server, rabbitmq_server   the session's servers themselves; never stop them, neighbours use them
+    postgres_server, rabbitmq_server, nats_server   the session's servers themselves; never stop them, neighbours use them
 
 Tests that use RabbitMQ get the marker `rabbitmq` by themselves; a test that asks for the broker only while it runs
 (`request.getfixturevalue`) carries the marker explicitly.
@@ -22,6 +22,7 @@ import pytest
 
 from outbox.embedded import EmbeddedPostgres
 from tests.servers.chromium import ensure_chromium
+from tests.servers.nats import Nats, ensure_nats, running_nats
 from tests.servers.pgbouncer import ensure_pgbouncer
 from tests.servers.postgres import (
     NamedPostgres,
@@ -62,10 +63,12 @@ def pytest_configure(config: pytest.Config) -> None:
 # First of all plugins, so that `-m` sees the markers.
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that use RabbitMQ."""
+    """Mark the tests that use RabbitMQ or NATS."""
     for item in items:
         if _RABBITMQ_FIXTURES.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.rabbitmq)
+        if not {"nats_server", "own_nats"}.isdisjoint(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.nats)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -77,6 +80,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         "browser": ensure_chromium,
         "pooler": ensure_pgbouncer,
         "prometheus": ensure_prometheus,
+        "nats": ensure_nats,
     }
     capture = session.config.pluginmanager.getplugin("capturemanager")
     for marker, ensure in needs.items():
@@ -99,6 +103,13 @@ def postgres_server(servers_folder: Path) -> Iterator[PostgresServer]:
         yield server
         if isinstance(server, NamedPostgres):
             drop_templates()
+
+
+@pytest.fixture(scope="session")
+def nats_server(servers_folder: Path) -> Iterator[Nats]:
+    """The session's NATS server."""
+    with running_nats(servers_folder / "nats") as server:
+        yield server
 
 
 @pytest.fixture

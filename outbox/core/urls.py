@@ -18,10 +18,12 @@ _POSTGRES_SCHEMES = frozenset(
 )
 _AMQP_SCHEMES = frozenset({"amqp", "amqps"})
 _KAFKA_SCHEMES = frozenset({"kafka", "kafkas"})
+_NATS_SCHEMES = frozenset({"nats", "natss"})
 ROUTING_KEY_IN_TOPIC = "{routing_key}"
-"""Stands for the routing key of a message in the name of its Kafka topic."""
+"""Stands for the routing key of a message in the name of its Kafka topic or its NATS subject."""
 _USER = re.compile(r"://[^:\s]*:")
 _PORT = re.compile(r"[0-9]{1,5}(?!\w)")
+_NATS_TOKEN = re.compile(r"(\bnatss?://)[^:@/\s]+@", re.IGNORECASE)
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[\w.-]+)(:[0-9]{1,5})?")
 _SECRET_PARAMETER = re.compile(  # in a URL, a DSN, a dict
     r"""(?P<name>(?:password|passwd|pwd)["']?\s*[=:]\s*|(?:secret|token|passphrase|key\.pem)["']?\s*=\s*)
@@ -37,6 +39,7 @@ class ServerKind(StrEnum):
     POSTGRES = "postgresql"
     AMQP = "amqp"
     KAFKA = "kafka"
+    NATS = "nats"
 
 
 def server_kind(url: str, *, argument: str = "url") -> ServerKind:
@@ -48,9 +51,12 @@ def server_kind(url: str, *, argument: str = "url") -> ServerKind:
         return ServerKind.AMQP
     if scheme in _KAFKA_SCHEMES:
         return ServerKind.KAFKA
+    if scheme in _NATS_SCHEMES:
+        return ServerKind.NATS
     raise UrlError(
         f"{argument} has the scheme {scheme!r}: write postgresql://user:password@host:5432/database, "
-        f"amqp://user:password@host:5672/vhost, or kafka://user:password@host:9092"
+        f"amqp://user:password@host:5672/vhost, kafka://user:password@host:9092, or nats://user:password@host:4222 "
+        f"(natss:// with TLS)"
     )
 
 
@@ -75,13 +81,27 @@ def kafka_hosts(url: str, *, argument: str = "broker") -> str:
     """
     if server_kind(url, argument=argument) is not ServerKind.KAFKA:
         raise UrlError(f"{argument} must be a kafka:// or kafkas:// URL, not {_scheme(url, argument)}://")
+    return _listed_hosts(url, 9092, argument, "Kafka does not have: name the topic in ?topic=")
+
+
+def nats_hosts(url: str, *, argument: str = "broker") -> str:
+    """Returns the hosts of a NATS URL with their ports, separated by commas.
+
+    Raises `UrlError` if it is the URL of another server, if a host is missing, or if it has a path.
+    """
+    if server_kind(url, argument=argument) is not ServerKind.NATS:
+        raise UrlError(f"{argument} must be a nats:// or natss:// URL, not {_scheme(url, argument)}://")
+    return _listed_hosts(url, 4222, argument, "NATS does not have: name the subject in ?subject=")
+
+
+def _listed_hosts(url: str, port: int, argument: str, advice: str) -> str:
     parts = urlsplit(url)
     hosts = parts.netloc.rpartition("@")[2].lower().split(",")
     if not all(map(_HOST.fullmatch, hosts)):
-        raise UrlError(f"{argument} has no hosts that can be read: write kafka://host:9092,other:9092/")
+        raise UrlError(f"{argument} has no hosts that can be read: write {parts.scheme}://host:{port},other:{port}/")
     if parts.path not in ("", "/"):
-        raise UrlError(f"{argument} has a path, which Kafka does not have: name the topic in ?topic=")
-    return _add_ports(",".join(hosts), 9092)
+        raise UrlError(f"{argument} has a path, which {advice}")
+    return _add_ports(",".join(hosts), port)
 
 
 def kafka_topic(url: str) -> str:
@@ -89,13 +109,20 @@ def kafka_topic(url: str) -> str:
     return parse_qs(urlsplit(url).query, keep_blank_values=True).get("topic", [ROUTING_KEY_IN_TOPIC])[-1]
 
 
+def nats_subject(url: str) -> str:
+    """Returns the subject that a NATS URL names, in which `{routing_key}` stands for that; by default only that."""
+    return parse_qs(urlsplit(url).query, keep_blank_values=True).get("subject", [ROUTING_KEY_IN_TOPIC])[-1]
+
+
 def server_address(url: str) -> str:
     """Describes the server and the database or virtual host of `url`, without user, password and options."""
     parts = urlsplit(url)
     kind = server_kind(url)
+    # The order of the servers means nothing.
     if kind is ServerKind.KAFKA:
-        # The order of the servers means nothing.
         return f"Kafka at {','.join(sorted(kafka_hosts(url).split(',')))}"
+    if kind is ServerKind.NATS:
+        return f"NATS at {','.join(sorted(nats_hosts(url).split(',')))}"
     hosts = parts.netloc.rpartition("@")[2].lower()
     path = unquote(parts.path.removeprefix("/"))
     if kind is ServerKind.POSTGRES:
@@ -124,7 +151,8 @@ def redacted(text: str) -> str:
 
 
 def without_passwords(text: str) -> str:
-    """Replaces the passwords of URLs in `text` by `***`."""
+    """Replaces the passwords of URLs in `text` by `***`, and the token of a NATS URL."""
+    text = _NATS_TOKEN.sub(r"\1***@", text)
     parts, rest = [], 0
     for word in re.finditer(r"\S+", text):
         if word.start() < rest or "://" not in word[0]:

@@ -1,0 +1,537 @@
+"""NATS JetStream as a Transport: publishes messages to streams, and waits until they are stored."""
+
+import asyncio
+import inspect
+import json
+import re
+import ssl
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from datetime import timedelta
+from itertools import count
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from outbox.core.codec import (
+    AMQP,
+    EXPIRES_AT,
+    HLC,
+    ORDERING_KEY,
+    REQUEUE_COUNT,
+    ROUTING_KEY,
+    TRACKING_IDS,
+    encode_instant,
+    encode_tracking_ids,
+)
+from outbox.core.message import Message
+from outbox.core.outcome import Failure
+from outbox.core.urls import ROUTING_KEY_IN_TOPIC, nats_hosts, nats_subject, redacted, server_address
+from outbox.errors import BrokerUnavailableError, ConfigurationError, MissingExtraError
+from outbox.ports import CONFIRMED, UNROUTABLE, NotSent, Refused, SendResult, Unconfirmed
+
+try:
+    from nats.aio.client import Client
+    from nats.errors import Error as NatsError
+except ModuleNotFoundError as error:
+    raise MissingExtraError(purpose="NATS", extra="nats") from error
+
+MESSAGE_ID = "x-outbox-message-id"
+CREATED_AT = "x-outbox-created-at"
+CONTENT_TYPE = "content-type"
+JSON_HEADERS = "x-outbox-json-headers"
+"""The names of the headers whose values are JSON, because they are not text that NATS transmits unchanged."""
+DEDUPLICATION_ID = "Nats-Msg-Id"
+
+CONNECT_TIMEOUT = timedelta(seconds=5)
+RESERVE = timedelta(seconds=2)
+"""Time reserved for finding out whether the server answers at all, and which streams exist: up to a quarter of the timeout."""
+
+SubjectOf = Callable[[str], str]
+"""Returns the subject for a routing key."""
+
+# Wildcards, spaces and empty words are not allowed by NATS. $JS.API and the like are requests, and _INBOX is for answers.
+_SUBJECT = re.compile(r"(?!\$|_INBOX\.)[^\s.*>\x00-\x1f\x7f]+(\.[^\s.*>\x00-\x1f\x7f]+)*")
+_LONGEST_SUBJECT = 1_000
+"""In bytes. A server closes the connection if the line with the subject and the inbox has more than 4,096."""
+_HEADER_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_SERVERS_HEADERS = "nats-"
+"""Headers with this prefix are instructions to the server, among them to delete what a stream has."""
+_NO_RESPONDERS = b"NATS/1.0 503"
+_DENIED = re.compile(r'permissions violation for publish to "([^"]*)"')
+
+# Error codes of JetStream.
+_STORE_FAILED = 10077
+_FAULTS_OF_MESSAGES = frozenset({10054, 10097})
+"""The message, or its headers, are larger than the stream allows."""
+_NO_JETSTREAM = frozenset({10039, 10076})
+_FULL = ("maximum messages", "maximum bytes")
+
+_LOST = NotSent(Failure("connection", "the connection to NATS was lost"))
+
+_GUARANTEES: Mapping[str, Any] = {
+    # A client that reconnects by itself would send what was reported as not sent, behind later messages.
+    "allow_reconnect": False,
+    "max_reconnect_attempts": 1,
+    "reconnect_time_wait": 0,
+}
+_NOT_OPTIONS = frozenset({*_GUARANTEES, "self", "servers", "error_cb", "skip_subject_validation", "verbose"})
+_URL_OPTIONS = frozenset({"subject", "create", "credentials", "tls_ca", "tls_cert", "tls_key"})
+
+
+class NatsTransport:
+    """Implements `outbox.ports.Transport` on JetStream, over one connection. All publishes of a batch are in flight at once.
+
+    `url` is `nats://user:password@host:4222,host2:4222/?subject=…`, or `natss://…` with TLS. `subject` names the subject of a
+    message: text, in which `{routing_key}` stands for the message's routing key, or a function from routing keys to subjects.
+    Default: that of the URL, or else the routing key. `options` are options of `nats.connect`.
+
+    Raises `ConfigurationError` for an option that is unknown, or reserved because guarantees depend on it.
+    """
+
+    label = "nats"
+
+    def __init__(self, url: str, *, subject: str | SubjectOf | None = None, options: Mapping[str, Any] | None = None) -> None:
+        self._subject = checked_subject(nats_subject(url) if subject is None else subject)
+        self._options = connect_options(url, options)
+        self._connection: NatsConnection | None = None
+        self._connecting = asyncio.Lock()
+        self._address = server_address(url)
+
+    @property
+    def destination(self) -> str:
+        """The servers and the subject, without secrets. Relays with the same text send to the same place."""
+        subject = self._subject
+        if callable(subject):
+            subject = f"of {subject.__module__}.{getattr(subject, '__qualname__', type(subject).__qualname__)}"
+        return f"{self._address}, subject {subject}"
+
+    async def open(self) -> None:
+        """See `outbox.ports.Transport.open`."""
+        await self._connect(CONNECT_TIMEOUT.total_seconds())
+
+    async def send(self, messages: Sequence[Message], *, timeout: timedelta) -> Sequence[SendResult]:
+        """See `outbox.ports.Transport.send`.
+
+        What was not confirmed in time may be stored later. If it is sent again within the stream's duplicate window, the stream
+        keeps it once.
+        """
+        end = asyncio.get_running_loop().time() + timeout.total_seconds()
+        until = end - min(RESERVE, timeout / 4).total_seconds()
+        batch = _Batch(messages, self._subject)
+        if not batch.left:
+            return batch.results()
+        try:
+            connection = await self._connect(until - asyncio.get_running_loop().time())
+        except BrokerUnavailableError as error:
+            return batch.results(NotSent(Failure("connection", str(error))))
+        await connection.publish(batch, until)
+        for subject, verdict in (await connection.examine(batch.unroutable(), end)).items():
+            batch.overrule(subject, verdict)
+        return batch.results(await connection.explain_silence(end)) if batch.left else batch.results()
+
+    async def missing_stream(self) -> str | None:
+        """Returns the one subject of all messages if no stream stores it; None if one does, or if routing keys choose it.
+
+        Raises `BrokerUnavailableError` while NATS does not answer, or without JetStream.
+        """
+        connection = await self._connect(CONNECT_TIMEOUT.total_seconds())
+        chosen = callable(self._subject) or ROUTING_KEY_IN_TOPIC in self._subject
+        subject = "outbox.probe" if callable(self._subject) or chosen else self._subject
+        streams = await connection.streams_of(subject, CONNECT_TIMEOUT.total_seconds())
+        return None if chosen or streams else subject
+
+    async def close(self) -> None:
+        """See `outbox.ports.Transport.close`."""
+        async with self._connecting:
+            connection, self._connection = self._connection, None
+            if connection is not None:
+                await connection.end()
+
+    async def _connect(self, within: float) -> "NatsConnection":
+        # One at a time, and the others take its result.
+        async with self._connecting:
+            if self._connection is None or self._connection.is_lost:
+                self._connection = await NatsConnection.connected(self._options, within)
+            return self._connection
+
+
+def checked_subject(subject: str | SubjectOf) -> str | SubjectOf:
+    """Returns `subject`, a template or a function. Raises `ConfigurationError` if no routing key makes a subject of it."""
+    # What a routing key makes of it is checked when that is sent.
+    is_legal = isinstance(subject, str) and _SUBJECT.fullmatch(subject.replace(ROUTING_KEY_IN_TOPIC, "x"))
+    if not is_legal and not callable(subject):
+        raise ConfigurationError(
+            f"subject must be the name of a subject, not {subject!r:.300}: words without spaces, * and >, separated by dots. "
+            f"In it {ROUTING_KEY_IN_TOPIC} stands for the routing key; or in Python a function from routing keys to subjects"
+        )
+    return subject
+
+
+def encode(message: Message, subject: str | SubjectOf) -> tuple[str, bytes]:
+    """Returns the subject of `message`, and its headers as NATS transmits them.
+
+    Raises `ValueError` if its routing key makes no subject, or if the names of its headers are impossible in NATS.
+    """
+    key = message.routing_key
+    name = subject(key) if callable(subject) else subject.replace(ROUTING_KEY_IN_TOPIC, key)
+    if not isinstance(name, str) or not _SUBJECT.fullmatch(name) or len(name.encode()) > _LONGEST_SUBJECT:
+        raise ValueError(
+            f"{name!r:.300} is not the name of a subject: words without spaces, * and >, separated by dots, of at most "
+            f"{_LONGEST_SUBJECT:,} bytes. Give the relay a subject that fits its routing keys"
+        )
+    requeue_count = message.requeue_count
+    headers: dict[str, Any] = {
+        # A requeued message is a new one for the stream, whatever its duplicate window.
+        DEDUPLICATION_ID: f"{message.id}:{requeue_count}" if requeue_count else message.id,
+        MESSAGE_ID: message.id,
+        ROUTING_KEY: key,
+        TRACKING_IDS: encode_tracking_ids(message.tracking_ids),
+        CREATED_AT: encode_instant(message.created_at),
+    }
+    if message.expires_at is not None:
+        headers[EXPIRES_AT] = encode_instant(message.expires_at)
+    if message.hlc is not None:
+        headers[HLC] = str(message.hlc)
+    if requeue_count:
+        headers[REQUEUE_COUNT] = str(requeue_count)
+    if message.ordering_key is not None:
+        headers[ORDERING_KEY] = message.ordering_key
+    if message.content_type is not None:
+        headers[CONTENT_TYPE] = message.content_type
+    for header, value in message.headers.items():
+        if header == AMQP:  # types and properties that only AMQP has
+            continue
+        if not _HEADER_NAME.fullmatch(header) or header.lower().startswith(_SERVERS_HEADERS):
+            raise ValueError(f"NATS allows no header {header!r:.300} of an application: use ASCII letters, digits and hyphens")
+        headers[header] = value
+    return name, _encode_headers(headers)
+
+
+def _encode_headers(headers: Mapping[str, Any]) -> bytes:
+    lines, as_json = ["NATS/1.0\r\n"], []
+    for name, value in headers.items():
+        text = value
+        # Text with line breaks would end the header, and spaces at its ends would be lost.
+        if not isinstance(value, str) or not value.isprintable() or value != value.strip():
+            text = json.dumps(value, ensure_ascii=not isinstance(value, dict | list))
+            as_json.append(name)
+        lines.append(f"{name}: {text}\r\n")
+    if as_json:
+        lines.append(f"{JSON_HEADERS}: {json.dumps(as_json)}\r\n")
+    lines.append("\r\n")
+    return "".join(lines).encode()
+
+
+class _Batch:
+    """Messages to publish, and their results so far. `left` is the number of results that are still missing."""
+
+    def __init__(self, messages: Sequence[Message], subject: str | SubjectOf) -> None:
+        self._results: list[SendResult | None] = [None] * len(messages)
+        self.subjects: dict[int, str] = {}
+        self.parts: dict[int, tuple[bytes, bytes]] = {}
+        self.done = asyncio.Event()
+        for index, message in enumerate(messages):
+            if message.target_queue is not None:
+                self._results[index] = UNROUTABLE  # streams have no queues, and the subject would reach all consumers
+                continue
+            try:
+                self.subjects[index], headers = encode(message, subject)
+                self.parts[index] = (headers, message.body)
+            except Exception as error:  # noqa: BLE001  a faulty function of the application must not stop other messages
+                self._results[index] = Refused(Failure("unsendable", redacted(str(error))))
+        self.left = len(self.subjects)
+
+    def settle(self, index: int, result: SendResult) -> None:
+        """Records the result of a message, unless it has one."""
+        if self._results[index] is None:
+            self._results[index] = result
+            self.left -= 1
+            if not self.left:
+                self.done.set()
+
+    def deny(self, subject: str, failure: Failure) -> None:
+        """Records that the user may not publish to `subject`, in lower case."""
+        for index, name in self.subjects.items():
+            if name.lower() == subject:
+                self.settle(index, Unconfirmed(failure))
+
+    def unroutable(self) -> set[str]:
+        """Returns the subjects that no stream answered for."""
+        return {name for index, name in self.subjects.items() if self._results[index] is UNROUTABLE}
+
+    def overrule(self, subject: str, result: SendResult) -> None:
+        """Replaces the results of the messages of `subject`."""
+        for index, name in self.subjects.items():
+            if name == subject:
+                self._results[index] = result
+
+    def results(self, missing: SendResult = _LOST) -> Sequence[SendResult]:
+        """Returns all results, `missing` where there is none."""
+        return [missing if result is None else result for result in self._results]
+
+
+class NatsConnection(Client):
+    """A connection of nats-py that is not restored. It also publishes batches, which nats-py could only do one by one.
+
+    What happens once stays with nats-py: the handshake, TLS, logging in, pings, requests.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._batches: dict[bytes, _Batch] = {}
+        self._asked: dict[bytes, asyncio.Future[tuple[bytes, bytes | None]]] = {}
+        self._numbers = count()
+        self._answers = -1  # the id of the subscription to answers
+        self._answer_prefix = b""
+        self._needs_tls = False
+        self._trouble: Exception | None = None
+
+    @classmethod
+    async def connected(cls, options: Mapping[str, Any], within: float) -> "NatsConnection":
+        """Returns a connection. Raises `BrokerUnavailableError` if there is none within so many seconds."""
+        connection = cls()
+        try:
+            async with asyncio.timeout(max(within, 0)):
+                await connection._open(options)
+        except (OSError, TimeoutError, NatsError) as error:
+            connection.abort()
+            raise BrokerUnavailableError(f"NATS is not available: {_text(connection._trouble or error)}") from error
+        except BaseException:
+            connection.abort()
+            raise
+        return connection
+
+    async def _open(self, options: Mapping[str, Any]) -> None:
+        self._needs_tls = "tls" in options
+        await self.connect(**options, **_GUARANTEES, error_cb=self._note)
+        inbox = self.new_inbox()
+        self._answer_prefix = f"{inbox}.".encode()
+        await self.subscribe(f"{inbox}.*")
+        self._answers = self._sid
+        # Publishes are written directly, and must not overtake the subscription to their answers.
+        await self.flush()
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether nothing can be sent or received any more."""
+        return self.is_closed or self._reading_task is None or self._reading_task.done()
+
+    async def publish(self, batch: _Batch, until: float) -> None:  # type: ignore[override]
+        """Publishes a batch, and waits for its answers until then, a time of the event loop, or until the connection is lost.
+
+        Refuses messages that are larger than the server allows. Later answers are ignored.
+        """
+        number = b"%d" % next(self._numbers)
+        frames = []
+        for index, (headers, body) in batch.parts.items():
+            size = len(headers) + len(body)
+            if size > self.max_payload:
+                # The server would close the connection.
+                text = f"it has {size:,} bytes with its headers, and the server takes {self.max_payload:,} (max_payload)"
+                batch.settle(index, Refused(Failure("too large", text)))
+                continue
+            subject = batch.subjects[index].encode()
+            answer = b"%b%b-%d" % (self._answer_prefix, number, index)
+            frames.append(b"HPUB %b %b %d %d\r\n%b%b\r\n" % (subject, answer, len(headers), size, headers, body))
+        transport = self._transport
+        if batch.left and transport is not None and not self.is_lost:
+            self._batches[number] = batch
+            try:
+                transport.writelines(frames)
+                async with asyncio.timeout_at(until):
+                    await batch.done.wait()
+            except TimeoutError:
+                pass
+            finally:
+                del self._batches[number]
+
+    async def examine(self, subjects: Iterable[str], end: float) -> Mapping[str, SendResult]:
+        """Returns the results for subjects that no stream answered for, where they are not unroutable.
+
+        A stream whose leader is being elected does not answer either.
+        """
+
+        async def verdict(subject: str) -> tuple[str, SendResult]:
+            try:
+                streams = await self.streams_of(subject, end - asyncio.get_running_loop().time())
+            except BrokerUnavailableError as error:
+                return subject, NotSent(Failure("jetstream", str(error)))
+            except TimeoutError:
+                return subject, Unconfirmed(Failure("jetstream", "JetStream does not say which streams exist"))
+            missing = Failure("no leader", f"the stream {', '.join(streams)} does not answer: it may have no leader")
+            return subject, Unconfirmed(missing) if streams else UNROUTABLE
+
+        return dict(await asyncio.gather(*map(verdict, subjects)))
+
+    async def streams_of(self, subject: str, within: float) -> Sequence[str]:
+        """Returns the names of the streams that store `subject`.
+
+        Raises `BrokerUnavailableError` if the connection is lost or JetStream is not available, and `TimeoutError` if that is
+        not answered within so many seconds.
+        """
+        answer = await self.ask("STREAM.NAMES", {"subject": subject}, within)
+        return answer.get("streams") or ()
+
+    async def ask(self, name: str, request: Mapping[str, Any], within: float) -> Mapping[str, Any]:
+        """Returns what the API of JetStream answers, which may be an error of the request.
+
+        Raises `BrokerUnavailableError` if the connection is lost or JetStream is not available, and `TimeoutError` if there is
+        no answer within so many seconds.
+        """
+        number, transport = b"%d" % next(self._numbers), self._transport
+        if transport is None or self.is_lost:
+            raise BrokerUnavailableError("the connection to NATS was lost")
+        content = json.dumps(request).encode()
+        self._asked[number] = answered = asyncio.get_running_loop().create_future()
+        try:
+            transport.write(
+                b"PUB $JS.API.%b %b%b-0 %d\r\n%b\r\n" % (name.encode(), self._answer_prefix, number, len(content), content)
+            )
+            async with asyncio.timeout(max(within, 0)):
+                data, headers = await answered
+        finally:
+            del self._asked[number]
+        if headers and headers.startswith(_NO_RESPONDERS):
+            raise BrokerUnavailableError("JetStream is not enabled on the server, or not for this user")
+        answer: Mapping[str, Any] = json.loads(data)
+        problem = answer.get("error", {})
+        if problem.get("code") == 503 or problem.get("err_code") in _NO_JETSTREAM:
+            raise BrokerUnavailableError(f"JetStream is not available: {problem.get('description')}")
+        return answer
+
+    async def explain_silence(self, end: float) -> SendResult:
+        """Returns the result of messages without an answer. Gives the connection up if the server does not answer a ping."""
+        if not self.is_lost:
+            try:
+                async with asyncio.timeout_at(end):
+                    await self.flush(timeout=3600)
+            except (TimeoutError, NatsError, OSError):
+                # What is buffered must not be sent later.
+                self.abort()
+        if self.is_lost:
+            reason = "" if self._trouble is None else f": {_text(self._trouble)}"
+            return NotSent(Failure("connection", f"NATS did not answer in time, or the connection was lost{reason}"))
+        return Unconfirmed(Failure("timeout", "no stream confirmed the message in time, but the server answers"))
+
+    def abort(self) -> None:
+        """Ends the connection at once, without sending what is buffered."""
+        writer = getattr(self._transport, "_io_writer", None)
+        if writer is not None:
+            writer.transport.abort()
+        self._status = Client.CLOSED
+        self._release()
+        for task in (self._reading_task, self._ping_interval_task, self._flusher_task):
+            if task is not None:
+                task.cancel()
+
+    async def end(self) -> None:
+        """Closes the connection."""
+        with suppress(NatsError, OSError):
+            await self.close()
+
+    async def _note(self, error: Exception) -> None:
+        self._trouble = error
+        if (denied := _DENIED.search(str(error))) is not None:
+            for batch in self._batches.values():
+                batch.deny(denied[1], Failure("permission", _text(error)))
+
+    def _release(self) -> None:
+        for batch in self._batches.values():
+            batch.done.set()
+        for answered in self._asked.values():
+            if not answered.done():
+                answered.set_exception(BrokerUnavailableError("the connection to NATS was lost"))
+
+    async def _close(self, status: int, do_cbs: bool = True) -> None:
+        # Before closing, which may fail: batches learn it at once.
+        self._release()
+        await super()._close(status, do_cbs)
+
+    async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:
+        if self._needs_tls and initial_connection and not info.get("tls_required"):
+            # nats-py would go on without TLS, and send the password.
+            if not info.get("tls_available"):
+                raise NatsError("the server does not offer TLS")
+            info["tls_required"] = True
+        await super()._process_info(info, initial_connection)
+
+    async def _process_pong(self) -> None:
+        if self._pongs and self._pongs[0].done():  # its waiter was cancelled, for which nats-py would end its reading
+            self._pongs.pop(0)
+        else:
+            await super()._process_pong()
+
+    async def _process_msg(self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: bytes) -> None:
+        if sid != self._answers:
+            await super()._process_msg(sid, subject, reply, data, headers)
+            return
+        number, _, index = subject.removeprefix(self._answer_prefix).partition(b"-")
+        if (answered := self._asked.get(number)) is not None and not answered.done():
+            answered.set_result((data, headers))
+        batch = self._batches.get(number)
+        if batch is not None and (result := _result_of(data, headers)) is not None:
+            batch.settle(int(index), result)
+
+
+def _result_of(data: bytes, headers: bytes | None) -> SendResult | None:
+    """Returns the result for an answer; None if it is not of a stream, but of another subscriber to the subject."""
+    if headers and headers.startswith(_NO_RESPONDERS):
+        return UNROUTABLE
+    try:
+        answer = json.loads(data)
+    except ValueError:
+        return None
+    if not isinstance(answer, dict):
+        return None
+    problem = answer.get("error")
+    if problem is None:
+        return CONFIRMED if "stream" in answer and "seq" in answer else None
+    if not isinstance(problem, dict):
+        return None
+    code, text = problem.get("err_code"), str(problem.get("description"))
+    failure = Failure(f"nats {code}", text)
+    if code in _FAULTS_OF_MESSAGES:
+        return Refused(failure)
+    # A full stream may take smaller messages, or other subjects.
+    return Refused(failure, by_queue=True) if code == _STORE_FAILED and text.startswith(_FULL) else Unconfirmed(failure)
+
+
+def _text(error: Exception) -> str:
+    return redacted(str(error) or type(error).__name__)
+
+
+def connect_options(url: str, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Returns the options of `nats.connect` for `url`. Raises `ConfigurationError`, which contains no secrets."""
+    parts = urlsplit(url)
+    hosts = nats_hosts(url).split(",")
+    parameters = dict(parse_qsl(parts.query, keep_blank_values=True))
+    for name in parameters:
+        if name not in _URL_OPTIONS:
+            raise ConfigurationError(f"broker has a parameter that NATS does not have: {name!r:.100}")
+    known = inspect.signature(Client.connect).parameters
+    for name in more or {}:
+        if name not in known or name in _NOT_OPTIONS:
+            raise ConfigurationError(
+                f"the option {name!r:.100} cannot be set: nats.connect or the relay's guarantees exclude it"
+            )
+    options: dict[str, Any] = {"servers": [f"nats://{host}" for host in hosts], "name": "outbox", "ping_interval": 20}
+    user, separator, password = parts.netloc.rpartition("@")[0].partition(":")
+    if separator:
+        options |= {"user": unquote(user), "password": unquote(password)}
+    elif user:
+        options["token"] = unquote(user)
+    if credentials := parameters.get("credentials"):
+        options["user_credentials"] = credentials
+    if parts.scheme.lower() == "natss":
+        options["tls"] = _tls_context(parameters)
+    return options | dict(more or {})
+
+
+def _tls_context(parameters: Mapping[str, str]) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=parameters.get("tls_ca"))
+        if (certificate := parameters.get("tls_cert")) is not None:
+            context.load_cert_chain(certificate, parameters.get("tls_key"))
+    except OSError as error:
+        raise ConfigurationError(f"broker names files for TLS that cannot be read: {error}") from None
+    return context
