@@ -1,4 +1,4 @@
-"""How fast one relay empties the table: into a quorum queue, into the queues of its own database, and into Kafka."""
+"""How fast one relay empties the table: into a quorum queue, the queues of its own database, Kafka, and NATS."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -11,8 +11,10 @@ from benchmarks.working import declared_queue
 from outbox import MessageRelay
 from outbox.core.message import Message
 from outbox.engine.relay import LARGEST_BATCH
-from outbox.ports import CONFIRMED
+from outbox.ports import CONFIRMED, Transport
 from tests.servers.kafka import mock_kafka
+from tests.servers.nats import running_nats
+from tests.servers.session_folder import session_folder
 
 KEYS = 200
 """Ordering keys that messages with a key are spread over."""
@@ -37,8 +39,41 @@ async def relay_to_kafka(servers: Servers, count: int) -> dict[str, float]:
         async with servers.fresh_database() as url:
             await filled_outbox(url, count)
             figures = await _emptied("relay to Kafka", url, cluster.url, count)
-        figures |= await _transport_to_kafka(cluster.url, count)
+        from outbox.transports.kafka import KafkaTransport
+
+        figures |= await _transport_alone("transport to Kafka", KafkaTransport(cluster.url), count)
         return figures | await asyncio.to_thread(_bare_producer, cluster.url, count)
+
+
+async def relay_to_nats(servers: Servers, count: int) -> dict[str, float]:
+    """Messages per second, stored by a stream in files: by a relay, by its transport alone, and by a bare client."""
+    from outbox.transports.nats import NatsTransport
+
+    with session_folder() as folder, running_nats(folder / "nats") as server:
+        await server.create_stream("bench", "bench.>")
+        async with servers.fresh_database() as url:
+            await filled_outbox(url, count)
+            figures = await _emptied("relay to NATS", url, server.url, count)
+        figures |= await _transport_alone("transport to NATS", NatsTransport(server.url), count)
+        return figures | await _bare_client_of_nats(server.url, count)
+
+
+async def _bare_client_of_nats(url: str, count: int) -> dict[str, float]:
+    """With as many publishes in flight as the transport has: two batches."""
+    import nats
+
+    from outbox.transports.nats import NatsConnection, encode
+
+    events = [_event() for _ in range(count)]
+    parse = NatsConnection().parse_headers
+    encoded = [(event.body, dict(parse(encode(event, "{routing_key}")[1]))) for event in events]
+    async with await nats.connect(url) as client:
+        jetstream = client.jetstream(publish_async_max_pending=2 * LARGEST_BATCH)
+        with timed() as watch:
+            for body, headers in encoded:
+                await jetstream.publish_async("bench.event", body, headers=headers)
+            await jetstream.publish_async_completed()
+    return watch.rates("bare client of NATS", count)
 
 
 def _event() -> Message:
@@ -46,10 +81,7 @@ def _event() -> Message:
     return Message(id=id_, routing_key="bench.event", body=BODY, created_at=datetime.now(UTC), tracking_ids=(id_,))
 
 
-async def _transport_to_kafka(url: str, count: int) -> dict[str, float]:
-    from outbox.transports.kafka import KafkaTransport
-
-    transport = KafkaTransport(url)
+async def _transport_alone(name: str, transport: Transport, count: int) -> dict[str, float]:
     await transport.open()
     batches = iter([[_event() for _ in range(LARGEST_BATCH)] for _ in range(count // LARGEST_BATCH)])
 
@@ -60,7 +92,7 @@ async def _transport_to_kafka(url: str, count: int) -> dict[str, float]:
     with timed() as watch:
         await asyncio.gather(lane(), lane())
     await transport.close()
-    return watch.rates("transport to Kafka", count // LARGEST_BATCH * LARGEST_BATCH)
+    return watch.rates(name, count // LARGEST_BATCH * LARGEST_BATCH)
 
 
 def _bare_producer(url: str, count: int) -> dict[str, float]:
