@@ -49,8 +49,8 @@ class Worker:
     """Runs consumers on the messages of their queues, until it is stopped.
 
     Give exactly one of `rmq_connection` (aio-pika), `rmq_connection_url` and `broker`. `broker` is an `amqp(s)://` URL, a
-    `postgresql://` URL, a `kafka(s)://` URL, or an object that implements `outbox.ports.Broker` or `outbox.ports.Source`.
-    Messages of Kafka, or of another source, are stored in the database and handled from there. That needs `db_engine_url` or
+    `postgresql://` URL, a `nats(s)://` URL, or an object that implements `outbox.ports.Broker` or `outbox.ports.Source`.
+    Messages of NATS, or of another source, are stored in the database and handled from there. That needs `db_engine_url` or
     `db_pool` (asyncpg), as do consumers with an inbox, and those that take a `session`, `connection` or `publisher`; a
     `session` needs `db_engine_url`. Connections and pools that you pass are not closed.
 

@@ -108,6 +108,10 @@ NOT_RUN = {
     "docs/kafka.md: kafka://user:password@host:9092,host2:9092/?topic=events.{ro …": (
         "a URL; tests/kafka/test_configuration.py::test_the_url_of_the_page_is_accepted creates a relay with it"
     ),
+    "docs/nats.md: docker run -d --name nats -p 4222:4222 nats:2.12 --jetstream": "takes Docker and a registry",
+    "docs/nats.md: nats://user:password@host:4222,host2:4222/?subject=events.{r …": (
+        "a URL; tests/nats/test_configuration.py::test_the_url_of_the_page_is_accepted creates a relay with it"
+    ),
     "docs/cookbook.md: // publish.go": "takes Go and pgx; the statement is that of the other languages",
     "docs/cookbook.md: // publish.mjs": "takes pg of npm; it was run by hand with Node 20, and prints the id",
     "docs/cookbook.md: // Publish.java": "takes the JDBC driver; it was run by hand with Java 17, and prints the id",
@@ -159,6 +163,8 @@ RUN_BY = {
         "tests/schema/test_destinations.py::test_the_page_s_revision_creates_the_table"
     ),
     "docs/destinations.md: # destinations.py": "tests/publisher/test_page.py::test_the_program_on_destinations_runs",
+    "docs/nats.md: # receipts.py": "tests/nats/test_consuming.py::test_the_program_on_the_page_handles_the_message_on_the_page",
+    "docs/nats.md: # to_nats.py": "tests/nats/test_relaying.py::test_the_program_on_the_page_relays_to_its_subjects",
     "docs/publishing.md: # publishing.py": "tests/publisher/test_page.py::test_the_program_on_the_page_runs",
     "docs/repair.md: import asyncio": (
         "tests/dead_letters/test_operations.py::test_the_program_in_the_documentation_does_what_it_says"

@@ -63,7 +63,7 @@ class BrokerView:
 def route_hint(routing_key: str, *, label: str | None, exchange_name: str) -> str:
     """Suggests how held messages of `routing_key` get a route; `label` is that of a broker without queues."""
     if label is not None:
-        return f"create the topic of {routing_key!r} in {label}"
+        return f"create a topic or stream for {routing_key!r} in {label}"
     return f"bind a queue to the exchange {exchange_name!r} with a key that matches {routing_key!r}, or start its consumer"
 
 

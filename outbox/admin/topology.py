@@ -161,7 +161,7 @@ def find_problems(seen: TopologySnapshot) -> list[TopologyProblem]:
 def _held(seen: TopologySnapshot) -> Iterator[TopologyProblem]:
     for held in seen.held:
         if held.target_queue is None:
-            missing = "no queue is bound for it" if seen.label is None else "it has no topic"
+            missing = "no queue is bound for it" if seen.label is None else f"{seen.label} has no topic or stream for it"
             text = f"messages with the routing key {held.routing_key!r} are held: {missing}"
             hint = route_hint(held.routing_key, label=seen.label, exchange_name=seen.exchange)
             advice = f"{hint}; the first held message is {held.row_id}"

@@ -111,7 +111,13 @@ def kafka_topic(url: str) -> str:
 
 def nats_subject(url: str) -> str:
     """Returns the subject that a NATS URL names, in which `{routing_key}` stands for that; by default only that."""
-    return parse_qs(urlsplit(url).query, keep_blank_values=True).get("subject", [ROUTING_KEY_IN_TOPIC])[-1]
+    subject = nats_parameter(url, "subject")
+    return ROUTING_KEY_IN_TOPIC if subject is None else subject
+
+
+def nats_parameter(url: str, name: str) -> str | None:
+    """Returns a parameter of a NATS URL; None if it does not have it."""
+    return parse_qs(urlsplit(url).query, keep_blank_values=True).get(name, [None])[-1]
 
 
 def server_address(url: str) -> str:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import asyncpg
 
 from outbox.core.findings import Finding, Severity, error, warning, well
-from outbox.core.urls import ServerKind, kafka_topic, server_kind
+from outbox.core.urls import ServerKind, kafka_topic, nats_subject, server_kind
 from outbox.doctor.database import Examination, examine_audit, examine_listening, examine_schema
 from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError, OutboxError, SchemaError
 from outbox.postgres.pool import connect_to, unavailable_errors
 from outbox.postgres.queries import TableName
 from outbox.postgres.schema.check import schema_of
-from outbox.runtime.brokers import destination_of, is_kafka, open_kafka, own_database
+from outbox.runtime.brokers import destination_of, is_kafka, is_nats, open_kafka, open_nats, own_database
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -85,6 +85,8 @@ async def examine(installation: Installation) -> Report:
         findings += await _guarded("broker", examination)
     elif url is not None and is_kafka(url):
         findings += await _guarded("broker", _examine_kafka(url, installation.consumers))
+    elif url is not None and is_nats(url):
+        findings += await _guarded("broker", _examine_nats(url, installation.consumers))
     return Report(tuple(findings))
 
 
@@ -116,6 +118,26 @@ async def _examine_kafka(url: str, consumers: "Sequence[Consumer]") -> list[Find
                 if not topic.startswith("^") and not await transport.has_topic(topic):
                     summary = f"the topic {topic!r} of the queue {consumer.queue!r} is missing"
                     findings.append(warning("topology", summary, "create it: its worker waits for it"))
+    finally:
+        await transport.close()
+    return findings or [well("broker", transport.destination)]
+
+
+async def _examine_nats(url: str, consumers: "Sequence[Consumer]") -> list[Finding]:
+    from outbox.transports.nats_source import filter_subjects
+
+    transport = open_nats(url)
+    findings = []
+    try:
+        subject = transport.only_subject
+        if not await transport.has_stream(subject or "outbox.probe") and subject is not None:
+            summary = f"no stream stores the subject {subject!r}"
+            findings.append(error("topology", summary, "create one: messages are held until it exists"))
+        for consumer in consumers if subject is None else ():
+            wanted = filter_subjects(consumer.binding_key, nats_subject(url))
+            if not any([await transport.has_stream(each) for each in wanted]):
+                summary = f"no stream stores the subject {wanted[-1]!r} of the queue {consumer.queue!r}"
+                findings.append(warning("topology", summary, "create one: its worker does not start without it"))
     finally:
         await transport.close()
     return findings or [well("broker", transport.destination)]

@@ -61,7 +61,7 @@ CREATE, SEND, PROCESS = "create", "send", "process"
 RETRY, REJECT, DEAD_LETTER, DUPLICATE = "outbox.retry", "outbox.reject", "outbox.dead_letter", "outbox.duplicate"
 POSTPONED, RETURNED = "outbox.postponed", "outbox.returned"
 
-OUTBOX, RABBITMQ, KAFKA, POSTGRESQL = "outbox", "rabbitmq", "kafka", "postgresql"
+OUTBOX, RABBITMQ, KAFKA, NATS, POSTGRESQL = "outbox", "rabbitmq", "kafka", "nats", "postgresql"
 """Values of `messaging.system`. A Publisher writes to the outbox, and does not know the broker."""
 
 MOST_LINKS = 128

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 from outbox.core.arguments import exactly_one
 from outbox.core.byte_limits import ByteLimits
-from outbox.core.urls import ServerKind, amqp_url, kafka_topic, postgres_url, server_address, server_kind
+from outbox.core.urls import ServerKind, amqp_url, kafka_topic, nats_subject, postgres_url, server_address, server_kind
 from outbox.errors import ConfigurationError, DatabaseUnavailableError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from outbox.postgres.pool import Pool
     from outbox.postgres.queries import TableName
     from outbox.transports.kafka import KafkaTransport
+    from outbox.transports.nats import NatsTransport
 
     BrokerSource: TypeAlias = str | AbstractConnection | Transport
     ConsumableSource: TypeAlias = str | AbstractConnection | Broker | Source
@@ -71,11 +72,13 @@ def require_one_broker(
             _require_aio_pika()
         elif kind is ServerKind.KAFKA:
             open_kafka(broker)  # checks the URL, and connects to nothing yet
+        elif kind is ServerKind.NATS:
+            open_nats(broker)
         return broker
     if broker is None or not all(callable(getattr(broker, method, None)) for method in ("open", "send", "close")):
         raise ConfigurationError(
-            "broker must be an amqp://, postgresql:// or kafka:// URL, or an object that implements outbox.ports.Transport, "
-            f"not {type(broker).__name__}"
+            "broker must be an amqp://, postgresql://, kafka:// or nats:// URL, or an object that implements "
+            f"outbox.ports.Transport, not {type(broker).__name__}"
         )
     return broker
 
@@ -95,6 +98,8 @@ def require_one_consumable_broker(
     )
     if is_kafka(source):
         _open_source(cast("str", source))  # as an argument, `topic` may have to name more than for a relay
+    if is_nats(source):
+        _open_source(cast("str", source))
     if source is broker and not isinstance(broker, str) and not callable(getattr(broker, "subscribe", None)):
         raise ConfigurationError(
             f"{type(broker).__name__} cannot be consumed from: it implements neither outbox.ports.Broker nor Source"
@@ -110,9 +115,10 @@ def require_one_dead_letter_source(
 ) -> "DeadLetterSource":
     """Like `require_one_broker`, for a broker that keeps dead letters in queues, which an archiver needs."""
     exactly_one(rmq_connection=rmq_connection, rmq_connection_url=rmq_connection_url, broker=broker)
-    if is_kafka(broker):
+    if is_kafka(broker) or is_nats(broker):
         raise ConfigurationError(
-            "an archiver needs RabbitMQ; with Kafka, workers record dead letters in their database, so there are none to move"
+            "an archiver needs RabbitMQ; with Kafka and NATS, workers record dead letters in their database, so there are none "
+            "to move"
         )
     if broker is None or isinstance(broker, str):
         source = require_one_broker(rmq_connection=rmq_connection, rmq_connection_url=rmq_connection_url, broker=broker)
@@ -148,6 +154,8 @@ def open_transport(
     transport: Transport
     if is_kafka(source):
         transport = open_kafka(cast("str", source))
+    elif is_nats(source):
+        transport = open_nats(cast("str", source))
     elif isinstance(source, str):
         transport = _from_url(source, exchange_name=exchange_name, table=table, observer=observer)
     elif hasattr(source, "send"):
@@ -237,6 +245,11 @@ def is_kafka(source: object) -> bool:
     return isinstance(source, str) and server_kind(source, argument="broker") is ServerKind.KAFKA
 
 
+def is_nats(source: object) -> bool:
+    """Whether `source` is the URL of NATS."""
+    return isinstance(source, str) and server_kind(source, argument="broker") is ServerKind.NATS
+
+
 def is_source(broker: object) -> bool:
     """Whether `broker` is an object that implements `outbox.ports.Source`."""
     return not isinstance(broker, str) and all(callable(getattr(broker, method, None)) for method in ("read", "close"))
@@ -248,7 +261,8 @@ def stored_label(source: object) -> str | None:
     None for a broker that has queues. The label is a word for the kind of broker, the same for sending and for reading.
     """
     if isinstance(source, str):
-        return ServerKind.KAFKA.value if is_kafka(source) else None
+        kind = server_kind(source, argument="broker")
+        return kind.value if kind in (ServerKind.KAFKA, ServerKind.NATS) else None
     label = getattr(source, "label", None)
     if isinstance(label, str):
         return label
@@ -257,6 +271,10 @@ def stored_label(source: object) -> str | None:
 
 def _open_source(url: str) -> "Source":
     """Returns a source to read from. Raises `ConfigurationError`, and `MissingExtraError` without the broker's library."""
+    if is_nats(url):
+        from outbox.transports.nats_source import NatsSource
+
+        return NatsSource(url)
     from outbox.transports.kafka_source import KafkaSource
 
     return KafkaSource(url)
@@ -267,6 +285,13 @@ def open_kafka(url: str) -> "KafkaTransport":
     from outbox.transports.kafka import KafkaTransport
 
     return KafkaTransport(url)
+
+
+def open_nats(url: str) -> "NatsTransport":
+    """Returns a transport to send with. Raises `ConfigurationError`, and `MissingExtraError` without the library for NATS."""
+    from outbox.transports.nats import NatsTransport
+
+    return NatsTransport(url)
 
 
 def _require_aio_pika() -> None:
@@ -281,6 +306,8 @@ def destination_of(source: "BrokerSource", *, exchange_name: str) -> str:
     """
     if isinstance(source, str) and is_kafka(source):
         return f"{server_address(source)}, topic {kafka_topic(source)}"
+    if isinstance(source, str) and is_nats(source):
+        return f"{server_address(source)}, subject {nats_subject(source)}"
     if isinstance(described := getattr(source, "destination", None), str):
         return described
     url = source if isinstance(source, str) else getattr(source, "url", None)  # a connection of aio-pika has one

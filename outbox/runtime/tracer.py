@@ -67,13 +67,15 @@ def open_meters(*, enabled: bool, source: object) -> Observer | None:
 
 def _system_of(source: object) -> str:
     """Returns the value of `messaging.system` for a URL, a connection of aio-pika, or an object that implements a port."""
-    from outbox.observers.opentelemetry import KAFKA, OUTBOX, POSTGRESQL, RABBITMQ
+    from outbox.observers.opentelemetry import KAFKA, NATS, OUTBOX, POSTGRESQL, RABBITMQ
 
     kind = source if isinstance(source, str) else type(source).__module__
     if kind.startswith(("amqp", "aio_pika", "outbox.transports.rabbitmq")):
         return RABBITMQ
     if kind.startswith(("kafka", "outbox.transports.kafka")):
         return KAFKA
+    if kind.startswith(("nats", "outbox.transports.nats")):
+        return NATS
     return POSTGRESQL if "postgres" in kind else OUTBOX
 
 

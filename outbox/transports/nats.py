@@ -31,6 +31,7 @@ from outbox.ports import CONFIRMED, UNROUTABLE, NotSent, Refused, SendResult, Un
 
 try:
     from nats.aio.client import Client
+    from nats.aio.subscription import Subscription
     from nats.errors import Error as NatsError
 except ModuleNotFoundError as error:
     raise MissingExtraError(purpose="NATS", extra="nats") from error
@@ -41,20 +42,26 @@ CONTENT_TYPE = "content-type"
 JSON_HEADERS = "x-outbox-json-headers"
 """The names of the headers whose values are JSON, because they are not text that NATS transmits unchanged."""
 DEDUPLICATION_ID = "Nats-Msg-Id"
+LABEL = "nats"
+"""The exchange of messages that workers have stored."""
 
 CONNECT_TIMEOUT = timedelta(seconds=5)
 RESERVE = timedelta(seconds=2)
 """Time reserved for finding out whether the server answers at all, and which streams exist: up to a quarter of the timeout."""
 
+API_TIMEOUT = 5.0
+"""Seconds to wait for an answer of JetStream's API."""
+
 SubjectOf = Callable[[str], str]
 """Returns the subject for a routing key."""
+Handler = Callable[[bytes, bytes, bytes, bytes | None], None]
 
 # Wildcards, spaces and empty words are not allowed by NATS. $JS.API and the like are requests, and _INBOX is for answers.
 _SUBJECT = re.compile(r"(?!\$|_INBOX\.)[^\s.*>\x00-\x1f\x7f]+(\.[^\s.*>\x00-\x1f\x7f]+)*")
 _LONGEST_SUBJECT = 1_000
 """In bytes. A server closes the connection if the line with the subject and the inbox has more than 4,096."""
 _HEADER_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
-_SERVERS_HEADERS = "nats-"
+SERVERS_HEADERS = "nats-"
 """Headers with this prefix are instructions to the server, among them to delete what a stream has."""
 _NO_RESPONDERS = b"NATS/1.0 503"
 _DENIED = re.compile(r'permissions violation for publish to "([^"]*)"')
@@ -75,7 +82,7 @@ _GUARANTEES: Mapping[str, Any] = {
     "reconnect_time_wait": 0,
 }
 _NOT_OPTIONS = frozenset({*_GUARANTEES, "self", "servers", "error_cb", "skip_subject_validation", "verbose"})
-_URL_OPTIONS = frozenset({"subject", "create", "credentials", "tls_ca", "tls_cert", "tls_key"})
+_URL_OPTIONS = frozenset({"subject", "stream", "credentials", "tls_ca", "tls_cert", "tls_key"})
 
 
 class NatsTransport:
@@ -88,13 +95,11 @@ class NatsTransport:
     Raises `ConfigurationError` for an option that is unknown, or reserved because guarantees depend on it.
     """
 
-    label = "nats"
+    label = LABEL
 
     def __init__(self, url: str, *, subject: str | SubjectOf | None = None, options: Mapping[str, Any] | None = None) -> None:
         self._subject = checked_subject(nats_subject(url) if subject is None else subject)
-        self._options = connect_options(url, options)
-        self._connection: NatsConnection | None = None
-        self._connecting = asyncio.Lock()
+        self._link = NatsLink(url, options)
         self._address = server_address(url)
 
     @property
@@ -107,7 +112,7 @@ class NatsTransport:
 
     async def open(self) -> None:
         """See `outbox.ports.Transport.open`."""
-        await self._connect(CONNECT_TIMEOUT.total_seconds())
+        await self._link.connection(CONNECT_TIMEOUT.total_seconds())
 
     async def send(self, messages: Sequence[Message], *, timeout: timedelta) -> Sequence[SendResult]:
         """See `outbox.ports.Transport.send`.
@@ -121,7 +126,7 @@ class NatsTransport:
         if not batch.left:
             return batch.results()
         try:
-            connection = await self._connect(until - asyncio.get_running_loop().time())
+            connection = await self._link.connection(until - asyncio.get_running_loop().time())
         except BrokerUnavailableError as error:
             return batch.results(NotSent(Failure("connection", str(error))))
         await connection.publish(batch, until)
@@ -129,30 +134,46 @@ class NatsTransport:
             batch.overrule(subject, verdict)
         return batch.results(await connection.explain_silence(end)) if batch.left else batch.results()
 
-    async def missing_stream(self) -> str | None:
-        """Returns the one subject of all messages if no stream stores it; None if one does, or if routing keys choose it.
+    @property
+    def only_subject(self) -> str | None:
+        """The one subject of all messages; None if routing keys choose it."""
+        return None if callable(self._subject) or ROUTING_KEY_IN_TOPIC in self._subject else self._subject
 
-        Raises `BrokerUnavailableError` while NATS does not answer, or without JetStream.
-        """
-        connection = await self._connect(CONNECT_TIMEOUT.total_seconds())
-        chosen = callable(self._subject) or ROUTING_KEY_IN_TOPIC in self._subject
-        subject = "outbox.probe" if callable(self._subject) or chosen else self._subject
-        streams = await connection.streams_of(subject, CONNECT_TIMEOUT.total_seconds())
-        return None if chosen or streams else subject
+    async def has_stream(self, subject: str) -> bool:
+        """Whether a stream stores `subject`. Raises `BrokerUnavailableError` while NATS or JetStream do not answer."""
+        connection = await self._link.connection(CONNECT_TIMEOUT.total_seconds())
+        return bool(await connection.streams_of(subject))
 
     async def close(self) -> None:
         """See `outbox.ports.Transport.close`."""
-        async with self._connecting:
-            connection, self._connection = self._connection, None
-            if connection is not None:
-                await connection.end()
+        await self._link.close()
 
-    async def _connect(self, within: float) -> "NatsConnection":
+
+class NatsLink:
+    """A connection to the servers of `url`, which is opened again after it was lost, when it is needed.
+
+    Raises `ConfigurationError`; see `NatsTransport`.
+    """
+
+    def __init__(self, url: str, options: Mapping[str, Any] | None) -> None:
+        self._options = connect_options(url, options)
+        self._connection: NatsConnection | None = None
+        self._connecting = asyncio.Lock()
+
+    async def connection(self, within: float) -> "NatsConnection":
+        """Returns the connection. Raises `BrokerUnavailableError` if there is none within so many seconds."""
         # One at a time, and the others take its result.
         async with self._connecting:
             if self._connection is None or self._connection.is_lost:
                 self._connection = await NatsConnection.connected(self._options, within)
             return self._connection
+
+    async def close(self) -> None:
+        """Closes the connection. Idempotent."""
+        async with self._connecting:
+            connection, self._connection = self._connection, None
+            if connection is not None:
+                await connection.end()
 
 
 def checked_subject(subject: str | SubjectOf) -> str | SubjectOf:
@@ -201,7 +222,7 @@ def encode(message: Message, subject: str | SubjectOf) -> tuple[str, bytes]:
     for header, value in message.headers.items():
         if header == AMQP:  # types and properties that only AMQP has
             continue
-        if not _HEADER_NAME.fullmatch(header) or header.lower().startswith(_SERVERS_HEADERS):
+        if not _HEADER_NAME.fullmatch(header) or header.lower().startswith(SERVERS_HEADERS):
             raise ValueError(f"NATS allows no header {header!r:.300} of an application: use ASCII letters, digits and hyphens")
         headers[header] = value
     return name, _encode_headers(headers)
@@ -218,8 +239,7 @@ def _encode_headers(headers: Mapping[str, Any]) -> bytes:
         lines.append(f"{name}: {text}\r\n")
     if as_json:
         lines.append(f"{JSON_HEADERS}: {json.dumps(as_json)}\r\n")
-    lines.append("\r\n")
-    return "".join(lines).encode()
+    return "".join([*lines, "\r\n"]).encode()
 
 
 class _Batch:
@@ -270,6 +290,10 @@ class _Batch:
         return [missing if result is None else result for result in self._results]
 
 
+class NoAnswerError(BrokerUnavailableError):
+    """A request was not answered in time, although the connection seems to be alive."""
+
+
 class NatsConnection(Client):
     """A connection of nats-py that is not restored. It also publishes batches, which nats-py could only do one by one.
 
@@ -281,7 +305,7 @@ class NatsConnection(Client):
         self._batches: dict[bytes, _Batch] = {}
         self._asked: dict[bytes, asyncio.Future[tuple[bytes, bytes | None]]] = {}
         self._numbers = count()
-        self._answers = -1  # the id of the subscription to answers
+        self._handlers: dict[int, Handler] = {}  # by the ids of subscriptions
         self._answer_prefix = b""
         self._needs_tls = False
         self._trouble: Exception | None = None
@@ -306,10 +330,8 @@ class NatsConnection(Client):
         await self.connect(**options, **_GUARANTEES, error_cb=self._note)
         inbox = self.new_inbox()
         self._answer_prefix = f"{inbox}.".encode()
-        await self.subscribe(f"{inbox}.*")
-        self._answers = self._sid
         # Publishes are written directly, and must not overtake the subscription to their answers.
-        await self.flush()
+        await self.take(f"{inbox}.*", self._take_answer)
 
     @property
     def is_lost(self) -> bool:
@@ -354,43 +376,26 @@ class NatsConnection(Client):
         async def verdict(subject: str) -> tuple[str, SendResult]:
             try:
                 streams = await self.streams_of(subject, end - asyncio.get_running_loop().time())
+            except NoAnswerError as error:
+                return subject, Unconfirmed(Failure("jetstream", str(error)))
             except BrokerUnavailableError as error:
                 return subject, NotSent(Failure("jetstream", str(error)))
-            except TimeoutError:
-                return subject, Unconfirmed(Failure("jetstream", "JetStream does not say which streams exist"))
             missing = Failure("no leader", f"the stream {', '.join(streams)} does not answer: it may have no leader")
             return subject, Unconfirmed(missing) if streams else UNROUTABLE
 
         return dict(await asyncio.gather(*map(verdict, subjects)))
 
-    async def streams_of(self, subject: str, within: float) -> Sequence[str]:
-        """Returns the names of the streams that store `subject`.
+    async def streams_of(self, subject: str, within: float = API_TIMEOUT) -> Sequence[str]:
+        """Returns the names of the streams that store `subject`. Raises as `ask`."""
+        return (await self.ask("STREAM.NAMES", {"subject": subject}, within)).get("streams") or ()
 
-        Raises `BrokerUnavailableError` if the connection is lost or JetStream is not available, and `TimeoutError` if that is
-        not answered within so many seconds.
-        """
-        answer = await self.ask("STREAM.NAMES", {"subject": subject}, within)
-        return answer.get("streams") or ()
-
-    async def ask(self, name: str, request: Mapping[str, Any], within: float) -> Mapping[str, Any]:
+    async def ask(self, name: str, request: Mapping[str, Any], within: float = API_TIMEOUT) -> Mapping[str, Any]:
         """Returns what the API of JetStream answers, which may be an error of the request.
 
-        Raises `BrokerUnavailableError` if the connection is lost or JetStream is not available, and `TimeoutError` if there is
-        no answer within so many seconds.
+        Raises `BrokerUnavailableError` if the connection is lost or JetStream is not available, and its `NoAnswerError` if
+        there is no answer within so many seconds.
         """
-        number, transport = b"%d" % next(self._numbers), self._transport
-        if transport is None or self.is_lost:
-            raise BrokerUnavailableError("the connection to NATS was lost")
-        content = json.dumps(request).encode()
-        self._asked[number] = answered = asyncio.get_running_loop().create_future()
-        try:
-            transport.write(
-                b"PUB $JS.API.%b %b%b-0 %d\r\n%b\r\n" % (name.encode(), self._answer_prefix, number, len(content), content)
-            )
-            async with asyncio.timeout(max(within, 0)):
-                data, headers = await answered
-        finally:
-            del self._asked[number]
+        data, headers = await self.request_raw(f"$JS.API.{name}".encode(), json.dumps(request).encode(), within)
         if headers and headers.startswith(_NO_RESPONDERS):
             raise BrokerUnavailableError("JetStream is not enabled on the server, or not for this user")
         answer: Mapping[str, Any] = json.loads(data)
@@ -399,8 +404,63 @@ class NatsConnection(Client):
             raise BrokerUnavailableError(f"JetStream is not available: {problem.get('description')}")
         return answer
 
+    async def request_raw(self, subject: bytes, body: bytes, within: float) -> tuple[bytes, bytes | None]:
+        """Returns the first answer to a message, as its body and headers. Raises as `ask`."""
+        number = b"%d" % next(self._numbers)
+        self._asked[number] = answered = asyncio.get_running_loop().create_future()
+        try:
+            self.write([(subject, body)], answer=b"%b%b-0" % (self._answer_prefix, number))
+            async with asyncio.timeout(max(within, 0)):
+                answer: tuple[bytes, bytes | None] = await answered
+                return answer
+        except TimeoutError:
+            raise NoAnswerError(f"NATS does not answer a request to {subject.decode()}") from None
+        finally:
+            del self._asked[number]
+
+    def write(self, messages: Iterable[tuple[bytes, bytes]], *, answer: bytes = b"") -> None:
+        """Sends subjects and bodies, soon. Raises `BrokerUnavailableError` if the connection is lost."""
+        transport = self._transport
+        if transport is None or self.is_lost:
+            raise BrokerUnavailableError("the connection to NATS was lost")
+        transport.write(b"".join(b"PUB %b %b %d\r\n%b\r\n" % (subject, answer, len(body), body) for subject, body in messages))
+
+    async def take(self, inbox: str, handler: Handler) -> Subscription:
+        """Subscribes to `inbox`. `handler` is called with the subject, reply subject, body and headers of each message."""
+        subscription = await self.subscribe(inbox)
+        self._handlers[self._sid] = handler
+        await self.flush()
+        return subscription
+
+    async def leave(self, subscription: Subscription) -> None:
+        """Ends a subscription of `take`."""
+        self._handlers = {sid: each for sid, each in self._handlers.items() if self._subs.get(sid) is not subscription}
+        await subscription.unsubscribe()
+
+    async def acknowledge(self, replies: Sequence[bytes]) -> None:
+        """Acknowledges messages of consumers, and waits until the server knows. Raises as `ask`."""
+        self.write((reply, b"") for reply in replies[:-1])
+        # Consumers take acknowledgements in their order, so the last answer is for all. Without the consumer there is none.
+        await self.request_raw(replies[-1], b"", API_TIMEOUT)
+
+    @property
+    def server_version(self) -> tuple[int, ...]:
+        """The version of the server, such as (2, 10)."""
+        return tuple(int(number) for number in re.findall(r"\d+", str(self._server_info.get("version")))[:2])
+
+    def parse_headers(self, headers: bytes | None) -> Mapping[str, str]:
+        """Returns the headers of a message by their names."""
+        return self._parse_header_lines((headers or b"").partition(b"\r\n")[2])
+
     async def explain_silence(self, end: float) -> SendResult:
-        """Returns the result of messages without an answer. Gives the connection up if the server does not answer a ping."""
+        """Returns the result of messages without an answer."""
+        if await self.answers(end):
+            return Unconfirmed(Failure("timeout", "no stream confirmed the message in time, but the server answers"))
+        reason = "" if self._trouble is None else f": {_text(self._trouble)}"
+        return NotSent(Failure("connection", f"NATS did not answer in time, or the connection was lost{reason}"))
+
+    async def answers(self, end: float) -> bool:
+        """Whether the server answers a ping until then, a time of the event loop. If not, the connection is aborted."""
         if not self.is_lost:
             try:
                 async with asyncio.timeout_at(end):
@@ -408,10 +468,7 @@ class NatsConnection(Client):
             except (TimeoutError, NatsError, OSError):
                 # What is buffered must not be sent later.
                 self.abort()
-        if self.is_lost:
-            reason = "" if self._trouble is None else f": {_text(self._trouble)}"
-            return NotSent(Failure("connection", f"NATS did not answer in time, or the connection was lost{reason}"))
-        return Unconfirmed(Failure("timeout", "no stream confirmed the message in time, but the server answers"))
+        return not self.is_lost
 
     def abort(self) -> None:
         """Ends the connection at once, without sending what is buffered."""
@@ -462,9 +519,10 @@ class NatsConnection(Client):
             await super()._process_pong()
 
     async def _process_msg(self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: bytes) -> None:
-        if sid != self._answers:
-            await super()._process_msg(sid, subject, reply, data, headers)
-            return
+        if (handler := self._handlers.get(sid)) is not None:
+            handler(subject, reply, data, headers or None)
+
+    def _take_answer(self, subject: bytes, _reply: bytes, data: bytes, headers: bytes | None) -> None:
         number, _, index = subject.removeprefix(self._answer_prefix).partition(b"-")
         if (answered := self._asked.get(number)) is not None and not answered.done():
             answered.set_result((data, headers))

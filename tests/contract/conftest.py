@@ -7,7 +7,7 @@ import pytest
 
 from outbox.ports import Broker
 from tests.contract.harness import Harness, MemoryHarness, PostgresHarness, RabbitHarness
-from tests.contract.routes import Route, broker_route, kafka_route
+from tests.contract.routes import Route, broker_route, kafka_route, nats_route
 from tests.contract.stored import Log, StoredHarness
 from tests.servers.kafka import MockKafka, mock_kafka
 
@@ -59,7 +59,7 @@ def harness(request: pytest.FixtureRequest) -> Harness:
     return _make_harness(request)
 
 
-@pytest.fixture(params=[*TRANSPORTS, "kafka"])
+@pytest.fixture(params=[*TRANSPORTS, "kafka", pytest.param("nats", marks=pytest.mark.nats)])
 async def route(request: pytest.FixtureRequest) -> AsyncIterator[Route]:
     """The way of `order.placed` through one transport, among them those that only send."""
     if request.param == "kafka":
@@ -67,6 +67,9 @@ async def route(request: pytest.FixtureRequest) -> AsyncIterator[Route]:
             cluster.create_topic("order.placed")
             async with kafka_route(cluster, "order.placed") as route:
                 yield route
+    elif request.param == "nats":
+        async with nats_route(request.getfixturevalue("nats_server"), "order.placed") as route:
+            yield route
     else:
         async with broker_route(_make_harness(request).broker(), "order.placed") as route:
             yield route

@@ -6,11 +6,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from uuid import uuid4
 
 from outbox.core.message import Message
 from outbox.ports import Broker, Transport
 from tests.contract.support import taking
 from tests.servers.kafka import MockKafka
+from tests.servers.nats import Nats
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,44 @@ async def kafka_route(cluster: MockKafka, topic: str) -> AsyncIterator[Route]:
         yield Route(transport, arrived)
     finally:
         await transport.close()
+
+
+@asynccontextmanager
+async def nats_route(server: Nats, routing_key: str) -> AsyncIterator[Route]:
+    """A route to a stream of one subject, which is read by a client of NATS."""
+    from outbox.transports.nats import NatsTransport
+
+    word = f"test-{uuid4()}"
+    await server.create_stream(word, f"{word}.{routing_key}")
+    transport = NatsTransport(server.url, subject=f"{word}.{{routing_key}}")
+    read = 0
+
+    async def arrived(count: int) -> Sequence[Message]:
+        nonlocal read
+        stored = await server.read(word)
+        read += count
+        return [_message_of_headers(each.headers or {}, each.data) for each in stored[read - count : read]]
+
+    try:
+        yield Route(transport, arrived)
+    finally:
+        await transport.close()
+
+
+def _message_of_headers(headers: dict[str, str], body: bytes) -> Message:
+    assert headers.pop("Nats-Msg-Id")
+    return Message(
+        id=headers.pop("x-outbox-message-id"),
+        routing_key=headers.pop("x-outbox-routing-key"),
+        body=body,
+        created_at=datetime.fromisoformat(headers.pop("x-outbox-created-at")),
+        tracking_ids=tuple(json.loads(headers.pop("x-outbox-tracking-ids"))),
+        content_type=headers.pop("content-type", None),
+        ordering_key=headers.pop("x-outbox-ordering-key", None),
+        hlc=int(headers.pop("x-outbox-hlc", 0)) or None,
+        requeue_count=int(headers.pop("x-outbox-requeue-count", 0)),
+        headers=headers,
+    )
 
 
 def _message_of(record: Any) -> Message:
