@@ -96,10 +96,8 @@ def require_one_consumable_broker(
     source = require_one_broker(
         rmq_connection=rmq_connection, rmq_connection_url=rmq_connection_url, broker=cast("str | Transport | None", broker)
     )
-    if is_kafka(source):
+    if is_kafka(source) or is_nats(source):
         _open_source(cast("str", source))  # as an argument, `topic` may have to name more than for a relay
-    if is_nats(source):
-        _open_source(cast("str", source))
     if source is broker and not isinstance(broker, str) and not callable(getattr(broker, "subscribe", None)):
         raise ConfigurationError(
             f"{type(broker).__name__} cannot be consumed from: it implements neither outbox.ports.Broker nor Source"

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
+from uuid import uuid4
 
 import pytest
 
@@ -10,6 +11,7 @@ from tests.contract.harness import Harness, MemoryHarness, PostgresHarness, Rabb
 from tests.contract.routes import Route, broker_route, kafka_route, nats_route
 from tests.contract.stored import Log, StoredHarness
 from tests.servers.kafka import MockKafka, mock_kafka
+from tests.servers.nats import Nats
 
 TRANSPORTS = ["memory", "postgres", pytest.param("rabbitmq", marks=pytest.mark.rabbitmq)]
 DIFFERENCES = {
@@ -18,7 +20,7 @@ DIFFERENCES = {
 """Cases that brokers whose messages are stored do not pass, and why."""
 STORED_MODULES = frozenset({"test_broker", "test_coming_back"})
 """Cases of the port. Those of whole workers run on the Postgres transport, which delivers what is stored."""
-SOURCES = ["kafka"]
+SOURCES = ["kafka", pytest.param("nats", marks=pytest.mark.nats)]
 SOURCE_CASES = frozenset(
     {
         "test_a_message_arrives_as_it_was_sent",
@@ -51,6 +53,14 @@ def kafka_cluster() -> Iterator[MockKafka]:
     """A cluster of the test's own."""
     with mock_kafka(brokers=1) as cluster:
         yield cluster
+
+
+@pytest.fixture
+async def nats_url(nats_server: Nats) -> str:
+    """A URL with subjects of the test's own, and a stream of them."""
+    word = f"test-{uuid4()}"
+    await nats_server.create_stream(word, f"{word}.>")
+    return f"{nats_server.url}?subject={word}.{{routing_key}}"
 
 
 @pytest.fixture
@@ -93,6 +103,12 @@ def _make_harness(request: pytest.FixtureRequest) -> Harness:
                 "kafka",
                 lambda: (KafkaSource(cluster.consuming_url), KafkaTransport(cluster.url)),
             )
+        case "nats":
+            from outbox.transports.nats import NatsTransport
+            from outbox.transports.nats_source import NatsSource
+
+            url, database = request.getfixturevalue("nats_url"), request.getfixturevalue("database_url")
+            return StoredHarness(database, "nats", lambda: (NatsSource(url), NatsTransport(url)))
         case "log":
             log = Log()
             return StoredHarness(request.getfixturevalue("database_url"), "log", lambda: (log, log))

@@ -166,7 +166,10 @@ async def test_the_doctor_asks_for_jetstream_and_for_streams(
     assert await found(nats_server.url) == [("ok", f"{address}, subject {{routing_key}}")]
     assert await found(f"{nats_server.url}?subject={stream}.a") == [("ok", f"{address}, subject {stream}.a")]
     assert await found(f"{nats_server.url}?subject=missing") == [("error", "no stream stores the subject 'missing'")]
-    read, unread = (Consumer(key, print, queue=key) for key in (f"{stream}.#", "missing.#"))
+
+    async def ignore(body: bytes) -> None: ...
+
+    read, unread = (Consumer(key, ignore, queue=key) for key in (f"{stream}.#", "missing.#"))
     assert await found(nats_server.url, read, unread) == [
         ("warning", "no stream stores the subject 'missing.>' of the queue 'missing.#'")
     ]
