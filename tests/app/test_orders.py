@@ -12,24 +12,53 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from app.orders.consumers import consumers
 from outbox import Publisher
 from tests.app.support import Service, service
+from tests.servers.postgres import PostgresServer, fresh_database, with_database
+from tests.servers.rabbitmq import fresh_vhost, with_vhost
 from tests.support import RabbitAdmin, eventually_sync
 
 
-@pytest.fixture(params=["postgresql", pytest.param("rabbitmq", marks=pytest.mark.rabbitmq)])
+@pytest.fixture(scope="module", params=["postgresql", pytest.param("rabbitmq", marks=pytest.mark.rabbitmq)])
 def transport(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
 @pytest.fixture
 def settings(transport: str, database_url: str, request: pytest.FixtureRequest) -> dict[str, str]:
+    """Settings of a service of the test's own."""
     servers = {"OUTBOX_DATABASE_URL": database_url, "OUTBOX_MIGRATE": "true"}
     return servers | ({"OUTBOX_BROKER_URL": request.getfixturevalue("broker_url")} if transport == "rabbitmq" else {})
 
 
-@pytest.fixture
-def running_service(settings: dict[str, str], tmp_path: Path) -> Iterator[Service]:
-    """A running service with all queues bound: a queue misses events that are sent before it is bound."""
-    with service(tmp_path, settings) as running:
+@pytest.fixture(scope="module")
+def shared_database(transport: str, postgres_server: PostgresServer) -> Iterator[str]:
+    """The database of `running_service`."""
+    with fresh_database(postgres_server.url) as name:
+        yield with_database(postgres_server.url, name)
+
+
+@pytest.fixture(scope="module")
+def shared_broker(transport: str, request: pytest.FixtureRequest) -> Iterator[str | None]:
+    """The virtual host of `running_service`, if it has one."""
+    if transport == "postgresql":
+        yield None
+        return
+    server = request.getfixturevalue("rabbitmq_server")
+    with fresh_vhost(server) as vhost:
+        yield with_vhost(server.url, vhost)
+
+
+@pytest.fixture(scope="module")
+def running_service(
+    shared_database: str, shared_broker: str | None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Service]:
+    """A running service with all queues bound: a queue misses events that are sent before it is bound.
+
+    All tests of a transport share it, because a start costs more than what they do with it.
+    """
+    settings = {"OUTBOX_DATABASE_URL": shared_database, "OUTBOX_MIGRATE": "true"}
+    if shared_broker is not None:
+        settings["OUTBOX_BROKER_URL"] = shared_broker
+    with service(tmp_path_factory.mktemp("service"), settings) as running:
         for consumer in consumers:
             running.process.says(f"consumes queue {consumer.queue}, bound")
         yield running
@@ -52,33 +81,44 @@ def test_a_flaky_payment_recovers_on_its_retry(running_service: Service) -> None
 
 
 def test_a_forbidden_order_is_rejected_and_leaves_a_dead_letter(
-    running_service: Service, transport: str, database_url: str, request: pytest.FixtureRequest
+    running_service: Service, shared_database: str, shared_broker: str | None, request: pytest.FixtureRequest
 ) -> None:
     running_service.ends_as(running_service.place("forbidden"), "rejected")
-    if transport == "postgresql":
-        eventually_sync(lambda: _dead_letters(database_url) == [("orders.payment", "rejected")])
+    if shared_broker is None:
+        eventually_sync(lambda: _dead_letters(shared_database) == [("orders.payment", "rejected")])
     else:
-        admin: RabbitAdmin = request.getfixturevalue("broker_admin")
+        admin = RabbitAdmin(request.getfixturevalue("rabbitmq_server").admin_url, shared_broker)
         archived = [("orders.payment", "rejected")]  # by the archiver, which may have been quicker
         eventually_sync(
-            lambda: asyncio.run(admin.depth("orders.payment.dlq")) == 1 or _dead_letters(database_url) == archived,
+            lambda: asyncio.run(admin.depth("orders.payment.dlq")) == 1 or _dead_letters(shared_database) == archived,
             interval=0.2,
         )
 
 
 def test_metrics_show_what_relay_and_worker_did(running_service: Service) -> None:
+    counters = (
+        'outbox_messages_processed_total{exchange_name="outbox",queue="orders.payment",status="success"}',
+        'http_requests_total{handler="/orders",method="POST",status="2xx"}',
+    )
+    before = _values(running_service.get("/metrics").text)
     running_service.ends_as(running_service.place(), "confirmed")
     metrics = running_service.get("/metrics").text
+    after = _values(metrics)
+    assert [after[name] - before.get(name, 0) for name in counters] == [1, 1]
+    assert after['outbox_active_consumers{exchange_name="outbox",queue="orders.email"}'] == 1
     for name in (
         'outbox_messages_published_total{exchange_name="outbox"}',
-        'outbox_messages_processed_total{exchange_name="outbox",queue="orders.payment",status="success"} 1.0',
-        'outbox_active_consumers{exchange_name="outbox",queue="orders.email"} 1.0',
         "outbox_message_age_seconds_bucket",
         "outbox_table_backlog",
-        'http_requests_total{handler="/orders",method="POST",status="2xx"} 1.0',
     ):
         assert name in metrics
     assert "/outbox/health" not in metrics
+
+
+def _values(metrics: str) -> dict[str, float]:
+    """Each sample by its name with labels."""
+    samples = (line.rpartition(" ") for line in metrics.splitlines() if not line.startswith("#"))
+    return {name: float(value) for name, _, value in samples}
 
 
 def test_metrics_are_served_in_the_format_that_the_client_accepts(running_service: Service) -> None:
@@ -110,9 +150,7 @@ def _dead_letters(url: str) -> list[tuple[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def api(postgres_server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:  # type: ignore[no-untyped-def]
-    from tests.servers.postgres import fresh_database, with_database
-
+def api(postgres_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     with fresh_database(postgres_server.url) as name:
         url = with_database(postgres_server.url, name)
         settings = {"OUTBOX_DATABASE_URL": url, "OUTBOX_MIGRATE": "true", "OUTBOX_RUN": "api", "OUTBOX_METRICS_TOKEN": "s3cret"}
@@ -171,9 +209,9 @@ async def _example_tables(database_url: str) -> list[str]:
     return [row["relname"] for row in rows]
 
 
-def test_an_event_without_a_queue_is_unroutable_while_the_example_runs(running_service: Service, database_url: str) -> None:
+def test_an_event_without_a_queue_is_unroutable_while_the_example_runs(running_service: Service, shared_database: str) -> None:
     async def publish() -> None:
-        connection = await asyncpg.connect(database_url)
+        connection = await asyncpg.connect(shared_database)
         try:
             async with connection.transaction():
                 await Publisher().publish(connection, "invoice.sent", {})
@@ -181,7 +219,7 @@ def test_an_event_without_a_queue_is_unroutable_while_the_example_runs(running_s
             await connection.close()
 
     async def reason() -> str | None:
-        connection = await asyncpg.connect(database_url)
+        connection = await asyncpg.connect(shared_database)
         try:
             found: str | None = await connection.fetchval(
                 "select last_error from outbox_table where routing_key = 'invoice.sent'"
