@@ -250,7 +250,8 @@ def is_nats(source: object) -> bool:
 
 def is_source(broker: object) -> bool:
     """Whether `broker` is an object that implements `outbox.ports.Source`."""
-    return not isinstance(broker, str) and all(callable(getattr(broker, method, None)) for method in ("read", "close"))
+    methods = [callable(getattr(broker, method, None)) for method in ("read", "close", "subscribe")]
+    return methods == [True, True, False]
 
 
 def stored_label(source: object) -> str | None:
@@ -261,7 +262,7 @@ def stored_label(source: object) -> str | None:
     if isinstance(source, str):
         kind = server_kind(source, argument="broker")
         return kind.value if kind in (ServerKind.KAFKA, ServerKind.NATS) else None
-    label = getattr(source, "label", None)
+    label = None if hasattr(source, "subscribe") else getattr(source, "label", None)
     if isinstance(label, str):
         return label
     return "source" if is_source(source) else None

@@ -102,7 +102,9 @@ class KafkaSource:
 
     def __init__(self, url: str, *, topic: str | TopicOf | None = None, properties: Mapping[str, Any] | None = None) -> None:
         self._topic = checked_topic(kafka_topic(url) if topic is None else topic)
-        self._properties = client_properties(url, properties, _PROPERTIES, _GUARANTEES, _create_and_close)
+        self._properties = client_properties(
+            url, properties, _PROPERTIES, _GUARANTEES, lambda found: Consumer({**found, "group.id": "outbox"}).close()
+        )
 
     @asynccontextmanager
     async def read(self, subscription: Subscription) -> AsyncIterator["KafkaReader"]:
@@ -119,10 +121,6 @@ class KafkaSource:
 
     async def close(self) -> None:
         """See `outbox.ports.Source.close`. Nothing is shared by reads."""
-
-
-def _create_and_close(properties: dict[str, Any]) -> None:
-    Consumer({**properties, "group.id": "outbox"}).close()
 
 
 class _Token(NamedTuple):
@@ -248,7 +246,13 @@ class KafkaReader:
         for record in records:
             error = record.error()
             if error is not None:
-                failed = failed if self._is_harmless(error) else error
+                text = text_of(error)
+                if error.name() not in NO_TOPIC:
+                    # One that was excluded joins the group again with the next call.
+                    failed = failed if error.name() == "_MAX_POLL_EXCEEDED" else error
+                elif text not in self._missing:
+                    self._missing.add(text)
+                    _log.warning("the queue %s waits for a topic: %s", self._properties["group.id"], text)
                 continue
             topic, partition, offset = record.topic(), record.partition(), record.offset()
             position = self._positions.get((topic, partition))
@@ -263,16 +267,6 @@ class KafkaReader:
             if failed.fatal():
                 self._close()
             raise BrokerUnavailableError(f"Kafka refuses to be read: {text_of(failed)}")
-
-    def _is_harmless(self, error: KafkaError) -> bool:
-        if error.name() in NO_TOPIC:
-            text = text_of(error)
-            if text not in self._missing:
-                self._missing.add(text)
-                _log.warning("the queue %s waits for a topic: %s", self._properties["group.id"], text)
-            return True
-        # It joins the group again with the next call.
-        return error.name() == "_MAX_POLL_EXCEEDED"
 
     def _acknowledge(self, tokens: Sequence[_Token]) -> None:
         for token in tokens:
@@ -391,7 +385,7 @@ def topics_of(binding_key: str, topic: str | TopicOf) -> str:
         name = topic(binding_key)
     elif ROUTING_KEY_IN_TOPIC in topic and ("*" in binding_key or "#" in binding_key):
         before, *after = (_SPECIAL.sub(_ESCAPED, part) for part in topic.split(ROUTING_KEY_IN_TOPIC))
-        return f"^{before}{_pattern_of(binding_key)}{'.*'.join(after)}$"
+        return f"^{before}{pattern_of(binding_key)}{'.*'.join(after)}$"
     else:
         name = topic.replace(ROUTING_KEY_IN_TOPIC, binding_key)
     if not isinstance(name, str) or not (name.startswith("^") or TOPIC.fullmatch(name)):
@@ -402,7 +396,7 @@ def topics_of(binding_key: str, topic: str | TopicOf) -> str:
     return name
 
 
-def _pattern_of(binding_key: str) -> str:
+def pattern_of(binding_key: str) -> str:
     """Returns the regular expression of a binding key in POSIX's syntax, as librdkafka compiles it."""
     words = binding_key.split(".")
     pattern = ""
@@ -421,20 +415,24 @@ def message_of(record: Any, topic: str | TopicOf) -> Message:
     """Decodes a record of any producer. Never raises: what cannot be read is replaced by what the record has otherwise."""
     headers = _headers_of(record)
     own = {name: headers.pop(name) for name in list(headers) if name.lower().startswith(RESERVED_PREFIX)}
-    for name in _json_array(own.get(JSON_HEADERS)):
-        with suppress(ValueError, TypeError, RecursionError, KeyError):
-            headers[name] = json.loads(headers[name])
+    with suppress(MalformedMessageError):
+        for name in decode_tracking_ids(own.get(JSON_HEADERS), source=JSON_HEADERS):
+            with suppress(ValueError, TypeError, RecursionError, KeyError):
+                headers[name] = json.loads(headers[name])
     id_ = own.get(MESSAGE_ID) or f"{LABEL}:{record.topic()}:{record.partition()}:{record.offset()}"
     tracking_ids: tuple[str, ...] = ()
     with suppress(MalformedMessageError):
         tracking_ids = decode_tracking_ids(own.get(TRACKING_IDS), source=TRACKING_IDS)
     kind, milliseconds = record.timestamp()
-    sent = None if kind == TIMESTAMP_NOT_AVAILABLE else _instant(milliseconds)
+    sent = datetime.now(UTC)
+    if kind != TIMESTAMP_NOT_AVAILABLE:
+        with suppress(ValueError, OverflowError, OSError):
+            sent = datetime.fromtimestamp(milliseconds / 1_000, UTC)
     return Message(
         id=id_,
         routing_key=own.get(ROUTING_KEY) or _routing_key_of(record.topic(), topic),
         body=record.value() or b"",
-        created_at=_time(own.get(CREATED_AT)) or sent or datetime.now(UTC),
+        created_at=_time(own.get(CREATED_AT)) or sent,
         tracking_ids=tracking_ids if tracking_ids[-1:] == (id_,) else (id_,),
         content_type=headers.pop(CONTENT_TYPE, None),
         headers=headers,
@@ -471,21 +469,9 @@ def _routing_key_of(topic: str, template: str | TopicOf) -> str:
     return topic
 
 
-def _json_array(text: object) -> Sequence[Any]:
-    with suppress(MalformedMessageError):
-        return decode_tracking_ids(text, source=JSON_HEADERS)
-    return ()
-
-
 def _time(text: object) -> datetime | None:
     with suppress(MalformedMessageError):
         return decode_instant(text, source="the time")
-    return None
-
-
-def _instant(milliseconds: int) -> datetime | None:
-    with suppress(ValueError, OverflowError, OSError):
-        return datetime.fromtimestamp(milliseconds / 1_000, UTC)
     return None
 
 

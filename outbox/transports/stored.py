@@ -176,7 +176,10 @@ class _Storage:
         while not self.stopping.requested:
             # Counted only when what was stored since may have filled the queue. Other workers store, too: the limit is rough.
             if room < MOST_FETCHED:
-                room = MOST_WAITING - await self._persist(self._count_waiting, MOST_WAITING)
+                count = partial(
+                    self._database.count_waiting, self._queue, most=MOST_WAITING, ordered=self._subscription.ordered
+                )
+                room = MOST_WAITING - await self._persist(count, MOST_WAITING)
             if room < MOST_FETCHED:
                 await self.stopping.wait(COUNT_AGAIN)
                 continue
@@ -207,9 +210,6 @@ class _Storage:
             else:
                 self._report(self._queue, None)
                 return result
-
-    async def _count_waiting(self) -> int:
-        return await self._database.count_waiting(self._queue, most=MOST_WAITING, ordered=self._subscription.ordered)
 
     async def _fetch(self, reader: Reader) -> Sequence[Received]:
         """Fetches messages of about `LARGEST_BATCH` bytes at most. Returns none if storing is to stop meanwhile."""

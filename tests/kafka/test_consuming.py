@@ -164,7 +164,10 @@ async def test_binding_keys_choose_topics_and_routing_keys(database: str, mock: 
     of_one_topic: list[bytes] = []
     source = KafkaSource(f"{mock.consuming_url}&topic=shared")
     consumer = collecting(of_one_topic, "order.*", queue="one topic")
-    async with running(Worker(broker=source, db_engine_url=database, consumers=[consumer], **OPTIONS)):
+    async with (
+        asyncpg.create_pool(database, min_size=0, max_size=5) as pool,
+        running(Worker(broker=source, db_pool=pool, consumers=[consumer], **OPTIONS)),
+    ):
         await eventually(lambda: mock.committed("one topic", "shared", partitions=1) == 2)
         await eventually(lambda: of_one_topic == [b"routed"])
 
