@@ -134,7 +134,7 @@ class Worker:
             if label is not None:
                 raise ConfigurationError(
                     f"a worker stores the messages of {label} in its database before it handles them: give it db_engine_url or "
-                    "db_pool"
+                    "db_pool (OUTBOX_DATABASE_URL)"
                 )
             self._refuse(self._consumers_with(*_NEEDS_DATABASE), "give the worker db_engine_url or db_pool")
         elif self._url is None:

@@ -61,7 +61,7 @@ async def stock(body: bytes, connection: object, publisher: object) -> None: ...
         ({}, "exactly one of rmq_connection, rmq_connection_url, broker; none was given"),
         ({"rmq_connection_url": AMQP, "broker": AMQP}, "rmq_connection_url and broker was given"),
         ({"rmq_connection": object()}, "rmq_connection must be an aio-pika connection"),
-        ({"broker": object()}, "broker must be an amqp:// URL"),
+        ({"broker": object()}, "broker must be an amqp://, postgresql://"),
         ({"broker": AMQP, "consumers": [lambda body: None]}, "is not a consumer: decorate it with @consume"),
         ({"broker": AMQP, "consumers": [mail, Consumer("#", mail, "mail")]}, "two different consumers have the queue mail"),
         (
