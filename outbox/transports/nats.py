@@ -448,10 +448,6 @@ class NatsConnection(Client):
         """The version of the server, such as (2, 10)."""
         return tuple(int(number) for number in re.findall(r"\d+", str(self._server_info.get("version")))[:2])
 
-    def parse_headers(self, headers: bytes | None) -> Mapping[str, str]:
-        """Returns the headers of a message by their names."""
-        return self._parse_header_lines((headers or b"").partition(b"\r\n")[2])
-
     async def explain_silence(self, end: float) -> SendResult:
         """Returns the result of messages without an answer."""
         if await self.answers(end):

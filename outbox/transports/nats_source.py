@@ -105,9 +105,19 @@ class NatsSource:
 
 
 class _Token(NamedTuple):
+    stream: str
     sequence: int
+    stored_at: int
+    """In nanoseconds since 1970."""
     reply: bytes
     """Where to acknowledge it, whatever the connection."""
+
+    @classmethod
+    def of(cls, reply: bytes) -> "_Token":
+        """Reads the subject for the acknowledgement. Servers with domains put two words before the stream."""
+        words = reply.decode().split(".")
+        stream, _consumer, _deliveries, sequence, _number, stored_at = words[2:8] if len(words) == 9 else words[4:10]
+        return cls(stream, int(sequence), int(stored_at), reply)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +158,7 @@ class NatsReader:
             received: list[Received] = []
             others: list[Received] = []
             for each in fetched:
-                message = message_of(each, self._subject, pull.connection.parse_headers(each.headers))
+                message = message_of(each, self._subject)
                 matches = topics.matches(self._subscription.binding_key, message.routing_key)
                 (received if matches else others).append(Received(message, each.token))
             if others:
@@ -352,23 +362,9 @@ class _Pull:
             self.is_over = self.is_over or status.startswith((b"503", b"409 Consumer Deleted"))
             return
         self._left = max(self._left - 1, 0)
-        token = _Token(_position(reply).sequence, reply)
-        self.fetched.append(_Fetched(token, subject.decode(), body, headers, asyncio.get_running_loop().time()))
-
-
-class _Position(NamedTuple):
-    stream: str
-    sequence: int
-    stored_at: datetime
-
-
-def _position(reply: bytes) -> _Position:
-    """Reads the subject for the acknowledgement of a message. Servers with domains put two words before the stream."""
-    words = reply.decode().split(".")
-    if len(words) > 9:
-        words = words[2:]
-    nanoseconds = int(words[7])
-    return _Position(words[2], int(words[5]), datetime.fromtimestamp(nanoseconds / 1_000_000_000, UTC))
+        if reply.startswith(b"$JS.ACK."):
+            now = asyncio.get_running_loop().time()
+            self.fetched.append(_Fetched(_Token.of(reply), subject.decode(errors="replace"), body, headers, now))
 
 
 def consumer_name(queue: str) -> str:
@@ -389,10 +385,9 @@ def filter_subjects(binding_key: str, subject: str) -> list[str]:
     return [".".join(words)]
 
 
-def message_of(fetched: _Fetched, subject: str, headers: Mapping[str, str]) -> Message:
+def message_of(fetched: _Fetched, subject: str) -> Message:
     """Returns the message, also of a publisher that is not Outbox: then its id is that of the stream."""
-    named: dict[str, Any] = dict(headers)
-    position = _position(fetched.token.reply)
+    token, named = fetched.token, _decode_headers(fetched.headers or b"")
     with suppress(ValueError, TypeError, KeyError):
         for name in json.loads(named.get(JSON_HEADERS, "[]")):
             named[name] = json.loads(named[name])
@@ -401,9 +396,9 @@ def message_of(fetched: _Fetched, subject: str, headers: Mapping[str, str]) -> M
         value = named.get(name)
         return value if isinstance(value, str) and value else None
 
-    id_ = text(MESSAGE_ID) or text(DEDUPLICATION_ID) or f"nats:{position.stream}:{position.sequence}"
+    id_ = text(MESSAGE_ID) or text(DEDUPLICATION_ID) or f"nats:{token.stream}:{token.sequence}"
     tracking_ids: tuple[str, ...] = (id_,)
-    created_at, expires_at = position.stored_at, None
+    created_at, expires_at = datetime.fromtimestamp(token.stored_at / 1_000_000_000, UTC), None
     with suppress(MalformedMessageError, KeyError):
         tracking_ids = decode_tracking_ids(named[TRACKING_IDS], source=TRACKING_IDS)
     with suppress(MalformedMessageError, KeyError):
@@ -428,6 +423,11 @@ def message_of(fetched: _Fetched, subject: str, headers: Mapping[str, str]) -> M
         hlc=_number(named.get(HLC)),
         requeue_count=_number(named.get(REQUEUE_COUNT)) or 0,
     )
+
+
+def _decode_headers(headers: bytes) -> dict[str, Any]:
+    lines = headers.decode(errors="replace").split("\r\n")[1:]
+    return {name.strip(): value.strip() for name, separator, value in (line.partition(":") for line in lines) if separator}
 
 
 def _routing_key(subject: str, template: str) -> str:

@@ -20,7 +20,7 @@ from outbox.core.message import OutboxMessage
 from outbox.dead_letters import DeadLetters
 from outbox.errors import TopologyError
 from outbox.ports import Subscription
-from outbox.transports.nats_source import NatsSource, consumer_name, filter_subjects
+from outbox.transports.nats_source import NatsSource, _Token, consumer_name, filter_subjects
 from tests.servers.nats import Nats
 from tests.support import eventually
 from tests.support.processes import running as running_process
@@ -216,6 +216,18 @@ def test_the_name_of_a_consumer_has_only_characters_that_nats_allows() -> None:
         "mail=2Eeu",
         "a=20b=2F=C5=BC=3D=2A=3E",
     ]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        b"$JS.ACK.orders.mail.1.7.3.1780000000000000000.0",
+        b"$JS.ACK._.hash.orders.mail.1.7.3.1780000000000000000.0",
+        b"$JS.ACK.hub.hash.orders.mail.1.7.3.1780000000000000000.0.random",
+    ],
+)
+def test_the_place_of_a_message_is_read_with_and_without_a_domain(reply: bytes) -> None:
+    assert _Token.of(reply) == ("orders", 7, 1_780_000_000_000_000_000, reply)
 
 
 async def test_messages_of_other_publishers_are_handled(database: str, nats_server: Nats, stream: str, url: str) -> None:
