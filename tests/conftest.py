@@ -46,6 +46,7 @@ from tests.servers.rabbitmq import (
     with_vhost,
 )
 from tests.servers.rabbitmq_installation import ensure_rabbitmq
+from tests.servers.redis import ensure_redis
 from tests.servers.session_folder import session_folder
 from tests.support.rabbit_admin import RabbitAdmin
 
@@ -81,6 +82,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         "pooler": ensure_pgbouncer,
         "prometheus": ensure_prometheus,
         "nats": ensure_nats,
+        "redis": ensure_redis,
     }
     capture = session.config.pluginmanager.getplugin("capturemanager")
     for marker, ensure in needs.items():

@@ -19,8 +19,9 @@ _POSTGRES_SCHEMES = frozenset(
 _AMQP_SCHEMES = frozenset({"amqp", "amqps"})
 _KAFKA_SCHEMES = frozenset({"kafka", "kafkas"})
 _NATS_SCHEMES = frozenset({"nats", "natss"})
+_REDIS_SCHEMES = frozenset({"redis", "rediss", "valkey", "valkeys"})
 ROUTING_KEY_IN_TOPIC = "{routing_key}"
-"""Stands for the routing key of a message in the name of its Kafka topic or its NATS subject."""
+"""Stands for the routing key of a message in the name of its Kafka topic, NATS subject or Redis stream."""
 _USER = re.compile(r"://[^:\s]*:")
 _PORT = re.compile(r"[0-9]{1,5}(?!\w)")
 _NATS_TOKEN = re.compile(r"(\bnatss?://)[^:@/\s]+@", re.IGNORECASE)
@@ -40,6 +41,7 @@ class ServerKind(StrEnum):
     AMQP = "amqp"
     KAFKA = "kafka"
     NATS = "nats"
+    REDIS = "redis"
 
 
 def server_kind(url: str, *, argument: str = "url") -> ServerKind:
@@ -53,10 +55,12 @@ def server_kind(url: str, *, argument: str = "url") -> ServerKind:
         return ServerKind.KAFKA
     if scheme in _NATS_SCHEMES:
         return ServerKind.NATS
+    if scheme in _REDIS_SCHEMES:
+        return ServerKind.REDIS
     raise UrlError(
         f"{argument} has the scheme {scheme!r}: write postgresql://user:password@host:5432/database, "
-        f"amqp://user:password@host:5672/vhost, kafka://user:password@host:9092, or nats://user:password@host:4222 "
-        f"(natss:// with TLS)"
+        f"amqp://user:password@host:5672/vhost, kafka://user:password@host:9092, nats://user:password@host:4222 (natss:// with "
+        f"TLS) or redis://user:password@host:6379/0"
     )
 
 
@@ -120,6 +124,29 @@ def nats_parameter(url: str, name: str) -> str | None:
     return parse_qs(urlsplit(url).query, keep_blank_values=True).get(name, [None])[-1]
 
 
+def redis_host(url: str, *, argument: str = "broker") -> tuple[str, int, int]:
+    """Returns the host, the port and the number of the database of a Redis URL.
+
+    Raises `UrlError` if it is the URL of another server, or if they cannot be read.
+    """
+    if server_kind(url, argument=argument) is not ServerKind.REDIS:
+        raise UrlError(
+            f"{argument} must be a redis://, rediss://, valkey:// or valkeys:// URL, not {_scheme(url, argument)}://"
+        )
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2].lower()
+    database = parts.path.strip("/") or "0"
+    if not _HOST.fullmatch(host) or not re.fullmatch("[0-9]{1,9}", database):
+        raise UrlError(f"{argument} has no host or no database that can be read: write redis://host:6379/0")
+    name, _, port = _add_ports(host, 6379).rpartition(":")
+    return name.strip("[]"), int(port), int(database)
+
+
+def redis_stream(url: str) -> str:
+    """Returns the stream that a Redis URL names, in which `{routing_key}` stands for that; by default only that."""
+    return parse_qs(urlsplit(url).query, keep_blank_values=True).get("stream", [ROUTING_KEY_IN_TOPIC])[-1]
+
+
 def server_address(url: str) -> str:
     """Describes the server and the database or virtual host of `url`, without user, password and options."""
     parts = urlsplit(url)
@@ -129,6 +156,9 @@ def server_address(url: str) -> str:
         return f"Kafka at {','.join(sorted(kafka_hosts(url).split(',')))}"
     if kind is ServerKind.NATS:
         return f"NATS at {','.join(sorted(nats_hosts(url).split(',')))}"
+    if kind is ServerKind.REDIS:
+        host, port, database = redis_host(url)
+        return f"Redis at {f'[{host}]' if ':' in host else host}:{port}, database {database}"
     hosts = parts.netloc.rpartition("@")[2].lower()
     path = unquote(parts.path.removeprefix("/"))
     if kind is ServerKind.POSTGRES:

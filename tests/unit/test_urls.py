@@ -64,7 +64,7 @@ def test_an_unknown_url_is_refused_without_its_password(check: object, url: obje
 
 def test_a_refusal_names_the_argument() -> None:
     with pytest.raises(UrlError, match="broker has the scheme"):
-        server_kind("redis://h", argument="broker")
+        server_kind("mqtt://h", argument="broker")
 
 
 @pytest.mark.parametrize(
