@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class BrokerKind(StrEnum):
-    """The broker that holds the queues: with Kafka PostgreSQL. `other`: an object of the host, which does not report any."""
+    """The broker that holds the queues: with Kafka or Redis PostgreSQL. `other`: an object of the host, which reports none."""
 
     POSTGRESQL = "postgresql"
     RABBITMQ = "rabbitmq"

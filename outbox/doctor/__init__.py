@@ -14,7 +14,7 @@ from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError, Outb
 from outbox.postgres.pool import connect_to, unavailable_errors
 from outbox.postgres.queries import TableName
 from outbox.postgres.schema.check import schema_of
-from outbox.runtime.brokers import destination_of, is_kafka, is_nats, open_kafka, open_nats, own_database
+from outbox.runtime.brokers import destination_of, own_database
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -72,21 +72,28 @@ async def examine(installation: Installation) -> Report:
     """Examines the database and the broker, for a few seconds. Never raises: an unreachable server is a finding."""
     findings = await _guarded("database", _examine_database(installation))
     url = installation.broker_url
-    if url is not None and server_kind(url) is ServerKind.AMQP:
-        from outbox.doctor.rabbitmq import examine_rabbitmq
+    if url is None:
+        return Report(tuple(findings))
+    match server_kind(url):
+        case ServerKind.AMQP:
+            from outbox.doctor.rabbitmq import examine_rabbitmq
 
-        examination = examine_rabbitmq(
-            url,
-            installation.consumers,
-            exchange_name=installation.exchange_name,
-            management_url=installation.management_url,
-            consumer_timeout=installation.consumer_timeout,
-        )
-        findings += await _guarded("broker", examination)
-    elif url is not None and is_kafka(url):
-        findings += await _guarded("broker", _examine_kafka(url, installation.consumers))
-    elif url is not None and is_nats(url):
-        findings += await _guarded("broker", _examine_nats(url, installation.consumers))
+            examination = examine_rabbitmq(
+                url,
+                installation.consumers,
+                exchange_name=installation.exchange_name,
+                management_url=installation.management_url,
+                consumer_timeout=installation.consumer_timeout,
+            )
+        case ServerKind.KAFKA:
+            examination = _examine_kafka(url, installation.consumers)
+        case ServerKind.NATS:
+            examination = _examine_nats(url, installation.consumers)
+        case ServerKind.REDIS:
+            examination = _examine_redis(url)
+        case _:
+            return Report(tuple(findings))
+    findings += await _guarded("broker", examination)
     return Report(tuple(findings))
 
 
@@ -100,9 +107,10 @@ async def _guarded(check: str, examination: Awaitable[list[Finding]]) -> list[Fi
 
 
 async def _examine_kafka(url: str, consumers: "Sequence[Consumer]") -> list[Finding]:
+    from outbox.transports.kafka import KafkaTransport
     from outbox.transports.kafka_source import topics_of
 
-    transport = open_kafka(url)
+    transport = KafkaTransport(url)
     findings = []
     try:
         await transport.open()
@@ -124,9 +132,10 @@ async def _examine_kafka(url: str, consumers: "Sequence[Consumer]") -> list[Find
 
 
 async def _examine_nats(url: str, consumers: "Sequence[Consumer]") -> list[Finding]:
+    from outbox.transports.nats import NatsTransport
     from outbox.transports.nats_source import filter_subjects
 
-    transport = open_nats(url)
+    transport = NatsTransport(url)
     findings = []
     try:
         subject = transport.only_subject
@@ -141,6 +150,29 @@ async def _examine_nats(url: str, consumers: "Sequence[Consumer]") -> list[Findi
     finally:
         await transport.close()
     return findings or [well("broker", transport.destination)]
+
+
+async def _examine_redis(url: str) -> list[Finding]:
+    from outbox.transports.redis import RedisTransport
+
+    transport = RedisTransport(url)
+    options = transport.options
+    try:
+        await transport.open()
+        missing = await transport.missing_stream()
+    finally:
+        await transport.close()
+    findings = [well("broker", transport.destination)]
+    if missing is not None:
+        hint = "start a worker whose queue reads it: messages are held until it exists"
+        findings.append(error("topology", f"the stream {missing!r} is missing", hint))
+    if options.maxlen is not None:
+        hint = "write trim=true instead: workers then delete what all groups have read"
+        findings.append(warning("broker", f"maxlen={options.maxlen} can delete messages that no worker has read", hint))
+    if options.lossy:
+        hint = "set appendonly yes and appendfsync always on the server, and leave out durability"
+        findings.append(warning("broker", "durability=lossy: the server may lose messages that it has confirmed", hint))
+    return findings
 
 
 async def _examine_database(installation: Installation) -> list[Finding]:

@@ -61,7 +61,8 @@ CREATE, SEND, PROCESS = "create", "send", "process"
 RETRY, REJECT, DEAD_LETTER, DUPLICATE = "outbox.retry", "outbox.reject", "outbox.dead_letter", "outbox.duplicate"
 POSTPONED, RETURNED = "outbox.postponed", "outbox.returned"
 
-OUTBOX, RABBITMQ, KAFKA, NATS, POSTGRESQL = "outbox", "rabbitmq", "kafka", "nats", "postgresql"
+OUTBOX, RABBITMQ, POSTGRESQL = "outbox", "rabbitmq", "postgresql"
+KAFKA, NATS, REDIS = "kafka", "nats", "redis"
 """Values of `messaging.system`. A Publisher writes to the outbox, and does not know the broker."""
 
 MOST_LINKS = 128

@@ -1,14 +1,15 @@
 """Builds adapters from the broker argument: a URL, a connection, or an adapter object."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from datetime import timedelta
+from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from outbox.core.arguments import exactly_one
 from outbox.core.byte_limits import ByteLimits
-from outbox.core.urls import ServerKind, amqp_url, kafka_topic, nats_subject, postgres_url, server_address, server_kind
+from outbox.core.urls import ServerKind, amqp_url, postgres_url, server_address, server_kind
 from outbox.errors import ConfigurationError, DatabaseUnavailableError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     )
     from outbox.postgres.pool import Pool
     from outbox.postgres.queries import TableName
-    from outbox.transports.kafka import KafkaTransport
-    from outbox.transports.nats import NatsTransport
 
     BrokerSource: TypeAlias = str | AbstractConnection | Transport
     ConsumableSource: TypeAlias = str | AbstractConnection | Broker | Source
@@ -67,17 +66,14 @@ def require_one_broker(
             )
         return rmq_connection
     if isinstance(broker, str):
-        kind = server_kind(broker, argument="broker")
-        if kind is ServerKind.AMQP:
+        if server_kind(broker, argument="broker") is ServerKind.AMQP:
             _require_aio_pika()
-        elif kind is ServerKind.KAFKA:
-            open_kafka(broker)  # checks the URL, and connects to nothing yet
-        elif kind is ServerKind.NATS:
-            open_nats(broker)
+        elif stored_label(broker) is not None:
+            _open_sender(broker)  # checks the URL, and connects to nothing yet
         return broker
     if broker is None or not all(callable(getattr(broker, method, None)) for method in ("open", "send", "close")):
         raise ConfigurationError(
-            "broker must be an amqp://, postgresql://, kafka:// or nats:// URL, or an object that implements "
+            "broker must be an amqp://, postgresql://, kafka://, nats:// or redis:// URL, or an object that implements "
             f"outbox.ports.Transport, not {type(broker).__name__}"
         )
     return broker
@@ -96,8 +92,8 @@ def require_one_consumable_broker(
     source = require_one_broker(
         rmq_connection=rmq_connection, rmq_connection_url=rmq_connection_url, broker=cast("str | Transport | None", broker)
     )
-    if is_kafka(source) or is_nats(source):
-        _open_source(cast("str", source))  # as an argument, `topic` may have to name more than for a relay
+    if isinstance(source, str) and stored_label(source) is not None:
+        _open_source(source)  # as an argument, a topic, subject or stream may have to name more than for a relay
     if source is broker and not isinstance(broker, str) and not callable(getattr(broker, "subscribe", None)):
         raise ConfigurationError(
             f"{type(broker).__name__} cannot be consumed from: it implements neither outbox.ports.Broker nor Source"
@@ -113,10 +109,9 @@ def require_one_dead_letter_source(
 ) -> "DeadLetterSource":
     """Like `require_one_broker`, for a broker that keeps dead letters in queues, which an archiver needs."""
     exactly_one(rmq_connection=rmq_connection, rmq_connection_url=rmq_connection_url, broker=broker)
-    if is_kafka(broker) or is_nats(broker):
+    if (label := stored_label(broker)) is not None:
         raise ConfigurationError(
-            "an archiver needs RabbitMQ; with Kafka and NATS, workers record dead letters in their database, so there are none "
-            "to move"
+            f"an archiver needs RabbitMQ; with {label}, workers record dead letters in their database, and none are to be moved"
         )
     if broker is None or isinstance(broker, str):
         source = require_one_broker(rmq_connection=rmq_connection, rmq_connection_url=rmq_connection_url, broker=broker)
@@ -150,10 +145,8 @@ def open_transport(
     `pool` is the outbox's database, whose queues get the messages for single queues if the broker has no queues.
     """
     transport: Transport
-    if is_kafka(source):
-        transport = open_kafka(cast("str", source))
-    elif is_nats(source):
-        transport = open_nats(cast("str", source))
+    if isinstance(source, str) and stored_label(source) is not None:
+        transport = _open_sender(source)
     elif isinstance(source, str):
         transport = _from_url(source, exchange_name=exchange_name, table=table, observer=observer)
     elif hasattr(source, "send"):
@@ -238,16 +231,6 @@ def _over_connection(connection: "AbstractConnection", *, exchange_name: str, ob
     return RabbitBroker(connection=connection, exchange_name=exchange_name, observer=observer)
 
 
-def is_kafka(source: object) -> bool:
-    """Whether `source` is the URL of a Kafka cluster."""
-    return isinstance(source, str) and server_kind(source, argument="broker") is ServerKind.KAFKA
-
-
-def is_nats(source: object) -> bool:
-    """Whether `source` is the URL of NATS."""
-    return isinstance(source, str) and server_kind(source, argument="broker") is ServerKind.NATS
-
-
 def is_source(broker: object) -> bool:
     """Whether `broker` is an object that implements `outbox.ports.Source`."""
     methods = [callable(getattr(broker, method, None)) for method in ("read", "close", "subscribe")]
@@ -261,36 +244,33 @@ def stored_label(source: object) -> str | None:
     """
     if isinstance(source, str):
         kind = server_kind(source, argument="broker")
-        return kind.value if kind in (ServerKind.KAFKA, ServerKind.NATS) else None
+        return kind.value if kind in _STREAMS else None
     label = None if hasattr(source, "subscribe") else getattr(source, "label", None)
     if isinstance(label, str):
         return label
     return "source" if is_source(source) else None
 
 
+_STREAMS: Mapping[ServerKind, tuple[str, str]] = {
+    ServerKind.KAFKA: ("outbox.transports.kafka:KafkaTransport", "outbox.transports.kafka_source:KafkaSource"),
+    ServerKind.NATS: ("outbox.transports.nats:NatsTransport", "outbox.transports.nats_source:NatsSource"),
+    ServerKind.REDIS: ("outbox.transports.redis:RedisTransport", "outbox.transports.redis:RedisSource"),
+}
+"""What sends to brokers that keep no state for each message, and what reads from them, by the kind of their URL."""
+
+
+def _open_sender(url: str) -> "Transport":
+    """Returns a transport to send with. Raises `ConfigurationError`, and `MissingExtraError` without the broker's library."""
+    module, _, name = _STREAMS[server_kind(url, argument="broker")][0].partition(":")
+    transport: Transport = getattr(import_module(module), name)(url)
+    return transport
+
+
 def _open_source(url: str) -> "Source":
-    """Returns a source to read from. Raises `ConfigurationError`, and `MissingExtraError` without the broker's library."""
-    if is_nats(url):
-        from outbox.transports.nats_source import NatsSource
-
-        return NatsSource(url)
-    from outbox.transports.kafka_source import KafkaSource
-
-    return KafkaSource(url)
-
-
-def open_kafka(url: str) -> "KafkaTransport":
-    """Returns a transport to send with. Raises `ConfigurationError`, and `MissingExtraError` without Kafka's library."""
-    from outbox.transports.kafka import KafkaTransport
-
-    return KafkaTransport(url)
-
-
-def open_nats(url: str) -> "NatsTransport":
-    """Returns a transport to send with. Raises `ConfigurationError`, and `MissingExtraError` without the library for NATS."""
-    from outbox.transports.nats import NatsTransport
-
-    return NatsTransport(url)
+    """Returns a source to read from. Raises the errors of `_open_sender`."""
+    module, _, name = _STREAMS[server_kind(url, argument="broker")][1].partition(":")
+    source: Source = getattr(import_module(module), name)(url)
+    return source
 
 
 def _require_aio_pika() -> None:
@@ -303,10 +283,8 @@ def destination_of(source: "BrokerSource", *, exchange_name: str) -> str:
 
     A transport may describe it by an attribute `destination`.
     """
-    if isinstance(source, str) and is_kafka(source):
-        return f"{server_address(source)}, topic {kafka_topic(source)}"
-    if isinstance(source, str) and is_nats(source):
-        return f"{server_address(source)}, subject {nats_subject(source)}"
+    if isinstance(source, str) and stored_label(source) is not None:
+        source = _open_sender(source)
     if isinstance(described := getattr(source, "destination", None), str):
         return described
     url = source if isinstance(source, str) else getattr(source, "url", None)  # a connection of aio-pika has one

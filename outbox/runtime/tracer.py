@@ -67,7 +67,7 @@ def open_meters(*, enabled: bool, source: object) -> Observer | None:
 
 def _system_of(source: object) -> str:
     """Returns the value of `messaging.system` for a URL, a connection of aio-pika, or an object that implements a port."""
-    from outbox.observers.opentelemetry import KAFKA, NATS, OUTBOX, POSTGRESQL, RABBITMQ
+    from outbox.observers.opentelemetry import KAFKA, NATS, OUTBOX, POSTGRESQL, RABBITMQ, REDIS
 
     kind = source if isinstance(source, str) else type(source).__module__
     if kind.startswith(("amqp", "aio_pika", "outbox.transports.rabbitmq")):
@@ -76,6 +76,8 @@ def _system_of(source: object) -> str:
         return KAFKA
     if kind.startswith(("nats", "outbox.transports.nats")):
         return NATS
+    if kind.startswith(("redis", "valkey", "outbox.transports.redis")):
+        return REDIS
     return POSTGRESQL if "postgres" in kind else OUTBOX
 
 

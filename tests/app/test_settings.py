@@ -219,7 +219,7 @@ def test_variables_injected_by_orchestrators_are_ignored(name: str, value: str, 
         ({"RETRY_DELAYS": "1s,-1"}, "OUTBOX_RETRY_DELAYS: "),
         ({"RETRY_DELAYS": "1h"}, "OUTBOX_RETRY_DELAYS: '1h' is not a duration"),
         ({"DATABASE_URL": "mysql://ada:hunter2@db/x"}, "OUTBOX_DATABASE_URL: the address must be a postgresql:// URL|scheme"),
-        ({"BROKER_URL": "redis://ada:hunter2@broker"}, "OUTBOX_BROKER_URL: the address has the scheme 'redis'"),
+        ({"BROKER_URL": "mqtt://ada:hunter2@broker"}, "OUTBOX_BROKER_URL: the address has the scheme 'mqtt'"),
         ({"CONSUMERS": "not a module"}, "OUTBOX_CONSUMERS: "),
     ],
 )

@@ -98,11 +98,12 @@ def test_commands_are_listed_by_section() -> None:
         (["relay"], "no database configured: set OUTBOX_DATABASE_URL, or give --database-url"),
         (["migrate"], "no database configured: set OUTBOX_DATABASE_URL, or give --database-url"),
         (["relay", "--database-url", "mysql://ada:hunter2@db/x"], "postgresql://"),
-        (["relay", "--database-url", "postgresql://db/x", "--broker-url", "redis://broker"], "'redis'"),
         (
             ["worker", "tests.cli.slow_consumers:consumers", "--broker-url", "kafka://b"],
             "a worker stores the messages of kafka in its database",
         ),
+        (["relay", "--database-url", "postgresql://db/x", "--broker-url", "mqtt://broker"], "'mqtt'"),
+        (["worker", "tests.cli.slow_consumers:consumers", "--broker-url", "redis://b"], "stores the messages of redis in"),
         (["worker", "tests.cli.slow_consumers:consumers"], "no broker configured"),
         (["worker", "tests.cli.nowhere:consumers", "--broker-url", "amqp://b"], "no module named tests.cli.nowhere"),
         (["worker", "tests.cli.slow_consumers:absent", "--broker-url", "amqp://b"], "has no absent"),

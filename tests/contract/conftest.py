@@ -2,16 +2,18 @@
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
 from outbox.ports import Broker
 from tests.contract.harness import Harness, MemoryHarness, PostgresHarness, RabbitHarness
-from tests.contract.routes import Route, broker_route, kafka_route, nats_route
+from tests.contract.routes import Route, broker_route, kafka_route, nats_route, redis_route
 from tests.contract.stored import Log, StoredHarness
 from tests.servers.kafka import MockKafka, mock_kafka
 from tests.servers.nats import Nats
+from tests.servers.redis import Redis, running_redis
 
 TRANSPORTS = ["memory", "postgres", pytest.param("rabbitmq", marks=pytest.mark.rabbitmq)]
 DIFFERENCES = {
@@ -20,7 +22,7 @@ DIFFERENCES = {
 """Cases that brokers whose messages are stored do not pass, and why."""
 STORED_MODULES = frozenset({"test_broker", "test_coming_back"})
 """Cases of the port. Those of whole workers run on the Postgres transport, which delivers what is stored."""
-SOURCES = ["kafka", pytest.param("nats", marks=pytest.mark.nats)]
+SOURCES = ["kafka", pytest.param("nats", marks=pytest.mark.nats), pytest.param("redis", marks=pytest.mark.redis)]
 SOURCE_CASES = frozenset(
     {
         "test_a_message_arrives_as_it_was_sent",
@@ -64,12 +66,19 @@ async def nats_url(nats_server: Nats) -> str:
 
 
 @pytest.fixture
+def redis_server(tmp_path: Path, servers_folder: Path) -> Iterator[Redis]:
+    """A Redis of the test's own."""
+    with running_redis(servers_folder / f"redis-{tmp_path.name}") as server:
+        yield server
+
+
+@pytest.fixture
 def harness(request: pytest.FixtureRequest) -> Harness:
     """One transport, empty."""
     return _make_harness(request)
 
 
-@pytest.fixture(params=[*TRANSPORTS, "kafka", pytest.param("nats", marks=pytest.mark.nats)])
+@pytest.fixture(params=[*TRANSPORTS, *SOURCES])
 async def route(request: pytest.FixtureRequest) -> AsyncIterator[Route]:
     """The way of `order.placed` through one transport, among them those that only send."""
     if request.param == "kafka":
@@ -79,6 +88,11 @@ async def route(request: pytest.FixtureRequest) -> AsyncIterator[Route]:
                 yield route
     elif request.param == "nats":
         async with nats_route(request.getfixturevalue("nats_server"), "order.placed") as route:
+            yield route
+    elif request.param == "redis":
+        server = request.getfixturevalue("redis_server")
+        server.create_stream("order.placed")
+        async with redis_route(server, "order.placed") as route:
             yield route
     else:
         async with broker_route(_make_harness(request).broker(), "order.placed") as route:
@@ -109,6 +123,13 @@ def _make_harness(request: pytest.FixtureRequest) -> Harness:
 
             url, database = request.getfixturevalue("nats_url"), request.getfixturevalue("database_url")
             return StoredHarness(database, "nats", lambda: (NatsSource(url), NatsTransport(url)))
+        case "redis":
+            from outbox.transports.redis import RedisSource, RedisTransport
+
+            # One stream, in which bindings may have wildcards.
+            url = f"{request.getfixturevalue('redis_server').url}?stream=events"
+            database = request.getfixturevalue("database_url")
+            return StoredHarness(database, "redis", lambda: (RedisSource(url), RedisTransport(url)))
         case "log":
             log = Log()
             return StoredHarness(request.getfixturevalue("database_url"), "log", lambda: (log, log))

@@ -1,7 +1,7 @@
 """What the cases of sending need of a transport: a way for one routing key, and the messages that arrive at its end."""
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,6 +13,8 @@ from outbox.ports import Broker, Transport
 from tests.contract.support import taking
 from tests.servers.kafka import MockKafka
 from tests.servers.nats import Nats
+from tests.servers.redis import Redis
+from tests.support import eventually
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,23 @@ async def kafka_route(cluster: MockKafka, topic: str) -> AsyncIterator[Route]:
 
 
 @asynccontextmanager
+async def redis_route(server: Redis, stream: str) -> AsyncIterator[Route]:
+    """A route to a stream, which is read by a Redis client."""
+    from outbox.transports.redis import RedisTransport
+
+    transport = RedisTransport(server.url)
+
+    async def arrived(count: int) -> Sequence[Message]:
+        await eventually(lambda: len(server.read(stream)) >= count)
+        return [_message_of_entry(fields) for fields in server.read(stream)]
+
+    try:
+        yield Route(transport, arrived)
+    finally:
+        await transport.close()
+
+
+@asynccontextmanager
 async def nats_route(server: Nats, routing_key: str) -> AsyncIterator[Route]:
     """A route to a stream of one subject, which is read by a client of NATS."""
     from outbox.transports.nats import NatsTransport
@@ -73,6 +92,22 @@ async def nats_route(server: Nats, routing_key: str) -> AsyncIterator[Route]:
         yield Route(transport, arrived)
     finally:
         await transport.close()
+
+
+def _message_of_entry(fields: Mapping[str, bytes]) -> Message:
+    texts = {name: value.decode() for name, value in fields.items() if name != "body"}
+    return Message(
+        id=texts["x-outbox-message-id"],
+        routing_key=texts["x-outbox-routing-key"],
+        body=fields["body"],
+        created_at=datetime.fromisoformat(texts["x-outbox-created-at"]),
+        tracking_ids=tuple(json.loads(texts["x-outbox-tracking-ids"])),
+        content_type=texts.get("content-type"),
+        ordering_key=texts.get("x-outbox-ordering-key"),
+        hlc=int(texts.get("x-outbox-hlc", 0)) or None,
+        requeue_count=int(texts.get("x-outbox-requeue-count", 0)),
+        headers=json.loads(texts.get("headers", "{}")),
+    )
 
 
 def _message_of_headers(headers: dict[str, str], body: bytes) -> Message:

@@ -91,7 +91,7 @@ def test_invalid_arguments_are_refused(arguments: dict[str, Any], says: str) -> 
     "arguments",
     [
         {"rmq_connection_url": POSTGRES},
-        {"broker": "redis://somewhere"},
+        {"broker": "mqtt://somewhere"},
         {"broker": "localhost"},
         {"broker": AMQP, "db_engine_url": "mysql://root:sesame@localhost/x"},
     ],

@@ -1606,7 +1606,7 @@ export interface components {
         };
         /**
          * BrokerKind
-         * @description The broker that holds the queues: with Kafka PostgreSQL. `other`: an object of the host, which does not report any.
+         * @description The broker that holds the queues: with Kafka or Redis PostgreSQL. `other`: an object of the host, which reports none.
          * @enum {string}
          */
         BrokerKind: "postgresql" | "rabbitmq" | "other";
