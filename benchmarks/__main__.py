@@ -20,6 +20,7 @@ from benchmarks.relaying import (
     relay_to_nats,
     relay_to_postgres,
     relay_to_rabbitmq,
+    relay_to_redis,
     relay_variants_to_postgres,
     relay_variants_to_rabbitmq,
 )
@@ -43,6 +44,7 @@ BENCHMARKS: dict[str, tuple[Benchmark, int, str]] = {
     "relay-postgres": (relay_to_postgres, 50_000, "messages/s"),
     "relay-kafka": (relay_to_kafka, 50_000, "messages/s"),
     "relay-nats": (relay_to_nats, 50_000, "messages/s"),
+    "relay-redis": (relay_to_redis, 50_000, "messages/s"),
     "variants-rabbitmq": (relay_variants_to_rabbitmq, 40_000, "messages/s"),
     "variants-postgres": (relay_variants_to_postgres, 40_000, "messages/s"),
     "worker-rabbitmq": (worker_on_rabbitmq, 30_000, "messages/s"),

@@ -1,4 +1,4 @@
-"""How fast one relay empties the table: into a quorum queue, the queues of its own database, Kafka, and NATS."""
+"""How fast one relay empties the table: into a quorum queue, the queues of its own database, Kafka, NATS, and Redis."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -14,6 +14,7 @@ from outbox.engine.relay import LARGEST_BATCH
 from outbox.ports import CONFIRMED, Transport
 from tests.servers.kafka import mock_kafka
 from tests.servers.nats import running_nats
+from tests.servers.redis import ensure_redis, running_redis
 from tests.servers.session_folder import session_folder
 
 KEYS = 200
@@ -79,6 +80,42 @@ async def _bare_client_of_nats(url: str, count: int) -> dict[str, float]:
 def _event() -> Message:
     id_ = str(uuid4())
     return Message(id=id_, routing_key="bench.event", body=BODY, created_at=datetime.now(UTC), tracking_ids=(id_,))
+
+
+async def relay_to_redis(servers: Servers, count: int) -> dict[str, float]:
+    """Messages per second, stored by a Redis that waits for its disk: by a relay, its transport alone, and a bare client."""
+    ensure_redis()
+    with session_folder() as folder, running_redis(folder / "redis") as redis:
+        redis.create_stream("bench.event")
+        async with servers.fresh_database() as url:
+            await filled_outbox(url, count)
+            figures = await _emptied("relay to Redis", url, redis.url, count)
+        from outbox.transports.redis import RedisTransport
+
+        figures |= await _transport_alone("transport to Redis", RedisTransport(redis.url), count)
+        return figures | await _bare_redis(redis.url, count)
+
+
+async def _bare_redis(url: str, count: int) -> dict[str, float]:
+    from redis.asyncio import Redis
+
+    from outbox.transports.redis.entries import entry_of
+
+    parts = entry_of(_event())
+    fields: dict[Any, Any] = dict(zip(parts[::2], parts[1::2], strict=True))
+    batches = iter(range(count // LARGEST_BATCH))
+
+    async def lane(client: "Redis") -> None:
+        for _ in batches:
+            pipeline = client.pipeline(transaction=False)
+            for _ in range(LARGEST_BATCH):
+                pipeline.xadd("bench.event", fields, nomkstream=True)
+            assert None not in await pipeline.execute()
+
+    async with Redis.from_url(url) as client:
+        with timed() as watch:
+            await asyncio.gather(lane(client), lane(client))
+    return watch.rates("bare client of Redis", count // LARGEST_BATCH * LARGEST_BATCH)
 
 
 async def _transport_alone(name: str, transport: Transport, count: int) -> dict[str, float]:
