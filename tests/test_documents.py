@@ -111,6 +111,9 @@ NOT_RUN = {
     "docs/nats.md: docker run -d --name nats -p 4222:4222 nats:2.12 --jetstream": "takes Docker and a registry",
     "docs/nats.md: nats://user:password@host:4222,host2:4222/?subject=events.{r …": (
         "a URL; tests/nats/test_configuration.py::test_the_url_of_the_page_is_accepted creates a relay with it"
+    "docs/redis.md: docker run -d --name redis -p 6379:6379 redis:7 redis-server …": "takes Docker and a registry",
+    "docs/redis.md: rediss://user:password@host:6379/0?stream=events&trim=true": (
+        "a URL; tests/redis/test_configuration.py::test_the_url_of_the_page_is_accepted creates a relay and a worker with it"
     ),
     "docs/cookbook.md: // publish.go": "takes Go and pgx; the statement is that of the other languages",
     "docs/cookbook.md: // publish.mjs": "takes pg of npm; it was run by hand with Node 20, and prints the id",
@@ -165,6 +168,8 @@ RUN_BY = {
     "docs/destinations.md: # destinations.py": "tests/publisher/test_page.py::test_the_program_on_destinations_runs",
     "docs/nats.md: # receipts.py": "tests/nats/test_consuming.py::test_the_program_on_the_page_handles_the_message_on_the_page",
     "docs/nats.md: # to_nats.py": "tests/nats/test_relaying.py::test_the_program_on_the_page_relays_to_its_subjects",
+    "docs/redis.md: # to_redis.py": "tests/redis/test_relaying.py::test_the_program_on_the_page_relays_to_its_streams",
+    "docs/redis.md: # mail.py": "tests/redis/test_consuming.py::test_the_consumer_on_the_page_prints_a_receipt",
     "docs/publishing.md: # publishing.py": "tests/publisher/test_page.py::test_the_program_on_the_page_runs",
     "docs/repair.md: import asyncio": (
         "tests/dead_letters/test_operations.py::test_the_program_in_the_documentation_does_what_it_says"
