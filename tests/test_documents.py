@@ -111,6 +111,7 @@ NOT_RUN = {
     "docs/nats.md: docker run -d --name nats -p 4222:4222 nats:2.12 --jetstream": "takes Docker and a registry",
     "docs/nats.md: nats://user:password@host:4222,host2:4222/?subject=events.{r …": (
         "a URL; tests/nats/test_configuration.py::test_the_url_of_the_page_is_accepted creates a relay with it"
+    ),
     "docs/redis.md: docker run -d --name redis -p 6379:6379 redis:7 redis-server …": "takes Docker and a registry",
     "docs/redis.md: rediss://user:password@host:6379/0?stream=events&trim=true": (
         "a URL; tests/redis/test_configuration.py::test_the_url_of_the_page_is_accepted creates a relay and a worker with it"
