@@ -13,16 +13,8 @@ from time import monotonic
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from outbox.core.codec import (
-    AMQP,
-    EXPIRES_AT,
-    HLC,
-    REQUEUE_COUNT,
-    ROUTING_KEY,
-    TRACKING_IDS,
-    encode_instant,
-    encode_tracking_ids,
-)
+from outbox.core.codec import AMQP, ORDERING_KEY
+from outbox.core.envelope import CONTENT_TYPE, JSON_HEADERS, encode_envelope
 from outbox.core.message import Message
 from outbox.core.outcome import Failure
 from outbox.core.urls import ROUTING_KEY_IN_TOPIC, kafka_hosts, kafka_topic, redacted, server_address
@@ -34,11 +26,6 @@ try:
 except ModuleNotFoundError as error:
     raise MissingExtraError(purpose="Kafka", extra="kafka") from error
 
-MESSAGE_ID = "x-outbox-message-id"
-CREATED_AT = "x-outbox-created-at"
-JSON_HEADERS = "x-outbox-json-headers"
-"""The names of the headers whose values are JSON, because they are not text."""
-CONTENT_TYPE = "content-type"
 LABEL = "kafka"
 """The exchange of messages that workers have stored."""
 
@@ -230,18 +217,9 @@ def record_of(message: Message, topic: str | TopicOf) -> Record:
             f"{name!r:.300} is not the name of a topic: 1 to 249 letters, digits, dots, underscores and hyphens. Give the "
             "relay a topic that fits its routing keys"
         )
-    headers: list[tuple[str, str | bytes | None]] = [
-        (MESSAGE_ID, message.id),
-        (ROUTING_KEY, key),
-        (TRACKING_IDS, encode_tracking_ids(message.tracking_ids)),
-        (CREATED_AT, encode_instant(message.created_at)),
-    ]
-    if message.expires_at is not None:
-        headers.append((EXPIRES_AT, encode_instant(message.expires_at)))
-    if message.hlc is not None:
-        headers.append((HLC, str(message.hlc)))
-    if message.requeue_count:
-        headers.append((REQUEUE_COUNT, str(message.requeue_count)))
+    fields = encode_envelope(message)
+    ordering_key = fields.pop(ORDERING_KEY, None)
+    headers: list[tuple[str, str | bytes | None]] = [*fields.items()]
     # A header of the application says more than our guess.
     if message.content_type is not None and CONTENT_TYPE not in message.headers:
         headers.append((CONTENT_TYPE, message.content_type))
@@ -254,7 +232,6 @@ def record_of(message: Message, topic: str | TopicOf) -> Record:
                 not_text.append(header)
     if not_text:
         headers.append((JSON_HEADERS, json.dumps(not_text)))
-    ordering_key = message.ordering_key
     return Record(name, None if ordering_key is None else ordering_key.encode(), message.body, headers)
 
 

@@ -21,26 +21,17 @@ from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, Kafka
 
 from outbox.core import topics
 from outbox.core.codec import (
-    EXPIRES_AT,
-    HLC,
-    REQUEUE_COUNT,
     RESERVED_PREFIX,
-    ROUTING_KEY,
-    TRACKING_IDS,
-    decode_instant,
     decode_tracking_ids,
 )
+from outbox.core.envelope import CONTENT_TYPE, JSON_HEADERS, decode_envelope, routing_key_of
 from outbox.core.message import Message
 from outbox.core.urls import ROUTING_KEY_IN_TOPIC, kafka_topic
 from outbox.errors import BrokerUnavailableError, ConfigurationError, MalformedMessageError
 from outbox.ports import Received, Subscription
 from outbox.transports.kafka import (
     CONNECT_TIMEOUT,
-    CONTENT_TYPE,
-    CREATED_AT,
-    JSON_HEADERS,
     LABEL,
-    MESSAGE_ID,
     NO_TOPIC,
     PROBE_TOPIC,
     TOPIC,
@@ -82,7 +73,6 @@ _NOT_OURS = frozenset({"ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", "REBALANCE_IN_
 """Answers to a commit by a member that Kafka has excluded, or during a rebalance."""
 _SPECIAL = re.compile(r"[].^$*+?(){}|\\[]")
 _ESCAPED = r"\\\g<0>"
-_DECIMAL = re.compile(r"[0-9]{1,18}")
 
 _T = TypeVar("_T")
 _log = logging.getLogger("outbox")
@@ -419,28 +409,16 @@ def message_of(record: Any, topic: str | TopicOf) -> Message:
         for name in decode_tracking_ids(own.get(JSON_HEADERS), source=JSON_HEADERS):
             with suppress(ValueError, TypeError, RecursionError, KeyError):
                 headers[name] = json.loads(headers[name])
-    id_ = own.get(MESSAGE_ID) or f"{LABEL}:{record.topic()}:{record.partition()}:{record.offset()}"
-    tracking_ids: tuple[str, ...] = ()
-    with suppress(MalformedMessageError):
-        tracking_ids = decode_tracking_ids(own.get(TRACKING_IDS), source=TRACKING_IDS)
     kind, milliseconds = record.timestamp()
     sent = datetime.now(UTC)
     if kind != TIMESTAMP_NOT_AVAILABLE:
         with suppress(ValueError, OverflowError, OSError):
             sent = datetime.fromtimestamp(milliseconds / 1_000, UTC)
-    return Message(
-        id=id_,
-        routing_key=own.get(ROUTING_KEY) or _routing_key_of(record.topic(), topic),
-        body=record.value() or b"",
-        created_at=_time(own.get(CREATED_AT)) or sent,
-        tracking_ids=tracking_ids if tracking_ids[-1:] == (id_,) else (id_,),
-        content_type=headers.pop(CONTENT_TYPE, None),
-        headers=headers,
-        expires_at=_time(own.get(EXPIRES_AT)),
-        ordering_key=None if (key := record.key()) is None else _text(key, otherwise=hexlify),
-        hlc=_number(own.get(HLC)),
-        requeue_count=min(_number(own.get(REQUEUE_COUNT)) or 0, 2**31 - 1),
-    )
+    place = f"{LABEL}:{record.topic()}:{record.partition()}:{record.offset()}"
+    arguments = decode_envelope(own, id_=place, routing_key=routing_key_of(record.topic(), topic), created_at=sent)
+    key = record.key()
+    arguments["ordering_key"] = None if key is None else _text(key, otherwise=hexlify)
+    return Message(body=record.value() or b"", content_type=headers.pop(CONTENT_TYPE, None), headers=headers, **arguments)
 
 
 def _headers_of(record: Any) -> dict[str, Any]:
@@ -458,22 +436,3 @@ def _text(value: bytes | str, *, otherwise: Callable[[bytes], bytes]) -> str:
         if 0 not in raw:
             return raw.decode()
     return otherwise(raw).decode()
-
-
-def _routing_key_of(topic: str, template: str | TopicOf) -> str:
-    """Returns what `{routing_key}` stands for in the name of a topic; the topic itself if that is unknown."""
-    if isinstance(template, str) and template.count(ROUTING_KEY_IN_TOPIC) == 1:
-        before, _, after = template.partition(ROUTING_KEY_IN_TOPIC)
-        if topic.startswith(before) and topic.endswith(after) and len(topic) > len(before) + len(after):
-            return topic[len(before) : len(topic) - len(after)]
-    return topic
-
-
-def _time(text: object) -> datetime | None:
-    with suppress(MalformedMessageError):
-        return decode_instant(text, source="the time")
-    return None
-
-
-def _number(text: object) -> int | None:
-    return int(text) if isinstance(text, str) and _DECIMAL.fullmatch(text) else None

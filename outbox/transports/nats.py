@@ -14,15 +14,8 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from outbox.core.codec import (
     AMQP,
-    EXPIRES_AT,
-    HLC,
-    ORDERING_KEY,
-    REQUEUE_COUNT,
-    ROUTING_KEY,
-    TRACKING_IDS,
-    encode_instant,
-    encode_tracking_ids,
 )
+from outbox.core.envelope import CONTENT_TYPE, JSON_HEADERS, encode_envelope
 from outbox.core.message import Message
 from outbox.core.outcome import Failure
 from outbox.core.urls import ROUTING_KEY_IN_TOPIC, nats_hosts, nats_subject, redacted, server_address
@@ -36,11 +29,6 @@ try:
 except ModuleNotFoundError as error:
     raise MissingExtraError(purpose="NATS", extra="nats") from error
 
-MESSAGE_ID = "x-outbox-message-id"
-CREATED_AT = "x-outbox-created-at"
-CONTENT_TYPE = "content-type"
-JSON_HEADERS = "x-outbox-json-headers"
-"""The names of the headers whose values are JSON, because they are not text that NATS transmits unchanged."""
 DEDUPLICATION_ID = "Nats-Msg-Id"
 LABEL = "nats"
 """The exchange of messages that workers have stored."""
@@ -201,22 +189,9 @@ def encode(message: Message, subject: str | SubjectOf) -> tuple[str, bytes]:
             f"{_LONGEST_SUBJECT:,} bytes. Give the relay a subject that fits its routing keys"
         )
     requeue_count = message.requeue_count
-    headers: dict[str, Any] = {
-        # A requeued message is a new one for the stream, whatever its duplicate window.
-        DEDUPLICATION_ID: f"{message.id}:{requeue_count}" if requeue_count else message.id,
-        MESSAGE_ID: message.id,
-        ROUTING_KEY: key,
-        TRACKING_IDS: encode_tracking_ids(message.tracking_ids),
-        CREATED_AT: encode_instant(message.created_at),
-    }
-    if message.expires_at is not None:
-        headers[EXPIRES_AT] = encode_instant(message.expires_at)
-    if message.hlc is not None:
-        headers[HLC] = str(message.hlc)
-    if requeue_count:
-        headers[REQUEUE_COUNT] = str(requeue_count)
-    if message.ordering_key is not None:
-        headers[ORDERING_KEY] = message.ordering_key
+    # A requeued message is a new one for the stream, whatever its duplicate window.
+    headers: dict[str, Any] = {DEDUPLICATION_ID: f"{message.id}:{requeue_count}" if requeue_count else message.id}
+    headers |= encode_envelope(message)
     if message.content_type is not None:
         headers[CONTENT_TYPE] = message.content_type
     for header, value in message.headers.items():

@@ -16,28 +16,17 @@ from nats.errors import Error as NatsError
 
 from outbox.core import topics
 from outbox.core.codec import (
-    EXPIRES_AT,
-    HLC,
-    ORDERING_KEY,
-    REQUEUE_COUNT,
     RESERVED_PREFIX,
-    ROUTING_KEY,
-    TRACKING_IDS,
-    decode_instant,
-    decode_tracking_ids,
 )
+from outbox.core.envelope import CONTENT_TYPE, JSON_HEADERS, decode_envelope, routing_key_of
 from outbox.core.message import Message
 from outbox.core.urls import ROUTING_KEY_IN_TOPIC, nats_parameter, nats_subject
-from outbox.errors import BrokerUnavailableError, ConfigurationError, MalformedMessageError, TopologyError
+from outbox.errors import BrokerUnavailableError, ConfigurationError, TopologyError
 from outbox.ports import Received, Subscription
 from outbox.transports.nats import (
     CONNECT_TIMEOUT,
-    CONTENT_TYPE,
-    CREATED_AT,
     DEDUPLICATION_ID,
-    JSON_HEADERS,
     LABEL,
-    MESSAGE_ID,
     SERVERS_HEADERS,
     NatsConnection,
     NatsLink,
@@ -65,7 +54,6 @@ _FILTER_NOT_IN_STREAM = 10093
 """The error of a server before 2.10 for a filter that matches more than the stream has."""
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 _NAK = b"-NAK"
-_DECIMAL = re.compile(r"[0-9]{1,18}")
 
 
 class NatsSource:
@@ -392,51 +380,25 @@ def message_of(fetched: _Fetched, subject: str) -> Message:
         for name in json.loads(named.get(JSON_HEADERS, "[]")):
             named[name] = json.loads(named[name])
 
-    def text(name: str) -> str | None:
-        value = named.get(name)
-        return value if isinstance(value, str) and value else None
-
-    id_ = text(MESSAGE_ID) or text(DEDUPLICATION_ID) or f"nats:{token.stream}:{token.sequence}"
-    tracking_ids: tuple[str, ...] = (id_,)
-    created_at, expires_at = datetime.fromtimestamp(token.stored_at / 1_000_000_000, UTC), None
-    with suppress(MalformedMessageError, KeyError):
-        tracking_ids = decode_tracking_ids(named[TRACKING_IDS], source=TRACKING_IDS)
-    with suppress(MalformedMessageError, KeyError):
-        created_at = decode_instant(named[CREATED_AT], source=CREATED_AT)
-    with suppress(MalformedMessageError, KeyError):
-        expires_at = decode_instant(named[EXPIRES_AT], source=EXPIRES_AT)
+    published_as = named.get(DEDUPLICATION_ID)
     content_type = next((name for name in named if name.lower() == CONTENT_TYPE), "")
     return Message(
-        id=id_,
-        routing_key=text(ROUTING_KEY) or _routing_key(fetched.subject, subject),
         body=fetched.body,
-        created_at=created_at,
-        tracking_ids=tracking_ids,
-        content_type=text(content_type),
+        content_type=str(named[content_type]) if named.get(content_type) else None,
         headers={
             name: value
             for name, value in named.items()
             if not name.lower().startswith((RESERVED_PREFIX, SERVERS_HEADERS)) and name != content_type
         },
-        expires_at=expires_at,
-        ordering_key=text(ORDERING_KEY),
-        hlc=_number(named.get(HLC)),
-        requeue_count=_number(named.get(REQUEUE_COUNT)) or 0,
+        **decode_envelope(
+            named,
+            id_=published_as if isinstance(published_as, str) and published_as else f"nats:{token.stream}:{token.sequence}",
+            routing_key=routing_key_of(fetched.subject, subject),
+            created_at=datetime.fromtimestamp(token.stored_at / 1_000_000_000, UTC),
+        ),
     )
 
 
 def _decode_headers(headers: bytes) -> dict[str, Any]:
     lines = headers.decode(errors="replace").split("\r\n")[1:]
     return {name.strip(): value.strip() for name, separator, value in (line.partition(":") for line in lines) if separator}
-
-
-def _routing_key(subject: str, template: str) -> str:
-    """Returns the routing key that makes `subject`; `subject` if there is none."""
-    before, separator, after = template.partition(ROUTING_KEY_IN_TOPIC)
-    if separator and subject.startswith(before) and subject.endswith(after) and len(subject) > len(before) + len(after):
-        return subject[len(before) : len(subject) - len(after)]
-    return subject
-
-
-def _number(text: object) -> int | None:
-    return int(text) if isinstance(text, str) and _DECIMAL.fullmatch(text) else None
