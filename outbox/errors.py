@@ -22,6 +22,8 @@ OutboxError
 │   └── CountDriftedError                the dead letters are no longer those that were confirmed
 ├── StaleDeliveryError                   the delivery is lost: its lease expired or its channel closed
 ├── MalformedMessageError (ValueError)   headers or body that cannot be read; retrying would not help
+│   └── DecryptionError                  an encrypted body that was changed, or belongs to another message
+├── UnknownKeyError                      an encrypted body whose key this process does not have: add the key
 ├── UnsupportedVersionError              a message of a newer version than its consumer knows: deploy the consumer
 ├── HandlerTimeoutError (TimeoutError)   a handler ran for longer than its consumer's `timeout`, and was cancelled
 ├── HandlersAbandonedError               a worker has ended, but handlers that ignored their cancellation still run
@@ -134,6 +136,14 @@ class StaleDeliveryError(OutboxError):
 
 class MalformedMessageError(OutboxError, ValueError):
     """A message whose headers or body cannot be read. Retrying does not help."""
+
+
+class DecryptionError(MalformedMessageError):
+    """An encrypted body, or its header, was changed or belongs to another message. Retrying does not help."""
+
+
+class UnknownKeyError(OutboxError):
+    """A body is encrypted, and this process has no keys, or not this one. Retrying helps once a process has the key."""
 
 
 class UnsupportedVersionError(OutboxError):

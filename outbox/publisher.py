@@ -4,7 +4,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
-from typing import Any, Generic, Literal, Unpack, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, Unpack, overload
 
 from typing_extensions import TypeVar
 
@@ -21,6 +21,9 @@ from outbox.postgres.handles.shapes import AsyncHandle, SyncHandle
 from outbox.postgres.queries import TableName
 from outbox.postgres.schema.objects import destination_table
 from outbox.runtime.tracer import publishing_span
+
+if TYPE_CHECKING:
+    from outbox.encryption import Encryption
 
 _log = logging.getLogger("outbox")
 
@@ -48,6 +51,9 @@ class Publisher:
 
     With `enable_tracing`, and once the process has configured a tracer provider of OpenTelemetry, publishing is a span, and its
     trace context travels in the headers `traceparent` and `tracestate`. A `traceparent` that you give stays as it is.
+
+    `encryption`, an `outbox.encryption.Encryption`, encrypts the body of each message. Its content type, headers and routing
+    key stay readable.
     """
 
     def __init__(
@@ -60,9 +66,12 @@ class Publisher:
         clock: Literal["hlc"] | HybridClock | None = None,
         destinations: Destinations | None = None,
         enable_tracing: bool = True,
+        encryption: "Encryption | None" = None,
     ) -> None:
         if destinations is not None and not isinstance(destinations, Destinations):
             raise ConfigurationError(f"destinations must be outbox.Destinations with rules, not {destinations!r:.80}")
+        if encryption is not None and not callable(getattr(encryption, "encrypt", None)):
+            raise ConfigurationError(f"encryption must be an outbox.encryption.Encryption, not {encryption!r:.80}")
         self._expiration = as_expiration(expiration)
         self._table = TableName.parse(table_name)
         self._statements = Statements.on(self._table)
@@ -76,6 +85,7 @@ class Publisher:
         self._clock = as_clock(clock)
         self._span: Callable[[Iterable[OutboxMessage]], AbstractContextManager[Iterable[OutboxMessage]]]
         self._span = publishing_span if enable_tracing else nullcontext
+        self._encryption = encryption
 
     def __repr__(self) -> str:
         return f"Publisher(table_name={str(self._table)!r})"
@@ -228,7 +238,8 @@ class Publisher:
     def _rows(self, messages: Iterable[OutboxMessage]) -> tuple[Sequence[OutboxMessage], list[Row]]:
         batch = list(messages)
         stamp = None if self._clock is None else self._clock.next
-        return batch, rows_of(batch, default_expiration=self._expiration, stamp=stamp)
+        encrypt = None if self._encryption is None else self._encryption.encrypt
+        return batch, rows_of(batch, default_expiration=self._expiration, stamp=stamp, encrypt=encrypt)
 
     def _steps(self, batch: Sequence[OutboxMessage], rows: Sequence[Row]) -> Steps[list[str | None]]:
         """Inserts `rows`, those of `batch`, for all of their destinations. Returns an id for each; None: written to none."""

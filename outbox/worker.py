@@ -35,6 +35,7 @@ from outbox.runtime.tracer import open_meters, open_tracer, parse_propagation, s
 if TYPE_CHECKING:
     from aio_pika.abc import AbstractConnection
 
+    from outbox.encryption import Encryption
     from outbox.masking import Masking
     from outbox.ports import Broker, Source, UnitsOfWork
     from outbox.postgres.pool import Pool
@@ -80,6 +81,10 @@ class Worker:
     which links messages that were delayed, retried, requeued or handled in a batch. With `enable_otel_metrics`, the metrics are
     also reported to the meter provider that the process has configured before the start.
 
+    `encryption`, an `outbox.encryption.Encryption`, decrypts the bodies of encrypted messages before a handler gets them, and
+    encrypts what handlers publish through `publisher`. Without it, or without its key, an encrypted message fails with
+    `UnknownKeyError`, and is retried. Bodies that are not encrypted are handled as before.
+
     A callback that is not async runs in its consumer's threads, up to `prefetch_count` and at most 64. A handler that raises
     any exception has failed, including `SystemExit`. Raises `ConfigurationError` for invalid arguments.
     """
@@ -114,6 +119,7 @@ class Worker:
         enable_tracing: bool = True,
         propagation: Literal["auto", "child", "link"] = "auto",
         enable_otel_metrics: bool = False,
+        encryption: "Encryption | None" = None,
     ) -> None:
         from outbox.postgres.queries import TableName
 
@@ -153,6 +159,9 @@ class Worker:
         if redact is not None and not callable(redact):
             raise ConfigurationError(f"redact must be a callable that takes a text and returns one, not {redact!r}")
         self._redact = redact
+        if encryption is not None and not callable(getattr(encryption, "decrypt", None)):
+            raise ConfigurationError(f"encryption must be an outbox.encryption.Encryption, not {encryption!r:.80}")
+        self._encryption = encryption
         self._name = name
         self._settings = WorkSettings(
             exchange_name=checked_exchange_name(exchange_name),
@@ -267,6 +276,7 @@ class Worker:
                 gate_of=gate_of,
                 describe=describe,
                 tracer=tracer,
+                encryption=self._encryption,
             )
             if reporter is not None:
                 reporter.activity.in_flight = lambda: work.in_flight
@@ -286,7 +296,12 @@ class Worker:
         if not wanting:
             yield None
             return
-        publisher = Publisher(table_name=str(self._table), clock=self._clock, enable_tracing=self._enable_tracing)
+        publisher = Publisher(
+            table_name=str(self._table),
+            clock=self._clock,
+            enable_tracing=self._enable_tracing,
+            encryption=self._encryption,
+        )
         prefetch_count = self._settings.prefetch_count
         async with open_units(
             url=self._url,

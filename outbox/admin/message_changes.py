@@ -32,7 +32,7 @@ from outbox.admin.repairs.once import (
 from outbox.admin.repairs.requests import Change, EditRequest, PlainJson, read_edit, require_valid_body
 from outbox.admin.store import MessageListing
 from outbox.chains.traces import ids_of
-from outbox.core.codec import RESERVED_PREFIX, edited_content_type, encode_body, encode_headers
+from outbox.core.codec import RESERVED_PREFIX, edited_content_type, encode_body, encode_headers, is_encrypted
 from outbox.core.failures import FailedAttempt, decode_failures
 from outbox.core.message import PublishOptions
 from outbox.core.outcome import Cause, Failure
@@ -649,6 +649,9 @@ def _apply_edit(
 ) -> tuple[bytes, str | None, str | None]:
     """Returns body, content type and headers after the edit. Reserved headers keep their values."""
     body, content_type, headers = row["body"], row["content_type"], row["headers"]
+    if edit.changes_payload and is_encrypted(headers):
+        detail = "the body is encrypted: neither it nor the headers can be edited, only the routing key"
+        raise Problem(Code.INVALID_EDIT, detail)
     try:
         if wanted is not None and edit.has_body:
             body, kind = encode_body(wanted.body, routing_key=routing_key)

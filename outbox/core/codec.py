@@ -27,6 +27,8 @@ FAILURES = "x-outbox-failures"
 AMQP = "x-outbox-amqp"
 """Only on requeued rows: the types of the headers and the properties that the message had in RabbitMQ."""
 RESERVED_PREFIX = "x-outbox-"
+ENCRYPTION = "x-encryption"
+"""An application header, so that it stays with its body: how `outbox.encryption` encrypted the body."""
 TRACEPARENT = "traceparent"
 """An application header: the trace that the message belongs to, as https://www.w3.org/TR/trace-context/ defines it."""
 
@@ -58,6 +60,13 @@ def is_json(content_type: str | None) -> bool:
     return (content_type or "").partition(";")[0].strip().lower().endswith(("/json", "+json"))
 
 
+def is_encrypted(headers: Mapping[str, Any] | str | None) -> bool:
+    """Whether application headers, as a mapping or JSON, are those of a message whose body is encrypted."""
+    if isinstance(headers, str):
+        return f'"{ENCRYPTION}":' in headers
+    return headers is not None and ENCRYPTION in headers
+
+
 def edited_content_type(before: str | None, kind: str) -> str:
     """Returns the content type of an edited body: the old one if it still fits, else `kind`, which `encode_body` returned."""
     return before if before is not None and (kind == OCTETS or is_json(before)) else kind
@@ -66,8 +75,8 @@ def edited_content_type(before: str | None, kind: str) -> str:
 def encode_headers(headers: Mapping[str, Any] | None, *, routing_key: str) -> str | None:
     """Returns application headers as JSON for the table; None if there are none.
 
-    Raises `EncodingError` for keys that are not strings, reserved keys (`x-outbox-…`), and values that JSON or PostgreSQL's
-    jsonb cannot represent.
+    Raises `EncodingError` for keys that are not strings, reserved keys (`x-outbox-…` and `x-encryption`), and values that JSON
+    or PostgreSQL's jsonb cannot represent.
     """
     if not headers:
         return None
@@ -78,6 +87,8 @@ def encode_headers(headers: Mapping[str, Any] | None, *, routing_key: str) -> st
             raise EncodingError(f"a header of {routing_key!r} has the name {key!r}: header names must be strings")
         if key.lower().startswith(RESERVED_PREFIX):
             raise EncodingError(f"the header {key!r} of {routing_key!r} is reserved: {RESERVED_PREFIX}… is for Outbox only")
+        if key.lower() == ENCRYPTION:
+            raise EncodingError(f"the header {key!r} of {routing_key!r} is set by Publisher(encryption=…): remove it")
     return encode_jsonb(dict(headers), what=f"the headers of {routing_key!r}")
 
 

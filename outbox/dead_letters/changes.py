@@ -10,7 +10,7 @@ from typing import Any, assert_never
 
 import asyncpg
 
-from outbox.core.codec import decode_tracking_ids, edited_content_type, encode_body, encode_headers
+from outbox.core.codec import decode_tracking_ids, edited_content_type, encode_body, encode_headers, is_encrypted
 from outbox.core.destinations import DEFAULT
 from outbox.dead_letters.actions import (
     Action,
@@ -278,6 +278,9 @@ _EDIT_COLLIDES = "with this edit it equals another dead letter of the same messa
 _COPY_EXISTS = "there is a dead letter of the same message with this body: restore and requeue that one, and discard this one"
 
 
+_ENCRYPTED = "the body is encrypted, so neither it nor the headers can be edited: requeue the message as it is"
+
+
 class Editor:
     """Edits and requeues a dead letter in one transaction: either both happen, or neither."""
 
@@ -314,7 +317,7 @@ class Editor:
             if row is not None and row["status"] == "open":
                 _require_version(id_, edit, row["version"])
                 try:
-                    await self._replace(connection, request, number, row, _apply_edit(row, edit))
+                    await self._replace(connection, request, number, row, _apply_edit(id_, row, edit))
                 except asyncpg.UniqueViolationError:
                     raise _EditRefusedError(Item(id_, ItemOutcome.REFUSED, _EDIT_COLLIDES)) from None
 
@@ -328,7 +331,7 @@ class Editor:
             if copy is None:
                 raise _EditRefusedError(Item(id_, ItemOutcome.REFUSED, _COPY_EXISTS))
             row = await connection.fetchrow(self._sql["letter_to_edit"], copy, timeout=TIMEOUT)
-            payload = _apply_edit(row, edit)
+            payload = _apply_edit(id_, row, edit)
             try:
                 await self._replace(connection, request, copy, row, payload)
             except asyncpg.UniqueViolationError:
@@ -396,8 +399,10 @@ def _require_version(id_: str, edit: Edit, version: int) -> None:
         raise _EditRefusedError(Item(id_, ItemOutcome.REFUSED, reason))
 
 
-def _apply_edit(row: Any, edit: Edit) -> _Payload:
-    """Payload of `row` after `edit`. The content type stays if it still fits the body."""
+def _apply_edit(edited: str, row: Any, edit: Edit) -> _Payload:
+    """Payload of `row` after `edit`. The content type stays if it still fits the body. Refuses an encrypted message."""
+    if is_encrypted(row["headers"]):
+        raise _EditRefusedError(Item(edited, ItemOutcome.REFUSED, _ENCRYPTED))
     body, content_type, headers = row["body"], row["content_type"], row["headers"]
     if edit.body is not None:
         body, kind = encode_body(edit.body, routing_key=row["routing_key"])

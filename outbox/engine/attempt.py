@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from time import perf_counter
+from typing import TYPE_CHECKING
 
+from outbox.core.codec import ENCRYPTION
 from outbox.core.events import Duplicate, SpanIds
 from outbox.core.message import Message
 from outbox.core.outcome import DONE, RETURNED, Cause, Dead, DeliveryOutcome, Failure, Retry
@@ -18,9 +20,20 @@ from outbox.engine.lifecycle import Outage, Stopping
 from outbox.engine.quarantine import Quarantine
 from outbox.engine.signature import BatchInputs, Inputs
 from outbox.engine.transactions import NotBegunError, Threads, Transactions
-from outbox.errors import CommitFailedError, ConfigurationError, HandlerTimeoutError, MalformedMessageError, Reject, RetryAfter
+from outbox.errors import (
+    CommitFailedError,
+    ConfigurationError,
+    HandlerTimeoutError,
+    MalformedMessageError,
+    Reject,
+    RetryAfter,
+    UnknownKeyError,
+)
 from outbox.ports import Delivery, Observer, Tracer, Unit, UnitsOfWork
 from outbox.retry import RetryPolicy
+
+if TYPE_CHECKING:
+    from outbox.encryption import Encryption
 
 CANCEL_INTERVAL = timedelta(seconds=5)
 """How long a cancelled handler may take to clean up before it is cancelled once more."""
@@ -85,6 +98,7 @@ class WorkerContext:
     """The dependencies that all consumers of a worker share.
 
     `describe` turns an exception into a failure to store and show. `tracer` is None in a process that is not traced.
+    `encryption` decrypts bodies; without it, messages with an encrypted body fail.
     """
 
     exchange_name: str
@@ -97,6 +111,7 @@ class WorkerContext:
     now: Callable[[], datetime]
     describe: Callable[[BaseException], Failure]
     tracer: Tracer | None = None
+    encryption: "Encryption | None" = None
 
 
 @dataclass(slots=True)
@@ -212,7 +227,8 @@ class AttemptRunner:
     def read(self, run: Run) -> object:
         """Decodes the body for the callback. Returns `Dead` for a message that has expired or cannot be read.
 
-        Raises `UnsupportedVersionError`, which is retried, since a worker of the newer release may get the message next.
+        Raises `UnsupportedVersionError` and `UnknownKeyError`, which are retried: a worker of the newer release, or with the
+        key, may get the message next.
         """
         if self.has_expired(run):
             run.result = ProbeResult.INCONCLUSIVE
@@ -220,11 +236,23 @@ class AttemptRunner:
         if self._with_inbox and (run.message.anonymous or not run.message.id):
             return Dead(Cause.UNDECODABLE, self._context.describe(MalformedMessageError(_NO_MESSAGE_ID)))
         try:
+            body = self._plain_body(run.message)
             if self._event is not None:
-                return self._event.read(run.message.body, run.message.headers)
-            return self._plan.decode(run.message.body)
+                return self._event.read(body, run.message.headers)
+            return self._plan.decode(body)
         except ValueError as error:
             return Dead(Cause.UNDECODABLE, self._context.describe(error))
+
+    def _plain_body(self, message: Message) -> bytes:
+        header = message.headers.get(ENCRYPTION)
+        if header is None:
+            return message.body
+        if self._context.encryption is None:
+            raise UnknownKeyError(
+                "the body is encrypted, and this worker has no keys: give it encryption=…, then requeue what has become a dead "
+                "letter"
+            )
+        return self._context.encryption.decrypt(message.body, header, message_id=message.id)
 
     def invoke(self, inputs: Inputs | BatchInputs) -> Awaitable[object]:
         """Calls the callback, in a thread if it is not async. Its errors are raised here, or when the result is awaited."""

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+from outbox.core.codec import ENCRYPTION
 from outbox.core.message import Message
 from outbox.errors import ConfigurationError
 from outbox.masking.paths import JsonPaths, check_paths, descend, is_selected, parse_paths
@@ -39,8 +40,8 @@ class IndexKeys:
         return bool(self.paths)
 
     def values(self, message: Message) -> list[str]:
-        """Returns the distinct values in order of occurrence; none if the body is not JSON or is too large."""
-        if not self.paths or len(message.body) > LARGEST_BODY:
+        """Returns the distinct values in order of occurrence; none if the body is encrypted, is not JSON or is too large."""
+        if not self.paths or ENCRYPTION in message.headers or len(message.body) > LARGEST_BODY:
             return []
         try:
             found: dict[str, None] = {}

@@ -1,10 +1,11 @@
 """Turns published messages into rows of the outbox table. Checks and encodes all of them before any is written."""
 
+import json
 import logging
 import re
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from outbox.core import codec
 from outbox.core.message import OutboxMessage
@@ -54,16 +55,25 @@ class Row(NamedTuple):
     extras: Extras | None
 
 
+class Encrypt(Protocol):
+    """`outbox.encryption.Encryption.encrypt`."""
+
+    def __call__(self, body: bytes, *, message_id: str) -> tuple[bytes, str]:
+        """Returns the encrypted body, and the value of its header."""
+        ...
+
+
 def rows_of(
     messages: Iterable[OutboxMessage],
     *,
     default_expiration: timedelta | None = None,
     stamp: Callable[[], int] | None = None,
+    encrypt: Encrypt | None = None,
 ) -> list[Row]:
     """Returns one row for each message, in order, as an effect of the message that the caller is handling, if any.
 
-    Calls `stamp` for each row, if given, after all messages are checked and encoded. Raises `ConfigurationError` for an invalid
-    routing key or option, and `EncodingError` for a body or headers that cannot be stored.
+    Calls `encrypt` and `stamp` for each row, if given, after all messages are checked and encoded. Raises `ConfigurationError`
+    for an invalid routing key or option, and `EncodingError` for a body or headers that cannot be stored.
     """
     batch = list(messages)
     # The inside of a JSON array, encoded once for the batch: the ids that come before a message's own.
@@ -98,9 +108,17 @@ def rows_of(
             else _extras(message),
         )
         rows.append(row)
+    if encrypt is not None:
+        rows = [_encrypted(row, encrypt) for row in rows]
     if stamp is None:
         return rows
     return [row._replace(extras=(row.extras or Extras())._replace(hlc=stamp())) for row in rows]
+
+
+def _encrypted(row: Row, encrypt: Encrypt) -> Row:
+    body, header = encrypt(row.body, message_id=row.id)
+    headers = {} if row.headers is None else json.loads(row.headers)
+    return row._replace(body=body, headers=json.dumps({**headers, codec.ENCRYPTION: header}, ensure_ascii=False))
 
 
 def as_expiration(value: float | timedelta | None) -> timedelta | None:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 from outbox.core.events import (
     ConsumerStarted,
@@ -27,6 +28,9 @@ from outbox.engine.transactions import Threads
 from outbox.errors import BrokerUnavailableError, HandlersAbandonedError, OutboxError
 from outbox.ports import Broker, Gate, MeasuresQueues, Observer, Subscription, Tracer, UnitsOfWork
 from outbox.retry import RetryPolicy
+
+if TYPE_CHECKING:
+    from outbox.encryption import Encryption
 
 MEASURE_EVERY = timedelta(seconds=30)
 INBOX_WAIT = timedelta(seconds=5)
@@ -65,6 +69,7 @@ class WorkerRunner:
         gate_of: Callable[[str], Gate] = never_closed,
         describe: Callable[[BaseException], Failure] = Failure.of,
         tracer: Tracer | None = None,
+        encryption: "Encryption | None" = None,
     ) -> None:
         self._broker = broker
         self._consumers = consumers
@@ -75,6 +80,7 @@ class WorkerRunner:
         self._gate_of = gate_of
         self._describe = describe
         self._tracer = tracer
+        self._encryption = encryption
         self._task_sets: set[TaskSet] = set()
         self._outage = Outage(Dependency.BROKER, observer)
         self._failure: OutboxError | None = None
@@ -103,6 +109,7 @@ class WorkerRunner:
             now=self._now,
             describe=self._describe,
             tracer=self._tracer,
+            encryption=self._encryption,
         )
         try:
             async with asyncio.TaskGroup() as companions:

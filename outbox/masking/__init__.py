@@ -297,8 +297,12 @@ def readable(body: Body, masking: Masking | None) -> tuple[BodyKind | None, str 
     return (None, None) if masked is None else (kind, masked)
 
 
-def preview(body: bytes, content_type: str | None, masking: Masking, *, limit: int = PREVIEW_LIMIT) -> str:
+def preview(
+    body: bytes, content_type: str | None, masking: Masking, *, encrypted: bool = False, limit: int = PREVIEW_LIMIT
+) -> str:
     """Returns a short description of `body`: masked JSON, or its kind and size."""
+    if encrypted:
+        return sized(content_type, len(body)).replace("<", "<encrypted ", 1)
     text = _masked_body(body, content_type, masking)
     if text is None:
         return sized(content_type, len(body))

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from outbox.core.codec import is_encrypted
 from outbox.core.failures import FailedAttempt, encode_failures, extended_failures
 from outbox.core.fingerprint import fingerprint
 from outbox.core.outcome import Failure
@@ -95,7 +96,7 @@ class DeadLetterWriter:
             self.failures_json([failed]),
             fingerprint(failure, queue=queue),
             text(failure.worker),
-            text(preview(payload.body, payload.content_type, masking)),
+            text(preview(payload.body, payload.content_type, masking, encrypted=is_encrypted(payload.headers))),
             text(_search(words, failure, payload, masking)),
             text(masking.error_text(failure.message)),
         )
@@ -142,7 +143,7 @@ class DeadLetterWriter:
             self.failures_json(failures),
             fingerprint(failure, queue=dead.queue),
             text(failure.worker),
-            text(preview(dead.body, dead.content_type, masking)),
+            text(preview(dead.body, dead.content_type, masking, encrypted=is_encrypted(dead.headers))),
             text(_search(words, failure, payload, masking)),
             text(masking.error_text(failure.message)),
         )
