@@ -31,6 +31,7 @@ from outbox.errors import OutboxError
 from outbox.fastapi import check_sessions, supervised
 from outbox.runtime.gc import freeze_gc
 from outbox.runtime.health import HealthChecks, checking
+from outbox.runtime.settings import encryption_of
 
 
 class Service(FastAPI):
@@ -120,7 +121,7 @@ class _Lifespan:
         installation = await stack.enter_async_context(prepared(settings, self.report))
         report_broker(installation, self.report)
         app.state.settings = settings
-        app.state.publisher = Publisher(settings.expiration, settings.table_name)
+        app.state.publisher = Publisher(settings.expiration, settings.table_name, encryption=encryption_of(dict(settings)))
         app.state.sessions = await stack.enter_async_context(_sessions(installation))
         if Runs.API in settings.run:
             app.state.admin = await stack.enter_async_context(make_admin(installation))

@@ -14,7 +14,7 @@ from benchmarks.enduring import maintenance, pinned_transaction
 from benchmarks.handling import handlers_on_postgres, handlers_on_rabbitmq
 from benchmarks.idling import idle_processes, idle_processes_far_away
 from benchmarks.measuring import OWN_COST, Figure, repeated
-from benchmarks.publishing import bulk_publishing, many_writers
+from benchmarks.publishing import bulk_publishing, encrypting_bodies, many_writers
 from benchmarks.relaying import (
     relay_to_kafka,
     relay_to_nats,
@@ -40,6 +40,7 @@ Benchmark = Callable[[Servers, int], Awaitable[dict[str, float]]]
 
 BENCHMARKS: dict[str, tuple[Benchmark, int, str]] = {
     "bulk": (bulk_publishing, 100_000, "rows/s"),
+    "encryption": (encrypting_bodies, 20_000, "µs each"),
     "relay-rabbitmq": (relay_to_rabbitmq, 50_000, "messages/s"),
     "relay-postgres": (relay_to_postgres, 50_000, "messages/s"),
     "relay-kafka": (relay_to_kafka, 50_000, "messages/s"),

@@ -1,12 +1,13 @@
-"""How fast rows get into the table: in bulk, and one event a transaction from many writers."""
+"""How fast rows get into the table: in bulk, and one event a transaction from many writers; what encryption costs."""
 
 import asyncio
 
 import asyncpg
 
-from benchmarks.measuring import timed
+from benchmarks.measuring import OWN_COST, timed
 from benchmarks.servers import BODY, Servers
 from outbox import OutboxMessage, Publisher
+from outbox.encryption import Encryption, StaticKeys
 
 WRITERS = 32
 BULK = 5_000
@@ -32,6 +33,23 @@ async def bulk_publishing(servers: Servers, count: int) -> dict[str, float]:
         finally:
             await connection.close()
     return watch.rates("bulk publish", count // BULK * BULK)
+
+
+async def encrypting_bodies(servers: Servers, count: int) -> dict[str, float]:
+    """Processor time to encrypt and to decrypt a body of 256 bytes and of 64 kB."""
+    encryption = Encryption(StaticKeys({"bench": bytes(32)}, current="bench"))
+    figures: dict[str, float] = {}
+    for name, size in (("256 B", 256), ("64 kB", 65_536)):
+        body, header = encryption.encrypt(bytes(size), message_id="1")
+        with timed() as watch:
+            for _ in range(count):
+                encryption.encrypt(bytes(size), message_id="1")
+        figures[f"encrypt {name}{OWN_COST}"] = watch.processor_seconds / count * 1e6
+        with timed() as watch:
+            for _ in range(count):
+                encryption.decrypt(body, header, message_id="1")
+        figures[f"decrypt {name}{OWN_COST}"] = watch.processor_seconds / count * 1e6
+    return figures
 
 
 async def many_writers(servers: Servers, count: int) -> dict[str, float]:

@@ -24,6 +24,7 @@ MODULES = {
     "outbox.testing": None,
     "outbox.embedded": None,
     "outbox.interop.celery": None,
+    "outbox.encryption": None,
     "outbox.interop.cloudevents": ("CloudEvent", "message", "read", "from_message", "encode", "decode"),
     "outbox.interop.dramatiq": None,
     "outbox.interop.faststream": ("message",),

@@ -68,6 +68,8 @@ NOT_RUN = {
         "a clone of its own; tests/app/test_development.py starts what it starts, tests/test_makefile.py looks at the targets"
     ),
     "README.md: route relay worker": "a picture",
+    'docs/encryption.md: pip install "fastapi-outbox[encryption]"': "takes the registry; the program below it runs",
+    "docs/encryption.md: stored 44 bytes: v=1;alg=A256GCM;kid=2026-1": "what the program prints, which its test compares",
     "docs/destinations.md: outbox_table order.placed": "what the program above it prints, which its test compares",
     'README.md: $ pip install "fastapi-outbox[fastapi]" uvicorn': (
         "takes the registry; tests/system/test_wheel.py installs the wheel, and the extras are compared below"
@@ -171,6 +173,7 @@ RUN_BY = {
     "docs/nats.md: # to_nats.py": "tests/nats/test_relaying.py::test_the_program_on_the_page_relays_to_its_subjects",
     "docs/redis.md: # to_redis.py": "tests/redis/test_relaying.py::test_the_program_on_the_page_relays_to_its_streams",
     "docs/redis.md: # mail.py": "tests/redis/test_consuming.py::test_the_consumer_on_the_page_prints_a_receipt",
+    "docs/encryption.md: # encrypted.py": "tests/publisher/test_page.py::test_the_program_on_encryption_runs",
     "docs/publishing.md: # publishing.py": "tests/publisher/test_page.py::test_the_program_on_the_page_runs",
     "docs/repair.md: import asyncio": (
         "tests/dead_letters/test_operations.py::test_the_program_in_the_documentation_does_what_it_says"

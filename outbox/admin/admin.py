@@ -1,5 +1,6 @@
 """`Admin`: the configuration, connections and caches that all routes share, and the thresholds of the health verdict."""
 
+import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -12,9 +13,10 @@ from urllib.parse import quote, urlsplit
 from outbox.admin.principals import Role, Tokens
 from outbox.core.arguments import at_least_one, exactly_one, one_of
 from outbox.core.arguments import exchange_name as checked_exchange_name
+from outbox.core.codec import ENCRYPTION
 from outbox.core.urls import postgres_url
 from outbox.dead_letters import INBOX_RETENTION, DeadLetters
-from outbox.errors import ConfigurationError
+from outbox.errors import ConfigurationError, OutboxError
 from outbox.masking import Masking
 from outbox.postgres.pool import Connection, Pool, close_pool, open_pool, taken_from, unavailable_errors
 from outbox.postgres.schema.objects import outbox_table
@@ -23,7 +25,10 @@ if TYPE_CHECKING:
     from outbox.admin.alerts.rules import AlertRules
     from outbox.admin.oidc import OpenIDConnect
     from outbox.contracts import Event
+    from outbox.encryption import Encryption
     from outbox.ports import Broker
+
+_log = logging.getLogger("outbox")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +167,8 @@ class Admin:
     health verdict. `alerts` configures alerts; an `Alerting` sends them. `log_url` and `trace_url` are URL templates of other
     systems, with `{message_id}`, `{root_id}`, `{queue}`, `{routing_key}` or `{trace_id}`, as in
     `https://logs.example/?q={message_id}`. The trace id is that of the message, or of the attempt that the link is for.
-    `published_events` are the typed events that the service publishes, for `GET /asyncapi`.
+    `published_events` are the typed events that the service publishes, for `GET /asyncapi`. `encryption`, an
+    `outbox.encryption.Encryption`, decrypts bodies that operators reveal or download, and encrypts what is published here.
 
     Enter it in the application's lifespan, before requests arrive: `async with admin: …`.
     """
@@ -194,6 +200,7 @@ class Admin:
         trace_url: str | None = None,
         oidc: "OpenIDConnect | None" = None,
         published_events: "Iterable[Event[Any]]" = (),
+        encryption: "Encryption | None" = None,
     ) -> None:
         exactly_one(db_engine_url=db_engine_url, db_pool=db_pool)
         if session_lifetime <= timedelta(0):
@@ -217,6 +224,7 @@ class Admin:
         self.thresholds = thresholds or HealthThresholds()
         self.alerts = alerts
         self.published_events = tuple(published_events)
+        self.encryption = encryption
         self._log_url = None if log_url is None else LinkTemplate.parse(log_url, "log_url")
         self._trace_url = None if trace_url is None else LinkTemplate.parse(trace_url, "trace_url")
         self.error_text = Role(one_of("error_text", error_text, list(Role)))
@@ -279,6 +287,19 @@ class Admin:
         """
         templates = {"log_url": self._log_url, "trace_url": self._trace_url}
         return {name: None if template is None else template.render(facts) for name, template in templates.items()}
+
+    def plain_body(self, body: bytes, headers: Mapping[str, Any] | None, message_id: str | None) -> bytes:
+        """Returns the body of a message as its publisher gave it. An encrypted one stays as it is if it cannot be decrypted.
+
+        Logs why it cannot be decrypted. Call it only where values are revealed.
+        """
+        if self.encryption is None or headers is None or ENCRYPTION not in headers:
+            return body
+        try:
+            return self.encryption.decrypt(body, headers[ENCRYPTION], message_id=message_id or "")
+        except OutboxError as error:
+            _log.warning("failed to decrypt the body of %s for an operator: %s", message_id, error)
+            return body
 
     @property
     def dead_letters(self) -> DeadLetters:

@@ -351,7 +351,7 @@ async def show_delivery(
     trace_id = trace_id_of((headers_of(row) or {}).get(TRACEPARENT))
     return DeliveryDetail(
         **summary_fields(row, masking),
-        **payload_of(row, masking, reveal=reveal),
+        **payload_of(context.admin, row, masking, reveal=reveal),
         tracking_ids=list(ids_of(row["tracking_ids"])),
         trace_id=trace_id,
         external=ExternalLinks(

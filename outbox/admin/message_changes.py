@@ -725,7 +725,7 @@ async def publish(request: PublishRequest, context: Operator, key: IdempotencyKe
     payload = read_edit(EditRequest(version=1, body=request.body, encoding=request.encoding, headers=request.headers))
     if not request.force:
         await require_valid_body(context, payload, queue=None, routing_key=request.routing_key)
-    publisher = Publisher(table_name=str(context.admin.table))
+    publisher = Publisher(table_name=str(context.admin.table), encryption=context.admin.encryption)
     async with idempotency_lock(context, key, request) as lock:
         if isinstance(lock, StoredResponse):
             return to_response(lock, replayed=True)

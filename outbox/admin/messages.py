@@ -351,7 +351,7 @@ async def read(admin: Admin, connection: Connection, row_id: int, masking: Maski
     trace_id = trace_id_of((headers_of(row) or {}).get(TRACEPARENT))
     return Message(
         **summary_fields(row, masking),
-        **payload_of(row, masking, reveal=reveal),
+        **payload_of(admin, row, masking, reveal=reveal),
         version=version_of(row),
         tracking_ids=list(ids_of(row["tracking_ids"])),
         trace_id=trace_id,
@@ -414,12 +414,13 @@ def headers_of(row: Mapping[str, Any]) -> dict[str, Any] | None:
     return headers if isinstance(headers, dict) else None
 
 
-def payload_of(row: Mapping[str, Any], masking: Masking, *, reveal: bool) -> dict[str, Any]:
-    """Returns the fields of a body and its headers, masked unless `reveal`."""
+def payload_of(admin: Admin, row: Mapping[str, Any], masking: Masking, *, reveal: bool) -> dict[str, Any]:
+    """Returns the fields of a body and its headers, masked unless `reveal`. Only revealed bodies are decrypted."""
     body: bytes = row["body"]
     content_type = row["content_type"]
     headers = headers_of(row)
     if reveal:
+        body = admin.plain_body(body, headers, row["message_id"])
         try:
             return {"body": body.decode(), "body_base64": None, "headers": headers, "masked": False}
         except UnicodeDecodeError:

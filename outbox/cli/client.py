@@ -67,6 +67,7 @@ _DATABASE_OPTIONS = (
     "management_url",
     "mask_keys",
     "mask_paths",
+    "encryption_keys",
     "inbox_retention",
     "actor",
 )

@@ -11,7 +11,7 @@ from enum import StrEnum
 from functools import partial
 from inspect import signature
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import (
     AfterValidator,
@@ -35,6 +35,9 @@ from outbox.engine.ordering import OrderingRules
 from outbox.errors import DurationError
 from outbox.masking import Masking
 from outbox.masking.paths import check_paths
+
+if TYPE_CHECKING:
+    from outbox.encryption import Encryption
 
 PREFIX = "OUTBOX_"
 
@@ -317,6 +320,14 @@ class Settings(BaseModel):
         (),
         "JSON paths in message bodies whose values are hidden in the same way: `$.customer.email,$.items[*].name`.",
         readers=(SERVICE, WORKER, ARCHIVER, OPERATOR),
+    )
+
+    encryption_keys: SecretStr | None = _dead_letters(
+        None,
+        "Keys of encrypted bodies, as `2026-11=BASE64,2026-05=BASE64`, 32 bytes each. The first encrypts new messages.",
+        unset="nothing is encrypted or decrypted",
+        readers=(SERVICE, WORKER, OPERATOR),
+        secret=True,
     )
 
     name: str | None = _reports(
@@ -694,4 +705,19 @@ def arguments_of(component: type, values: Mapping[str, Any]) -> dict[str, Any]:
         found[argument] = value
     if "masking" in parameters:
         found["masking"] = Masking().also(*values.get("mask_keys") or (), paths=values.get("mask_paths") or ())
+    if "encryption" in parameters and (encryption := encryption_of(values)) is not None:
+        found["encryption"] = encryption
     return found
+
+
+def encryption_of(values: Mapping[str, Any]) -> "Encryption | None":
+    """Returns the encryption with the keys of `OUTBOX_ENCRYPTION_KEYS`; None if it is not set.
+
+    Raises `ConfigurationError` for keys that cannot be read, without quoting them, and `MissingExtraError`.
+    """
+    keys = values.get("encryption_keys")
+    if not keys:
+        return None
+    from outbox.encryption import Encryption, StaticKeys
+
+    return Encryption(StaticKeys.parse(keys.get_secret_value() if isinstance(keys, SecretStr) else keys))

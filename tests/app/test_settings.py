@@ -81,9 +81,10 @@ def test_a_command_has_options_for_the_settings_that_it_reads(reader: Reader) ->
 
 
 OF_THE_CALLER = {
-    "database_url", "broker_url", "mask_keys", "mask_paths", "monitoring_host", "monitoring_port", "log_level", "log_format"
+    "database_url", "broker_url", "mask_keys", "mask_paths", "encryption_keys", "monitoring_host", "monitoring_port",
+    "log_level", "log_format",
 }  # fmt: skip
-"""Settings that are not passed on as arguments: servers, masking, and those of the command itself."""
+"""Settings that are not passed on as arguments: servers, masking, keys, and those of the command itself."""
 
 
 @pytest.mark.parametrize(
@@ -110,6 +111,9 @@ def test_a_process_is_given_the_settings_that_its_command_reads(reader: Reader, 
     assert set(arguments) == {named.get(name, name) for name in read} | others
 
 
+KEY = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
+
+
 def test_settings_are_converted_to_arguments() -> None:
     settings = read_settings(
         database_url="postgresql://h/d",
@@ -120,6 +124,7 @@ def test_settings_are_converted_to_arguments() -> None:
         audit_retention="30d",
         admin_read_only=True,
         mask_keys="colour",
+        encryption_keys=f"2026-11={KEY}",
         metrics=False,
     )
     relay = arguments_of(MessageRelay, dict(settings))
@@ -134,6 +139,8 @@ def test_settings_are_converted_to_arguments() -> None:
     admin = arguments_of(Admin, dict(settings))
     assert admin["read_only"] is True
     assert admin["masking"].masks("colour")
+    assert repr(admin["encryption"]) == "Encryption(keys=StaticKeys(2026-11; current='2026-11'))"
+    assert KEY not in repr(settings)
 
 
 def test_the_other_commands_have_options_for_what_operators_may_set() -> None:
@@ -287,6 +294,7 @@ def test_every_secret_may_be_read_from_a_file(monkeypatch: pytest.MonkeyPatch, t
         "OUTBOX_OIDC_CLIENT_SECRET": "from the provider",
         "OUTBOX_ALERT_WEBHOOKS": "https://hooks.example/T0/secret",
         "OUTBOX_ALERT_SECRET": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+        "OUTBOX_ENCRYPTION_KEYS": f"2026-11={KEY}",
     }
     assert set(contents) == {each.variable for each in OF_SERVICE.values() if each.secret}
     for name, value in (("ISSUER", "https://login.example"), ("CLIENT_ID", "outbox"), ("ROLES", "*=viewer")):

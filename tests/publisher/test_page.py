@@ -1,4 +1,4 @@
-"""The programs of docs/publishing.md and docs/destinations.md run as they are printed."""
+"""The programs of docs/publishing.md, docs/destinations.md and docs/encryption.md run as they are printed."""
 
 import os
 import re
@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "publishing.md").read_text()
 
 
-def _printed(program: str, database_url: str, folder: Path) -> list[str]:
+def _printed(program: str, database_url: str, folder: Path, *, logged: str = "") -> list[str]:
     finished = subprocess.run(
         [sys.executable, "-c", program],
         cwd=folder,
@@ -25,7 +25,7 @@ def _printed(program: str, database_url: str, folder: Path) -> list[str]:
         timeout=60,
         check=False,
     )
-    assert finished.stderr == ""
+    assert re.fullmatch(logged, finished.stderr), finished.stderr
     return finished.stdout.splitlines()
 
 
@@ -45,6 +45,14 @@ def test_the_program_on_destinations_runs(database_url: str, tmp_path: Path) -> 
     (program,) = re.findall(r"```python\n(# destinations\.py\n.*?)```", page, re.DOTALL)
     (printed,) = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
     assert _printed(program, database_url, tmp_path) == printed.splitlines()
+
+
+@pytest.mark.slow
+def test_the_program_on_encryption_runs(database_url: str, tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "encryption.md").read_text()
+    (program,) = re.findall(r"```python\n(# encrypted\.py\n.*?)```", page, re.DOTALL)
+    (printed,) = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
+    assert _printed(program, database_url, tmp_path, logged="(unroutable .*\n)?") == printed.splitlines()
 
 
 def test_the_page_names_every_option() -> None:

@@ -49,6 +49,7 @@ def without(hidden: set[str], program: str) -> subprocess.CompletedProcess[str]:
         ("httpx", "cli", f"{COMMAND}['outbox', 'backlog', '--database-url', {DATABASE}]\nmain(standalone_mode=False)"),
         ("fastapi", "cli", f"{COMMAND}['outbox', 'backlog', '--database-url', {DATABASE}]\nmain(standalone_mode=False)"),
         ("httpx", "cli", f"{COMMAND}['outbox', 'dlq', 'list', '--database-url', {DATABASE}]\nmain(standalone_mode=False)"),
+        ("cryptography", "encryption", "import outbox.encryption"),
         ("rich", "demo", "import sys\nsys.argv = ['outbox', 'demo']\nfrom outbox.cli import main\nmain(standalone_mode=False)"),
     ],
 )  # fmt: skip

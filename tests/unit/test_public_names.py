@@ -107,7 +107,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 def test_a_publisher_is_made_of_these_parameters() -> None:
     expected = optional({"expiration": None, "table_name": "outbox_table"}) | keyword_only(
-        {"require_transaction": False, "serialize": False, "clock": None, "enable_tracing": True}
+        {"require_transaction": False, "serialize": False, "clock": None, "enable_tracing": True, "encryption": None}
     )
     assert parameters(Publisher) == expected
 
@@ -273,6 +273,7 @@ def test_a_worker_is_made_of_these_parameters() -> None:
                     "enable_tracing": True,
                     "propagation": "auto",
                     "enable_otel_metrics": False,
+                    "encryption": None,
                 }
             )
         ).items()

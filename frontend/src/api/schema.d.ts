@@ -556,7 +556,7 @@ export interface paths {
         };
         /**
          * Download Body
-         * @description Downloads the body, unmasked. The download is audited.
+         * @description Downloads the body, unmasked, and decrypted if this service has the key. The download is audited.
          */
         get: operations["outbox_dlq_body"];
         put?: never;

@@ -282,7 +282,9 @@ async def show(
     if wanted.reveal:
         await require_reveal(request)
     letters = context.admin.shared(Letters)
-    found = await _found(letters, letter_id, most_bytes=READ_LIMIT + 1)
+    # A part of an encrypted body cannot be decrypted.
+    most_bytes = None if wanted.reveal and context.admin.encryption is not None else READ_LIMIT + 1
+    found = await _found(letters, letter_id, most_bytes=most_bytes)
     if wanted.reveal:
         await _audit(context, "dlq.reveal", letter_id)
     async with context.admin.reading("reading the history of a dead letter") as connection:
@@ -302,7 +304,7 @@ async def show(
     },
 )
 async def download(context: Operator, request: HttpRequest, letter_id: LetterId) -> Response:
-    """Downloads the body, unmasked. The download is audited."""
+    """Downloads the body, unmasked, and decrypted if this service has the key. The download is audited."""
     await require_reveal(request)
     found = await _found(context.admin.shared(Letters), letter_id, most_bytes=None)
     await _audit(context, "dlq.download", letter_id)
@@ -313,7 +315,8 @@ async def download(context: Operator, request: HttpRequest, letter_id: LetterId)
         "content-security-policy": "default-src 'none'; sandbox",
         "x-content-type-options": "nosniff",
     }
-    return Response(found.body, media_type="application/octet-stream", headers=headers)
+    body = context.admin.plain_body(found.body, found.headers, found.letter.message_id)
+    return Response(body, media_type="application/octet-stream", headers=headers)
 
 
 async def _found(letters: Letters, id_: str, *, most_bytes: int | None) -> DeadLetterDetail:
@@ -363,7 +366,7 @@ def _to_detail(
             )
         ),
         tracking_ids=list(letter.tracking_ids),
-        body=content(Body(found.body, letter.content_type, letter.size), mask),
+        body=content(_revealed_body(admin, found) if revealed else Body(found.body, letter.content_type, letter.size), mask),
         headers=_mapping(found.headers, mask),
         header_types=_mapping(found.header_types, None),
         properties=_mapping(found.properties, mask),
@@ -395,6 +398,12 @@ def _to_detail(
         revealed=revealed,
         links=links,
     )
+
+
+def _revealed_body(admin: Admin, found: DeadLetterDetail) -> Body:
+    letter = found.letter
+    plain = admin.plain_body(found.body, found.headers, letter.message_id)
+    return Body(plain, letter.content_type, letter.size if plain is found.body else len(plain))
 
 
 def _error(failure: Failure, mask: Masking | None) -> Error:
