@@ -207,6 +207,8 @@ class Admin:
             raise ConfigurationError(f"session_lifetime must be above 0, not {session_lifetime}")
         if body_limit < 1_024:
             raise ConfigurationError(f"body_limit must be at least 1,024 bytes, not {body_limit}")
+        if encryption is not None and not callable(getattr(encryption, "decrypt", None)):
+            raise ConfigurationError(f"encryption must be an outbox.encryption.Encryption, not {encryption!r:.80}")
         self.table = outbox_table(table_name)
         self.broker = broker
         self.exchange_name = checked_exchange_name(exchange_name)

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from outbox import OutboxMessage, Publisher, Worker
+from outbox.admin import Admin
 from outbox.encryption import Encryption, StaticKeys, WrappedKey
 from outbox.engine.index_keys import IndexKeys
 from outbox.engine.rows import rows_of
@@ -166,6 +167,8 @@ def test_arguments_are_checked_when_objects_are_created() -> None:
         Publisher(encryption=KEYS)  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match=r"must be an outbox\.encryption\.Encryption"):
         Worker(broker=MemoryBroker(), encryption=KEYS)  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match=r"must be an outbox\.encryption\.Encryption"):
+        Admin("postgresql://host/shop", encryption=KEYS)  # type: ignore[arg-type]
 
 
 def test_a_row_keeps_its_headers_and_its_content_type() -> None:
