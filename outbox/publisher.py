@@ -19,7 +19,6 @@ from outbox.postgres.handles import async_writer, is_async, sync_writer
 from outbox.postgres.handles.insert import Statements, Steps, cancel_steps, execute_async, execute_sync, publish_steps
 from outbox.postgres.handles.shapes import AsyncHandle, SyncHandle
 from outbox.postgres.queries import TableName
-from outbox.postgres.schema.objects import destination_table
 from outbox.runtime.tracer import publishing_span
 
 if TYPE_CHECKING:
@@ -268,6 +267,9 @@ class Publisher:
 
     def _statements_of(self, destination: str) -> Statements:
         if (found := self._by_destination.get(destination)) is None:
+            # Here, because it takes asyncpg, which a Publisher with one destination needs not have.
+            from outbox.postgres.schema.objects import destination_table
+
             found = self._by_destination[destination] = Statements.on(destination_table(self._table, destination))
         return found
 

@@ -19,14 +19,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 CEILINGS = {
     # 6 files and 16 edges are outbox.interop: users import a module for each framework, and one for CloudEvents. 3 files and 17
-    # edges are typed events, their AsyncAPI document, and its command; a file and 7 edges the transport to Kafka. A file and 16
-    # edges are destinations.
-    "Python files": 243,
-    "lines of Python": 53_360,
-    "modules with one importer": 37,
-    "private functions named once, %": 12.0,
+    # edges are typed events, their AsyncAPI document, and its command. A file and 16 edges are destinations, a file and 12
+    # edges encryption, and 12 files and 76 edges Kafka, NATS and Redis, whose clients call private methods of ours.
+    "Python files": 254,
+    "lines of Python": 56_900,
+    "modules with one importer": 40,
+    "private functions named once, %": 12.6,
     "modules named …ing": 9,
-    "import edges": 1_372,
+    "import edges": 1_454,
     "import cycles": 0,
     "docstrings that lean on another": 0,
     "files in import circles of the dashboard": 0,

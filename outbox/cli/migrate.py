@@ -26,9 +26,10 @@ from outbox.schema import schema_sql
 )
 @click.option("--sql", is_flag=True, help="Print the SQL and change nothing.")
 def migrate(database_url: str | None, table_name: str, destinations: tuple[str, ...], *, sql: bool) -> None:
-    """Creates the tables of Outbox, or upgrades them in place, with those of all destinations that exist.
+    """Creates the tables of Outbox, or upgrades them in place.
 
-    Safe to repeat, and safe to run from several processes at the same time.
+    This includes the tables of all destinations that exist. Safe to repeat, and safe to run from several processes at the same
+    time.
     """
     if sql:
         echo(schema_sql(table_name, destinations))

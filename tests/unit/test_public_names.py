@@ -36,6 +36,7 @@ PUBLIC_NAMES = {
     "NEVER",
     "Consumer",
     "DeadLetters",
+    "Destinations",
     "HybridClock",
     "LogFields",
     "Maintenance",
@@ -45,6 +46,7 @@ PUBLIC_NAMES = {
     "Publisher",
     "Reject",
     "RetryAfter",
+    "Route",
     "Worker",
     "consume",
     "ensure_outbox_schema_async",
@@ -64,6 +66,7 @@ MESSAGE_OPTIONS = {
     "on_conflict": "ignore",
     "priority": 0,
     "content_type": None,
+    "destination": None,
 }
 _REQUIRED = inspect.Parameter.empty
 OPTIONS = {"options": (_REQUIRED, "VAR_KEYWORD")}
@@ -107,7 +110,14 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 def test_a_publisher_is_made_of_these_parameters() -> None:
     expected = optional({"expiration": None, "table_name": "outbox_table"}) | keyword_only(
-        {"require_transaction": False, "serialize": False, "clock": None, "enable_tracing": True, "encryption": None}
+        {
+            "require_transaction": False,
+            "serialize": False,
+            "clock": None,
+            "destinations": None,
+            "enable_tracing": True,
+            "encryption": None,
+        }
     )
     assert parameters(Publisher) == expected
 
@@ -181,6 +191,7 @@ def test_a_relay_is_made_of_these_parameters() -> None:
             | keyword_only(
                 {
                     "broker": None,
+                    "destination": "default",
                     "lanes": 2,
                     "publish_timeout": 10.0,
                     "max_attempts": 20,
