@@ -26,7 +26,7 @@ from outbox.engine.rounds import SendingPolicy, SendingRounds
 from outbox.engine.tasks import ungrouped
 from outbox.errors import ConfigurationError, DatabaseUnavailableError
 from outbox.retry import Backoff, RetryPolicy
-from outbox.runtime.brokers import destination_of, open_transport, own_database, require_one_broker
+from outbox.runtime.brokers import destination_of, open_transport, own_database, refuse_stored_label, require_one_broker
 from outbox.runtime.observing import HEARTBEAT_INTERVAL, Reports, build_observer, component_name, observed_by
 from outbox.runtime.tracer import open_meters, open_tracer, silenced
 
@@ -295,6 +295,7 @@ class MessageRelay:
             index_keys=IndexKeys.of(index_keys),
             byte_limits=byte_limits(max_batch_bytes=max_batch_bytes, max_body_bytes=max_body_bytes),
         )
+        refuse_stored_label(chosen, exchange_name)
         self._settings = RelaySettings(
             exchange_name=exchange_name,
             table=str(self._table),

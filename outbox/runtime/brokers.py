@@ -259,6 +259,19 @@ _STREAMS: Mapping[ServerKind, tuple[str, str]] = {
 """What sends to brokers that keep no state for each message, and what reads from them, by the kind of their URL."""
 
 
+def refuse_stored_label(source: "BrokerSource", exchange_name: str) -> None:
+    """Raises `ConfigurationError` for a relay to PostgreSQL whose exchange is the label of messages that workers store.
+
+    It would hand its messages over to the queues of workers on that broker.
+    """
+    is_postgres = isinstance(source, str) and server_kind(source, argument="broker") is ServerKind.POSTGRES
+    if is_postgres and exchange_name in {kind.value for kind in _STREAMS}:
+        raise ConfigurationError(
+            f"the exchange name {exchange_name!r} is reserved in PostgreSQL, for what workers on {exchange_name} store there: "
+            "choose another one"
+        )
+
+
 def _open_sender(url: str) -> "Transport":
     """Returns a transport to send with. Raises `ConfigurationError`, and `MissingExtraError` without the broker's library."""
     module, _, name = _STREAMS[server_kind(url, argument="broker")][0].partition(":")

@@ -36,6 +36,8 @@ NOWHERE = "postgresql://nobody@127.0.0.1:1/nothing"
         ({"publish_timeout": timedelta.max}, "publish_timeout"),
         ({"on_unroutable": "park"}, "on_unroutable"),
         ({"exchange_name": "\ud800"}, "exchange_name"),
+        ({"exchange_name": "kafka", "broker": NOWHERE}, "exchange name 'kafka' is reserved in PostgreSQL"),
+        ({"destination": "Kafka"}, "destination"),
         ({"db_pool": object(), "db_engine_url": None}, "db_pool.*asyncpg"),
     ],
 )
