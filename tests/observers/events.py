@@ -156,6 +156,7 @@ EVENTS: list[Event] = [
         queues=[QueueMeasured(queue="mail", depth=7, oldest_due=MINUTE)],
         oldest_transaction=MINUTE,
         dead_rows={"outbox_table": 5},
+        destinations={"kafka": (3, MINUTE)},
     ),
     Paused(exchange_name="orders"),
     Paused(**QUEUE),
