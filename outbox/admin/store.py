@@ -8,7 +8,6 @@ from typing import Any
 
 import asyncpg
 
-from outbox.core.destinations import DEFAULT
 from outbox.dead_letters.filters import Arguments
 from outbox.postgres.pool import Connection
 from outbox.postgres.queries import TableName, queries, query, render
@@ -488,13 +487,11 @@ class MessageListing:
         return None if found is None else [dict(row) for row in found]
 
     async def alive_relays(self, connection: Connection, row: Mapping[str, Any]) -> int | None:
-        """Counts the relays for the destination of `row`; for the default one, any with a recent heartbeat. None: unknown."""
-        counting = (
-            connection.fetchval(self._sql["alive_relays"])
-            if row["destination"] == DEFAULT
-            else connection.fetchval(self._sql["relays_of"], row["table_id"])
-        )
-        found = await _optional(connection, counting)
+        """Counts the relays for the destination of `row`, or if there is only one, recent heartbeats. None: unknown."""
+        if await connection.fetchval(self._sql["has_destinations"]):
+            found = await _optional(connection, connection.fetchval(self._sql["relays_of"], row["table_id"]))
+        else:
+            found = await _optional(connection, connection.fetchval(self._sql["alive_relays"]))
         return None if found is None else int(found)
 
 

@@ -119,6 +119,13 @@ async def test_a_message_is_explained_by_its_own_destination(viewer: httpx.Async
     await serve(connection, "two", "outbox_table_kafka", "broker:9092")
     shown = await answered(viewer, f"/messages/{first}")
     assert (shown["alive_relay_count"], shown["hint"]) == (1, None)
+    # That relay does not send what is for the default destination.
+    await connection.execute(
+        "insert into outbox_component (id, kind, name, host, process_id, version, every) "
+        "values (gen_random_uuid(), 'relay', 'two', 'host', 1, '1', interval '1 minute')"
+    )
+    shown = await answered(viewer, f"/messages/{await connection.fetchval('select id from only outbox_table')}")
+    assert (shown["alive_relay_count"], shown["hint"]) == (0, "start a relay")
 
 
 async def test_probes_are_those_of_the_destination(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:

@@ -131,6 +131,10 @@ select count(*)
 from {relay}
 where outbox_table = $1 and not refused and held_until >= clock_timestamp()
 
+-- name: has_destinations
+-- Whether there are others than the default one.
+select exists (select from pg_inherits where inhparent = '{table}'::regclass)
+
 -- name: exists
 select to_regclass($1) is not null
 
