@@ -14,10 +14,11 @@ Tests that use RabbitMQ get the marker `rabbitmq` by themselves; a test that ask
 """
 
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+import asyncpg
 import pytest
 
 from outbox.embedded import EmbeddedPostgres
@@ -126,6 +127,14 @@ def database_url(request: pytest.FixtureRequest, postgres_server: PostgresServer
 def database(database_url: str) -> str:
     """The test's own database, with every table of Outbox, and nothing in them."""
     return database_url
+
+
+@pytest.fixture
+async def connection(database: str) -> AsyncIterator[asyncpg.Connection]:
+    """A connection to that database."""
+    opened = await asyncpg.connect(database)
+    yield opened
+    await opened.close()
 
 
 @pytest.fixture(scope="session")

@@ -47,13 +47,6 @@ def looked_at_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-async def connection(database: str) -> AsyncIterator[asyncpg.Connection]:
-    connection = await asyncpg.connect(database)
-    yield connection
-    await connection.close()
-
-
-@pytest.fixture
 async def receiver() -> AsyncIterator[Receiver]:
     async with receiving() as webhook:
         yield webhook

@@ -1,7 +1,6 @@
 """`GET /backlog`: counts, estimates, rates and queue depths."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from time import monotonic
 from typing import Any
@@ -24,13 +23,6 @@ from tests.servers.postgres import OwnPostgres
 from tests.servers.rabbitmq import OwnRabbitMQ
 from tests.support import eventually
 from tests.support.rabbit_admin import RabbitAdmin
-
-
-@pytest.fixture
-async def connection(database: str) -> AsyncIterator[asyncpg.Connection]:
-    connection = await asyncpg.connect(database)
-    yield connection
-    await connection.close()
 
 
 async def told(client: httpx.AsyncClient, **parameters: Any) -> dict[str, Any]:

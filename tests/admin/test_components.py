@@ -1,7 +1,6 @@
 """`/components`, `/pauses`, `/pause` and `/resume`."""
 
 import json
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,13 +14,6 @@ from outbox.admin.components import ComponentActivity, ConsumerResponse, PauseKe
 from tests.admin.rows import insert
 from tests.reporting.support import at_work
 from tests.support import eventually
-
-
-@pytest.fixture
-async def connection(database: str) -> AsyncIterator[asyncpg.Connection]:
-    connection = await asyncpg.connect(database)
-    yield connection
-    await connection.close()
 
 
 async def component(connection: asyncpg.Connection, id_: str, kind: str = "relay", **columns: Any) -> None:

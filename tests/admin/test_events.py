@@ -100,13 +100,6 @@ async def service(database: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
         yield service
 
 
-@pytest.fixture
-async def connection(database: str) -> AsyncIterator[asyncpg.Connection]:
-    connection = await asyncpg.connect(database)
-    yield connection
-    await connection.close()
-
-
 DEATH = (
     "insert into outbox_dead_letter (source, exchange, queue, message_id, routing_key, body, tracking_ids, created_at, attempt,"
     " cause, exception_type, exception_message, exception_traceback)"

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import AsyncIterator
 from urllib.parse import parse_qs, urlsplit
 
 import asyncpg
@@ -21,13 +20,6 @@ from tests.schema.support import REPOSITORY
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 TRACED = {"traceparent": f"00-{TRACE}-00f067aa0ba902b7-01"}
 LOGS, TRACES = "https://logs.example/?q={message_id}&r={root_id}&k={routing_key}", "https://traces.example/{trace_id}"
-
-
-@pytest.fixture
-async def connection(database: str) -> AsyncIterator[asyncpg.Connection]:
-    connection = await asyncpg.connect(database)
-    yield connection
-    await connection.close()
 
 
 async def test_details_link_to_logs_and_traces(database: str, connection: asyncpg.Connection) -> None:

@@ -1,6 +1,5 @@
 """The outbox, message by message."""
 
-from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -13,13 +12,6 @@ from outbox.admin.store import MessageFilter, MessageListing, MessageState, orde
 from outbox.postgres.schema.objects import outbox_table
 from tests.admin.rows import insert, insert_each
 from tests.postgres_transport.support import explained, rows_read
-
-
-@pytest.fixture
-async def connection(database: str) -> AsyncIterator[asyncpg.Connection]:
-    connection = await asyncpg.connect(database)
-    yield connection
-    await connection.close()
 
 
 async def listed(client: httpx.AsyncClient, **parameters: Any) -> dict[str, Any]:

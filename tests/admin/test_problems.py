@@ -1,7 +1,6 @@
 """Which problem an error is, and what the log tells of it."""
 
 import logging
-from collections.abc import AsyncIterator
 
 import asyncpg
 import httpx
@@ -9,14 +8,6 @@ import pytest
 
 from outbox.admin.problems import Code, problem_of
 from outbox.postgres.pool import unavailable_errors
-
-
-@pytest.fixture
-async def connection(database: str) -> AsyncIterator[asyncpg.Connection]:
-    opened = await asyncpg.connect(database)
-    yield opened
-    await opened.close()
-
 
 VALUES = [("select $1::integer", 2**40), ("select $1::text", "\0"), ("select ($1::text)::bigint", "9" * 30)]
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
@@ -25,13 +24,6 @@ from tests.servers.rabbitmq import OwnRabbitMQ
 from tests.support import eventually
 
 MINUTES = timedelta(minutes=1)
-
-
-@pytest.fixture
-async def connection(database: str) -> AsyncIterator[asyncpg.Connection]:
-    connection = await asyncpg.connect(database)
-    yield connection
-    await connection.close()
 
 
 @pytest.fixture(autouse=True)

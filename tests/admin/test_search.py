@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 
@@ -15,13 +14,6 @@ from outbox.admin import queues, topology
 from outbox.admin.verdict import routes as verdict
 from outbox.cli import main as cli
 from tests.admin.rows import deliver, insert
-
-
-@pytest.fixture
-async def connection(database: str) -> AsyncIterator[asyncpg.Connection]:
-    connection = await asyncpg.connect(database)
-    yield connection
-    await connection.close()
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 
@@ -20,13 +19,6 @@ from tests.admin.support import client_of, serving
 from tests.relay.support import ScriptedTransport
 from tests.reporting.support import at_work
 from tests.support import eventually
-
-
-@pytest.fixture
-async def connection(database: str) -> AsyncIterator[asyncpg.Connection]:
-    connection = await asyncpg.connect(database)
-    yield connection
-    await connection.close()
 
 
 @pytest.fixture(autouse=True)

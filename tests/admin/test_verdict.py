@@ -3,7 +3,6 @@
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -26,13 +25,6 @@ from tests.admin.support import client_of, serving
 from tests.servers.postgres import OwnPostgres
 
 NOW = timedelta(0)
-
-
-@pytest.fixture
-async def connection(database: str) -> AsyncIterator[asyncpg.Connection]:
-    connection = await asyncpg.connect(database)
-    yield connection
-    await connection.close()
 
 
 @pytest.fixture(autouse=True)

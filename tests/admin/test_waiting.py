@@ -28,13 +28,6 @@ SHARED = {"ordering_key": "customer 7"}
 
 
 @pytest.fixture
-async def connection(database: str) -> AsyncIterator[asyncpg.Connection]:
-    connection = await asyncpg.connect(database)
-    yield connection
-    await connection.close()
-
-
-@pytest.fixture
 async def pool(database: str) -> AsyncIterator[Pool]:
     opened = await open_pool(database, size=5, application_name="tests")
     yield opened

@@ -4,8 +4,8 @@ import asyncio
 import re
 import signal
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -14,9 +14,8 @@ from typing import Any
 import asyncpg
 import pytest
 
-from outbox import Consumer, MessageRelay, Publisher, Reject, Worker, get_tracking_ids
+from outbox import Consumer, Reject, Worker, get_tracking_ids
 from outbox.core.message import OutboxMessage
-from outbox.dead_letters import DeadLetters
 from outbox.errors import ConfigurationError
 from outbox.ports import Received, Subscription
 from outbox.transports.kafka_source import KafkaReader, KafkaSource, topics_of
@@ -24,43 +23,8 @@ from tests.servers.kafka import MockKafka
 from tests.servers.proxy import Proxy
 from tests.support import eventually
 from tests.support.processes import running as running_process
+from tests.support.streams import OPTIONS, collecting, fail_and_requeue, is_drained, publish, relaying, working
 from tests.worker.support import running
-
-OPTIONS: dict[str, Any] = {"enable_metrics": False, "reporting": False, "history": False}
-
-
-@pytest.fixture
-async def connection(database: str) -> AsyncIterator[asyncpg.Connection]:
-    connection = await asyncpg.connect(database)
-    yield connection
-    await connection.close()
-
-
-@asynccontextmanager
-async def relaying(database: str, mock: MockKafka) -> AsyncIterator[None]:
-    async with running(MessageRelay(database, broker=mock.url, **OPTIONS)):  # type: ignore[arg-type]
-        yield
-
-
-@asynccontextmanager
-async def working(database: str, mock: MockKafka, *consumers: Consumer, **options: Any) -> AsyncIterator[None]:
-    worker = Worker(broker=mock.consuming_url, db_engine_url=database, consumers=consumers, **{**OPTIONS, **options})
-    async with running(worker):
-        yield
-
-
-async def publish(connection: asyncpg.Connection, *messages: OutboxMessage) -> None:
-    async with connection.transaction():
-        await Publisher().bulk_publish(connection, messages)
-
-
-def collecting(found: list[Any], key: str = "order.placed", *, queue: str = "mail", **options: Any) -> Consumer:
-    """A consumer that collects bodies."""
-
-    async def handle(body: bytes) -> None:
-        found.append(body)
-
-    return Consumer(key, handle, queue=queue, **options)
 
 
 async def test_a_published_event_reaches_its_handler_through_kafka(
@@ -74,7 +38,10 @@ async def test_a_published_event_reaches_its_handler_through_kafka(
 
     headers = {"tenant": "acme", "size": 3, "nested": {"a": [1, None]}, "none": None}
     sent = OutboxMessage("order.placed", {"id": 7}, headers=headers, ordering_key="customer 1", expiration=3_600)
-    async with relaying(database, mock), working(database, mock, Consumer("order.placed", handle, queue="mail")):
+    async with (
+        relaying(database, mock.url),
+        working(database, mock.consuming_url, Consumer("order.placed", handle, queue="mail")),
+    ):
         await publish(connection, sent)
         await eventually(lambda: seen)
         [(order, routing_key, message, attempt, tracking)] = seen
@@ -84,42 +51,15 @@ async def test_a_published_event_reaches_its_handler_through_kafka(
         assert message.headers["x-outbox-ordering-key"] == "customer 1"
         assert 3_500 < message.expiration <= 3_600
         assert tracking == (message.message_id,)
-        await eventually(lambda: _is_drained(connection))
+        await eventually(lambda: is_drained(connection))
         await eventually(lambda: mock.committed("mail", "order.placed") == 1)
-
-
-async def _is_drained(connection: asyncpg.Connection) -> bool:
-    return not await connection.fetchval("select exists (select from outbox_delivery)")
 
 
 async def test_a_failing_message_is_retried_dead_lettered_and_requeued_to_its_queue_alone(
     database: str, connection: asyncpg.Connection, mock: MockKafka
 ) -> None:
     mock.create_topic("order.placed")
-    attempts: list[int] = []
-    others: list[bytes] = []
-    broken = True
-
-    async def handle(body: bytes, attempt_count: int) -> None:
-        attempts.append(attempt_count)
-        if broken:
-            raise LookupError("no such customer")
-
-    consumer = Consumer("order.placed", handle, queue="mail", retry_delays=("0", "100ms"))
-    async with relaying(database, mock), working(database, mock, consumer, collecting(others, queue="stock")):
-        await publish(connection, OutboxMessage("order.placed", b"1"))
-        [dead] = await eventually(lambda: connection.fetch("select * from outbox_dead_letter"))
-        assert (dead["queue"], dead["exchange"], dead["cause"], dead["status"]) == ("mail", "kafka", "exhausted", "open")
-        assert attempts == [1, 2, 3]
-        await eventually(lambda: others == [b"1"])
-        broken = False
-        async with DeadLetters(database, broker=mock.url) as letters:
-            await letters.requeue(str(dead["id"]))
-        await eventually(lambda: attempts == [1, 2, 3, 1])
-        await eventually(lambda: _is_drained(connection))
-    assert others == [b"1"]
-    assert await connection.fetchval("select status from outbox_dead_letter") == "requeued"
-    assert not await connection.fetchval("select exists (select from outbox_table)")
+    await fail_and_requeue(database, connection, relay_to=mock.url, read_from=mock.consuming_url, exchange="kafka")
 
 
 async def test_an_ordered_consumer_keeps_the_order_of_each_key_while_messages_fail(
@@ -138,7 +78,11 @@ async def test_an_ordered_consumer_keeps_the_order_of_each_key_while_messages_fa
         seen[message.headers["x-outbox-ordering-key"]].append(number)
 
     consumer = Consumer("order.placed", handle, queue="mail", ordered=True, retry_delays=("10ms",))
-    async with relaying(database, mock), working(database, mock, consumer), working(database, mock, consumer):
+    async with (
+        relaying(database, mock.url),
+        working(database, mock.consuming_url, consumer),
+        working(database, mock.consuming_url, consumer),
+    ):
         await publish(connection, *(OutboxMessage("order.placed", n, ordering_key=f"key {n % 4}") for n in range(100)))
         await eventually(lambda: sum(map(len, seen.values())) >= 95)
         await eventually(lambda: connection.fetchval("select count(*) = 5 from outbox_dead_letter"))
@@ -159,7 +103,7 @@ async def test_binding_keys_choose_topics_and_routing_keys(database: str, mock: 
         "order.placed": [b"order.placed"],
         "#": [b"invoice.placed", b"order", b"order.placed", b"order.placed.eu", b"routed", b"shared"],
     }
-    async with working(database, mock, *consumers):
+    async with working(database, mock.consuming_url, *consumers):
         await eventually(lambda: {key: sorted(bodies) for key, bodies in found.items()} == expected)
     of_one_topic: list[bytes] = []
     source = KafkaSource(f"{mock.consuming_url}&topic=shared")
@@ -224,7 +168,7 @@ async def test_records_of_other_producers_are_messages(database: str, mock: Mock
         {"value": b"twice", "headers": [("tenant", "a"), ("tenant", "b"), ("none", None)]},
     )
     consumer = Consumer("order.placed", handle, queue="mail")
-    async with working(database, mock, consumer, prefetch_count=1):
+    async with working(database, mock.consuming_url, consumer, prefetch_count=1):
         await eventually(lambda: len(seen) == 4)
     (plain, first, tracking), (tombstone, second, _), (_, odd, odd_tracking), (_, twice, _) = seen
     assert (plain, first.message_id, tracking) == (b"plain", "kafka:order.placed:0:0", ("kafka:order.placed:0:0",))
@@ -255,7 +199,7 @@ async def test_records_that_cannot_be_stored_or_are_too_large_are_dead_letters_a
         found.append(number)
 
     consumer = Consumer("order.placed", handle, queue="mail")
-    async with working(database, mock, consumer, max_body_bytes=100_000, max_batch_bytes=100_000):
+    async with working(database, mock.consuming_url, consumer, max_body_bytes=100_000, max_batch_bytes=100_000):
         await eventually(lambda: sorted(found) == [1, 2])
         await eventually(lambda: connection.fetchval("select count(*) = 3 from outbox_dead_letter"))
     dead = await connection.fetch("select length(body) as size, cause, exception_type from outbox_dead_letter order by 1")
@@ -267,7 +211,7 @@ async def test_a_topic_that_does_not_exist_yet_is_read_once_it_does(
     database: str, mock: MockKafka, caplog: pytest.LogCaptureFixture
 ) -> None:
     found: list[bytes] = []
-    async with working(database, mock, collecting(found)):
+    async with working(database, mock.consuming_url, collecting(found)):
         await eventually(lambda: "the queue mail waits for a topic" in caplog.text)
         mock.create_topic("order.placed")
         mock.produce("order.placed", b"1")
@@ -281,7 +225,7 @@ async def test_brokers_that_are_away_lose_nothing(
     mock.create_topic("order.placed")
     mock.produce("order.placed", *(str(n).encode() for n in range(10)))
     found: list[bytes] = []
-    async with working(database, mock, collecting(found)):
+    async with working(database, mock.consuming_url, collecting(found)):
         await eventually(lambda: len(found) == 10)
         mock.set_down()
         await eventually(lambda: "Kafka does not answer" in caplog.text)
@@ -304,7 +248,7 @@ async def test_a_database_that_is_away_loses_nothing(
     mock.create_topic("order.placed")
     proxy = proxied(database)
     found: list[bytes] = []
-    async with working(proxy.url, mock, collecting(found)):
+    async with working(proxy.url, mock.consuming_url, collecting(found)):
         mock.produce("order.placed", b"first")
         await eventually(lambda: found == [b"first"])
         proxy.refuse()
@@ -312,7 +256,7 @@ async def test_a_database_that_is_away_loses_nothing(
         mock.produce("order.placed", *(str(n).encode() for n in range(1_000)))
         proxy.accept()
         await eventually(lambda: {str(n).encode() for n in range(1_000)} <= set(found))
-    await eventually(lambda: _is_drained(connection))
+    await eventually(lambda: is_drained(connection))
 
 
 async def test_workers_share_the_partitions_and_a_rebalance_loses_nothing(database: str, mock: MockKafka) -> None:
@@ -329,12 +273,12 @@ async def test_workers_share_the_partitions_and_a_rebalance_loses_nothing(databa
         def is_complete() -> bool:
             return {int(body) for bodies in found for body in bodies} == set(range(sent))
 
-        await stack.enter_async_context(working(database, mock, collecting(found[0])))
+        await stack.enter_async_context(working(database, mock.consuming_url, collecting(found[0])))
         produce()
-        async with working(database, mock, collecting(found[1])):
+        async with working(database, mock.consuming_url, collecting(found[1])):
             produce()
             await eventually(lambda: is_complete() and found[1])
-            await stack.enter_async_context(working(database, mock, collecting(found[2])))
+            await stack.enter_async_context(working(database, mock.consuming_url, collecting(found[2])))
             produce()
         produce()
         await eventually(is_complete)

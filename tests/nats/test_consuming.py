@@ -5,8 +5,6 @@ import json
 import re
 import signal
 from collections import defaultdict
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,48 +13,21 @@ import asyncpg
 import nats
 import pytest
 
-from outbox import Consumer, MessageRelay, Publisher, Reject, Worker, get_tracking_ids
+from outbox import Consumer, Reject, Worker, get_tracking_ids
 from outbox.core.message import OutboxMessage
-from outbox.dead_letters import DeadLetters
 from outbox.errors import TopologyError
 from outbox.ports import Subscription
 from outbox.transports.nats_source import NatsSource, _Token, consumer_name, filter_subjects
 from tests.servers.nats import Nats
 from tests.support import eventually
 from tests.support.processes import running as running_process
-from tests.worker.support import running
-
-OPTIONS: dict[str, Any] = {"enable_metrics": False, "reporting": False, "history": False}
-
-
-@pytest.fixture
-async def connection(database: str) -> AsyncIterator[asyncpg.Connection]:
-    connection = await asyncpg.connect(database)
-    yield connection
-    await connection.close()
+from tests.support.streams import OPTIONS, collecting, fail_and_requeue, is_drained, publish, relaying, working
 
 
 @pytest.fixture
 def url(nats_server: Nats, stream: str) -> str:
     """A broker whose subjects are the test's own."""
     return f"{nats_server.url}/?subject={stream}.{{routing_key}}"
-
-
-@asynccontextmanager
-async def relaying(database: str, url: str) -> AsyncIterator[None]:
-    async with running(MessageRelay(database, broker=url, **OPTIONS)):  # type: ignore[arg-type]
-        yield
-
-
-@asynccontextmanager
-async def working(database: str, url: str, *consumers: Consumer, **options: Any) -> AsyncIterator[None]:
-    async with running(Worker(broker=url, db_engine_url=database, consumers=consumers, **{**OPTIONS, **options})):
-        yield
-
-
-async def publish(connection: asyncpg.Connection, *messages: OutboxMessage) -> None:
-    async with connection.transaction():
-        await Publisher().bulk_publish(connection, messages)
 
 
 async def produce(server: Nats, subject: str, *bodies: bytes, headers: dict[str, str] | None = None) -> None:
@@ -71,19 +42,6 @@ async def unacknowledged(server: Nats, stream: str, queue: str) -> int:
     async with await nats.connect(server.url) as client:
         info = await client.jetstream().consumer_info(stream, consumer_name(queue))
     return (info.num_ack_pending or 0) + (info.num_pending or 0)
-
-
-async def is_drained(connection: asyncpg.Connection) -> bool:
-    return not await connection.fetchval("select exists (select from outbox_delivery)")
-
-
-def collecting(found: list[Any], key: str = "order.placed", *, queue: str = "mail", **options: Any) -> Consumer:
-    """A consumer that collects bodies."""
-
-    async def handle(body: bytes) -> None:
-        found.append(body)
-
-    return Consumer(key, handle, queue=queue, **options)
 
 
 async def test_a_published_event_reaches_its_handler(
@@ -113,29 +71,7 @@ async def test_a_published_event_reaches_its_handler(
 async def test_a_failing_message_is_retried_dead_lettered_and_requeued_to_its_queue_alone(
     database: str, connection: asyncpg.Connection, url: str
 ) -> None:
-    attempts: list[int] = []
-    others: list[bytes] = []
-    broken = True
-
-    async def handle(body: bytes, attempt_count: int) -> None:
-        attempts.append(attempt_count)
-        if broken:
-            raise LookupError("no such customer")
-
-    consumer = Consumer("order.placed", handle, queue="mail", retry_delays=("0", "50ms"))
-    async with relaying(database, url), working(database, url, consumer, collecting(others, queue="stock")):
-        await publish(connection, OutboxMessage("order.placed", b"1"))
-        [dead] = await eventually(lambda: connection.fetch("select * from outbox_dead_letter"))
-        assert (dead["queue"], dead["exchange"], dead["cause"], dead["status"]) == ("mail", "nats", "exhausted", "open")
-        assert attempts == [1, 2, 3]
-        await eventually(lambda: others == [b"1"])
-        broken = False
-        async with DeadLetters(database, broker=url) as letters:
-            await letters.requeue(str(dead["id"]))
-        await eventually(lambda: attempts == [1, 2, 3, 1])
-        await eventually(lambda: is_drained(connection))
-    assert others == [b"1"]
-    assert await connection.fetchval("select status from outbox_dead_letter") == "requeued"
+    await fail_and_requeue(database, connection, relay_to=url, read_from=url, exchange="nats")
 
 
 async def test_an_ordered_consumer_keeps_the_order_of_each_key_over_two_workers(

@@ -2,53 +2,20 @@
 
 import re
 import signal
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import asyncpg
 import pytest
 
-from outbox import Consumer, MessageRelay, Publisher
+from outbox import Consumer, MessageRelay
 from outbox.core.message import OutboxMessage
 from outbox.doctor import Installation, examine
 from outbox.errors import ConfigurationError
-from tests.relay.support import running
 from tests.servers.nats import Nats
 from tests.support import eventually
 from tests.support.processes import running as running_process
-
-
-@pytest.fixture
-async def connection(database: str) -> AsyncIterator[asyncpg.Connection]:
-    connection = await asyncpg.connect(database)
-    yield connection
-    await connection.close()
-
-
-async def publish(connection: asyncpg.Connection, *messages: OutboxMessage) -> None:
-    async with connection.transaction():
-        await Publisher().bulk_publish(connection, messages)
-
-
-def numbered(subject: str, count: int, *, keys: int | None = None) -> Sequence[OutboxMessage]:
-    """Messages whose bodies are their numbers, of as many ordering keys."""
-    return [
-        OutboxMessage(subject, str(n).encode(), ordering_key=None if keys is None else f"key {n % keys}") for n in range(count)
-    ]
-
-
-@asynccontextmanager
-async def relaying(database: str, url: str, **options: Any) -> AsyncIterator[None]:
-    relay = MessageRelay(database, broker=url, **{"reporting": False, "history": False, **options})
-    async with running(relay):
-        yield
-
-
-async def is_empty(connection: asyncpg.Connection) -> bool:
-    return not await connection.fetchval("select exists (select from outbox_table)")
+from tests.support.streams import is_empty, numbered, publish, relaying
 
 
 async def test_messages_without_a_stream_are_held_and_sent_once_it_exists(

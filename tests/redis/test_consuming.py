@@ -4,8 +4,7 @@ import asyncio
 import re
 import signal
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,8 @@ from typing import Any
 import asyncpg
 import pytest
 
-from outbox import Consumer, MessageRelay, Publisher, Reject, Worker, get_tracking_ids
+from outbox import Consumer, Reject, Worker, get_tracking_ids
 from outbox.core.message import OutboxMessage
-from outbox.dead_letters import DeadLetters
 from outbox.errors import ConfigurationError, TopologyError
 from outbox.ports import Received, Subscription
 from outbox.transports.redis import RedisSource
@@ -24,44 +22,9 @@ from tests.servers.proxy import Proxy
 from tests.servers.redis import Redis
 from tests.support import eventually
 from tests.support.processes import running as running_process
-from tests.worker.support import running
+from tests.support.streams import OPTIONS, collecting, fail_and_requeue, is_drained, publish, relaying, working
 
 pytestmark = pytest.mark.redis
-
-OPTIONS: dict[str, Any] = {"enable_metrics": False, "reporting": False, "history": False}
-
-
-@pytest.fixture
-async def connection(database: str) -> AsyncIterator[asyncpg.Connection]:
-    connection = await asyncpg.connect(database)
-    yield connection
-    await connection.close()
-
-
-@asynccontextmanager
-async def relaying(database: str, url: str) -> AsyncIterator[None]:
-    async with running(MessageRelay(database, broker=url, **OPTIONS)):  # type: ignore[arg-type]
-        yield
-
-
-@asynccontextmanager
-async def working(database: str, url: str, *consumers: Consumer, **options: Any) -> AsyncIterator[None]:
-    async with running(Worker(broker=url, db_engine_url=database, consumers=consumers, **{**OPTIONS, **options})):
-        yield
-
-
-async def publish(connection: asyncpg.Connection, *messages: OutboxMessage) -> None:
-    async with connection.transaction():
-        await Publisher().bulk_publish(connection, messages)
-
-
-def collecting(found: list[Any], key: str = "order.placed", *, queue: str = "mail", **options: Any) -> Consumer:
-    """A consumer that collects bodies."""
-
-    async def handle(body: bytes) -> None:
-        found.append(body)
-
-    return Consumer(key, handle, queue=queue, **options)
 
 
 def add(redis: Redis, stream: str, *bodies: bytes) -> None:
@@ -81,10 +44,6 @@ def is_read(redis: Redis, stream: str = "order.placed", group: str = "mail") -> 
         each["name"] == group.encode() and each["pending"] == 0 and each["last-delivered-id"] == last
         for each in redis.client.xinfo_groups(stream)
     )
-
-
-async def is_drained(connection: asyncpg.Connection) -> bool:
-    return not await connection.fetchval("select exists (select from outbox_delivery)")
 
 
 async def test_a_published_event_reaches_its_handler_through_redis(
@@ -119,30 +78,7 @@ async def test_a_published_event_reaches_its_handler_through_redis(
 async def test_a_failing_message_is_retried_dead_lettered_and_requeued_to_its_queue_alone(
     database: str, connection: asyncpg.Connection, redis: Redis
 ) -> None:
-    attempts: list[int] = []
-    others: list[bytes] = []
-    broken = True
-
-    async def handle(body: bytes, attempt_count: int) -> None:
-        attempts.append(attempt_count)
-        if broken:
-            raise LookupError("no such customer")
-
-    consumer = Consumer("order.placed", handle, queue="mail", retry_delays=("0", "100ms"))
-    async with relaying(database, redis.url), working(database, redis.url, consumer, collecting(others, queue="stock")):
-        await publish(connection, OutboxMessage("order.placed", b"1"))
-        [dead] = await eventually(lambda: connection.fetch("select * from outbox_dead_letter"))
-        assert (dead["queue"], dead["exchange"], dead["cause"], dead["status"]) == ("mail", "redis", "exhausted", "open")
-        assert attempts == [1, 2, 3]
-        await eventually(lambda: others == [b"1"])
-        broken = False
-        async with DeadLetters(database, broker=redis.url) as letters:
-            await letters.requeue(str(dead["id"]))
-        await eventually(lambda: attempts == [1, 2, 3, 1])
-        await eventually(lambda: is_drained(connection))
-    assert others == [b"1"]
-    assert await connection.fetchval("select status from outbox_dead_letter") == "requeued"
-    assert not await connection.fetchval("select exists (select from outbox_table)")
+    await fail_and_requeue(database, connection, relay_to=redis.url, read_from=redis.url, exchange="redis")
 
 
 async def test_an_ordered_consumer_keeps_the_order_of_each_key_in_several_workers(

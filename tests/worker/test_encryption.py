@@ -42,13 +42,6 @@ def broker(request: pytest.FixtureRequest, database: str) -> str:
     return url
 
 
-@pytest.fixture
-async def connection(database: str) -> AsyncIterator[asyncpg.Connection]:
-    connection = await asyncpg.connect(database)
-    yield connection
-    await connection.close()
-
-
 @asynccontextmanager
 async def running(database: str, broker: str, *consumers: Consumer, **options: Any) -> AsyncIterator[None]:
     """Runs a worker with these options, a relay without keys, and with RabbitMQ an archiver without keys."""
