@@ -3,7 +3,7 @@ import type { Backlog } from "~/api/backlog";
 import { count, span } from "~/lib/format";
 import * as texts from "~/texts/overview";
 import { Badge, Panel } from "~/ui";
-import styles from "./Destinations.module.css";
+import styles from "./Rows.module.css";
 
 type Destination = Backlog["destinations"][number];
 
@@ -12,7 +12,7 @@ export function Destinations({ backlog: { destinations } }: { backlog: Backlog }
   if (destinations.length === 0) return null;
   return (
     <Panel title={texts.destinations} flush>
-      <ul className={styles.destinations}>
+      <ul className={styles.rows}>
         {destinations.map((each) => (
           <One key={each.destination} of={each} />
         ))}
@@ -27,16 +27,16 @@ function One({
   of: Destination;
 }) {
   return (
-    <li className={styles.destination}>
+    <li className={styles.row}>
       <div className={styles.words}>
         <Link href={`/messages?destination=${destination}`}>{destination}</Link>
-        {sends_to !== null && <span className={styles.facts}>{sends_to}</span>}
-      </div>
-      <span className={styles.waiting}>
-        <span>
-          <strong>{count(unsent)}</strong> {texts.unsent}
+        <span className={styles.facts}>
+          {sends_to !== null && <span>{sends_to}</span>}
+          {oldest !== null && <span>{texts.oldestFor(span(oldest))}</span>}
         </span>
-        {oldest !== null && <span className={styles.facts}>{texts.oldestFor(span(oldest))}</span>}
+      </div>
+      <span className={styles.count}>
+        <strong>{count(unsent)}</strong> {texts.unsent}
       </span>
       <Relays count={relay_count} />
     </li>

@@ -8,7 +8,7 @@ import { RepairDialog } from "~/pages/repairs";
 import * as texts from "~/texts/overview";
 import { Ago, Button, Empty, Loaded, Panel } from "~/ui";
 import { Sparkline } from "~/ui/charts";
-import styles from "./FailureGroups.module.css";
+import styles from "./Rows.module.css";
 
 /** The largest failure groups, with a link to each and a requeue button. */
 export function FailureGroups() {
@@ -21,7 +21,7 @@ export function FailureGroups() {
           items.length === 0 ? (
             <Empty title={texts.noOpen}>{texts.noOpenHint}</Empty>
           ) : (
-            <ul className={styles.groups}>
+            <ul className={styles.rows}>
               {items.map((group) => (
                 <Group key={group.id} group={group} onRequeue={() => setRequeued(group)} />
               ))}
@@ -45,7 +45,7 @@ function Group({ group, onRequeue }: { group: FailureGroup; onRequeue(): void })
   const { title, open_count: open, last_seen_at, hourly_counts, note } = group;
   const whyNot = useWhyNot("repair");
   return (
-    <li className={styles.group}>
+    <li className={styles.row}>
       <div className={styles.words}>
         <Link href={groupAddress(group.id)} className={styles.title ?? ""}>
           <Breakable text={title} />
@@ -58,7 +58,7 @@ function Group({ group, onRequeue }: { group: FailureGroup; onRequeue(): void })
           {note && <span className={styles.note}>{note.text}</span>}
         </span>
       </div>
-      <span className={styles.open}>
+      <span className={styles.count}>
         <strong>{number(open)}</strong> {texts.open}
       </span>
       <Button icon="operations" whyNot={whyNot} aria-label={texts.requeueGroup(title)} onClick={onRequeue}>
