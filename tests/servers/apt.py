@@ -20,6 +20,11 @@ def install(package: str, advice: str) -> None:
         _apt_get(arguments, advice)
 
 
+def try_install(package: str) -> bool:
+    """Installs a package if this machine can, and returns whether it did."""
+    return can_install() and _run("apt-get", "-q", "install", "-y", "--no-install-recommends", package).returncode == 0
+
+
 def unpack(packages: Sequence[str], folder: Path, advice: str) -> None:
     """Unpacks them into `folder`, without what they depend on and without starting anything."""
     unfinished = folder.with_suffix(".unfinished")

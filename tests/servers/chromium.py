@@ -1,4 +1,7 @@
-"""Locates Chromium for the browser tests, or installs it."""
+"""Locates Chromium for the browser tests, or installs it.
+
+Debian's `chromium-headless-shell` is preferred: it opens a page with half the processor time of a whole Chromium.
+"""
 
 import os
 import shutil
@@ -10,7 +13,8 @@ from tests.servers import apt
 from tests.servers.session_folder import one_process_at_a_time
 
 _NAMED = "OUTBOX_TEST_CHROMIUM"
-_PROGRAMS = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
+_SHELL = "chromium-headless-shell"
+_PROGRAMS = (_SHELL, "chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 _OF_MACOS = (
     Path("/Applications/Chromium.app/Contents/MacOS/Chromium"),
     Path("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"),
@@ -25,6 +29,8 @@ _QUIET = ("--disable-background-networking", "--disable-component-update", "--di
 def ensure_chromium() -> None:
     """Makes sure that Chromium is installed; otherwise the session ends with advice."""
     with one_process_at_a_time("chromium-installation"):
+        if _NAMED not in os.environ and shutil.which(_SHELL) is None:
+            apt.try_install(_SHELL)
         if _found() is None:
             _install()
 
