@@ -134,6 +134,7 @@ class Maintenance:
                 # RabbitMQ knows which queues exist if events go there, otherwise the database does.
                 has_queue = subscribed_queues(pool, self._table)
                 if self._broker is not None and keeps_dead_letters(self._broker):
+                    # `_observe_outages` reports the outages of this broker; its connection would report them once more.
                     silent = build_observer(enable_metrics=False)
                     broker = open_broker(self._broker, exchange_name=self._exchange_name, table=self._table, observer=silent)
                     stack.push_async_callback(broker.close)
@@ -163,6 +164,7 @@ class Maintenance:
                 return 0
 
         duties = [
+            # Often, because an operator watches the progress.
             Duty(name="operations", every=_OPERATIONS_EVERY, work=do_operations),
             Duty(name="results of operations found", every=_RESULTS_EVERY, work=runner.refresh_results),
             Duty(name="requeue policies applied", every=_OFTEN, work=policies.apply),

@@ -139,10 +139,12 @@ class RoundsSource:
 
         async def look() -> None:
             nonlocal here
+            # Names and addresses cannot show it, so it takes a connection of its own; see docs/decisions/0042.
             other = await open_pool(url, size=1, application_name="outbox relay")
             try:
                 here = await same_database(pool, other)
             finally:
+                # Not closed politely: the look may have failed because this server does not answer.
                 other.terminate()
             if here:
                 await handover.check()
@@ -300,6 +302,7 @@ class MessageRelay:
             exchange_name=exchange_name,
             table=str(self._table),
             batch_size=None if batch_size is None else arguments.batch_size(batch_size),
+            # A size of 1 promises one message after another, which a second lane would break.
             lanes=1 if batch_size == 1 else arguments.lanes(lanes),
             longest_nap=interval("notification_timeout", notification_timeout),
             poll_interval=interval("poll_interval", poll_interval),
@@ -363,6 +366,7 @@ class MessageRelay:
                 poll_interval = self._settings.poll_interval
                 doorbell = PostgresDoorbell(connect, bell_of(self._table), observer=observer, poll_interval=poll_interval)
                 rounds = await stack.enter_async_context(self._source.open(pool, store, facts, observer, stopping))
+                # Only now: whether the queues are in the outbox's own database is known since `open`.
                 destination = self._source.destination(rounds)
                 renew = await stack.enter_async_context(self._reserve_destination(destination, pool, observer, stopping))
                 companions = await stack.enter_async_context(asyncio.TaskGroup())

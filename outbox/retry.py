@@ -162,6 +162,7 @@ class RetryPolicy:
             return Dead(self.exhausted, replace(failure, message=failure.message[: MESSAGE_LIMIT - len(note)] + note))
         if chosen is None:
             return Dead(self.exhausted, failure)
+        # Not `now + chosen`, which a very long delay would take out of the range of `datetime`.
         if expires_at is not None and chosen >= expires_at - now:
             return Dead(Cause.EXPIRED, failure)
         return Retry(chosen, failure)

@@ -236,6 +236,7 @@ class Worker:
             )
             observer = observed_by(observer, reporter)
             if self._clock is not None:
+                # The first one, so that what the handler publishes is stamped after the message that it handles.
                 observer = Observers((ClockFollower(self._clock), observer))
             tracer = open_tracer(
                 enabled=self._enable_tracing,

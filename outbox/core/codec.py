@@ -63,6 +63,7 @@ def is_json(content_type: str | None) -> bool:
 def is_encrypted(headers: Mapping[str, Any] | str | None) -> bool:
     """Whether application headers, as a mapping or JSON, are those of a message whose body is encrypted."""
     if isinstance(headers, str):
+        # Inside of a JSON string the quotes would be escaped, so this can only be a name.
         return f'"{ENCRYPTION}":' in headers
     return headers is not None and ENCRYPTION in headers
 

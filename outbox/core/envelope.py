@@ -77,6 +77,7 @@ def decode_envelope(fields: Mapping[str, Any], *, id_: str, routing_key: str, cr
         "id": id_,
         "routing_key": text(ROUTING_KEY) or routing_key,
         "created_at": instant(CREATED_AT) or created_at,
+        # A chain ends with the message itself. Another program may have copied the headers of the message that it handled.
         "tracking_ids": tracking_ids if tracking_ids[-1:] == (id_,) else (id_,),
         "expires_at": instant(EXPIRES_AT),
         "ordering_key": text(ORDERING_KEY),

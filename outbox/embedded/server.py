@@ -46,6 +46,7 @@ def free_port() -> int:
 def is_free(port: int) -> bool:
     """Whether a server could bind the port on 127.0.0.1 now."""
     with socket.socket() as probe:
+        # As PostgreSQL does it, for which connections in TIME_WAIT do not occupy a port.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
@@ -85,6 +86,7 @@ class FolderLock:
     def release(self) -> None:
         """Release the lock. Does nothing if it is not acquired."""
         if self._descriptor is not None:
+            # The file stays: if it were deleted, two processes could each lock a file of that name.
             os.close(self._descriptor)
             self._descriptor = None
 
@@ -102,6 +104,7 @@ def stop_orphans(cluster: Path, *, fast_seconds: float = 10.0) -> bool:
         return False
     postmaster = recorded_pid(cluster)
     if postmaster in server_processes(cluster):
+        # A process that is stopped would get the next signal only when it goes on.
         _signal({postmaster}, signal.SIGCONT)
         _signal({postmaster}, signal.SIGINT)
         wait_until(lambda: not server_processes(cluster), fast_seconds)
@@ -201,15 +204,18 @@ class SupervisedProcess:
         self._stop_timeout = sum(step.seconds for step in stop_steps) + 5
         with log.open("ab") as stderr:
             self._supervisor = subprocess.Popen(  # noqa: S603 — a script of this package, and the caller's command
+                # Isolated and without site-packages, because nothing of the owner's environment may affect the supervisor.
                 [sys.executable, "-I", "-S", str(_SUPERVISOR), json.dumps(instructions)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
                 start_new_session=True,
+                # Each byte is a signal, and must arrive at once.
                 bufsize=0,
             )
         self._control = cast("IO[bytes]", self._supervisor.stdin)
         with cast("IO[bytes]", self._supervisor.stdout) as output:
+            # Waits until the supervisor has started the server or failed to, so that an error is raised here.
             line = output.readline().decode(errors="replace").strip()
         if not line.isdecimal():
             self.stop()
@@ -441,6 +447,7 @@ class EmbeddedPostgres:
         # SCRAM's 4,096 iterations protect weak passwords. This one has 192 random bits, and tests connect often.
         command += [] if self._durable else ["--no-sync", "-c", "scram_iterations=1"]
         self._run(command, account, unfinished)
+        # In single-user mode: no client can connect before the database exists.
         command = [programs.postgres, "--single", "-D", location, "postgres"]
         self._run(command, account, unfinished, statement=f"create database {_DATABASE}")
         password_file.unlink()

@@ -39,6 +39,7 @@ def main() -> int:
             cwd=instructions["folder"],
             env=instructions["environment"],
             stdin=subprocess.DEVNULL,
+            # The standard output is for the answer to the owner, which closes it after the first line.
             stdout=sys.stderr,
             stderr=sys.stderr,
             preexec_fn=_die_with_parent(signal.Signals(instructions["stop_steps"][0][0])),  # noqa: PLW1509 — no threads
@@ -87,6 +88,7 @@ def _forward_signals(server: subprocess.Popen, wake_up: int, owner: int) -> None
 def _stop(server: subprocess.Popen, wake_up: int, steps: list) -> None:  # type: ignore[type-arg]
     """Send the signal of each step and wait its seconds, until the server has exited."""
     for number, seconds in steps:
+        # A server that was stopped, as by a debugger, would not see the next signal.
         server.send_signal(signal.SIGCONT)
         server.send_signal(number)
         deadline = time.monotonic() + seconds

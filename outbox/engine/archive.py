@@ -93,7 +93,9 @@ class ArchiveRunner:
         """Archives the queue's dead letters until `stopping` is requested or the channel ends. Raises as the ports do."""
         arrivals = _Arrivals()
         limits = {
+            # The next batch arrives while this one is recorded.
             "prefetch_count": 2 * self._settings.batch_size,
+            # An equal share for each queue, because it is not known which ones will have large dead letters.
             "max_bytes": max(self._settings.max_batch_bytes // len(self._known), 1),
         }
         async with self._queues.collect(queue, arrivals.put, **limits) as ended:
@@ -126,6 +128,7 @@ class ArchiveRunner:
                 if clock() + pause > give_back_at:
                     raise
                 with suppress(TimeoutError):
+                    # Ends early with the channel: without it, nothing of the batch can be acknowledged any more.
                     await asyncio.wait_for(ended.wait(), pause)
             else:
                 self._database.answers()

@@ -53,6 +53,7 @@ def time_limit(limit: timedelta) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
+        # `stop` has withdrawn its own cancellations: what is left in the count is another task's, and goes before the limit.
         if limiter.stop() and not (isinstance(error, asyncio.CancelledError) and task.cancelling()):
             raise _timeout_error(limit) from error
         raise

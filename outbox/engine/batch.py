@@ -53,6 +53,7 @@ class BatchCollector:
             outcome = await member.future
             if outcome is not None:
                 return outcome
+            # The first future has only chosen the leader; the outcome needs another one.
             member.future = loop.create_future()
         self._busy = True
         batch: list[_Member] = []
@@ -93,6 +94,7 @@ class BatchCollector:
             for member in readable:
                 member.run.seconds = perf_counter() - began
         for member in batch:
+            # One by one, a failed batch takes as many handlers as it has messages: a worker that stops returns them instead.
             if not member.future.done() and not (self._context.stopping.requested and len(batch) > 1):
                 member.resolve(await self._runner.attempt(member.run))
 

@@ -151,6 +151,7 @@ class Circuit:
                 if waits[-1] <= 0:
                     break
             await until_set(self._changed, leaving, seconds=min(waits, default=None))
+            # A permit may be the only probe, and has to be reported: a worker that stops takes none.
             permit = None if leaving.requested else self._breaker.request_permit()
         if not isinstance(permit, Permit):
             yield None

@@ -93,6 +93,7 @@ class DeliveryHandler:
             async with self._circuit.permit(leaving) as run.permit:
                 if run.permit is None:
                     await self._settle(run, leaving, RETURNED if leaving.requested else Postponed(self._circuit.pause))
+                # Checked again, because the permit may have taken minutes.
                 elif self._runner.has_expired(run):
                     await self._settle(run, leaving, EXPIRED)
                 elif delivery.crashes > self._max_deliveries:
@@ -128,6 +129,7 @@ class DeliveryHandler:
     async def _run_concurrently(self, run: Run) -> DeliveryOutcome:
         if self._quarantine.closed:
             await self._quarantine.wait_until_open()
+        # The wait may have outlasted the worker. Nothing is awaited from here to `enter`, so the quarantine cannot close again.
         if self._stopping.requested or self._gate.closed:
             return RETURNED
         self._quarantine.enter()
@@ -140,6 +142,7 @@ class DeliveryHandler:
             self._quarantine.leave()
 
     async def _handle_poison(self, run: Run, leaving: Stopping) -> None:
+        # It ran alone when the worker crashed, so nothing else can have been the cause.
         if run.delivery.blamed:
             await self._settle(run, leaving, CRASHED)
             return
@@ -208,6 +211,7 @@ class DeliveryHandler:
         is_broken = settled is Settled.BROKEN and self._can_return_alone(run)
         attempts = 0
         while is_broken:
+            # Once more after `leaving`, and no further: the end of the subscription returns it in any case.
             is_last = await leaving.wait(UNEXPECTED_PAUSE)
             is_broken = await self._record(run, leaving, RETURNED) is Settled.BROKEN and not is_last
             attempts += 1

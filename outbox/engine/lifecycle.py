@@ -150,6 +150,7 @@ async def _wait_until_done_or_due(
 
 async def _first(task: asyncio.Task[None], request: Stopping, *, timeout: float | None) -> None:
     with request.future() as future:
+        # Unlike `await task`, this leaves the task running if the caller is cancelled: it is to drain.
         await asyncio.wait({task, future}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
 
 
@@ -211,6 +212,7 @@ def _signals_to(listener: Callable[[], None]) -> Iterator[None]:
     """Calls `listener` for each signal within the block, unless the host has installed signal handlers."""
     current: dict[signal.Signals, Any] = {number: signal.getsignal(number) for number in _SIGNALS}
     defaults = (signal.SIG_DFL, signal.SIG_IGN, signal.default_int_handler)
+    # `asyncio.run` installs a method of its runner for SIGINT, which counts as a default.
     if threading.current_thread() is not threading.main_thread() or not all(
         handler in defaults
         or isinstance(handler, _SharedHandler)
@@ -230,6 +232,7 @@ def _signals_to(listener: Callable[[], None]) -> Iterator[None]:
     finally:
         for number, ours in shared.items():
             ours.listeners.remove(listener)
+            # The host may have installed a handler meanwhile, which stays.
             is_still_ours = signal.getsignal(number) is ours
             if is_still_ours and not ours.listeners:
                 signal.signal(number, ours.previous)
@@ -246,6 +249,7 @@ class Pauses:
 
     def next(self) -> timedelta:
         """Returns the length of the next pause."""
+        # In a long outage the doubled time would otherwise leave the range of `timedelta`.
         pause: timedelta = min(self.first * 2 ** min(self._taken, 30), self.longest)
         self._taken += 1
         return pause * self.random.uniform(0.5, 1.0)

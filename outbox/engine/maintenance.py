@@ -66,6 +66,7 @@ class MaintenanceRunner:
                 self._outage.answers()
                 self._observer.notify(MaintenanceStarted())
                 lost = Stopping()
+                # One request for both: duties end in the same way when the process stops and when another one has the lease.
                 with stopping.listen(lost.request):
                     async with asyncio.TaskGroup() as tasks:
                         tasks.create_task(self._keep_lease(lost))

@@ -111,6 +111,7 @@ class OrderedDeliveryHandler(DeliveryHandler):
         if run.verdict is None and (remembered := self._memory.get(run.message)) is not None:
             # Losing the delivery must neither reset the count of attempts nor shorten the pause before the next one.
             for failed in remembered.failed:
+                # Failures that the broker has stored with the message have lower numbers, and are not recorded twice.
                 if failed.attempt == run.attempt and not await self._record_failure(run, failed):
                     break
             else:
@@ -128,6 +129,7 @@ class OrderedDeliveryHandler(DeliveryHandler):
                     failed = FailedAttempt(at=self._now(), attempt=run.attempt, failure=failure)
                     self._memory.add(run.message, failed, due=monotonic() + delay.total_seconds())
                     await self._record_failure(run, failed)
+                    # They belong to the attempt that has ended.
                     run.result = run.span = None
                 case Postponed(delay):
                     pass
@@ -180,9 +182,11 @@ class OrderedDeliveryHandler(DeliveryHandler):
             case Settled.LOST:
                 # It would be redelivered behind those that are still in flight. Resubscribing returns them all, in order.
                 others = [delivery for delivery in key_queue.deliveries if delivery is not run.delivery and not delivery.gone]
+                # With the same id it is its own redelivery, which has arrived already.
                 if others and others[0].message.id != run.message.id:
                     leaving.request()
             case Settled.BROKEN:
+                # It cannot be returned alone, see below: the end of the subscription returns it with those behind it.
                 await leaving.wait(UNEXPECTED_PAUSE)
                 leaving.request()
             case Settled.UNRECORDED:

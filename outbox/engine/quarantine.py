@@ -104,6 +104,7 @@ class Quarantine:
                 self._isolating -= 1
                 if not self._isolating:
                     self._open.set()
+        # Outside of the lock, and with other handlers running again: the caller only postpones the message.
         yield pause
 
     async def wait_for_copy(self) -> None:
@@ -124,6 +125,7 @@ class Quarantine:
         """Waits for the running handlers. Returns None when none runs, or how long to postpone the poison message."""
         if self._running and (pause := self._remaining_pause()) is not None:
             return pause
+        # Counted from the closing: poison messages that wait one after another delay others by `LONGEST_WAIT` together.
         wait = min(self._wait, LONGEST_WAIT - timedelta(seconds=self._clock() - self._closed_at))
         if wait > timedelta(0):
             try:

@@ -91,6 +91,8 @@ class Relay:
         if self._settings.retention is not None:
             duties.append(self._run_every(CLEAN_UP_EVERY, self._clean_up))
         self._observer.notify(RelayStarted(exchange_name=self._settings.exchange_name, table=self._settings.table))
+        # Two groups: lanes end by themselves, after their last rounds; companions run for ever, and are cancelled once no lane
+        # needs them. An error in either group ends both.
         async with asyncio.TaskGroup() as companions:
             tasks = [
                 companions.create_task(task)
@@ -105,6 +107,7 @@ class Relay:
 
     async def _wake_to_stop(self) -> None:
         await self._stopping.wait()
+        # A sleeping lane waits for the doorbell only, and sees the request when it wakes.
         self._doorbell.ring()
 
     async def _follow_gate(self) -> None:
@@ -155,6 +158,7 @@ class Relay:
         """Returns the next round, after sleeping if nothing is due. None when the relay stops or pauses."""
         if self._stopping.requested or self._gate.closed:
             return None
+        # Look once before falling asleep, which takes locks at the server: while they are held, every commit notifies.
         taken = await self._start()
         if taken is not None:
             return taken
@@ -209,6 +213,7 @@ class Relay:
                 exchange_name=exchange_name, taken=report.taken, duration=duration, sent=report.sent, failed=report.failed
             )
         )
+        # After the commit, in transactions of their own: the messages may be many, and would keep the claimed rows locked.
         for way in report.released:
             await self._release(partial(self._store.release_held, way.routing_key, way.queue))
         for way in report.resumed:
@@ -219,6 +224,7 @@ class Relay:
             self._doorbell.ring()
         if report.unavailable is not None:
             self._failing.add(Dependency.BROKER)
+            # Raised at the end: what was sent before the broker was lost is committed, and reported.
             raise BrokerUnavailableError(str(report.unavailable))
         self._failing.discard(Dependency.BROKER)
         self._outages[Dependency.BROKER].answers()
@@ -226,6 +232,7 @@ class Relay:
 
     async def _release(self, release: Callable[[int], Awaitable[int]]) -> None:
         while await release(RELEASE_BATCH) == RELEASE_BATCH and not self._stopping.requested:
+            # After each batch, so that other lanes send it while the next one is made due.
             self._doorbell.ring()
         self._doorbell.ring()
 
@@ -253,6 +260,7 @@ class Relay:
         retention = self._settings.retention or timedelta(0)
         total, deleted = 0, CLEAN_UP_BATCH
         while deleted == CLEAN_UP_BATCH:
+            # In small transactions: a long one would keep vacuum from removing the index entries that claims have to read past.
             deleted = await self._store.delete_sent(retention, CLEAN_UP_BATCH)
             total += deleted
         if total:

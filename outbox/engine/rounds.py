@@ -146,6 +146,7 @@ class SendingRounds:
         """See `outbox.engine.rounds.Rounds.find_stalled`."""
         waiting = await self._store.stalled_ways(MOST_WAITING)
         found = [way for way in waiting if self._stalls.stall(way, silent=True, pause=_ZERO)]
+        # A list that was cut at the limit does not show which routes no message waits for.
         complete = len(waiting) < MOST_WAITING
         return StalledRoutes(
             found=[_stalled(self._policy.exchange_name, way, _MESSAGES_WAIT) for way in found],
@@ -178,6 +179,7 @@ class SendingRound:
         async with self._claim as claim:
             results = await self._send(claim.messages)
             outcomes = [self._outcome(*sent) for sent in zip(claim.messages, results, strict=True)]
+            # Before the commit: what the broker answered holds even if that fails, and other lanes avoid these routes at once.
             stalled, resumed = self._update_stalls(claim.messages, results)
             await claim.settle(outcomes)
         return replace(self._report(claim.messages, results, outcomes), stalled=stalled, resumed=resumed)
@@ -191,9 +193,11 @@ class SendingRound:
         """Returns one result for each message within `publish_timeout`. None: an earlier message of its key is unconfirmed."""
         results: list[_Result] = [None] * len(claimed)
         now = asyncio.get_running_loop().time
+        # One deadline for all waves: it limits how long the claim's transaction stays open, however many messages a key has.
         deadline = now() + self._policy.publish_timeout.total_seconds()
         waves = Waves(claimed)
         while (wave := waves.next()) and (left := deadline - now()) > 0:
+            # Messages on a stalled route would only hold up the rest of the batch, until the timeout.
             if self._stalls and not self._probing:
                 for index in wave:
                     if _way(claimed[index].message) in self._stalls:
@@ -240,6 +244,7 @@ class SendingRound:
                 return Dead(Cause.REFUSED, failure)
             case Refused(failure):
                 policy, attempt = self._policy, pending.attempts + 1
+                # Without an expiration: that begins when the message is sent, and it was not.
                 return policy.retry.decide(failure, attempt=attempt, now=policy.now(), expires_at=None)
             case NotSent() | None:
                 return RETURNED
@@ -256,6 +261,7 @@ class SendingRound:
         for pending, result in zip(claimed, results, strict=True):
             match result:
                 case Unconfirmed(failure):
+                    # Silence says more about a route than a refusal, and replaces it.
                     silent.add(way := _way(pending.message))
                     failures[way] = failure
                 case Refused(failure, by_queue=True):
@@ -299,6 +305,7 @@ class SendingRound:
                         SentMessage(message.id, message.routing_key, age, message.tracking_ids, pending.scheduled, parent)
                     )
                     held, way = pending.held, _way(message)
+                    # Nearly always nothing is held: the first check spares most messages the lookup.
                     if (held or self._holds.probing) and self._holds.record_routed(way, was_held=held):
                         released[way] = None
                 case Unroutable():
@@ -321,6 +328,7 @@ class SendingRound:
             failed=failed,
             released=tuple(released),
             ordered=any(pending.lane for pending in claimed),
+            # An unconfirmed message shows that the broker answers: its route is stalled, and other routes need no pause.
             unavailable=None if answering else unavailable,
         )
 

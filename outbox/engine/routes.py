@@ -50,6 +50,7 @@ class Holds:
             interval = LONGEST_PROBE
         elif probe is None:
             interval = FIRST_PROBE
+        # A probe that is overdue may have been sent by another relay, or deleted: this message replaces it.
         elif was_held or now >= probe.due + LONGEST_PROBE:
             interval = min(probe.interval * 2, LONGEST_PROBE)
         else:
@@ -124,6 +125,7 @@ class Stalls:
         stall = self._stalls.get(way)
         if stall is None:
             return False
+        # Fewer messages than the window has room for: no more wait on this route, so there is nothing left to send with care.
         if stall.window >= LARGEST_WINDOW or confirmed < stall.window:
             del self._stalls[way]
             return True

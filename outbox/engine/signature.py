@@ -43,6 +43,7 @@ def resolve_annotation(annotation: Any, callback: Callable[..., Any]) -> Any:
     routine = inspect.unwrap(routine_of(inspect.unwrap(callback) if hasattr(callback, "__wrapped__") else callback))
     unbound = getattr(routine, "__func__", routine)
     function = unbound if isinstance(unbound, FunctionType) else None
+    # A function with this annotation only: on the callback itself, any other annotation that cannot be evaluated would fail.
     probe = FunctionType((lambda: None).__code__, {})
     probe.__annotations__ = {"body": annotation}
     names = dict(_names_around(function)) if function is not None else {}

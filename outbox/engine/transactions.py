@@ -75,6 +75,7 @@ class Transactions:
         while True:
             try:
                 context = self._units.begin(self._wanted, marks, ending)
+                # Entered by hand: each attempt needs a new one, and `_Transaction` leaves the one that was entered.
                 unit = await context.__aenter__()
             except DatabaseUnavailableError as error:
                 if await self._stopping.wait(self._database.lost(error)):
@@ -181,6 +182,7 @@ class Threads:
         while (call := self._calls.get()) is not None:
             result: Any = None
             error: BaseException | None = None
+            # No lock: each thread adds and removes its own id, and each of these calls is atomic.
             self._running.add(threading.get_ident())
             try:
                 # A call that was cancelled while it waited for a thread must not start: another worker may have its message.
@@ -200,6 +202,7 @@ class Threads:
             del call, result, error  # frees the message and its result before the next call arrives
 
     def _resolve(self, answer: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
+        # In the thread of the loop, as in `call`, so that the counter needs no lock.
         self._outstanding -= 1
         if answer.done():
             return

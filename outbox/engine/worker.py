@@ -155,6 +155,7 @@ class WorkerRunner:
                 except BrokerUnavailableError as error:
                     await stopping.wait(self._outage.lost(error))
                 except OutboxError as error:
+                    # Not raised here: the task group would cancel the other consumers instead of letting them drain.
                     self._failure = self._failure or error
                     stopping.request()
         finally:
@@ -181,6 +182,7 @@ class WorkerRunner:
                     )
                     try:
                         self._task_sets.add(task_set)
+                        # Within the subscription, so that its handlers can settle; after `intake.stop` the set does not grow.
                         async with task_set:
                             await until_closed(gate, leaving)
                             leaving.request()

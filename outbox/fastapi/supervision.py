@@ -184,6 +184,7 @@ async def supervised(
     or at the end of the block; those that still run after `grace_period` are cancelled. An error of a maker at the start is
     raised. `health` reports each part under its name, and the shutdown under `server`.
     """
+    # All are made before the first one runs: an error of a maker fails the start, and leaves nothing behind.
     created = [(name, make(), make) for name, make in makers.items()]
     parts = [SupervisedPart(name, first, make) for name, first, make in created if first is not None]
     supervision = Supervision(parts, grace_period)

@@ -191,6 +191,7 @@ class Reporter:
                 self._log_problem("database", reason_of(error), level=logging.INFO)
                 self._loss_reason = f"the database is away: {reason_of(error)}"
                 pause = backoff.next()
+            # Even without an answer: a component does not wait for its start until the database is back.
             self._pauses_known.set()
             if self._done or (pause is not None and self._finishing.is_set()):
                 return
@@ -267,6 +268,7 @@ class Reporter:
         self._wake_now()
 
     async def _round(self, connection: Connection, usable: frozenset[str], *, last: bool) -> None:
+        # Pauses first: they stop messages, while everything else only reports.
         if "control" in usable and (self._pauses_changed or time.monotonic() >= self._due["pauses"]):
             await self._attempt("pauses", self._read_pauses(connection), connection)
         self._pauses_known.set()
@@ -295,6 +297,7 @@ class Reporter:
         asked = time.monotonic()
         # Reset before the read: a notification during it may be for a change that the read does not see.
         self._pauses_changed = False
+        # If the read fails, it is due again at once.
         self._due["pauses"] = asked
         now, wanted = await self._tables.pauses(connection)
         every = self._settings.look_every if self._listening else self._settings.poll_every
@@ -327,6 +330,7 @@ class Reporter:
 
     async def _write_heartbeat(self, connection: Connection, *, stopped: bool) -> None:
         component, activity = self._component, self.activity
+        # Before the write: a change during it calls for another heartbeat.
         activity.changed = False
         self._reported_pauses = self._gates.progress(activity.paused)
         await self._tables.beat(
@@ -439,6 +443,7 @@ async def reporting(
             await asyncio.wait([task], timeout=FLUSH_TIMEOUT.total_seconds())
         finally:
             task.cancel()
+            # What could not be written within the time limit is counted as lost.
             reporter.report_lost_facts()
 
 

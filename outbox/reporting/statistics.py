@@ -162,6 +162,7 @@ class Statistics:
         if name not in names and len(names) >= MOST_KEYS:
             name = (OTHERS, OTHERS if queue else "")
         counts = names.get(name) or Counts()
+        # Beyond the limit, the counts go into an object that nothing keeps: callers need no other path.
         if name not in names and self._rows < MOST_ROWS:
             names[name] = counts
             self._rows += 1

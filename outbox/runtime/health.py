@@ -134,6 +134,7 @@ async def checking(
         if database_url is not None:
             # Two connections, so that a check that timed out does not block the next one.
             pool = await open_pool(database_url, size=2, application_name="outbox health")
+            # Not `close`, which would wait for a check that hangs.
             stack.callback(pool.terminate)
 
             async def responds() -> None:
