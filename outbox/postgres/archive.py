@@ -73,6 +73,7 @@ class PostgresArchive:
         except DatabaseUnavailableError as error:
             if not isinstance(error.__cause__, _UNSTORABLE):
                 raise
+            # The error does not say which message it is about.
             await self._record_one_by_one(dead)
 
     async def known_queues(self) -> frozenset[str]:
@@ -91,6 +92,7 @@ class PostgresArchive:
                 storable = Storable(connection.get_settings().server_encoding)
                 for message in dead:
                     try:
+                        # A savepoint: a message that cannot be stored must not undo those before it.
                         async with connection.transaction():
                             await self._execute(connection, [message], storable)
                     except _UNSTORABLE:

@@ -81,6 +81,8 @@ class Claimer:
         limit = self._sizes.rows(limit)
         # In a separate, short transaction: a publisher that withdraws one of these rows waits for it, but not for the send.
         await self._lanes.mark_waiting(connection)
+        # Rows that wait behind others can fill the part of the index that a claim scans, and hide all other lanes. They are
+        # marked in a transaction that commits on its own, and then skipped.
         for _ in range(MOST_LOOKS):
             batch = await self._claim_readable(connection, limit)
             if not (self._lanes.crowded or (self._lanes.has_waiting and not batch.messages)):

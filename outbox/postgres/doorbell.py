@@ -160,6 +160,7 @@ class PostgresDoorbell:
             await asyncio.sleep(pause.total_seconds())
 
     async def _listen(self) -> timedelta:
+        # Two: behind a pooler, a connection may hear its own notification by chance, which proves nothing.
         async with self._connect() as listening, self._connect() as commands:
             lost = asyncio.Event()
             for connection in (listening, commands):
@@ -178,6 +179,7 @@ class PostgresDoorbell:
             async with asyncio.TaskGroup() as tasks:
                 self._lock = lock = _Lock(listening, commands, bell, tasks, self.ring, lost)
                 try:
+                    # They fell asleep while the doorbell polled, and hold no lock yet.
                     if self._naps:
                         await self._acquire_lock()
                     self._change_mode(WakeMode.LISTENING, bell.channel, "notifications arrive")
@@ -275,6 +277,7 @@ class _Lock:
         if self._is_held or self._in_doubt:
             self._is_held, self._in_doubt = False, True
             with self._report_loss():
+                # All at once, because after a statement without an answer it is not known which of them are held.
                 await self._execute("select pg_catalog.pg_advisory_unlock_all()")
                 self._in_doubt = False
 

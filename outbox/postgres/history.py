@@ -146,6 +146,7 @@ class _Partitions:
         async with self._locked("lock_all"):
             if missing[0].name in await self._names("partitions"):  # another process was faster
                 return 0
+            # Under the lock, so that every row in the detached partition is older. Later ones go into the new partition.
             now = await self._value("now")
             name = f"{_BEFORE}_{now.astimezone(UTC):{_MOMENT}}"
             await self._connection.execute(render(self._sql["set_aside"], before=quoted(name)))

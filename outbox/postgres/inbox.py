@@ -26,6 +26,7 @@ def mark_of(message_id: str) -> str:
     """What stands in the inbox for a message: its id, or a digest of one that is long, or that not every database can hold."""
     if _PLAIN.fullmatch(message_id) and not message_id.startswith(_DIGEST):
         return message_id
+    # An id that looks like a digest is digested as well, because it might be the mark of another message.
     return _DIGEST + hashlib.sha256(message_id.encode(errors="surrogatepass")).hexdigest()
 
 
@@ -83,6 +84,7 @@ class Inbox:
     def marking(self, marks: Marks) -> Marking:
         """How to make these marks, each at most once."""
         ids = {mark_of(message_id): message_id for message_id in marks.message_ids}
+        # Literals, which `_PLAIN` makes safe: a statement without parameters can share a round trip with BEGIN.
         literals = [f"'{mark}'" for mark in ids]
         # At least one millisecond: for PostgreSQL none is forever.
         patience = max(1, math.ceil(marks.max_wait / timedelta(milliseconds=1)))

@@ -89,6 +89,7 @@ class Lanes:
         ours = [row for row in rows if row["ours"]]
         if not ours:
             return None
+        # An equal share for each lane, rounded up, so that one long lane does not fill the batch.
         longest = min(LONGEST_RUN, -(-limit // len(ours)))
         return Runs([row["lane"] for row in ours], [row["policy"] for row in ours], longest)
 

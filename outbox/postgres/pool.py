@@ -199,6 +199,7 @@ async def roll_back_quietly(connection: Any) -> None:
         await connection.execute("rollback", timeout=1)
     except DRIVER_ERRORS:
         _terminate(connection)
+    # Cancelled meanwhile: whether the rollback arrived is unknown, and closing the connection ends the transaction for certain.
     except BaseException:
         _terminate(connection)
         raise

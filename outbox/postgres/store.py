@@ -140,6 +140,7 @@ class PostgresStore:
                 messages,
                 lanes=self._lanes,
                 facts=self._facts,
+                # Whether rows wait in these lanes was not looked up. Releasing a lane in which none waits changes nothing.
                 blocked=[message.lane for message in messages if message.lane is not None],
                 keep_sent=self._keep_sent,
             )
@@ -179,6 +180,7 @@ class PostgresStore:
         """See `outbox.ports.Store.next_due`."""
         async with self._transaction(f"looking for what is due in {self._table}") as connection:
             due = time_of(await connection.fetchval(self._sql["next_due"], self._claimer.since, timeout=_TIMEOUT))
+        # A claim that starts further on misses rows before that point: wake up in time for the next one from the front.
         front_in = self._claimer.front_in
         return due if front_in is None or (due is not None and due < front_in) else front_in
 
@@ -263,6 +265,7 @@ class PostgresClaim:
                 return
             with unavailable_errors("ending a claim"):
                 try:
+                    # Without an answer it is unknown whether this happened. If not, the rollback releases the rows at once.
                     await self._connection.execute("commit", timeout=_TIMEOUT)
                 except BaseException:
                     await roll_back_quietly(self._connection)

@@ -223,6 +223,7 @@ def handler_engine(url: str, *, size: int) -> "AsyncEngine":
             "dsn": postgres_url(url),
             "timeout": CONNECT_TIMEOUT.total_seconds(),
             "command_timeout": COMMAND_TIMEOUT.total_seconds(),
+            # `SessionConnection.prepare` keeps the statements instead, and only where no pooler is in between.
             "prepared_statement_cache_size": 0,
             "prepared_statement_name_func": lambda: f"{prefix}_{next(numbers)}",
             "server_settings": {"application_name": APPLICATION_NAME},
@@ -273,6 +274,7 @@ async def open_units(
                 preparing=Preparing(keep_plans=True),
                 connection_class=HandlerConnection,
             )
+            # Not `close`, which would wait for spare connections, and for those that abandoned handlers still have.
             stack.callback(pool.terminate)
             is_ours = True
         database = None if url is None else postgres_url(url)
@@ -313,6 +315,7 @@ class PostgresUnitsOfWork:
         """A connection of the pool, for `give_back`. Raises the driver's errors."""
         while self._spare:
             connection = self._spare.pop()
+            # Taken from the top: with less work, those at the bottom stay unused, and `_return_unused` gives them back.
             self._untouched = min(self._untouched, len(self._spare))
             with suppress(asyncpg.InterfaceError):  # raised for a lost connection, which the pool has replaced
                 if not connection.is_closed():
@@ -331,6 +334,7 @@ class PostgresUnitsOfWork:
         with suppress(asyncpg.InterfaceError):  # as in `take`
             if connection.is_in_transaction():
                 await roll_back_quietly(connection)
+            # A handler that waits for a connection waits at the pool, and would not see one that is kept here.
             elif self.is_ours and not self._waiting and not connection.is_closed():
                 self._spare.append(connection)
                 if self._returning is None:
@@ -439,6 +443,7 @@ class _HandlerTransaction:
                 if _LEASE_LOST in str(error):
                     raise StaleDeliveryError("another worker has the delivery, so the handler was rolled back") from error
                 self.ending.unknown()
+            # Only a mark can show later whether an interrupted commit succeeded. Without one, the attempt has failed.
             if self.marking is None:
                 raise
             raise CommitFailedError(f"committing a handler's transaction: {reason_of(error)}") from error

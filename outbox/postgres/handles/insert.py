@@ -85,7 +85,7 @@ class Statements:
 
 
 def split_rows(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
-    """Splits `rows` into split_rows that one statement can carry."""
+    """Splits `rows` into parts that one statement can carry."""
     start = size = 0
     for position, row in enumerate(rows):
         row_size = len(row.body) + len(row.tracking_ids) + len(row.routing_key) + len(row.headers or "")
@@ -236,6 +236,7 @@ def publish_steps(rows: Sequence[Row], on: Statements, *, serialize: bool) -> St
 
 def cancel_steps(dedup_key: str, on: Statements) -> Steps[bool]:
     """Withdraws the pending message with `dedup_key`. Returns whether there was one."""
+    # As in `publish_steps`: a publisher of the same key must have committed before the next statement takes its snapshot.
     yield on.lock, ([], [dedup_key])
     withdrawn = yield on.cancel, ([dedup_key],)
     if any(withdrawn):

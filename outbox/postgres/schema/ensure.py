@@ -61,6 +61,7 @@ def ensure_schema(table: TableName, destinations: Sequence[str] = ()) -> Plan:
 
 
 def _change_table(table: TableName) -> Plan:
+    # Looked at again under the lock: another process may have made the changes while this one waited for it.
     if not (yield from _differences([outbox_differences(table)])):
         return
     for version in VERSIONS:
@@ -135,6 +136,7 @@ def _yield_each(statements: Sequence[str]) -> Plan:
         yield statement
 
 
+# Under a stricter level, every look would have the snapshot from before the wait for the lock, and miss what others changed.
 _OWN_TRANSACTION = "set transaction isolation level read committed"
 
 
