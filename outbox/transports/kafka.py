@@ -54,6 +54,8 @@ _PROPERTIES: Mapping[str, Any] = {
     "log_level": 2,
 }
 """Properties of librdkafka that a URL or an argument may replace."""
+# Idempotence keeps the order of a partition when the client retries. With `all`, a confirmed record survives the loss of a
+# broker. A topic that is created by mistake would take messages that no consumer reads.
 _GUARANTEES: Mapping[str, Any] = {"enable.idempotence": True, "acks": "all", "allow.auto.create.topics": False}
 _NOT_OPTIONS = frozenset(
     {

@@ -64,6 +64,7 @@ _PROPERTIES: Mapping[str, Any] = {
     "log_level": 2,
 }
 """Properties of librdkafka that a URL or an argument may replace."""
+# Offsets are committed by us, when records are stored: by itself, the client would commit what was only read.
 _GUARANTEES: Mapping[str, Any] = {
     "enable.auto.commit": False,
     "enable.auto.offset.store": False,
@@ -255,6 +256,7 @@ class KafkaReader:
                 self._ahead.append(Received(message, _Token(topic, partition, offset, position.assignment)))
         if failed is not None and not self._ahead:
             if failed.fatal():
+                # A client with a fatal error stays broken. The next fetch makes another one.
                 self._close()
             raise BrokerUnavailableError(f"Kafka refuses to be read: {text_of(failed)}")
 
@@ -288,6 +290,7 @@ class KafkaReader:
             self._positions[each.topic, each.partition] = _Position(self._assignments)
 
     def _revoke(self, consumer: Consumer, partitions: Sequence[TopicPartition]) -> None:
+        # The last chance to commit what is stored: the next member begins with what is committed.
         with suppress(BrokerUnavailableError):
             self._commit(consumer)
         self._lose(consumer, partitions)
@@ -306,6 +309,7 @@ class KafkaReader:
     def _keep_alive(self) -> None:
         if self._consumer is not None:
             with suppress(Exception):  # the next fetch reports it
+                # The poll is for the group's protocol only. Without the pause it would fetch records, too.
                 self._consumer.pause(self._consumer.assignment())
                 self._paused = True
                 record = self._consumer.poll(0)

@@ -241,6 +241,7 @@ class Queue:
         self._pumping = True
         try:
             while (entry := self._next_entry()) is not None and (member := self._next_with_room()) is not None:
+                # By identity, because a queue may have equal entries.
                 del self.ready[next(index for index, other in enumerate(self.ready) if other is entry)]
                 if entry.expired:
                     self.dead_letter(entry, Cause.EXPIRED, _EXPIRED)

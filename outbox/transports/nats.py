@@ -435,6 +435,7 @@ class NatsConnection(Client):
         if not self.is_lost:
             try:
                 async with asyncio.timeout_at(end):
+                    # The limit is that of the block: nats-py's own, 10 s, would abort a connection that has more time.
                     await self.flush(timeout=3600)
             except (TimeoutError, NatsError, OSError):
                 # What is buffered must not be sent later.

@@ -149,9 +149,11 @@ class NatsReader:
                 message = message_of(each, self._subject)
                 matches = topics.matches(self._subscription.binding_key, message.routing_key)
                 (received if matches else others).append(Received(message, each.token))
+            # Acknowledged here, because they are never stored: NATS would deliver them again and again.
             if others:
                 await self.acknowledge(others)
         except BaseException:
+            # Others can have them at once, rather than after `ACK_WAIT`.
             self._give_back(pull)
             raise
         return received
@@ -207,6 +209,7 @@ class NatsReader:
             "ack_policy": "explicit",
             "ack_wait": int(ACK_WAIT / timedelta(microseconds=1)) * 1_000,
             "max_ack_pending": ORDERED_BATCH if self._subscription.ordered else MOST_UNACKNOWLEDGED,
+            # Which messages have failed for good is decided after they are stored.
             "max_deliver": -1,
             "replay_policy": "instant",
         }
@@ -308,6 +311,7 @@ class _Pull:
                     await self._changed.wait()
         if self._left and loop.time() >= self._ends:
             self._left = 0
+            # The request ended without a word: nothing else would show that the connection is dead.
             await self.connection.answers(loop.time() + GRACE.total_seconds())
         if self.is_over or self.connection.is_lost:
             self.is_over = True

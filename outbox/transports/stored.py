@@ -160,6 +160,7 @@ class _Storage:
                     return
                 await self._wait(error, pauses)
             except BrokerUnavailableError as error:
+                # Started all the same: what is stored already can be handled while the source is away.
                 self._start()
                 await self._wait(error, pauses)
 
@@ -221,6 +222,7 @@ class _Storage:
             return () if self.stopping.requested else fetching.result()
         finally:
             fetching.cancel()
+            # Until it has ended: a reader serves one call at a time.
             await asyncio.wait([fetching])
 
     async def _store(self, received: list[Received]) -> None:

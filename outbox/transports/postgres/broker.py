@@ -180,6 +180,7 @@ class PostgresBroker:
                     except DatabaseUnavailableError as error:
                         failure = Failure.of(error)
                         for position, _ in part:
+                            # Halves that were sent before keep their results.
                             results[position] = results[position] or NotSent(failure)
         except (BrokerUnavailableError, TopologyError) as error:
             late = Failure.of(error)
@@ -248,6 +249,7 @@ class PostgresBroker:
                     waker=waker,
                     lease=self._lease,
                     writer=DeadLetterWriter(self._masking, self._storable),
+                    # Kept beyond the subscription: the next one need not find out again where dead index entries end.
                     scan_start=self._scan_starts.setdefault(subscription.queue, ScanStart()),
                     byte_limits=self._byte_limits,
                     database=self._url and postgres_url(self._url, argument="url"),
@@ -329,6 +331,7 @@ class PostgresBroker:
                     # Look first: a worker without the privilege to bind can use a binding that was provisioned.
                     [found] = await connection.fetch(self._sql["binding"], *binding)
                     if not found["bound"]:
+                        # Explicitly: under a stricter level, the second look would have a snapshot from before the lock.
                         async with connection.transaction(isolation="read_committed"):
                             # Look again under the lock: two workers that start together must not both find the queue unbound.
                             await connection.execute(self._sql["lock_bindings"])

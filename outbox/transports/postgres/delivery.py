@@ -450,6 +450,7 @@ class Settler:
                 case Retry():
                     written = row is None or row["attempt"] > delivery.attempt
                 case Returned() | Postponed():
+                    # Written, or run out: either way the delivery is due again, and has spent no attempt.
                     written = True
                 case _:
                     written = row is None

@@ -195,6 +195,7 @@ class PostgresHandover:
                         await self._hand_over_by_priority(
                             _Statements(self._sql_with_history, arguments, facts.component), rows, handed
                         )
+                    # Too slow, which is not the history's fault: smaller batches follow.
                     except asyncpg.QueryCanceledError:
                         raise
                     except asyncpg.PostgresError as error:
@@ -375,6 +376,7 @@ class PostgresHandover:
                 raise
             else:
                 halved = False
+        # Outside of the block, so that the connection is back before the next attempt borrows one.
         if halved:
             return await self._hand_over_lanes(statements, handed, limit // 2)
         handed += messages

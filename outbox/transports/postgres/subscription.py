@@ -247,6 +247,7 @@ class PostgresIntake:
                 # Deliveries that it was about to claim itself when it was stopped were not announced.
                 with suppress(DatabaseUnavailableError):
                     await self._ring()
+            # The companions go on: leases are renewed, and outcomes written, until the last handler has ended.
             await self._left.wait()
             await self._settler.all_written()
             for companion in companions:
@@ -341,6 +342,7 @@ class PostgresIntake:
         rows = await self._fetch_bodies("claim", self._queue, limit, token, self._lease, *since, max_bytes, max_body_bytes)
         firsts = {0: rows[0]["first_due"]} if rows else {}
         self._scan_start.record_claim(since=since, seconds=self._clock() - began, firsts=firsts)
+        # The claim stopped at its limit, or left rows because of their bytes: more are due.
         if rows and (rows[0]["seen"] == limit or rows[0]["seen"] > len(rows)):
             self._may_be_due = True
         # An update returns its rows in no order. By id would be wrong for deliveries that an operator moved to the front.

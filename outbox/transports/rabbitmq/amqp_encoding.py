@@ -91,6 +91,7 @@ class FrameWriter:
                 _publish_head(_BASIC, _PUBLISH, 0)
                 + short_string(publication.exchange, "the exchange's name")
                 + short_string(publication.routing_key, "the routing key")
+                # Otherwise the broker would confirm, and drop, what no queue is bound for.
                 + bytes((_MANDATORY,))
             )
             method = self._methods[target] = _frame_head(_METHOD, self._channel, len(payload)) + payload + _END
@@ -206,6 +207,7 @@ def _field(value: object, name: str) -> bytes:
     encode = _FIELDS.get(type(value))
     if encode is not None:
         return encode(value, name)
+    # Subclasses, such as the members of a text enum. `bool` stands before `int`, whose subclass it is.
     for type_, encode in _FIELDS.items():
         if isinstance(value, type_):
             return encode(value, name)

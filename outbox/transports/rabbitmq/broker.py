@@ -87,6 +87,7 @@ class RabbitBroker:
         if connection is None or connection is not self._opened_on:
             async with self._opening:
                 connection = await self._publishing.open()
+                # Another task may have declared the exchange while this one waited.
                 if connection is not self._opened_on:
                     async with inquiry_on(self._publishing) as inquiry:
                         await self._topology.ensure_exchange(inquiry, self._exchange)
@@ -256,6 +257,7 @@ class RunningSubscription:
         if self._channel is not None:
             self._channel.hold()
         if self._watcher is not None:
+            # Before the channel: the watcher may be about to replace it.
             self._watcher.cancel()
             await asyncio.wait({self._watcher})
         if self._channel is not None:
@@ -336,6 +338,7 @@ class RunningSubscription:
                 await self._check()
                 continue
             self._outages.lost(self._subscription.queue, channel.reason)
+            # It may still be open, if the broker has cancelled the consumer: closing it returns what is in flight.
             await channel.close()
             pauses, again = Pauses(), None
             while again is None:

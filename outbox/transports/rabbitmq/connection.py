@@ -148,6 +148,7 @@ class OwnedConnection:
         async with self._lock:
             if (connection := self.current) is not None:
                 return connection
+            # Another task has just tried in vain. If each tried by itself, the last would wait for as many timeouts.
             if self._attempt != attempt and self._failure:
                 raise BrokerUnavailableError(self._failure)
             with preserve_cancellation():

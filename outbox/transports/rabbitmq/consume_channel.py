@@ -185,6 +185,7 @@ class ConsumerChannel:
             self._end("closed")
         async with _best_effort(_CLOSING):
             await self._drain()
+        # What could not be written in time is dropped: the channel returns those deliveries when it closes.
         self._unwritten = b""
         async with _best_effort(_CLOSING):
             await self._channel.close(ChannelClosed(REPLY_SUCCESS, "closed by this side"))
@@ -237,6 +238,7 @@ class ConsumerChannel:
         """Returns when all frames written so far were handed to the socket."""
         while self._unwritten:  # noqa: ASYNC110  as often as `_write_again` tries
             await asyncio.sleep(_WRITE_AGAIN.total_seconds())
+        # The connection writes its queue in order, so an empty entry is done when everything before it has left.
         drained = self._channel.create_future()
         frame = ChannelFrame(payload=b"", should_close=False, drain_future=drained)
         await self._channel.create_task(self._channel.connection.write_queue.put(frame))

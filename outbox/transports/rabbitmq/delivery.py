@@ -258,6 +258,7 @@ class RabbitDelivery:
 
     async def settle(self, outcome: DeliveryOutcome) -> None:
         """See `outbox.ports.Delivery`."""
+        # First, because the settlement may raise: other marked messages must not wait for one that was lost.
         if self._alone:
             self._alone = False
             self._settlement.end_alone(self)

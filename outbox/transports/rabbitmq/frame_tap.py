@@ -198,4 +198,5 @@ def abandon(channel: "AbstractChannel") -> None:
     try:
         channel.connection.write_queue.put_nowait(ChannelFrame(payload=close, should_close=False))
     except asyncio.QueueFull:
+        # The queue of writes is full, so a task waits for room in it.
         channel.connection.create_task(channel.close())

@@ -184,6 +184,7 @@ class ConfirmChannel:
                 try:
                     queue.put_nowait(frame)
                 except asyncio.QueueFull:
+                    # A task of the channel: if that ends, so does the wait for room.
                     await self._channel.create_task(queue.put(frame))
                 if drained is not None:
                     await drained

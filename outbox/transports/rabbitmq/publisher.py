@@ -88,6 +88,7 @@ class Pipeline:
         try:
             async with asyncio.timeout(within.total_seconds()):
                 with translate_connection_errors():
+                    # A new channel is a question that every broker answers, and the next batch can use it.
                     self._idle.append(await ConfirmChannel.open(connection))
         except (TimeoutError, BrokerUnavailableError, AMQPChannelError):
             return False

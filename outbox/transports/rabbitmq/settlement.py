@@ -180,6 +180,7 @@ class CopySettlement:
             match result := await self._publish(make_copy):
                 case Confirmed():
                     delivery.ack()
+                    # Until the acknowledgement has left, a crash would leave both the copy and the original.
                     await delivery.source.flush()
                     return None
                 case Refused(failure) if result is not NACKED:

@@ -190,6 +190,7 @@ class Topology:
         """Ensures everything from the exchange to the dead letter queue of a consumer's queue."""
         exchange, queue = subscription.exchange_name, subscription.queue
         found = await self.ensure_exchange(inquiry, exchange)
+        # Dead letters first: from its first message on, the queue has somewhere to put them. Bound last, when all is in place.
         await self.ensure_dead_letters(inquiry, exchange, queue)
         found = await self._ensure(inquiry, _consumers_queue(inquiry, exchange, queue, ordered=subscription.ordered)) and found
         await self._bind(inquiry, queue, exchange, subscription.binding_key, found=found)

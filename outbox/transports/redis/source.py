@@ -105,6 +105,7 @@ class RedisSource:
             try:
                 yield reader
             finally:
+                # Before the release: a later heartbeat would take the entries back.
                 beating.cancel()
                 await asyncio.wait([beating])
         finally:
@@ -177,6 +178,7 @@ class RedisReader:
             with suppress(BrokerUnavailableError):
                 for stream, tokens in _by_stream(self._held).items():
                     ids = [id_ for _, id_ in tokens]
+                    # Claiming its own entries resets their idle time, by which others judge; JUSTID does not count a delivery.
                     await self._control(command(b"XCLAIM", stream, self._group, self._name, b"0", *ids, b"JUSTID"))
 
     async def end(self) -> None:
@@ -201,6 +203,7 @@ class RedisReader:
             if isinstance(pending, list) and pending:
                 ids = [entry[0] for entry in pending]
                 await self._control(command(b"XCLAIM", stream, *of, b"0", *ids, b"IDLE", _RELEASED, b"JUSTID"))
+            # Only without pending entries: DELCONSUMER would remove them from the group, unread.
             elif is_over and pending == []:
                 await self._control(command(b"XGROUP", b"DELCONSUMER", stream, *of))
 
@@ -211,6 +214,7 @@ class RedisReader:
         if session is None or not session.is_alive:
             session = self._sessions[purpose] = await Session.start(self._options, name="outbox-worker")
             if purpose == "read":
+                # The answer to a read may have been lost with the old connection, and its entries are pending for us.
                 self._lost.update(self._streams)
         return session
 
@@ -256,6 +260,7 @@ class RedisReader:
                 raise TopologyError(text) if is_lasting else BrokerUnavailableError(text)
             if stream not in self._streams:
                 self._streams.append(stream)
+                # A consumer that is gone may have left entries there.
                 self._next.pop("claim", None)
 
     def _create(self, stream: bytes) -> bytes:
@@ -322,6 +327,7 @@ class RedisReader:
                 if cursor == _FIRST:
                     break
             else:
+                # The list has more than there is room for: the next fetch goes on.
                 self._next.pop("claim", None)
 
     async def _receive(self, reply: Reply) -> list[Any]:

@@ -144,6 +144,8 @@ class RedisTransport:
         """
         session = await self._take()
         run = session.server.get("run_id", "")
+        # A connection that was cut off may have sent commands that the server has not run yet. It is killed first, so that they
+        # cannot run behind later messages; see docs/decisions/0192.
         # The numbers of connections begin again with each run of a server.
         fenced = [number for number, of in self._abandoned.items() if of == run]
         self._abandoned = dict.fromkeys(fenced, run)
@@ -162,11 +164,13 @@ class RedisTransport:
                 self._abandoned[session.id] = run
             raise
         finally:
+            # Only with these answers is it certain that the connections have ended. Otherwise the next batch tries again.
             if len(answers) >= first:
                 for number in fenced:
                     self._abandoned.pop(number, None)
             if not wait:
                 replies += answers[first:end]
+        # Without enough replicas nothing is confirmed, although the primary has answered every command.
         if wait:
             replicas = answers[-1]
             if not isinstance(replicas, int) or replicas < wait:
