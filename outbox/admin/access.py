@@ -72,6 +72,7 @@ def require_authentication(find: Callable[..., Any], authenticate: Callable[...,
         admin: Admin = Depends(find),  # noqa: B008
         principal: Principal | None = Depends(authenticate),  # noqa: B008
     ) -> AsyncIterator[None]:
+        # The host's dependency has returned: errors from here on are answered as problems.
         setattr(request.state, _IN_HOST_DEPENDENCY, False)
         if principal is None:
             raise unauthenticated("log in, or send a token")

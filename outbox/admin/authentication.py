@@ -137,6 +137,7 @@ class FailedLogins:
             logger.warning("a failed login from %s was not counted: %s", address, error)
 
     async def _count(self, bucket: str, limit: int) -> None:
+        # One transaction for each bucket: every wrong login locks the row for all addresses, which must not wait for another.
         async with self._admin.changing("counting failed logins") as connection:
             failures = await count_failure(connection, self._admin.table, bucket, self._limits.window)
         if failures.count > limit:
@@ -235,6 +236,7 @@ async def entry_of(admin: Admin, token: str, request: Request) -> TokenEntry | N
 
 async def principal_of_cookie(admin: Admin, cookie: str | None) -> TokenPrincipal | None:
     """Returns the principal of a session, with its token's current role; None if the token is no longer valid."""
+    # Anything of another form is no cookie of ours, and costs no query.
     if cookie is None or not _COOKIE_FORM.fullmatch(cookie):
         return None
     session_hash = hash_of(cookie)
@@ -271,6 +273,7 @@ class RevokedTokens:
         try:
             known = await self._known.get(patience=timedelta(0) if self._known.has_usable else None)
         except (TimeoutError, DatabaseUnavailableError):
+            # The token itself was checked in this process: an outage of the database locks out no operator.
             return False
         return token_hash in known.value
 
@@ -440,6 +443,7 @@ async def _start_session(
     context = RequestContext(admin, principal, request.state.request_id, address_of(request), request.state.client_request_id)
     cookie = text_of(secrets.token_bytes(32))
     async with admin.changing("logging in") as connection:
+        # With the new session in one transaction: a browser never has two, nor loses its old one if the login fails.
         if before is not None and before.session_hash is not None:
             await close_session(connection, admin.table, before.session_hash)
             await record(connection, replace(context, principal=before), action="session.end")

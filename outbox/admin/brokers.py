@@ -38,6 +38,7 @@ class BrokerView:
         self.kind = BrokerKind.POSTGRESQL
         self.rabbitmq: Overview | None = None
         if isinstance(admin.broker, str) and keeps_dead_letters(admin.broker):
+            # Imported here: the admin works without the library of RabbitMQ where there is none.
             from outbox.transports.rabbitmq import overview
 
             self.kind = BrokerKind.RABBITMQ

@@ -123,6 +123,7 @@ class StaleWhileRevalidate(Generic[T]):
         """Returns the result for `key`, from `compute` or the cache. Raises the error of `compute` without a usable result."""
 
         async def compute_in_slot() -> T:
+            # The wait for a slot counts towards `timeout`, so that requests do not pile up at a slow database.
             async with self._slots:
                 return await compute()
 

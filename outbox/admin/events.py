@@ -49,6 +49,7 @@ class Listener:
 
     def send(self, written: bytes) -> None:
         """Queues an event. Ends the stream if the client is too far behind."""
+        # A slow client must not fill the memory. It reconnects, and gets what it missed from the buffer, or a `reset`.
         if len(self._waiting) >= MAX_WAITING:
             self.end()
         if not self._ended:
@@ -164,6 +165,7 @@ class Broadcaster:
             async with self._admin.reading("polling for changes") as connection:
                 state = await self._reader.read(connection, sessions)
         except DatabaseUnavailableError:
+            # With the last values, or everything would count as changed when the database is back.
             self._send_changes({**(self._values or {}), _DATABASE: {"available": False}})
             return
         for listener in self._listeners:
@@ -173,6 +175,7 @@ class Broadcaster:
 
     def _send_changes(self, values: Mapping[Topic, Any]) -> None:
         """Sends the values that have changed since the previous poll. The first poll sends nothing."""
+        # Kept while no client listens: a client that reconnects gets what has changed since the last poll.
         before, self._values = self._values, values
         if before is None:
             return

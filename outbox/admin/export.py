@@ -212,6 +212,7 @@ async def _file(
     first = await read_page(parameters.limit, None)
     headers = {
         "content-disposition": f'attachment; filename="{name}-{datetime.now(UTC):%Y-%m-%dT%H%M%SZ}.{parameters.format}"',
+        # The file has texts of any origin. Opened in a browser, it must not run as a page of this site.
         "content-security-policy": "default-src 'none'; sandbox",
         LIMIT: str(parameters.limit),
     }

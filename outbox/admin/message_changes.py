@@ -426,7 +426,9 @@ async def _apply_change(context: RequestContext, change: WaitingChange, key: str
             counts = dict(Counter(item.outcome for item in items))
             response = ChangeResponse(action=change.action, counts=counts, items=list(items))
             if confirmation is not None:
+                # In the transaction of the change: a second request with the token waits here for the first, and is refused.
                 await use_token(connection, context, change, confirmation)
+            # The audit comes last: until the commit, no other entry can be written.
             done = [item.id for item in items if item.outcome == "done"]
             await record(
                 connection,

@@ -131,6 +131,7 @@ class Provider:
             "redirect_uri": redirect_url,
             "scope": self.settings.scopes,
             "state": state.state,
+            # Nonce and challenge bind the token and the code to this browser's cookie: stolen ones are of no use without it.
             "nonce": state.nonce,
             "code_challenge": challenge,
             "code_challenge_method": "S256",
@@ -191,6 +192,7 @@ class Provider:
                 issuer = self.settings.issuer
                 async with self._client() as client:
                     found = await self._request(client, "GET", f"{issuer.rstrip('/')}/.well-known/openid-configuration")
+                # OpenID Connect Discovery requires it: otherwise one provider could sign tokens in the name of another.
                 if found.get("issuer") != issuer:
                     raise LoginFailedError("unavailable", f"the provider's issuer is {found.get('issuer')!r}, not {issuer!r}")
                 self._metadata, self._read_at = found, monotonic()

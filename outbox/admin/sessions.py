@@ -131,6 +131,7 @@ async def revoke_token(context: Administrator, token_id: Annotated[str, Path(ali
     async with admin.changing("revoking a token") as connection:
         await connection.execute(sql["revoke_token"], entry.token_hash, entry.name, context.principal.name)
         await record(connection, context, action="access.revoke", target=token_id, details={"name": entry.name})
+    # After the commit, so that this process refuses the token at once; the others read the table within seconds.
     admin.shared(RevokedTokens).add(entry.token_hash)
 
 

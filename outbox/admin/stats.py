@@ -172,7 +172,7 @@ def fit_steps(since: datetime, until: datetime, least: int, series: int) -> Step
 
 
 def fit_steps_by_series(since: datetime, until: datetime, least: int, most: int) -> Sequence[Steps]:
-    """Returns the fit_steps steps for one series, two series, and so on up to `most`, as long as any fit."""
+    """Returns the fitting steps for one series, two series, and so on up to `most`, as long as any fit."""
     each = (fit_steps(since, until, least, series) for series in range(1, most + 1))
     return [steps for steps in each if steps is not None]
 

@@ -541,5 +541,6 @@ async def _optional(connection: Connection, query_: Any) -> Any:
         async with connection.transaction():
             return await query_
     except (asyncpg.UndefinedTableError, asyncpg.InsufficientPrivilegeError):
+        # If the savepoint itself failed, it was never awaited, and Python would warn about that.
         query_.close()
         return None

@@ -62,6 +62,7 @@ class ChainReader:
     async def traces(self, any_id: str, most: int) -> Traces:
         """Reads all records of the chain of `any_id`, up to about `most` messages."""
         self._unseen = {}
+        # One snapshot of all tables: a message that is on its way from one to the next must not be missing from both.
         async with self._connection.transaction(isolation="repeatable_read", readonly=True):
             known = await self._root("history", any_id) or await self._root("letters", any_id)
             root = known or await self._root("outbox", any_id) or await self._root("deliveries", any_id) or any_id

@@ -140,6 +140,7 @@ class Changes:
         """
         queues = await self.known_queues(request, ids)
         async with self._sql.transaction(f"{request.action} of dead letters") as connection:
+            # Under the locks, so that what it has checked still holds when the letters change.
             if require is not None:
                 await self.lock(connection, request, ids)
                 await require(connection)
@@ -306,6 +307,7 @@ class Editor:
                 [change] = await self._changes.apply(connection, request, [id_], queues)
                 _require_done(change.item)
                 return await _finish(connection, Repaired(request.action, [change.item]), also)
+        # In a new transaction, because the rollback has undone everything, and the refusal is to be recorded.
         except _EditRefusedError as refused:
             async with self._sql.transaction("recording a refused edit") as connection:
                 return await _finish(connection, Repaired(request.action, [refused.item]), also)

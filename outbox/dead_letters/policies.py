@@ -70,6 +70,7 @@ class RequeuePolicies:
                     await connection.execute(self._sql["stop"], row["group_id"], because, timeout=TIMEOUT)
                     changed += 1
         for row in rows:
+            # After the commit: creating an operation waits for its turn, and must not hold the locks of all policies meanwhile.
             if _reason_to_stop(row) is None and row["is_due"]:
                 changed += await self._start(row["group_id"], row["per_hour"], row["set_by"])
         return changed

@@ -78,6 +78,7 @@ class OperationsRunner:
             match await self._check_results(connection, due):
                 case str(because):
                     await end_operation(connection, self._sql, due["id"], OperationState.STOPPED, because, _STOPPED)
+                    # Counts as work, so that the next operation is looked for at once.
                     return 1
                 case Decision.WAIT:
                     await connection.execute(self._sql["wait_for_canary"], due["id"], timeout=TIMEOUT)
@@ -117,6 +118,7 @@ class OperationsRunner:
     async def _run_batch(self, connection: Connection, row: Any, queues: frozenset[str], *, checked: frozenset[str]) -> int:
         """Processes a batch of the locked operation `row`, limited to letters whose queues were `checked`."""
         options = decode_options(row["options"])
+        # Read again under the lock, as another runner may have been here, and without letters whose queue was not asked for.
         items = [item for item in await self._next_items(connection, row) if item["letter"] in checked]
         changes = await self._changes.apply(connection, _request(row, options), [item["letter"] for item in items], queues)
         await connection.execute(

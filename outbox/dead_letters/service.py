@@ -132,6 +132,7 @@ class DeadLetters:
 
     async def _open(self) -> Parts:
         """Returns the components, and connects first if necessary."""
+        # One at a time: two first calls must not open two pools.
         async with self._busy:
             if self._parts is not None:
                 return self._parts

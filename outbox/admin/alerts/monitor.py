@@ -89,6 +89,7 @@ class Alerting:
         rules, now = self._rules, datetime.now(UTC)
         found = await self._conditions()
         keys = {(each.code, each.subject_kind, each.subject): each for each in found}
+        # Conditions that have ended drop out, so that one that comes and goes does not add up to an alert.
         self._holds_since = {key: self._holds_since.get(key, each.since or now) for key, each in keys.items()}
         async with self._admin.changing("raising alerts") as connection:
             raised = []
@@ -96,6 +97,7 @@ class Alerting:
                 if (
                     each.momentary
                     or now - self._holds_since[key] >= rules.after
+                    # After a restart nothing is known about the past: an alert that is open stays open.
                     or await connection.fetchval(self._sql["is_open"], each.code, each.subject_kind, each.subject)
                 ):
                     raised.append(await self._raise(connection, each, now))
@@ -110,6 +112,7 @@ class Alerting:
                 due = await connection.fetch(self._sql["take"], SEND_LEASE, BATCH_SIZE)
             if not due:
                 return total
+            # All are awaited before an error is raised: each must record its result, or it would be sent twice.
             for failure in await asyncio.gather(*(self._send(dict(row)) for row in due), return_exceptions=True):
                 if isinstance(failure, BaseException):
                     raise failure
@@ -121,6 +124,7 @@ class Alerting:
         problem, is_final = "the webhook is no longer configured", True
         if webhook is not None:
             problem, is_final = await self._sender.send(webhook, name, row["body"])
+        # After the request: if this process dies in between, the lease ends, and the notification is sent twice, never lost.
         async with self._admin.changing("recording the result of a notification") as connection:
             if not problem:
                 await connection.execute(self._sql["sent"], row["id"])

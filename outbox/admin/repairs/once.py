@@ -216,12 +216,14 @@ async def idempotency_lock(
     # Of the parsed fields, so that whitespace and the order of fields do not matter.
     requested = json.dumps([change.action, change.model_dump(exclude_unset=True)], sort_keys=True, default=str)
     request_hash = hashlib.sha256(requested.encode()).digest()
+    # In a transaction of its own: a repeated request would wait for an uncommitted claim instead of getting an answer.
     async with context.admin.changing("claiming an idempotency key") as connection:
         found = await keys.claim(connection, actor=actor, key=key, request_hash=request_hash)
     match found:
         case Claimed(token):
             try:
                 yield IdempotencyLock(context, key, token)
+            # Not for a cancellation, which may have met the commit: the key keeps its response then, or its claim times out.
             except Exception:
                 # If this fails, or the process is killed, the claim times out.
                 async with context.admin.changing("releasing an idempotency key") as connection:
