@@ -407,7 +407,11 @@ def pattern_of(binding_key: str) -> str:
 
 def message_of(record: Any, topic: str | TopicOf) -> Message:
     """Decodes a record of any producer. Never raises: what cannot be read is replaced by what the record has otherwise."""
-    headers = _headers_of(record)
+    found: Any = ()
+    with suppress(UnicodeDecodeError):  # the client decodes the names
+        found = record.headers() or ()
+    # As text, in base64 if they are none that PostgreSQL stores. Of several with one name, the last counts.
+    headers: dict[str, Any] = {name: None if value is None else _text(value, otherwise=b64encode) for name, value in found}
     own = {name: headers.pop(name) for name in list(headers) if name.lower().startswith(RESERVED_PREFIX)}
     with suppress(MalformedMessageError):
         for name in decode_tracking_ids(own.get(JSON_HEADERS), source=JSON_HEADERS):
@@ -423,15 +427,6 @@ def message_of(record: Any, topic: str | TopicOf) -> Message:
     key = record.key()
     arguments["ordering_key"] = None if key is None else _text(key, otherwise=hexlify)
     return Message(body=record.value() or b"", content_type=headers.pop(CONTENT_TYPE, None), headers=headers, **arguments)
-
-
-def _headers_of(record: Any) -> dict[str, Any]:
-    """Returns headers as text, in base64 if they are none that PostgreSQL stores. Of several with one name, the last counts."""
-    try:
-        found = record.headers() or ()
-    except UnicodeDecodeError:  # the client decodes the names
-        return {}
-    return {name: None if value is None else _text(value, otherwise=b64encode) for name, value in found}
 
 
 def _text(value: bytes | str, *, otherwise: Callable[[bytes], bytes]) -> str:

@@ -200,21 +200,17 @@ def encode(message: Message, subject: str | SubjectOf) -> tuple[str, bytes]:
         if not _HEADER_NAME.fullmatch(header) or header.lower().startswith(SERVERS_HEADERS):
             raise ValueError(f"NATS allows no header {header!r:.300} of an application: use ASCII letters, digits and hyphens")
         headers[header] = value
-    return name, _encode_headers(headers)
-
-
-def _encode_headers(headers: Mapping[str, Any]) -> bytes:
     lines, as_json = ["NATS/1.0\r\n"], []
-    for name, value in headers.items():
+    for header, value in headers.items():
         text = value
         # Text with line breaks would end the header, and spaces at its ends would be lost.
         if not isinstance(value, str) or not value.isprintable() or value != value.strip():
             text = json.dumps(value, ensure_ascii=not isinstance(value, dict | list))
-            as_json.append(name)
-        lines.append(f"{name}: {text}\r\n")
+            as_json.append(header)
+        lines.append(f"{header}: {text}\r\n")
     if as_json:
         lines.append(f"{JSON_HEADERS}: {json.dumps(as_json)}\r\n")
-    return "".join([*lines, "\r\n"]).encode()
+    return name, "".join([*lines, "\r\n"]).encode()
 
 
 class _Batch:

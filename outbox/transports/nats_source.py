@@ -142,7 +142,10 @@ class NatsReader:
         if pull is None or pull.is_over:
             pull = await self._open_pull()
         try:
-            fetched = await (self._fetch_in_order(pull, limit) if self._subscription.ordered else self._fetch(pull, limit))
+            if self._subscription.ordered:
+                fetched = await self._fetch_in_order(pull, limit)
+            else:
+                fetched = self._taken(pull, limit) if await pull.wait(limit) else ()
             received: list[Received] = []
             others: list[Received] = []
             for each in fetched:
@@ -228,9 +231,6 @@ class NatsReader:
                 f"the consumer {self._consumer!r} of the stream {stream!r} cannot be created or changed for the queue "
                 f"{self._subscription.queue!r}: {problem.get('description')}"
             )
-
-    async def _fetch(self, pull: "_Pull", limit: int) -> Sequence["_Fetched"]:
-        return self._taken(pull, limit) if await pull.wait(limit) else ()
 
     async def _fetch_in_order(self, pull: "_Pull", limit: int) -> Sequence["_Fetched"]:
         """Fetches messages only while no other reader has any, so that none is stored before an earlier one."""
@@ -379,7 +379,9 @@ def filter_subjects(binding_key: str, subject: str) -> list[str]:
 
 def message_of(fetched: _Fetched, subject: str) -> Message:
     """Returns the message, also of a publisher that is not Outbox: then its id is that of the stream."""
-    token, named = fetched.token, _decode_headers(fetched.headers or b"")
+    token = fetched.token
+    lines = (line.partition(":") for line in (fetched.headers or b"").decode(errors="replace").split("\r\n")[1:])
+    named: dict[str, Any] = {name.strip(): value.strip() for name, separator, value in lines if separator}
     with suppress(ValueError, TypeError, KeyError):
         for name in json.loads(named.get(JSON_HEADERS, "[]")):
             named[name] = json.loads(named[name])
@@ -401,8 +403,3 @@ def message_of(fetched: _Fetched, subject: str) -> Message:
             created_at=datetime.fromtimestamp(token.stored_at / 1_000_000_000, UTC),
         ),
     )
-
-
-def _decode_headers(headers: bytes) -> dict[str, Any]:
-    lines = headers.decode(errors="replace").split("\r\n")[1:]
-    return {name.strip(): value.strip() for name, separator, value in (line.partition(":") for line in lines) if separator}

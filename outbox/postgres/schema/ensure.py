@@ -54,7 +54,7 @@ def ensure_schema(table: TableName, destinations: Sequence[str] = ()) -> Plan:
     yield from _require_new_server()
     if (yield from _is_incomplete(table)):
         yield from _exclusively(lambda: _change_schema(table))
-    known = yield from _destinations(table)
+    known = [name for (name,) in (yield destinations_of(table))]
     for child in dict.fromkeys(destination_table(table, name) for name in (*known, *destinations)):
         if child != table and (yield from _differences([outbox_differences(child)])):
             yield from _exclusively(lambda child=child: _change_destination(table, child))  # type: ignore[misc]
@@ -72,10 +72,6 @@ def _change_table(table: TableName) -> Plan:
 def _change_destination(table: TableName, child: TableName) -> Plan:
     yield create_destination(table, child)
     yield from _change_table(child)
-
-
-def _destinations(table: TableName) -> Generator[str, Rows, list[str]]:
-    return [name for (name,) in (yield destinations_of(table))]
 
 
 def _change_schema(table: TableName) -> Plan:

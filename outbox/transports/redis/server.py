@@ -71,7 +71,7 @@ class RedisOptions:
                 + (f", {', '.join(sorted(_TLS))}" if tls else "; those of TLS need rediss://")
             )
         user, _, password = parts.netloc.rpartition("@")[0].partition(":")
-        connection = {
+        connection: dict[str, Any] = {
             "host": host,
             "port": port,
             "db": database,
@@ -81,7 +81,11 @@ class RedisOptions:
         }
         if tls:
             connection["ssl_check_hostname"] = _boolean("ssl_check_hostname", given.get("ssl_check_hostname", "true"))
-            _load_certificates(connection)
+            # Fails at once if a file is missing, rather than when a relay has begun.
+            try:
+                _TlsConnection(**connection).ssl_context.get()
+            except (RedisError, OSError, ValueError) as error:
+                raise ConfigurationError(f"broker has options of TLS that cannot be used: {text_of(error)}") from None
         if given.get("durability", "lossy") != "lossy":
             raise ConfigurationError("broker has an option durability that is not lossy, its only value")
         return cls(
@@ -131,8 +135,12 @@ class Session:
                 command(b"CONFIG", b"GET", b"*append*"),
             )
             session.id = identity if isinstance(identity, int) else None
-            session.server = _parse_info(info) if isinstance(info, bytes) else {}
-            session.config = _parse_config(config) if isinstance(config, list) else {}
+            if isinstance(info, bytes):
+                lines = (line.partition(":") for line in info.decode(errors="replace").splitlines())
+                session.server = {name: value for name, colon, value in lines if colon}
+            if isinstance(config, list):
+                texts = [part.decode(errors="replace") for part in config]
+                session.config = dict(zip(texts[::2], texts[1::2], strict=True))
             _check_server(session.server)
         except BaseException:
             session.end()
@@ -269,16 +277,6 @@ def _check_server(server: Mapping[str, str]) -> None:
         raise BrokerUnavailableError("Redis is a replica, which accepts no messages: name the primary")
 
 
-def _parse_info(text: bytes) -> Mapping[str, str]:
-    lines = (line.partition(":") for line in text.decode(errors="replace").splitlines())
-    return {name: value for name, colon, value in lines if colon}
-
-
-def _parse_config(pairs: Sequence[bytes]) -> Mapping[str, str]:
-    texts = [part.decode(errors="replace") for part in pairs]
-    return dict(zip(texts[::2], texts[1::2], strict=True))
-
-
 def _boolean(name: str, text: str) -> bool:
     if text not in _BOOLEANS:
         raise ConfigurationError(f"broker has an option {name} that is neither true nor false")
@@ -289,11 +287,3 @@ def _number(name: str, text: str) -> int:
     if not text.isascii() or not text.isdecimal() or not 1 <= int(text[:20]) < 2**63:
         raise ConfigurationError(f"broker has an option {name} that is not a number from 1")
     return int(text)
-
-
-def _load_certificates(connection: Mapping[str, Any]) -> None:
-    """Fails at once if a file is missing, rather than when a relay has begun."""
-    try:
-        _TlsConnection(**connection).ssl_context.get()
-    except (RedisError, OSError, ValueError) as error:
-        raise ConfigurationError(f"broker has options of TLS that cannot be used: {text_of(error)}") from None

@@ -140,7 +140,7 @@ class RedisReader:
     async def start(self) -> None:
         """Connects, and creates the groups that are missing."""
         if self._pattern is None:
-            await self._add([_stream_of(self._options, self._binding_key).encode()])
+            await self._add([self._options.stream.replace(ROUTING_KEY_IN_TOPIC, self._binding_key).encode()])
         else:
             await self._find_streams()
             self._is_due("streams", LOOK_AGAIN)
@@ -158,7 +158,11 @@ class RedisReader:
             if self._is_due("claim", self._options.claim_after / 3):
                 await self._claim(session, limit)
             if self._is_due("clean up", CLEAN_UP_EVERY):
-                await self._clean_up(session)
+                idle = b"%d" % (FORGET_AFTER.total_seconds() * 1_000)
+                # Without permission for scripts, dead consumers stay in the group. They do no harm.
+                await session.call(*(command(b"EVAL", _FORGET, b"1", stream, self._group, idle) for stream in self._streams))
+                if self._options.trim:
+                    await session.call(*(command(b"EVAL", _TRIM, b"1", stream) for stream in self._streams))
             if not self._waiting:
                 await (self._read_in_turn if self._ordered else self._read_new)(session, limit)
         return [self._waiting.popleft() for _ in range(min(limit, len(self._waiting)))]
@@ -253,7 +257,9 @@ class RedisReader:
 
     async def _add(self, streams: Iterable[bytes]) -> None:
         streams = list(streams)
-        for stream, reply in zip(streams, await self._control(*map(self._create, streams)), strict=True):
+        # From the beginning, because messages may have been sent before the first worker came.
+        creates = (command(b"XGROUP", b"CREATE", stream, self._group, b"0", b"MKSTREAM") for stream in streams)
+        for stream, reply in zip(streams, await self._control(*creates), strict=True):
             if isinstance(reply, ResponseError) and "BUSYGROUP" not in str(reply):
                 text = f"Redis does not create the group {self._group.decode()!r} in {stream.decode()!r}: {text_of(reply)}"
                 is_lasting = isinstance(reply, NoPermissionError) or str(reply).startswith("WRONGTYPE")
@@ -262,10 +268,6 @@ class RedisReader:
                 self._streams.append(stream)
                 # A consumer that is gone may have left entries there.
                 self._next.pop("claim", None)
-
-    def _create(self, stream: bytes) -> bytes:
-        # From the beginning, because messages may have been sent before the first worker came.
-        return command(b"XGROUP", b"CREATE", stream, self._group, b"0", b"MKSTREAM")
 
     # --- entries ---------------------------------------------------------------------------------------------------------
 
@@ -344,24 +346,23 @@ class RedisReader:
         return entries
 
     def _take(self, stream: bytes, entries: Sequence[Any]) -> None:
+        # The routing key of an entry that does not name its own.
+        name = stream.decode(errors="replace")
+        match = None if self._pattern is None else self._pattern[1].fullmatch(name)
+        routing_key = self._binding_key if ROUTING_KEY_IN_TOPIC in self._options.stream else name
+        if match is not None:
+            routing_key = match[1]
         for id_, fields in entries:
             token = (stream, id_)
             if token in self._held or token in self._done:
                 continue
             # None: the entry was deleted, as by trimming.
-            message = None if fields is None else message_of(id_, fields, stream=stream, routing_key=self._routing_key(stream))
+            message = None if fields is None else message_of(id_, fields, stream=stream, routing_key=routing_key)
             if message is None or not matches(self._binding_key, message.routing_key):
                 self._done[token] = None
                 continue
             self._held[token] = None
             self._waiting.append(Received(message, token))
-
-    def _routing_key(self, stream: bytes) -> str:
-        """The routing key of an entry that does not name its own."""
-        name = stream.decode(errors="replace")
-        if self._pattern is not None and (match := self._pattern[1].fullmatch(name)) is not None:
-            return match[1]
-        return self._binding_key if ROUTING_KEY_IN_TOPIC in self._options.stream else name
 
     async def _acknowledge_done(self) -> None:
         for stream, tokens in _by_stream(self._done).items():
@@ -371,20 +372,9 @@ class RedisReader:
             for token in tokens:
                 self._done.pop(token, None)
 
-    async def _clean_up(self, session: Session) -> None:
-        idle = b"%d" % (FORGET_AFTER.total_seconds() * 1_000)
-        # Without permission for scripts, dead consumers stay in the group. They do no harm.
-        await session.call(*(command(b"EVAL", _FORGET, b"1", stream, self._group, idle) for stream in self._streams))
-        if self._options.trim:
-            await session.call(*(command(b"EVAL", _TRIM, b"1", stream) for stream in self._streams))
-
 
 def _by_stream(tokens: Iterable[_Token]) -> Mapping[bytes, list[_Token]]:
     return {stream: list(of) for stream, of in groupby(sorted(tokens), key=itemgetter(0))}
-
-
-def _stream_of(options: RedisOptions, routing_key: str) -> str:
-    return options.stream.replace(ROUTING_KEY_IN_TOPIC, routing_key)
 
 
 def _pattern_of(options: RedisOptions, subscription: Subscription) -> "tuple[bytes, re.Pattern[str]] | None":
