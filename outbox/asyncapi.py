@@ -215,6 +215,7 @@ def resolve(document: Json, value: Any) -> Json:
     """Returns what the references in `value` lead to; empty for a reference that leads nowhere."""
     seen = set[str]()
     while isinstance(value, Mapping) and isinstance(reference := value.get("$ref"), str):
+        # Any document may be compared, so references can lead in a circle.
         if reference in seen or not reference.startswith("#/"):
             return {}
         seen.add(reference)

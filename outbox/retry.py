@@ -121,6 +121,7 @@ class Backoff:
     def delay_after(self, attempt: int, error: BaseException | None = None) -> timedelta | None:  # noqa: ARG002
         if attempt >= self.max_attempts:
             return None
+        # A larger power could take the delay out of the range of `timedelta`.
         doublings = min(attempt - 1, 30)
         delay: timedelta = min(self.first * 2**doublings, self.longest)
         return delay * (1 + self.random.uniform(-self.jitter, self.jitter))
@@ -186,6 +187,7 @@ class _Computed:
         if self.jitter:
             return ()
         distinct: dict[timedelta, None] = {}
+        # One more than may be announced, to see whether there are more.
         for attempt in range(1, MOST_ANNOUNCED + 2):
             if self.attempts is None or attempt < self.attempts:
                 distinct[self.plain(attempt)] = None

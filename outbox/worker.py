@@ -176,6 +176,7 @@ class Worker:
         )
         self._stopping = Stopping()
         reports_to = self._url
+        # Without a database of its own, a worker reports to the one that has its queues.
         if reports_to is None and db_pool is None and isinstance(broker, str) and server_kind(broker) is ServerKind.POSTGRES:
             reports_to = postgres_url(broker, argument="broker")
         self._reports = Reports(

@@ -167,6 +167,7 @@ class BacklogView:
 
         exchange = self._admin.exchange_name
         queues = {consumer.queue for consumer in consumers}
+        # Messages that wait for a retry are not in the queue of their consumer, but in one of their delay.
         delays = {delay_resource(exchange, delay) for consumer in consumers for delay in consumer.delays}
         return await self._broker.depths(sorted({*queues, *map(dead_letter_queue, queues), *delays}))
 

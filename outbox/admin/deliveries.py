@@ -381,6 +381,7 @@ async def show_delivery(
 async def _find_waiting(admin: Admin, row: Mapping[str, Any], ahead: int | None, earlier: Mapping[str, Any] | None) -> Waiting:
     listed, observed = (await admin.shared(QueuesView).now()).value
     queue = next((each for each in listed.items if each.name == row["queue"]), None)
+    # Only while a running consumer reads in order: for any other one, an ordering key means nothing.
     is_ordered = any(
         each.ordered and each.is_alive for each in declared_consumers(observed.components) if each.queue == row["queue"]
     )
@@ -402,6 +403,7 @@ def summary_fields(row: Mapping[str, Any], masking: Masking) -> dict[str, Any]:
     beginning, size = row["shown"], row["size"]
     failed_attempts = decode_failures(f"[{row['last_failure']}]") if row["last_failure"] is not None else ()
     if beginning is not None and failed_attempts:
+        # The error may quote the body: what is secret there must be masked in the error, too.
         masking = masking.of_message(beginning)
     same = ("queue", "exchange", "message_id", "root_id", "state", "routing_key", "ordering_key", "attempt", "requeue_count")
     return {

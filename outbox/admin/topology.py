@@ -429,6 +429,7 @@ async def show_asyncapi(context: Viewer) -> AsyncApiDocument:
         found = await recent_components(connection, schema=admin.table.schema, ended=0, schemas=True)
     workers = sorted((each for each in found if each.kind is ComponentKind.WORKER), key=lambda each: each.started_at)
     # A heartbeat may come from another release: entries of an unexpected form are skipped.
+    # Of several with the same queue, the dictionary keeps the last one, of the worker that started last.
     consumers = {
         str(consumer["queue"]): consumer
         for worker in workers

@@ -123,6 +123,7 @@ class _PageBuilder:
         """Position for the page in the opposite direction; if nothing was found, it includes the item at the start."""
         if found:
             return found[0][0]
+        # Pages begin behind a position. With the neighbouring hash, the item at the start itself is behind it.
         return self._start and Position(self._start.at, self._start.hash + (1 if self._backwards else -1))
 
     async def _next_rows(self) -> Sequence[Mapping[str, Any]]:
@@ -150,6 +151,7 @@ def _states(
     states: dict[tuple[str, str | None], ChainState] = {}
     for fact in facts[:FACTS_PER_CHAIN]:
         states[fact["message_id"], fact["queue"]] = _STATE_AFTER[fact["fact"]]
+    # That a message was sent says nothing more once its queues are known.
     handled = {message for message, queue in states if queue is not None}
     return {
         (message, queue): ChainState(resolved[message, queue or ""])

@@ -64,6 +64,7 @@ class ChainReader:
         self._unseen = {}
         # One snapshot of all tables: a message that is on its way from one to the next must not be missing from both.
         async with self._connection.transaction(isolation="repeatable_read", readonly=True):
+            # First where an index leads to the id. Outbox and deliveries must be scanned for it.
             known = await self._root("history", any_id) or await self._root("letters", any_id)
             root = known or await self._root("outbox", any_id) or await self._root("deliveries", any_id) or any_id
             facts = await self._read("facts", root, most * FACTS_PER_NODE + 1)
@@ -287,6 +288,7 @@ class ChainListReader:
     async def _fetch_if_possible(self, name: str, *arguments: object) -> Sequence[Mapping[str, Any]]:
         """Returns the rows; none if the table is missing, may not be read, or takes too long."""
         try:
+            # A savepoint, if the caller is in a transaction: the rest of the page does not depend on this part.
             async with self._connection.transaction():
                 rows: Sequence[Any] = await self._connection.fetch(self._sql[name], *arguments)
                 return rows

@@ -94,6 +94,7 @@ class Tree:
             siblings.sort(key=lambda id_: (_published_at(self._drafts[id_]), id_))
         placed: dict[str, int] = {}
         roots = children.get(None, [])
+        # False sorts first: the root of the chain, then messages whose parent is unknown.
         for start in sorted(roots, key=lambda id_: id_ != self._traces.root_id):
             self._place(start, children, placed)
         # Only nodes in cycles are left: cut each cycle at its first node.
@@ -137,6 +138,7 @@ def _critical_path(nodes: Sequence[Node]) -> tuple[str, ...]:
     parents = {node.id: node.parent_id for node in nodes}
     path: dict[str, None] = {}
     at: str | None = max(known, key=lambda node: (node.last_at, -node.depth)).id
+    # Parents come from headers, which any program can write, so they may form a cycle.
     while at is not None and at in parents and at not in path:
         path[at] = None
         at = parents[at]
@@ -158,6 +160,7 @@ def _node(draft: _Draft, traces: Traces) -> Node:
     row: Mapping[str, Any] = draft.row or {}
     deliveries = tuple(_deliveries(draft, sends, traces))
     sent_at = sends[0]["at"] if sends else row.get("sent_at")
+    # What waits in the outbox is the latest news: a requeued message has outcomes of its earlier life as well.
     if row and row["state"] != "sent":
         state = ChainState(row["state"])
     else:
@@ -207,6 +210,7 @@ def _deliveries(draft: _Draft, sends: Sequence[Row], traces: Traces) -> Iterable
                 trace_id=fact["trace_id"],
             )
             for fact in facts
+            # Without a history, dead letters still know their failed attempts.
         ) or tuple(_attempts_of_letter(letters))
         received = facts[0]["at"] - (facts[0]["ran"] or 0.0) if facts else None
         # A requeued dead letter is outdated once the history has facts after the requeue.

@@ -180,9 +180,11 @@ class Client(ABC):
         with self._translate_errors():
             async with http.stream("GET", path, params=tuple(_query(parameters))) as answer:
                 if not answer.is_success:
+                    # The reason is in the body, which a stream has not read yet.
                     await answer.aread()
                 self._check_response(answer)
                 try:
+                    # The caller reads within this block, so a connection that breaks meanwhile raises its error here.
                     yield answer.aiter_bytes()
                 except (httpx.RemoteProtocolError, httpx.ReadError) as error:
                     message = f"the response of {self._address} was cut off: {str(error) or type(error).__name__}"

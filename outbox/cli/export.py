@@ -118,6 +118,7 @@ class _Rows:
 
     def count(self, chunk: bytes) -> None:
         """Adds the rows that end in `chunk`."""
+        # Between quotes, a line break is text. A doubled quote ends and begins such a part, which changes nothing.
         for number, part in enumerate(chunk.split(b'"') if self._has_quotes else [chunk]):
             self._is_quoted ^= number > 0
             self.found += 0 if self._is_quoted else part.count(b"\n")
@@ -140,6 +141,7 @@ def _file(path: Path) -> Iterator[Write]:
     path = path.resolve()
     if path.exists() and not path.is_file():
         raise CliError(f"{path} is not a regular file: redirect standard output instead of using --output")
+    # In the same folder, since a file cannot be renamed into another file system.
     part = path.with_name(f".{path.name[:200]}.{secrets.token_hex(4)}.part")
     with _translate_os_errors(path):
         file = part.open("xb")

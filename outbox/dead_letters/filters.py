@@ -207,6 +207,7 @@ def _equal(column: str, value: str | Sequence[str], arguments: Arguments) -> str
 
 def _hashed(column: str, value: str | Sequence[str], arguments: Arguments) -> str:
     """Equality in a form that the index on the hash supports."""
+    # Values can be longer than an index takes, so it has their hashes. Different values can have the same one.
     values = as_sequence(value)
     if len(values) == 1:
         placeholder = arguments.add(values[0])

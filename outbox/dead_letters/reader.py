@@ -98,6 +98,7 @@ class DeadLetterListing:
         parked = parked_ids([id_])
         block, numbers = ("parked_detail", parked) if parked else ("detail", dead_ids([id_]))
         rows = await self._fetch("reading a dead letter", self._letters.sql(block), *numbers, most_bytes) if found else []
+        # It may be gone since the statement before, as by a purge.
         if not rows:
             return None
         editions = (
@@ -151,6 +152,7 @@ class DeadLetterListing:
         titles: dict[str, str] = {}
         queues: dict[str, str] = {}
         if by == "fingerprint":
+            # In a second statement: tracebacks are long, so only those of the groups that are shown are read.
             samples, block = [row["sample"] for row in rows], self._letters.sql("failures")
             masked = self._masking.masked_text
             for letter, type_, message, trace, queue in await self._fetch(

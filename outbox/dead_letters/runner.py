@@ -133,8 +133,10 @@ class OperationsRunner:
             timeout=TIMEOUT,
         )
         done: int = sum(change.item.outcome is ItemOutcome.DONE for change in changes)
+        # Only for what was sent: refused letters are no load.
         pause = None if options.rate is None else timedelta(seconds=done / options.rate)
         canary = options.canary
+        # The wait begins with the batch that completes the canary, and only once.
         wait = canary.wait if canary is not None and row["done"] < canary.count <= row["done"] + done else None
         passed = canary is not None and row["done"] >= canary.count
         await connection.execute(self._sql["proceed"], row["id"], done, pause, wait, passed, timeout=TIMEOUT)

@@ -127,6 +127,7 @@ class DeadLetters:
     async def close(self) -> None:
         """Closes what this object opened. The next use opens it again."""
         async with self._busy:
+            # Under the lock: a call that is just connecting must not get parts that are about to be closed.
             self._parts = None
             await self._closing.aclose()
 

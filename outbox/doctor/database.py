@@ -172,6 +172,7 @@ class Examination:
                     "messages with other characters are refused: use UTF8",
                 )
             )
+        # The server read its clock somewhere in between: the middle is at most half a round trip away from it.
         skew = row["clock"] - (asked + time.time()) / 2
         if abs(skew) > CLOCK_TOLERANCE.total_seconds():
             findings.append(
@@ -352,6 +353,7 @@ async def examine_listening(connect: Connect) -> Finding:
     """Checks that a notification from one connection arrives at another, as a relay does when it starts."""
     channel, heard = f"outbox_doctor_{secrets.token_hex(8)}", asyncio.Event()
     try:
+        # From another connection: behind a pooler, a connection may hear its own notification by chance.
         async with connect() as listener, connect() as sender, asyncio.timeout(LISTEN_TIMEOUT.total_seconds()):
             await listener.add_listener(channel, lambda *_: heard.set())
             await sender.execute("select pg_catalog.pg_notify($1, '')", channel)

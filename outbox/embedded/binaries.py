@@ -41,6 +41,7 @@ class Account:
         """Change the owner of a file, or of a folder with its contents, to this user."""
         if not self.switched:
             return
+        # A link may lead out of the folder, to a file that must keep its owner.
         os.chown(path, self.uid, self.gid, follow_symlinks=False)
         if path.is_dir() and not path.is_symlink():
             for inner in path.iterdir():
@@ -52,6 +53,7 @@ class Account:
             return True
         for folder in path.resolve().parents:
             found = folder.stat()
+            # As the kernel decides: the bits of the group count alone, even if all others may do more.
             group_or_others = stat.S_IXGRP if found.st_gid == self.gid else stat.S_IXOTH
             if not found.st_mode & (stat.S_IXUSR if found.st_uid == self.uid else group_or_others):
                 return False

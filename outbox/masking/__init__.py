@@ -245,6 +245,7 @@ class Masking:
                     yield from self._secrets_of(element, depth + 1, descend(here, index), hidden=hidden)
             case str():
                 yield from self._secrets_in_string(value, depth, here, hidden=hidden)
+            # As a known secret, a boolean would mask that word in every text.
             case int() | float() if hidden and not isinstance(value, bool):
                 yield str(value)
 
@@ -279,6 +280,7 @@ def readable(body: Body, masking: Masking | None) -> tuple[BodyKind | None, str 
     kind: BodyKind = "base64"
     text: str | None = None
     with suppress(UnicodeDecodeError):
+        # Incremental: the limit may cut a character in two, which does not make the body binary.
         text = codecs.getincrementaldecoder("utf-8")().decode(body.beginning[:READ_LIMIT], final=body.size <= READ_LIMIT)
         if "json" in content_type or text.lstrip()[:1] in ("{", "["):
             kind = "json"
@@ -336,6 +338,7 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+")
 
 @lru_cache(maxsize=4_096)
 def _masks(keys: tuple[str, ...], key: str) -> bool:
+    # Any program can send a key that is as long as a message, and the words of each key are cached.
     words = _words(key[:200])
     joined = "".join(words)
     for pattern in keys:
@@ -373,6 +376,7 @@ def _masked_body(body: bytes, content_type: str | None, masking: Masking) -> str
     try:
         value = json.loads(body)
         text = json.dumps(masking.masked(value), ensure_ascii=False, separators=(", ", ": "))
+        # JSON can contain lone surrogates, which PostgreSQL does not store.
         return text.encode(errors="replace").decode()
     except (ValueError, RecursionError):
         return None

@@ -195,6 +195,7 @@ class MeterObserver(Reactions):
         self._on(Duplicate, lambda event: duplicates.add(1, _consumer(event.queue, event.exchange_name)))
 
     def _create_consumer_instruments(self) -> None:
+        # Added up, because several workers of a process may consume the same queue.
         consumers = self._meter.create_up_down_counter("outbox.active_consumers", "{consumer}", "Consumers connected")
         self._on(ConsumerStarted, lambda event: consumers.add(1, _consumer(event.queue, event.exchange_name)))
         self._on(ConsumerStopped, lambda event: consumers.add(-1, _consumer(event.queue, event.exchange_name)))
@@ -270,6 +271,7 @@ class MeterObserver(Reactions):
         )
 
         def set_wake_mode(event: WakeModeChanged) -> None:
+            # Also for the mode that ended, or its series would stay at 1.
             for mode in WakeMode:
                 mode_of.set(int(mode is event.mode), {CHANNEL: event.channel, MODE: mode.value})
 

@@ -46,6 +46,7 @@ async def write_entry(connection: Connection, table: TableName, entry: Entry) ->
     await connection.execute(query("audit.sql", "take_turn", **names), names["audit"])
     details = storable.json(entry.details)
     if len(details) > LONGEST_DETAILS:
+        # JSON that is cut is no JSON any more, so it becomes a text in an object.
         details = storable.json({"cut": True, "begins": details[:LONGEST_TEXT]})
 
     def short(text: str, longest: int = LONGEST_NAME) -> str:

@@ -130,6 +130,7 @@ class DeadLetterWriter:
             json_of(dead.header_types) if dead.header_types else None,
             json_of(tracking_ids),
             None if dead.ordering_key is None else text(dead.ordering_key),
+            # Any program can send to the queue. A number that is too large for its column could never be stored.
             None if dead.hlc is None else max(-_LARGEST_BIGINT, min(dead.hlc, _LARGEST_BIGINT)),
             dead.created_at,
             failures[0].at if failures else dead.died_at,

@@ -127,6 +127,7 @@ AGREE = "give all relays of the table the same OUTBOX_BROKER_URL and OUTBOX_EXCH
 async def known_relays(connection: Connection, table: TableName) -> Sequence[KnownRelay]:
     """Returns the running and recently refused relays of `table`; none if their table is missing or not accessible."""
     try:
+        # A savepoint, if the caller is in a transaction, which must survive a missing table.
         async with connection.transaction():
             return [KnownRelay(**dict(row)) for row in await connection.fetch(relay_queries(table)["list"])]
     except _INACCESSIBLE:

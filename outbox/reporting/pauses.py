@@ -88,6 +88,7 @@ class ControlledGate:
     """Implements the Gate port. Closed while any pause of `closed_by` is set."""
 
     closed_by: frozenset[PauseKey]
+    # Two events for one fact: an `asyncio.Event` can be waited for only until it is set.
     _closing: asyncio.Event = field(default_factory=asyncio.Event)
     _opened: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -129,11 +130,13 @@ class Gates:
         gate = self._gates.get(queue)
         if gate is None:
             gate = self._gates[queue] = ControlledGate(self._own | {("queue", queue)} if queue else self._own)
+            # A consumer that starts during a pause must be paused from its first message on, and not only after the next look.
             gate.update(self._ends)
         return gate
 
     def update(self, ends: Mapping[PauseKey, float | None]) -> None:
         """Replaces the current pauses. `ends` maps each to its end by this process's clock, or None."""
+        # By a monotonic clock, so that a pause ends on time even if the clock of the machine is set, or the database is away.
         self._ends = {key: end for key, end in ends.items() if end is None or end > self._now()}
         for gate in self._gates.values():
             gate.update(self._ends)

@@ -135,6 +135,7 @@ def observed_by(observer: Observer, reporter: "Reporter | None") -> Observer:
     if reporter is None:
         return observer
     if isinstance(observer, MaskingObserver):
+        # Behind the masking: what the reporter writes to the database must be masked as well.
         return replace(observer, observer=observed_by(observer.observer, reporter))
     others = observer.members if isinstance(observer, Observers) else (observer,)
     return Observers((*others, reporter))

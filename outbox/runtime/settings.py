@@ -654,6 +654,7 @@ class Setting:
         try:
             return TypeAdapter(self.field.rebuild_annotation()).validate_python(text)
         except ValidationError as error:
+            # Without the cause: pydantic's own text quotes the value, which may be a secret.
             raise ValueError(error.errors()[0]["msg"].removeprefix("Value error, ")) from None
 
 

@@ -241,6 +241,7 @@ class RecordingPublisher(Recording, Generic[HandleT_co]):
         # One after another, because a message may have the dedup key of an earlier one in the batch.
         for message in list(messages):
             pending = None if message.dedup_key is None else self._pending(message.dedup_key)
+            # Before it may be ignored, since that validates it: the real publisher refuses an invalid message, too.
             ids += self._record([message])
             if pending is not None and message.on_conflict == "ignore":
                 del self._published[-1]

@@ -253,6 +253,7 @@ class Queue:
     def _next_entry(self) -> Entry | None:
         if not self.ready or not self.ordered:
             return self.ready[0] if self.ready else None
+        # A later message of a key must overtake neither one in flight nor one that waits for its retry.
         in_flight = (delivery.entry for member in self.holders for delivery in member.in_flight.values())
         busy = {self._key(entry) for entry in itertools.chain(in_flight, self.delayed.values())} - {None}
         return next((entry for entry in self.ready if self._key(entry) not in busy), None)
@@ -290,6 +291,7 @@ class Member:
 
     def hand_over(self, entry: Entry) -> None:
         """Delivers an entry."""
+        # By a number that is never used again: after a crash, the same entry gets another one, and this delivery is stale.
         number = next(self._numbers)
         delivery = Delivery(
             entry,

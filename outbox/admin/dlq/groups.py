@@ -113,6 +113,7 @@ async def list_groups(context: Viewer, wanted: Annotated[DeadLetterGroupsParamet
                 matching &= set(as_sequence(filter_.group_id))
             # An empty tuple would mean no condition. No fingerprint is empty, so `("",)` matches nothing.
             filter_ = replace(filter_, group_id=tuple(sorted(matching)) or ("",))
+    # Between the two blocks, because counting uses another connection, and one request must not hold two.
     found = await letters.groups(wanted.by, filter_, wanted.limit + 1)
     async with context.admin.reading("reading details of groups") as connection:
         items = await _with_details(context, connection, found.value[: wanted.limit], marks, masking, most=VERSIONS_OF_LATEST)

@@ -154,6 +154,7 @@ async def _repair_without_prompt(client: Client, path: str, change: Mapping[str,
         try:
             return await client.post(path, {**change, "reason": reason, "confirm_token": plan["confirm_token"]})
         except ApiError as error:
+            # More messages may have failed between the dry run and the change. `--yes` means these as well.
             if error.code != "count_drifted" or not left:
                 raise
     raise AssertionError("the last attempt returns or raises")
@@ -182,6 +183,7 @@ def _edit(body: IO[bytes] | None, headers: IO[str] | None, version: int | None, 
         raise click.UsageError("--body and --headers require exactly one id")
     edit: dict[str, Any] = {"version": version}
     if body is not None:
+        # In base64, so that bytes which are not text survive in JSON.
         edit |= {"body": base64.b64encode(body.read()).decode(), "encoding": "base64"}
     if headers is not None:
         edit["headers"] = read_headers(headers)

@@ -75,6 +75,7 @@ def _differences(table: TableName, shapes: Sequence[str], *, by_path: bool) -> s
     )
     names = table_names(table)
     if by_path:
+        # Where statements find the table. The default is where it would be created, which the search path may list earlier.
         names["target"] = f"to_regclass('{table.sql}')"
     return queries("shape.sql", **names, shape=wanted)["differences"]
 

@@ -200,6 +200,7 @@ def versions_after(number: str | None) -> Sequence[Version]:
         raise SchemaError(
             f"schema version {number!r} is not known to this release, which knows {', '.join(v.number for v in VERSIONS)}"
         )
+    # Numbers have four digits each, so they compare as text.
     return tuple(version for version in VERSIONS if number is None or version.number > number)
 
 
@@ -247,11 +248,13 @@ _BLOCKS = queries(
     "alone.sql",
     others_timeout=str(OTHERS_TIMEOUT // _MILLISECOND),
     lock_timeout=str(LOCK_TIMEOUT // _MILLISECOND),
+    # Any number would do, but it must stay the same: the processes of an upgrade may have different releases.
     lock_key=str(int.from_bytes(b"outbox", "big")),
 )
 
 BEGIN_EXCLUSIVE = _BLOCKS["begin"]
 IN_TRANSACTION = _BLOCKS["in_transaction"]
+# Two limits: waiting for the advisory lock delays no query, while all queue behind a statement that waits for a table.
 WAIT_FOR_OTHERS = (_BLOCKS["wait_for_others"], _BLOCKS["lock"], _BLOCKS["do_not_wait_long"])
 END_EXCLUSIVE = _BLOCKS["end"]
 
@@ -284,6 +287,7 @@ def script(table: TableName, children: Sequence[TableName] = ()) -> str:
     statements = (
         "begin",
         *upgrade_statements(table, to=VERSIONS[-1].number),
+        # Not `stamp`: the script may run against a schema of a later release, whose number must stay.
         *raise_stamp(table.schema, VERSIONS[-1].number),
         *(each for child in children for each in destination_statements(table, child, to=VERSIONS[-1].number)),
         "commit",

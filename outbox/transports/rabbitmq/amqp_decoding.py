@@ -16,6 +16,7 @@ HEAD_SIZE = 7
 _DELIVER = struct.pack(">HH", 60, 60)
 _RETURN = struct.pack(">HH", 60, 50)
 _CLOSE = struct.pack(">HH", 10, 50)
+# Announces another word of flags, which the 14 properties of AMQP 0-9-1 do not need.
 _MORE_FLAGS = 1
 _MILLISECONDS_SINCE = 0xFFFF_FFFF
 
@@ -46,6 +47,7 @@ def read_deliver(frames: bytes, at: int) -> Deliver:
     end = at + 1 + frames[at]
     consumer_tag = frames[at + 1 : end]
     delivery_tag, redelivered = _tag_and_redelivered(frames, end)
+    # Behind the delivery tag (8 bytes) and the octet with the bit `redelivered`.
     at = end + 9
     end = at + 1 + frames[at]
     exchange = frames[at + 1 : end]
@@ -66,6 +68,7 @@ def is_close(frames: bytes, at: int) -> bool:
 
 def read_close(frames: bytes, at: int) -> str:
     """Returns the reply text of a `Connection.Close` at `at`."""
+    # Behind the reply code (2 bytes) and the length of the text.
     start = at + len(_CLOSE) + 3
     return frames[start : start + frames[start - 1]].decode(errors="replace")
 
@@ -86,6 +89,7 @@ def read_properties(frames: bytes, at: int, end: int) -> Basic.Properties:
     if flags & _MORE_FLAGS:
         raise ValueError("there are more properties than AMQP 0-9-1 has")
     properties = Basic.Properties()
+    # Behind the class and the weight (2 bytes each), the body size (8 bytes) and the flags (2 bytes).
     at += 14
     for name, read in _readers(flags):
         value, at = read(frames, at)
@@ -102,6 +106,7 @@ def is_return(frames: bytes, at: int) -> bool:
 
 def read_return(frames: bytes, at: int) -> tuple[str, str]:
     """Returns the exchange and the routing key of a `Basic.Return` at `at`."""
+    # Behind the reply code; then behind the reply text.
     at += len(_RETURN) + 2
     at += 1 + frames[at]
     end = at + 1 + frames[at]
