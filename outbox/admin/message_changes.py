@@ -412,7 +412,17 @@ async def _apply_change(context: RequestContext, change: WaitingChange, key: str
     if area_name == "deliveries":
         require_deliveries(context.admin)
     if change.dry_run:
-        return to_response(StoredResponse(200, {}, (await _plan(context, change)).model_dump_json().encode()))
+        async with searching(context, "planning a change", has_cursor=False) as connection:
+            ids = await change.rows(context, connection, change.max_items)
+        token = await issue_token(context, change, Expected(len(ids), ""))
+        plan = ChangePlan(
+            action=change.action,
+            count=len(ids),
+            sample=[str(id_) for id_ in ids[:20]],
+            confirm_token=token.token,
+            token_expires_at=token.expires_at,
+        )
+        return to_response(StoredResponse(200, {}, plan.model_dump_json().encode()))
     async with idempotency_lock(context, key, change) as lock:
         if isinstance(lock, StoredResponse):
             return to_response(lock, replayed=True)
@@ -442,19 +452,6 @@ async def _apply_change(context: RequestContext, change: WaitingChange, key: str
             if lock is not None:
                 await lock.store(connection, answer)
         return to_response(answer)
-
-
-async def _plan(context: RequestContext, change: WaitingChange) -> ChangePlan:
-    async with searching(context, "planning a change", has_cursor=False) as connection:
-        ids = await change.rows(context, connection, change.max_items)
-    token = await issue_token(context, change, Expected(len(ids), ""))
-    return ChangePlan(
-        action=change.action,
-        count=len(ids),
-        sample=[str(id_) for id_ in ids[:20]],
-        confirm_token=token.token,
-        token_expires_at=token.expires_at,
-    )
 
 
 _PROBLEMS = (

@@ -207,7 +207,15 @@ class QueuesView:
 
     async def _read(self) -> tuple[QueueList, Observations]:
         judged = (await self._admin.shared(VerdictView).judgement()).value
-        names = _names(judged, judged.topology.exchange)
+        # The bindings of each queue: the broker's, or those that workers report if it does not list them.
+        topology = judged.topology
+        names: dict[str, list[Subscription]] = {each.queue: [] for each in judged.observed.backlog.figures.deliveries}
+        reported = [Subscription(topology.exchange, each.queue, each.binding_key) for each in topology.consumers]
+        for binding in reported:
+            names.setdefault(binding.queue, [])
+        for binding in dict.fromkeys(reported if topology.bindings is None else topology.bindings):
+            names.setdefault(binding.queue, []).append(binding)
+        names = dict(sorted(names.items()))
         async with self._admin.reading("reading queues") as connection:
             minute: datetime = await connection.fetchval("select date_trunc('minute', clock_timestamp())")
             begins = minute - STEPS * STEP
@@ -251,18 +259,6 @@ class QueuesView:
             dead_letters={row["queue"]: row["count"] for row in dead},
             seconds=0.0 if since is None else min(STEP, begins + STEPS * STEP - since).total_seconds(),
         )
-
-
-def _names(judged: Judgement, exchange: str) -> Mapping[str, Sequence[Subscription]]:
-    """Returns the queues and their bindings: the broker's, or those that workers report if it does not list them."""
-    topology = judged.topology
-    found: dict[str, list[Subscription]] = {each.queue: [] for each in judged.observed.backlog.figures.deliveries}
-    reported = [Subscription(exchange, each.queue, each.binding_key) for each in topology.consumers]
-    for binding in reported:
-        found.setdefault(binding.queue, [])
-    for binding in dict.fromkeys(reported if topology.bindings is None else topology.bindings):
-        found.setdefault(binding.queue, []).append(binding)
-    return dict(sorted(found.items()))
 
 
 def _summary(

@@ -141,19 +141,14 @@ async def _chain(context: RequestContext, q: str, limit: int) -> Sequence[Search
         if found.found:
             [first, *_] = found.nodes
             of_id = [_result("chain", q, first.routing_key or q, str(found.state).replace("_", " "))]
-    return [*of_id, *await _chains_of_key(context, q, limit)]
-
-
-async def _chains_of_key(context: RequestContext, q: str, limit: int) -> Sequence[SearchResult]:
-    """Returns the chains of messages that have the index key, those with the latest event first."""
     async with context.admin.reading("searching for an index key") as connection:
         rows = await ChainListReader(connection, context.admin.table).by_key(q, _MAX_FACTS_OF_KEY)
-    found: dict[str, SearchResult] = {}
+    of_key: dict[str, SearchResult] = {}  # the chains of messages that have it, those with the latest event first
     for row in rows:
-        if row["root_id"] not in found and len(found) < limit:
+        if row["root_id"] not in of_key and len(of_key) < limit:
             detail = f"a message with {q} was {_FACTS.get(row['fact'], row['fact'])}"
-            found[row["root_id"]] = _result("chain", row["root_id"], row["routing_key"], detail, row["queue"])
-    return list(found.values())
+            of_key[row["root_id"]] = _result("chain", row["root_id"], row["routing_key"], detail, row["queue"])
+    return [*of_id, *of_key.values()]
 
 
 async def _queue(context: RequestContext, q: str, limit: int) -> Sequence[SearchResult]:

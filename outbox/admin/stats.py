@@ -289,6 +289,7 @@ class LongSeries:
 
     async def get(self, parameters: StatsParameters) -> StatsResponse:
         """Returns the cached response or a new one. Raises the error of computing it."""
+        # By the parameters as they were given: `-7d` is another time at each request, but the same key.
         return (await self._answers.get(parameters.model_dump_json(), partial(_answer, self._admin, parameters))).value
 
     async def close(self) -> None:
@@ -309,7 +310,15 @@ async def _answer(admin: Admin, parameters: StatsParameters) -> StatsResponse:
             raise Problem(Code.INVALID_REQUEST, "the time range may be at most twenty years")
         match = LENGTH.fullmatch(parameters.step)
         least = seconds_of(*match.groups()) if match else default_step(since, until)
-        kept, rows = await _read(reader, since, until, least, 1 if parameters.group_by == "none" else MOST_GROUPS + 1)
+        most = 1 if parameters.group_by == "none" else MOST_GROUPS + 1
+        # The statement finds the number of series itself, so it gets the fitting steps for every number, in one round trip.
+        possible = fit_steps_by_series(since, until, least, most)
+        first, last = _time_range(possible)
+        # The interval in which statistics of that time are kept, in seconds.
+        kept = await reader.coarsest(first, last, hours_matter=possible[0].seconds < 3_600)
+        if kept > least:
+            possible = fit_steps_by_series(since, until, kept, most)
+        rows = await reader.series((since, until), _time_range(possible), [steps.seconds for steps in possible], most - 1)
     steps = fit_steps(since, until, max(least, kept), max(1, rows[0]["names"]) if rows else 1)
     if steps is None:
         raise Problem(Code.INVALID_REQUEST, f"more than {MOST_POINTS:,} points with any step: request a shorter time range")
@@ -345,20 +354,6 @@ def _time(text: str, now: datetime, name: str) -> datetime:
         raise Problem(
             Code.INVALID_REQUEST, f"`{name}` must be a time such as 2026-03-01T12:00:00Z, or relative to now: -15m, -1h, -7d"
         ) from None
-
-
-async def _read(
-    reader: SeriesReader, since: datetime, until: datetime, least: int, most: int
-) -> tuple[int, Sequence[Mapping[str, Any]]]:
-    """Returns the interval in which statistics are kept, in seconds, and rows by the steps that fit the number of series."""
-    # The statement finds the number of series itself, so it gets the fitting steps for every number, in one round trip.
-    possible = fit_steps_by_series(since, until, least, most)
-    first, last = _time_range(possible)
-    kept = await reader.coarsest(first, last, hours_matter=possible[0].seconds < 3_600)
-    if kept > least:
-        possible = fit_steps_by_series(since, until, kept, most)
-    rows = await reader.series((since, until), _time_range(possible), [steps.seconds for steps in possible], most - 1)
-    return kept, rows
 
 
 def _time_range(possible: Sequence[Steps]) -> tuple[datetime, datetime]:

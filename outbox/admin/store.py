@@ -426,10 +426,15 @@ class MessageListing:
         by = ", ".join(f"{expression}{' desc' if descending else ''}" for expression in order.expressions)
         most = arguments.add(limit)
 
+        # The rows of all destinations, or of the one that is wanted.
+        source = self._table.sql
+        if filter_.destination is not None:
+            source = f"only {destination_table(self._table, filter_.destination).sql}"
+
         def rows(*more: str) -> str:
             where = "\n    and ".join([*conditions, *more])
             columns = "" if counting else self._line
-            return f"select {columns}\nfrom {self._rows_of(filter_)} as message\nwhere {where}\norder by {by}\nlimit {most}"
+            return f"select {columns}\nfrom {source} as message\nwhere {where}\norder by {by}\nlimit {most}"
 
         if order is not _BY_DUE:
             return rows(), arguments.values
@@ -445,12 +450,6 @@ class MessageListing:
             f"select *\nfrom (\n{each}\n) as each\n{'' if counting else f'order by {columns}'}\nlimit {most}",
             arguments.values,
         )
-
-    def _rows_of(self, filter_: MessageFilter) -> str:
-        """Returns the rows to read: those of all destinations, or of the one that is wanted."""
-        if filter_.destination is None:
-            return self._table.sql
-        return f"only {destination_table(self._table, filter_.destination).sql}"
 
     async def _configure(self, connection: Connection, filter_: MessageFilter) -> bool:
         """Prepares the connection for reading. Returns False if there is no such destination."""

@@ -47,11 +47,7 @@ async def backlog(client: Client, *, routing_keys: int, as_json: bool) -> None:
         answer = await client.get("/backlog", routing_keys=routing_keys)
     if as_json:
         echo_json(answer)
-    else:
-        _echo_backlog(answer)
-
-
-def _echo_backlog(answer: Mapping[str, Any]) -> None:
+        return
     rates = answer["per_second"]
     echo_facts(
         [

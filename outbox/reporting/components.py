@@ -254,8 +254,16 @@ class Activity:
 
     def as_json(self, *, pausing: Sequence[Mapping[str, str]] = ()) -> str:
         """Content of the heartbeat as JSON; `pausing` are pauses that wait for messages in flight."""
-        rates = self._rates()
-        content: dict[str, Any] = {"state": self.state, **self._values, "totals": self._counts, "per_second": rates}
+        at, counts = self.clock(), dict(self._counts)
+        # Keeps one sample from before the period: rates count from there.
+        while len(self._samples) > 1 and self._samples[1][0] <= at - RATE_SECONDS:
+            self._samples.popleft()
+        began, before = self._samples[0] if self._samples else (at, counts)
+        self._samples.append((at, counts))
+        rates: dict[str, float] = {}
+        if (seconds := at - began) > 0:
+            rates = {name: round((count - before.get(name, 0)) / seconds, 1) for name, count in counts.items()}
+        content: dict[str, Any] = {"state": self.state, **self._values, "totals": counts, "per_second": rates}
         if self.in_flight is not None:
             content["in_hand"] = self.in_flight()
         if self.paused - {""}:
@@ -271,17 +279,6 @@ class Activity:
         if self._lost:
             content["waiting_for"] = {dependency.value: reason for dependency, reason in self._lost.items()}
         return json.dumps(content)
-
-    def _rates(self) -> Mapping[str, float]:
-        at, counts = self.clock(), dict(self._counts)
-        while len(self._samples) > 1 and self._samples[1][0] <= at - RATE_SECONDS:
-            self._samples.popleft()
-        began, before = self._samples[0] if self._samples else (at, counts)
-        self._samples.append((at, counts))
-        seconds = at - began
-        if seconds <= 0:
-            return {}
-        return {name: round((count - before.get(name, 0)) / seconds, 1) for name, count in counts.items()}
 
     def _count(self, name: str, more: int = 1) -> None:
         self._counts[name] = self._counts.get(name, 0) + more

@@ -114,7 +114,12 @@ class OperationResponse(Model):
         """Converts an operation. `now` is the time that rates and estimates refer to."""
         settled = operation.settled
         now = now or datetime.now(UTC)
-        speed = _items_per_second(operation, settled, now)
+        # The average rate since the start, without the wait for the canary.
+        until = operation.finished_at or now
+        worked = until - max(operation.created_at, operation.options.starts_at or operation.created_at)
+        if operation.canary_since is not None and operation.canary_until is not None:
+            worked -= max(min(until, operation.canary_until) - operation.canary_since, timedelta(0))
+        speed = round(settled / worked.total_seconds(), 3) if worked > timedelta(0) and settled else None
         running = operation.state is OperationState.RUNNING
         # The actual rate may stay below the requested one. There is no estimate for the time until a canary has its results.
         speeds = [each for each in (operation.options.rate, speed) if each]
@@ -236,12 +241,3 @@ class DryRunResponse(Model):
             confirm_token=token.token,
             expires_at=token.expires_at,
         )
-
-
-def _items_per_second(operation: Operation, settled: int, now: datetime) -> float | None:
-    """Returns the average rate since the start, without the wait for the canary. None if nothing was done yet."""
-    until = operation.finished_at or now
-    worked = until - max(operation.created_at, operation.options.starts_at or operation.created_at)
-    if operation.canary_since is not None and operation.canary_until is not None:
-        worked -= max(min(until, operation.canary_until) - operation.canary_since, timedelta(0))
-    return round(settled / worked.total_seconds(), 3) if worked > timedelta(0) and settled else None
