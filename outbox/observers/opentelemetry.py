@@ -329,7 +329,27 @@ class _RecordedAttempt(_Block):
         self._span.end()
 
     def record(self, outcome: DeliveryOutcome | Failure) -> None:
-        _record_outcome(self._span, outcome, self._attempt)
+        """Adds the event of an outcome, and marks failures as errors. Records types only, never a message's content."""
+        span = self._span
+        match outcome:
+            case Done():
+                return
+            case Postponed(delay):
+                span.add_event(POSTPONED, {DELAY: delay.total_seconds()})
+                return
+            case Returned():
+                span.add_event(RETURNED)
+                return
+            case Failure():
+                failure = outcome
+            case Retry(delay, failure):
+                span.add_event(RETRY, {ATTEMPT: self._attempt, DELAY: delay.total_seconds()})
+            case Dead(cause, failure):
+                span.add_event(REJECT if cause is Cause.REJECTED else DEAD_LETTER, {CAUSE: cause.value})
+            case _:
+                assert_never(outcome)
+        span.set_attribute(ERROR_TYPE, failure.type)
+        span.set_status(Status(StatusCode.ERROR))
 
 
 class _DroppedSpan(NonRecordingSpan):
@@ -369,29 +389,6 @@ def _span_ids_of_dropped(tracer: trace.Tracer | None) -> Callable[[], int] | Non
         return None
     new_span_id: Callable[[], int] | None = getattr(getattr(tracer, "id_generator", None), "generate_span_id", None)
     return new_span_id
-
-
-def _record_outcome(span: Span, outcome: DeliveryOutcome | Failure, attempt: int) -> None:
-    """Adds the event of an outcome to a span, and marks failures as errors. Records types only, never a message's content."""
-    match outcome:
-        case Done():
-            return
-        case Postponed(delay):
-            span.add_event(POSTPONED, {DELAY: delay.total_seconds()})
-            return
-        case Returned():
-            span.add_event(RETURNED)
-            return
-        case Failure():
-            failure = outcome
-        case Retry(delay, failure):
-            span.add_event(RETRY, {ATTEMPT: attempt, DELAY: delay.total_seconds()})
-        case Dead(cause, failure):
-            span.add_event(REJECT if cause is Cause.REJECTED else DEAD_LETTER, {CAUSE: cause.value})
-        case _:
-            assert_never(outcome)
-    span.set_attribute(ERROR_TYPE, failure.type)
-    span.set_status(Status(StatusCode.ERROR))
 
 
 def _parse(headers: Mapping[str, Any]) -> SpanContext | None:

@@ -395,7 +395,8 @@ class Isolation:
                     async with asyncio.timeout(QUIET.total_seconds()):
                         await self._arrived.wait()
                 except TimeoutError:
-                    if asyncio.get_running_loop().time() > deadline or not await self._may_receive():
+                    may_receive = any([await member.may_receive() for member in list(self._members)])
+                    if not may_receive or asyncio.get_running_loop().time() > deadline:
                         break
         if self._sweeper is None:
             self._sweeper = asyncio.create_task(self._sweep(), name="outbox isolation")
@@ -416,9 +417,6 @@ class Isolation:
         if self._sweeper is not None:
             self._sweeper.cancel()
             self._sweeper = None
-
-    async def _may_receive(self) -> bool:
-        return any([await member.may_receive() for member in list(self._members)])
 
     async def _postpone_others(self) -> bool:
         self._arrived.clear()

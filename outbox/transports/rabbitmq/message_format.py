@@ -86,9 +86,12 @@ def publication_of(message: Message, *, exchange: str, queue_exchange: str = DEF
     # RabbitMQ accepts at most 49 days. Beyond that only `x-outbox-expires-at` applies, which workers check.
     if message.expiration is not None and message.expiration <= _LONGEST_EXPIRATION:
         expiration = str(max(0, message.expiration // timedelta(milliseconds=1)))
+    # Left out if the property cannot hold it, since the message must be sent. Four bytes are the most that a character takes.
+    root = message.tracking_ids[0] if message.tracking_ids else message.id
+    is_short = 4 * len(root) <= LONGEST_SHORT_STRING or len(root.encode()) <= LONGEST_SHORT_STRING
     common: _CommonProperties = {
         "content_type": message.content_type,
-        "correlation_id": _correlation_id(message),
+        "correlation_id": root if is_short else None,
         "expiration": expiration,
         "message_id": message.id,
         "timestamp": message.created_at,
@@ -98,13 +101,6 @@ def publication_of(message: Message, *, exchange: str, queue_exchange: str = DEF
     else:
         properties = encode_usual(headers, **common)
     return Publication(exchange, routing_key, message.id, properties, message.body)
-
-
-def _correlation_id(message: Message) -> str | None:
-    """Returns the root of the chain; None if the property cannot hold it, since the message must be sent nevertheless."""
-    root = message.tracking_ids[0] if message.tracking_ids else message.id
-    # Four bytes are the most that a character takes.
-    return root if 4 * len(root) <= LONGEST_SHORT_STRING or len(root.encode()) <= LONGEST_SHORT_STRING else None
 
 
 def copy_of(
