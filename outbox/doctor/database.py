@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import NamedTuple
 from uuid import uuid4
@@ -17,8 +17,15 @@ from outbox.postgres.queries import TableName, queries, quoted
 from outbox.postgres.relays import AGREE, destination_backlogs, disagreement, known_relays
 from outbox.postgres.schema.check import Difference, outbox_differences, satellite_differences
 from outbox.postgres.schema.ensure import OLDEST_SERVER
-from outbox.postgres.schema.objects import SATELLITES, VERSION_TABLE, outbox_names, satellite_names, table_names
-from outbox.postgres.schema.versions import HEAD, VERSIONS
+from outbox.postgres.schema.objects import (
+    SATELLITES,
+    VERSION_TABLE,
+    destination_table,
+    outbox_names,
+    satellite_names,
+    table_names,
+)
+from outbox.postgres.schema.versions import HEAD, VERSIONS, create_destination, destinations_of
 
 CHECK = "schema"
 _MIGRATE = "run `outbox migrate`"
@@ -38,28 +45,41 @@ Shape = Mapping[_SchemaObject, str]
 
 
 async def examine_schema(connection: Connection, table: TableName, schema: str) -> list[Finding]:
-    """Compares the tables in `schema` with those that this release creates. If the version differs, reports only that."""
+    """Compares the tables in `schema`, also those of destinations, with those that this release creates.
+
+    If the version differs, reports only that.
+    """
     found = await _recorded_version(connection, schema)
     # Tables of another version differ in many places, all for this one reason.
     if any(finding.severity is Severity.ERROR for finding in found):
         return found
     here = TableName(table.name, schema)
+    names = [name for (name,) in await connection.fetch(destinations_of(here))]
+    children = {destination_table(here, name): f"run `outbox migrate --destination {name}`" for name in names}
+    for row in await connection.fetch(queries("doctor.sql", **table_names(here), **satellite_names(schema))["detached"]):
+        summary = f"the table {row['name']} does not inherit from {here.name}: no list, number or alert includes its messages"
+        hint = f"if it is that of a destination, let it inherit, then {_MIGRATE}"
+        sql = f"alter table {here.sibling(row['name'])} inherit {here.sql}"
+        found.append(error(CHECK, summary, hint, sql))
     try:
-        wanted = await _expected_shape(connection, here)
+        wanted = await _expected_shape(connection, here, list(children))
     # The role may not create the tables to compare with.
     except asyncpg.InsufficientPrivilegeError:
         found.append(well(CHECK, "compared by name only: to compare definitions, too, use a role that may create a schema"))
-        for query in (outbox_differences(here), *satellite_differences(here.schema)):
+        comparisons = [(query, "", _MIGRATE) for query in (outbox_differences(here), *satellite_differences(here.schema))]
+        comparisons += [(outbox_differences(child), f" in {child.name}", hint) for child, hint in children.items()]
+        for query, where, hint in comparisons:
             for difference in [Difference(*row) for row in await connection.fetch(query)]:
-                found.append((error if difference.kind in _VITAL else warning)(CHECK, str(difference), _MIGRATE))
+                found.append((error if difference.kind in _VITAL else warning)(CHECK, f"{difference}{where}", hint))
         return found
-    actual = await _shape(connection, schema, here.name)
+    actual = await _shape(connection, [here, *children])
     missing = {each.table for each in wanted if each.kind == "table" and each not in actual}
     differences = [
         (error if name == here.name else warning)(CHECK, f"the table {name} is missing", _MIGRATE) for name in sorted(missing)
     ]
+    repairs = {child.name: hint for child, hint in children.items()}
     differences += [
-        _difference(here, each, definition, actual.get(each))
+        _difference(here, each, definition, actual.get(each), repairs.get(each.table, _MIGRATE))
         for each, definition in wanted.items()
         if each.table not in missing and actual.get(each) != definition
     ]
@@ -81,29 +101,37 @@ async def _recorded_version(connection: Connection, schema: str) -> list[Finding
     return [error(CHECK, f"the schema has version {version}, but this release needs {HEAD}", _MIGRATE)]
 
 
-async def _expected_shape(connection: Connection, table: TableName) -> Shape:
-    """Shape of the tables of this release, created in a scratch schema and rolled back."""
+async def _expected_shape(connection: Connection, table: TableName, children: Sequence[TableName]) -> Shape:
+    """Shape of the tables of this release, and of destinations, created in a scratch schema and rolled back."""
     scratch = f"outbox_doctor_{uuid4().hex[:12]}"
     await connection.execute("begin; set local client_min_messages = error")
     try:
         await connection.execute(f"create schema {quoted(scratch, kind='schema')}")
+        outbox, *others = (TableName(each.name, scratch) for each in (table, *children))
         for version in VERSIONS:
-            for statement in version.upgrade(TableName(table.name, scratch)):
+            for statement in version.upgrade(outbox):
                 await connection.execute(statement)
-        return await _shape(connection, scratch, table.name)
+        for child in others:
+            await connection.execute(create_destination(outbox, child))
+            for version in VERSIONS:
+                for statement in version.outbox_table(child):
+                    await connection.execute(statement)
+        return await _shape(connection, [outbox, *others])
     finally:
         await roll_back_quietly(connection)
 
 
-async def _shape(connection: Connection, schema: str, outbox_table: str) -> Shape:
-    function = outbox_names(TableName(outbox_table, schema))["publish_function_name"]
+async def _shape(connection: Connection, outbox_tables: Sequence[TableName]) -> Shape:
+    """Shape of the outbox table and of those of destinations, and of all other tables next to them."""
+    schema = outbox_tables[0].schema
     names = {**table_names(TableName("outbox_table", schema)), **satellite_names(schema)}
-    tables = [outbox_table, *SATELLITES.values()]
-    rows = await connection.fetch(queries("doctor.sql", **names)["shape"], schema, tables, function)
+    tables = [*(each.name for each in outbox_tables), *SATELLITES.values()]
+    functions = [outbox_names(each)["publish_function_name"] for each in outbox_tables]
+    rows = await connection.fetch(queries("doctor.sql", **names)["shape"], schema, tables, functions)
     return {_SchemaObject(table, kind, name): definition for table, kind, name, definition in rows}
 
 
-def _difference(table: TableName, part: _SchemaObject, wanted: str, actual: str | None) -> Finding:
+def _difference(table: TableName, part: _SchemaObject, wanted: str, actual: str | None, advice: str) -> Finding:
     what = f"the {part.kind} {part.name} of {part.table}"
     summary = f"{what} is missing" if actual is None else f"{what} is {_short(actual)}, not {_short(wanted)}"
     if part.kind == "storage":
@@ -123,7 +151,7 @@ def _difference(table: TableName, part: _SchemaObject, wanted: str, actual: str 
         hint = "without it the relay scans whole tables; create it at a time of low load"
         return warning(CHECK, summary, hint, *drop, make)
     severity = error if part.kind in _VITAL else warning
-    return severity(CHECK, summary, _MIGRATE)
+    return severity(CHECK, summary, advice)
 
 
 def _short(definition: str) -> str:

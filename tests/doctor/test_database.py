@@ -102,6 +102,47 @@ async def test_the_printed_sql_fixes_the_findings(connection: asyncpg.Connection
     assert problems(await examined(database_url)) == []
 
 
+@pytest.mark.parametrize(
+    ("damage", "summaries", "hint"),
+    [
+        (
+            """
+            alter table outbox_table_kafka alter id drop default;
+            drop trigger outbox_table_kafka_ring on outbox_table_kafka;
+            alter table outbox_table_kafka reset (fillfactor);
+            drop index outbox_table_kafka_due_idx
+            """,
+            [
+                "the column id of outbox_table_kafka is 'bigint not null', not \"bigint not null default nextval(",
+                "the index outbox_table_kafka_due_idx of outbox_table_kafka is missing",
+                "the parameter fillfactor of outbox_table_kafka is missing",
+                "the trigger outbox_table_kafka_ring of outbox_table_kafka is missing",
+            ],
+            "run `outbox migrate --destination kafka`",
+        ),
+        (
+            "alter table outbox_table_kafka no inherit outbox_table",
+            ["the table outbox_table_kafka does not inherit from outbox_table: "],
+            "let it inherit",
+        ),
+    ],
+)
+async def test_the_table_of_a_destination_is_compared_with_the_outbox_table(
+    connection: asyncpg.Connection, database_url: str, damage: str, summaries: list[str], hint: str
+) -> None:
+    await ensure_outbox_schema_async(database_url, destinations=["kafka", "lake"])
+    assert problems(await examined(database_url)) == []
+    await connection.execute(damage)
+    found = sorted(problems(await examined(database_url)), key=lambda each: each.summary)
+    assert [each.summary.startswith(summary) for each, summary in zip(found, summaries, strict=True)] == [True] * len(found)
+    assert hint in "".join(each.advice for each in found)
+    for finding in found:
+        for statement in finding.sql:
+            await connection.execute(statement)
+    await ensure_outbox_schema_async(database_url, destinations=["kafka"])
+    assert problems(await examined(database_url)) == []
+
+
 async def test_a_table_of_another_name_in_another_schema_is_compared_correctly(
     connection: asyncpg.Connection, database_url: str
 ) -> None:
@@ -128,15 +169,19 @@ async def test_a_transaction_that_pins_dead_rows_is_named(
 
 
 async def test_a_role_without_privileges_gets_the_grants_to_run(connection: asyncpg.Connection, database_url: str) -> None:
+    await ensure_outbox_schema_async(database_url, destinations=["kafka"])
     await connection.execute("drop role if exists doctors_weak; create role doctors_weak login password 'weak'")
     address = database_url.partition("@")[2]
     try:
         report = await examined(f"postgresql://doctors_weak:weak@{address}")
         findings = problems(report)
         assert "may not delete, select, update in outbox_table" in findings[0].summary
-        await connection.execute(findings[0].sql[0])
+        await connection.execute(f"{findings[0].sql[0]}; grant select on outbox_table_kafka to doctors_weak")
         assert problems(await examined(f"postgresql://doctors_weak:weak@{address}")) == []
         assert any("by name only" in finding.summary for finding in report.findings)
+        await connection.execute("drop index outbox_table_kafka_due_idx")
+        [finding] = problems(await examined(f"postgresql://doctors_weak:weak@{address}"))
+        assert finding.summary == "index outbox_table_kafka_due_idx is missing in outbox_table_kafka"
     finally:
         await connection.execute("drop owned by doctors_weak; drop role doctors_weak")
 

@@ -12,6 +12,8 @@ begin
         );
     elsif not exists (select from pg_inherits where inhrelid = to_regclass('{child}') and inhparent = to_regclass('{table}')) then
         raise exception using message = '{child} exists and does not belong to {table}, so it cannot hold messages for a destination';
+    elsif (select not atthasdef from pg_attribute where attrelid = to_regclass('{child}') and attname = 'id') then
+        execute format('alter table {child} alter id set default nextval(%L)', pg_get_serial_sequence('{table}', 'id'));
     end if;
 end
 $create$

@@ -1,6 +1,6 @@
 -- name: shape
 -- All parts of the tables $2 of schema $1 that migrations create, as (table, kind, name, definition), without the name of the schema. The
--- function $3 belongs to the first table.
+-- functions $3 belong to the first tables, one to each.
 with wanted as (
     select c.oid, c.relname, c.reloptions, n.nspname
     from pg_catalog.pg_class c
@@ -42,8 +42,23 @@ cross join lateral (
     select 'function', p.proname, pg_get_function_arguments(p.oid) || ' runs ' || p.prosrc
     from pg_catalog.pg_proc p
     join pg_catalog.pg_namespace n on n.oid = p.pronamespace
-    where n.nspname = $1 and p.proname = $3 and wanted.relname = ($2::text[])[1]
+    where n.nspname = $1 and p.proname = ($3::text[])[array_position($2::text[], wanted.relname::text)]
 ) as found
+
+-- name: detached
+-- Tables with a doorbell and all columns of the outbox table, and a name like that of a destination, which do not inherit from it.
+select c.relname::text as name
+from pg_catalog.pg_class target
+join pg_catalog.pg_class c on c.relnamespace = target.relnamespace and c.relkind = 'r' and starts_with(c.relname, target.relname || '_')
+where target.oid = {target}
+    and not exists (select from pg_catalog.pg_inherits where inhrelid = c.oid and inhparent = target.oid)
+    and exists (select from pg_catalog.pg_trigger where tgrelid = c.oid and not tgisinternal)
+    and not exists (
+        select attname from pg_catalog.pg_attribute where attrelid = target.oid and attnum > 0 and not attisdropped
+        except
+        select attname from pg_catalog.pg_attribute where attrelid = c.oid
+    )
+order by 1
 
 -- name: settings
 select name, setting, unit
