@@ -181,6 +181,25 @@ ROWS = (
         ),
     ),
     Row(
+        "Destinations",
+        (
+            Panel(
+                "Unsent messages by destination",
+                [Query("max by (destination) (outbox_destination_messages)", "{{destination}}")],
+                "Scheduled and held ones included. Empty if there is only the default destination.",
+                width=12,
+            ),
+            Panel(
+                "Oldest due message by destination",
+                [Query("max by (destination) (outbox_destination_oldest_age_seconds)", "{{destination}}")],
+                "How long the first message has been due. It grows while the destination has no relay, or its broker is away.",
+                unit="s",
+                width=12,
+                thresholds=_LATE,
+            ),
+        ),
+    ),
+    Row(
         "Queues",
         (
             Panel(
@@ -375,7 +394,7 @@ def _alerts() -> dict[str, Any]:
         "iconColor": RED,
         "expr": 'ALERTS{alertname=~"Outbox.*", alertstate="firing"}',
         "titleFormat": "{{alertname}}",
-        "textFormat": "{{queue}} {{exchange_name}}",
+        "textFormat": "{{queue}} {{exchange_name}} {{destination}}",
         "step": "60s",
     }
 
