@@ -8,7 +8,7 @@ from typing import Any
 from outbox.dead_letters.actions import Action
 from outbox.dead_letters.model import PARKED_PREFIX, DeadLetterFilter, DeadLetterStatus, FacetField, GroupBy, Source
 from outbox.postgres.queries import TableName, query
-from outbox.postgres.schema.objects import SATELLITES
+from outbox.postgres.schema.objects import SATELLITES, destination_table
 
 _FILE = "letters.sql"
 _PARTS = ("failed_attempts", "parked_message_id", "parked_type", "parked_fingerprint", "parked_search")
@@ -24,7 +24,10 @@ class Letters:
     """SQL over the dead letters and the parked rows of one outbox table."""
 
     def __init__(self, table: TableName) -> None:
-        self._names = {"table": table.sql} | {name: TableName(SATELLITES[name], table.schema).sql for name in _TABLES}
+        self._table = table
+        self._names = {"table": table.sql, "name": table.name} | {
+            name: TableName(SATELLITES[name], table.schema).sql for name in _TABLES
+        }
         self._names |= {part: _strip_comments(query(_FILE, part)) for part in _PARTS}
 
     def sql(self, block: str) -> str:
@@ -99,6 +102,8 @@ class Letters:
             conditions.append(f"fingerprint <> all({add(filter_.without_groups)}::text[])")
         if filter_.min_failures is not None:
             conditions.append(f"{_FAILED_ATTEMPTS} >= {add(filter_.min_failures)}")
+        if filter_.destination is not None:
+            conditions.append(f"source = 'relay' and coalesce(destination, 'default') = {add(filter_.destination)}")
         if filter_.q is not None:
             conditions.append(f"search @@ websearch_to_tsquery('simple', {add(filter_.q)})")
         return Branch(0, self.sql("letters"), conditions)
@@ -106,22 +111,24 @@ class Letters:
     def _parked_conditions(self, filter_: DeadLetterFilter, arguments: "Arguments") -> Sequence[str]:
         add, names = arguments.add, self._names
         conditions = ["failed_at is not null", *_common_conditions(filter_, arguments)]
-        if filter_.routing_key is not None:
-            conditions.append(_equal("routing_key", filter_.routing_key, arguments))
         if filter_.ids:
             conditions.append(f"id = any({add(parked_ids(filter_.ids))}::bigint[])")
-        if filter_.queue is not None:
-            conditions.append(_equal("coalesce(target_queue, '')", filter_.queue, arguments))
-        if filter_.exception_type is not None:
-            conditions.append(_equal(names["parked_type"], filter_.exception_type, arguments))
-        if filter_.group_id is not None:
-            conditions.append(_equal(names["parked_fingerprint"], filter_.group_id, arguments))
+        for value, expression in (
+            (filter_.routing_key, "routing_key"),
+            (filter_.queue, "coalesce(target_queue, '')"),
+            (filter_.exception_type, names["parked_type"]),
+            (filter_.group_id, names["parked_fingerprint"]),
+            (filter_.message_id, names["parked_message_id"]),
+        ):
+            if value is not None:
+                conditions.append(_equal(expression, value, arguments))
         if filter_.without_groups:
             conditions.append(f"{names['parked_fingerprint']} <> all({add(filter_.without_groups)}::text[])")
-        if filter_.message_id is not None:
-            conditions.append(f"{names['parked_message_id']} = {add(filter_.message_id)}")
         if filter_.min_failures is not None:
             conditions.append(f"attempts >= {add(filter_.min_failures)}")
+        if filter_.destination is not None:
+            own = destination_table(self._table, filter_.destination)
+            conditions.append(f"tableoid = to_regclass({add(own.sql)})")
         if filter_.q is not None:
             conditions.append(f"{names['parked_search']} @@ websearch_to_tsquery('simple', {add(filter_.q)})")
         return conditions

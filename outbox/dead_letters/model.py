@@ -42,8 +42,8 @@ class DeadLetterFilter:
 
     `ids` are as operators know them. `group_id` is a fingerprint. `q` searches the masked text with the syntax of search
     engines: words, "phrases", or, -not. `failed_after` is inclusive, `failed_before` exclusive. `min_failures` counts failed
-    attempts; for a parked message, the relay's attempts to send it. A tuple of queues, routing keys, exception types, groups
-    or statuses matches any of its values.
+    attempts; for a parked message, the relay's attempts to send it. `destination` is the one whose relay could not send it. A
+    tuple of queues, routing keys, exception types, groups or statuses matches any of its values.
     """
 
     ids: tuple[str, ...] = ()
@@ -59,6 +59,7 @@ class DeadLetterFilter:
     failed_after: datetime | None = None
     failed_before: datetime | None = None
     min_failures: int | None = None
+    destination: str | None = None
     q: str | None = None
 
 
@@ -68,7 +69,8 @@ class DeadLetter:
 
     `service_version` is the release of the service whose handler failed last. `deaths` counts how often the message was
     dead-lettered, `requeue_count` how often it was requeued, `failures` all failed attempts. `queue` is empty for a parked
-    message that was not addressed to a particular queue.
+    message that was not addressed to a particular queue. `destination` is the one whose relay could not send the message; None
+    if a worker or the broker dead-lettered it.
     """
 
     id: str
@@ -100,6 +102,7 @@ class DeadLetter:
     content_type: str | None
     size: int
     preview: str
+    destination: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from outbox.admin import backlog as backlogs
 from outbox.admin.verdict import routes as view
 from outbox.doctor import Installation, examine
 from outbox.runtime.observing import build_observer
+from tests.admin.repairing import ask, outcomes
 from tests.admin.support import client_of, serving
 from tests.support import eventually
 
@@ -140,6 +141,36 @@ async def test_probes_are_those_of_the_destination(viewer: httpx.AsyncClient, co
         probe, waiting, stalled = [str(row["id"]) for row in rows]
         assert (await answered(viewer, f"/messages/{waiting}"))["probe_id"] == probe
         assert (await answered(viewer, f"/messages/{stalled}"))["probe_id"] == stalled
+
+
+async def test_dead_letters_name_the_destination_whose_relay_could_not_send_them(
+    viewer: httpx.AsyncClient, operator: httpx.AsyncClient, connection: asyncpg.Connection
+) -> None:
+    await connection.execute("update outbox_table set failed_at = now(), last_error = 'too large: 1' where id < 3")
+    await connection.execute(
+        "insert into outbox_dead_letter "
+        "(source, exchange, queue, routing_key, body, cause, exception_type, exception_message, exception_traceback, "
+        "tracking_ids, attempt, created_at, failed_at, first_failed_at) "
+        "values ('worker', '', 'mail', 'mail.sent', '', 'rejected', 'E', '', '', '[]', 1, now(), now(), now())"
+    )
+
+    async def listed(**parameters: Any) -> list[tuple[str, str | None]]:
+        found = await answered(viewer, "/dlq", total=True, status="any", **parameters)
+        assert found["total"]["value"] == len(found["items"])
+        return sorted((each["routing_key"], each["destination"]) for each in found["items"])
+
+    every = [("audit.login", "kafka"), ("mail.sent", None), ("order.placed", "default")]
+    assert await listed() == every
+    # Discarding moves them to the table of dead letters, with their destination.
+    for status in ("open", "discarded"):
+        assert await listed(destination="kafka") == every[:1]
+        assert await listed(destination="default") == every[2:]
+        assert await listed(destination="lake") == []
+        if status == "open":
+            discarded = await ask(operator, "discard", ["outbox-1", "outbox-2"])
+            assert outcomes(discarded) == {"outbox-1": "discarded", "outbox-2": "discarded"}
+    [letter] = (await answered(viewer, "/dlq", status="any", destination="kafka"))["items"]
+    assert (await answered(viewer, f"/dlq/{letter['id']}"))["destination"] == "kafka"
 
 
 async def test_a_destination_without_a_relay_is_a_finding(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:

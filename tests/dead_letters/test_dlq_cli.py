@@ -98,6 +98,7 @@ FILTERS: list[tuple[list[str], list[str]]] = [
     (["--source", "broker"], []),
     (["--status", "discarded"], []),
     (["--message-id", "m2"], ["2"]),
+    (["--destination", "kafka"], []),
     (["--tracking-id", "root", "--routing-key", "order.placed", "--min-failures", "5"], ["1", "2", "3"]),
     (["--failed-after", "1h"], ["1", "2", "3"]),
     (["--failed-before", "2020-01-31"], []),
@@ -111,6 +112,12 @@ def test_each_filter_is_a_flag(dlq: Dlq, on: Any) -> None:
     for arguments, ids in FILTERS:
         answer = dlq("list", "--json", "--oldest", *arguments)
         assert [letter["id"] for letter in json.loads(answer.output)["items"]] == ids, arguments
+
+
+def test_a_dead_letter_of_a_relay_is_shown_with_its_destination(dlq: Dlq, on: Any) -> None:
+    on(lambda pool: bury(pool, source="relay", destination="kafka"))
+    assert "destination   kafka" in dlq("show", "1").output
+    assert [letter["id"] for letter in json.loads(dlq("list", "--json", "--destination", "kafka").output)["items"]] == ["1"]
 
 
 def test_a_dead_letter_is_shown_completely_and_masked(dlq: Dlq, on: Any) -> None:

@@ -134,6 +134,8 @@ FILTERS: list[tuple[dict[str, Any], list[str]]] = [
     ({"failed_before": NOON}, ["p1"]),
     ({"min_failures": 5}, ["m2", "p1"]),
     ({"min_failures": 6}, ["p1"]),
+    ({"destination": "default"}, ["p1"]),
+    ({"destination": "kafka"}, []),
     ({"q": "smith"}, ["m1"]),
     ({"q": '"ann smith"'}, ["m1"]),
     ({"q": "hunter2"}, []),

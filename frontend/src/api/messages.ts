@@ -10,7 +10,12 @@ export type MessagePage = Schemas["MessagePage"];
 /** States of messages that have not been sent. */
 export const UNSENT = ["pending", "scheduled", "held", "stalled", "blocked", "retrying", "parked"] as const;
 /** The destination of messages for which no route says anything else. */
-export const DEFAULT_DESTINATION = "default";
+const DEFAULT_DESTINATION = "default";
+
+/** Whether a message, or a relay's dead letter, is for a destination that has to be named. */
+export function isElsewhere(destination: string | null): destination is string {
+  return destination !== null && destination !== DEFAULT_DESTINATION;
+}
 type Counted = NonNullable<MessagePage["sent_kept"]>;
 
 /** Filters of the message list. A message must match all of them. */

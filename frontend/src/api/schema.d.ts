@@ -2259,6 +2259,11 @@ export interface components {
          */
         DeadLetterFilters: {
             /**
+             * Destination
+             * @description Destination whose relay could not send the message.
+             */
+            destination?: string | null;
+            /**
              * Exception Type
              * @description Type of the exception, with its module.
              */
@@ -2531,6 +2536,11 @@ export interface components {
              * @description How often it was dead-lettered. Above 1 if it failed again after a requeue.
              */
             dead_letter_count: number;
+            /**
+             * Destination
+             * @description Destination whose relay could not send it, such as `default`. Null if no relay dead-lettered it.
+             */
+            destination: string | null;
             /** Editions */
             editions: components["schemas"]["EditionResponse"][];
             error: components["schemas"]["Error"];
@@ -2704,6 +2714,11 @@ export interface components {
              * @description How often it was dead-lettered. Above 1 if it failed again after a requeue.
              */
             dead_letter_count: number;
+            /**
+             * Destination
+             * @description Destination whose relay could not send it, such as `default`. Null if no relay dead-lettered it.
+             */
+            destination: string | null;
             error: components["schemas"]["Error"];
             /** Exchange */
             exchange: string;
@@ -7812,6 +7827,8 @@ export interface operations {
                 failed_before?: string | null;
                 /** @description Minimum number of failed attempts. */
                 min_failures?: number | null;
+                /** @description Destination whose relay could not send the message. */
+                destination?: string | null;
                 /** @description Search in errors and bodies: words, "phrases", or, -word. */
                 q?: string | null;
                 /** @description By time of dead-lettering. */
@@ -7926,6 +7943,8 @@ export interface operations {
                 failed_before?: string | null;
                 /** @description Minimum number of failed attempts. */
                 min_failures?: number | null;
+                /** @description Destination whose relay could not send the message. */
+                destination?: string | null;
                 /** @description Search in errors and bodies: words, "phrases", or, -word. */
                 q?: string | null;
                 /** @description Field to group by. `fingerprint` identifies similar errors. */
@@ -8775,6 +8794,8 @@ export interface operations {
                 failed_before?: string | null;
                 /** @description Minimum number of failed attempts. */
                 min_failures?: number | null;
+                /** @description Destination whose relay could not send the message. */
+                destination?: string | null;
                 /** @description Search in errors and bodies: words, "phrases", or, -word. */
                 q?: string | null;
                 /** @description By time of dead-lettering. */

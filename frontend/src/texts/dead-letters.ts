@@ -14,6 +14,8 @@ export const searchHint = 'Words of the error or of the masked body; also "phras
 export const error = "Error";
 export const queue = "Queue";
 export const routingKey = "Routing key";
+export const destination = "Destination";
+export const forDestination = (name: string) => `for ${name}`;
 export const source = "Dead-lettered by";
 export const failedAfter = "Failed after";
 export const failedBefore = "Failed before";

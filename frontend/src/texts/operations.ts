@@ -142,5 +142,6 @@ export const filterPhrases: Record<string, (value: string, zone: Zone) => string
   failed_after: (value, zone) => `failed at or after ${moment(value, zone)}`,
   failed_before: (value, zone) => `failed before ${moment(value, zone)}`,
   min_failures: (value) => `with at least ${value} failures`,
+  destination: (value) => `for destination ${value}`,
   q: (value) => `matching “${value}”`,
 };

@@ -9,6 +9,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from outbox.admin.models import Error, ExternalLinks, Instant, Model, Moment, Page, Paged, Request, ShapedAs, Text, TraceId
+from outbox.core.destinations import LONGEST_NAME, NAME_PATTERN
 from outbox.core.failures import FailedAttempt
 from outbox.dead_letters import Action, DeadLetter, DeadLetterFilter, DeadLetterStatus, GroupBy, ItemOutcome, Source
 from outbox.dead_letters.policies import RequeuePolicy
@@ -57,6 +58,9 @@ class DeadLetterSummary(Model):
     reason: str = Field(description="Why it was dead-lettered: `exhausted`, `rejected`, `undecodable`, `expired`, `refused`, …")
     queue: str = Field(description="Queue where the message failed. Empty if the relay parked it without a target queue.")
     exchange: str
+    destination: str | None = Field(
+        description="Destination whose relay could not send it, such as `default`. Null if no relay dead-lettered it."
+    )
     routing_key: str
     message_id: str | None
     root_id: str | None = Field(description="Id of the first message of the chain.")
@@ -426,6 +430,10 @@ class DeadLetterFilters(Request):
     failed_after: Annotated[Instant | None, Field(description="Dead-lettered at this time or later.")] = None
     failed_before: Annotated[Instant | None, Field(description="Dead-lettered before this time.")] = None
     min_failures: Annotated[int | None, Field(ge=1, le=LARGEST_COUNT, description="Minimum number of failed attempts.")] = None
+    destination: Annotated[
+        str | None,
+        Field(pattern=NAME_PATTERN, max_length=LONGEST_NAME, description="Destination whose relay could not send the message."),
+    ] = None
     q: Annotated[Text | None, Field(min_length=1, description='Search in errors and bodies: words, "phrases", or, -word.')] = (
         None
     )

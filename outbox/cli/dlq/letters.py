@@ -29,6 +29,7 @@ from outbox.cli.output import (
     time_and_age,
     times,
 )
+from outbox.core.destinations import DEFAULT
 from outbox.dead_letters import DeadLetterStatus, Source
 from outbox.dead_letters.policies import MOST_PER_HOUR
 from outbox.dead_letters.reader import GroupStatus
@@ -49,12 +50,13 @@ filter_options = options.combine(
     click.option("--failed-after", type=PAST_TIME, help="Only failed at or after this time: 2030-01-31T12:00Z, or 2h (ago)."),
     click.option("--failed-before", type=PAST_TIME, help="Only failed before this time."),
     click.option("--min-failures", type=click.IntRange(min=1), help="Only with at least this many failures."),
+    click.option("--destination", metavar="NAME", help="Only parked by a relay of this destination, such as default."),
     click.option("--search", "q", metavar="WORDS", help='Only with these words in error or body; "phrases", or, -not.'),
 )
 """One option for each filter of the API. Each parameter has the name of the API's filter."""
 _FILTERS = (
     "queue", "routing_key", "exception_type", "group_id", "source", "status", "tracking_id", "message_id", "failed_after",
-    "failed_before", "min_failures", "q",
+    "failed_before", "min_failures", "destination", "q",
 )  # fmt: skip
 
 
@@ -303,6 +305,7 @@ def _facts(letter: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
     return [
         ("queue", letter["queue"]),
         ("routing key", letter["routing_key"]),
+        ("destination", letter["destination"] if letter["destination"] not in (None, DEFAULT) else ""),
         ("message id", letter["message_id"] or "none"),
         ("chain", " → ".join(tracking_ids) if len(tracking_ids) > 1 else ""),
         ("trace", letter["trace_id"] or ""),

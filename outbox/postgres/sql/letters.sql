@@ -1,11 +1,13 @@
 -- name: letters
 -- Rows of the list from the dead letters. jsonb is returned as text, so that codecs of a given pool do not matter. A dead letter keeps the
--- requeue count of its failure, by which it is recognised if it fails again; if it was requeued since, the count is one higher.
+-- requeue count of its failure, by which it is recognised if it fails again; if it was requeued since, the count is one higher. Only a relay's
+-- has a destination.
 select id::text as letter, id as number, 0 as kind, source, status, exchange, queue, routing_key, message_id,
     tracking_ids::text as tracking_ids, ordering_key, cause, exception_type, coalesce(shown_message, exception_message) as exception_message, fingerprint, worker, service_version, attempt,
     requeue_count + (status = 'requeued')::integer as requeue_count, deaths, {failed_attempts} as failures, created_at,
     first_failed_at, failed_at,
-    version, resolved_at, resolved_by, resolution, content_type, octet_length(body) as size, preview, null::bytea as shown
+    version, resolved_at, resolved_by, resolution, content_type, octet_length(body) as size, preview, null::bytea as shown,
+    case when source = 'relay' then coalesce(destination, 'default') end as destination
 from {dead_letter} as letter
 
 -- name: parked
@@ -19,7 +21,12 @@ select 'outbox-' || id as letter, id as number, 1 as kind, 'relay' as source, 'o
     greatest(least(created_at, timestamptz '9999-12-31 00:00+00'), timestamptz '0001-01-02 00:00+00') as created_at,
     failed_at as first_failed_at, failed_at, 1 as version, null::timestamptz as resolved_at, null::text as resolved_by,
     null::text as resolution, content_type, octet_length(body) as size, null::text as preview,
-    case when octet_length(body) <= 4096 then body end as shown
+    case when octet_length(body) <= 4096 then body end as shown,
+    case
+        when letter.tableoid <> '{table}'::regclass
+            then (select substr(relname, length('{name}') + 2) from pg_class where oid = letter.tableoid)
+        else 'default'
+    end as destination
 from {table} as letter
 
 -- name: failed_attempts

@@ -1,4 +1,6 @@
+import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
+import { backlog } from "~/api/backlog";
 import { type Facets, useGroupTitle } from "~/api/dead-letters";
 import { count } from "~/lib/format";
 import type { useUrlState } from "~/lib/url-state";
@@ -28,13 +30,21 @@ export function FilterFields({
 }) {
   const [{ group_id: group }] = state;
   const title = useGroupTitle(group);
-  const filters = useMemo(() => filtersFor(facets, title), [facets, title]);
+  const { data } = useQuery(backlog);
+  const filters = useMemo(
+    () => filtersFor(facets, title, data?.destinations.map(({ destination }) => destination) ?? []),
+    [facets, title, data],
+  );
   return (
     <FilterBar label={texts.filter} filters={filters} state={state} extraChanges={{ cursor: undefined }} />
   );
 }
 
-function filtersFor(facets: Facets, groupTitle: string | undefined): readonly Filter<Name>[] {
+function filtersFor(
+  facets: Facets,
+  groupTitle: string | undefined,
+  destinations: readonly string[],
+): readonly Filter<Name>[] {
   const suggestionsFor = (field: "queue" | "routing_key" | "exception_type") =>
     facets[field]
       .filter(({ value }) => value !== "")
@@ -69,6 +79,16 @@ function filtersFor(facets: Facets, groupTitle: string | undefined): readonly Fi
         return [source, text, withCount(text, found, facets)] as const;
       }),
     },
+    ...(destinations.length > 0
+      ? [
+          {
+            name: "destination" as const,
+            label: texts.destination,
+            kind: "text" as const,
+            suggestions: destinations,
+          },
+        ]
+      : []),
     { name: "failed_after", label: texts.failedAfter, kind: "time" },
     { name: "failed_before", label: texts.failedBefore, kind: "time" },
     { name: "min_failures", label: texts.minFailures, kind: "integer", min: 1, max: 2 ** 31 - 1 },

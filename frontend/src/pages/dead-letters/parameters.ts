@@ -19,6 +19,7 @@ export const PARAMETERS = {
   failed_after: text,
   failed_before: text,
   min_failures: integer(1, 2 ** 31 - 1),
+  destination: text,
   q: text,
   sort: choice(["newest", "oldest"], "newest"),
   cursor: text,

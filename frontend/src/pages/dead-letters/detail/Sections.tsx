@@ -2,6 +2,7 @@ import type { ReactNode } from "react";
 import { Link } from "wouter";
 import { chainAddress } from "~/api/chains";
 import type { DeadLetter, useReveal } from "~/api/dead-letter";
+import { isElsewhere } from "~/api/messages";
 import { groupAddress } from "~/lib/url-state";
 import * as texts from "~/texts/dead-letters";
 import { Ago, CopyButton, Facts, Moment } from "~/ui";
@@ -80,6 +81,7 @@ function Details({ deadLetter }: { deadLetter: DeadLetter }) {
         [texts.queue, deadLetter.queue],
         [texts.routingKey, deadLetter.routing_key],
         [texts.exchange, deadLetter.exchange],
+        [texts.destination, isElsewhere(deadLetter.destination) && deadLetter.destination],
         [texts.message, deadLetter.message_id && <Id of={deadLetter.message_id} />],
         [texts.chain, chain && <Link href={chainAddress(chain)}>{texts.followChain}</Link>],
         [

@@ -9,12 +9,15 @@ const line = {
   status: "open",
   queue: "orders",
   routing_key: "order.placed",
+  destination: null,
   error: { type: "shop.errors.Refused", message: "<b>no</b>", traceback: null },
   failure_count: 3,
   dead_letter_count: 2,
   failed_at: "2026-01-01T00:00:00Z",
   preview: "<script>alert(1)</script>",
 } as Line;
+
+const PROPS = { selected: false, open: false, gone: false, onToggle: () => undefined };
 
 function renderRow(status: Line["status"] = "open") {
   const onToggle = vi.fn();
@@ -43,6 +46,15 @@ describe("a row of the list", () => {
     expect(link.textContent).toContain("<script>alert(1)</script>");
     expect(link.textContent).toContain("failed again");
     expect(link.querySelector("script, b:not(strong)")).toBeNull();
+  });
+
+  it("names a destination that is not the default one", () => {
+    const { rerender } = render(<Row {...PROPS} line={{ ...line, destination: "kafka" }} />);
+    expect(screen.getByText("for kafka")).toBeDefined();
+    for (const destination of ["default", null]) {
+      rerender(<Row {...PROPS} line={{ ...line, destination }} />);
+      expect(screen.queryByText(/^for /)).toBeNull();
+    }
   });
 
   it("no longer says that it failed again once it is requeued again", () => {

@@ -1,6 +1,7 @@
 import { type MouseEvent, memo, useRef } from "react";
 import { Link } from "wouter";
 import type { Line } from "~/api/dead-letters";
+import { isElsewhere } from "~/api/messages";
 import * as texts from "~/texts/dead-letters";
 import { Ago, Badge, Checkbox, Icon, State } from "~/ui";
 import { addressOf } from "../parameters";
@@ -64,6 +65,9 @@ export const Row = memo(function Row({ line, selected, open, gone, onToggle }: R
           <Marks line={line} gone={gone} />
           <span className={styles.where}>{line.queue || texts.anyQueue}</span>
           <span className={styles.where}>{line.routing_key}</span>
+          {isElsewhere(line.destination) && (
+            <span className={styles.where}>{texts.forDestination(line.destination)}</span>
+          )}
           <span className={styles.failures}>{texts.failuresOf(line.failure_count)}</span>
           <code className={styles.preview}>{line.preview}</code>
         </span>

@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import { Link } from "wouter";
 import { chainAddress } from "~/api/chains";
-import { DEFAULT_DESTINATION, type Message, type MessageState } from "~/api/messages";
+import { isElsewhere, type Message, type MessageState } from "~/api/messages";
 import { number } from "~/lib/format";
 import * as texts from "~/texts/messages";
 import { CopyButton, Facts, Moment, Span } from "~/ui";
@@ -28,9 +28,7 @@ export function Details({ message }: { message: Message }) {
           [texts.targetQueue, target_queue !== null && <FilterLink by="target_queue" value={target_queue} />],
           [
             texts.destination,
-            message.destination !== DEFAULT_DESTINATION && (
-              <FilterLink by="destination" value={message.destination} />
-            ),
+            isElsewhere(message.destination) && <FilterLink by="destination" value={message.destination} />,
           ],
           [texts.deduplicationKey, dedup_key !== null && <Id of={dedup_key} />],
           [texts.published, message.created_at && <Moment at={message.created_at} milliseconds />],

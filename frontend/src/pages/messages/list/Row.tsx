@@ -1,5 +1,5 @@
 import { Link } from "wouter";
-import { DEFAULT_DESTINATION, isInformative, type MessageLine } from "~/api/messages";
+import { isElsewhere, isInformative, type MessageLine } from "~/api/messages";
 import * as texts from "~/texts/messages";
 import { Ago, Badge, State } from "~/ui";
 import { addressOf } from "../parameters";
@@ -34,7 +34,7 @@ export function Row({
           <span className={styles.text}>
             {isInformative(line.last_error) ? line.last_error.message : line.preview}
           </span>
-          {line.destination !== DEFAULT_DESTINATION && (
+          {isElsewhere(line.destination) && (
             <span className={styles.ordering}>{texts.forDestination(line.destination)}</span>
           )}
           {line.ordering_key !== null && (
