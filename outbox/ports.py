@@ -31,6 +31,7 @@ __all__ = [
     "Delivery",
     "Doorbell",
     "Gate",
+    "Guarantees",
     "Intake",
     "Marks",
     "MeasuresQueues",
@@ -310,6 +311,25 @@ class Observer(Protocol):
 
 
 # --- brokers ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guarantees:
+    """What not every broker guarantees. An adapter declares it as an attribute `guarantees`; without it, the defaults hold.
+
+    A worker refuses consumers that need more, the doctor reports them, and the contract tests expect what is declared.
+    """
+
+    ordered: bool = True
+    """Messages of one ordering key arrive in sending order, and an ordered subscription is possible."""
+    patterns: bool = True
+    """A binding key may have the wildcards `*` and `#`."""
+    unroutable: bool = True
+    """A message that nothing would receive has the result `Unroutable`, so that a relay holds it until something does."""
+    keeps_state: bool = True
+    """Attempts and delays of each message are kept at the broker. Otherwise a worker stores messages in its database first."""
+    dead_letter_queues: bool = False
+    """Dead letters stay in queues of the broker until an archiver moves them. Otherwise they are recorded at once."""
 
 
 @dataclass(frozen=True, slots=True)

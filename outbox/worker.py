@@ -28,6 +28,7 @@ from outbox.runtime.brokers import (
     open_broker,
     require_one_consumable_broker,
     stored_label,
+    unkept,
 )
 from outbox.runtime.observing import HEARTBEAT_INTERVAL, Reports, component_name, observed_by
 from outbox.runtime.tracer import open_meters, open_tracer, parse_propagation, silenced
@@ -147,6 +148,8 @@ class Worker:
             self._refuse(self._consumers_with("session"), "give the worker db_engine_url, since a session cannot use db_pool")
         elif self._consumers_with("session") and find_spec("sqlalchemy") is None:
             raise MissingExtraError(purpose="A consumer's session", extra="sqlalchemy")
+        for reason in unkept(self._broker, self._consumers):
+            raise ConfigurationError(reason)
         self._table = TableName.parse(table_name)
         self._masking = masking
         self._byte_limits = byte_limits(max_batch_bytes=max_batch_bytes, max_body_bytes=max_body_bytes)

@@ -14,7 +14,7 @@ from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError, Outb
 from outbox.postgres.pool import connect_to, unavailable_errors
 from outbox.postgres.queries import TableName
 from outbox.postgres.schema.check import schema_of
-from outbox.runtime.brokers import destination_of, own_database
+from outbox.runtime.brokers import destination_of, own_database, unkept
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -94,6 +94,7 @@ async def examine(installation: Installation) -> Report:
         case _:
             return Report(tuple(findings))
     findings += await _guarded("broker", examination)
+    findings += await _guarded("topology", _examine_consumers(url, installation.consumers))
     return Report(tuple(findings))
 
 
@@ -104,6 +105,10 @@ async def _guarded(check: str, examination: Awaitable[list[Finding]]) -> list[Fi
         return [error(check, f"cannot be reached: {failure}", "check that it runs, and that address and password are correct")]
     except OutboxError as failure:
         return [error(check, str(failure))]
+
+
+async def _examine_consumers(url: str, consumers: "Sequence[Consumer]") -> list[Finding]:
+    return [error("topology", reason) for reason in unkept(url, consumers)]
 
 
 async def _examine_kafka(url: str, consumers: "Sequence[Consumer]") -> list[Finding]:

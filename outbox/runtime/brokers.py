@@ -1,6 +1,6 @@
 """Builds adapters from the broker argument: a URL, a connection, or an adapter object."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from datetime import timedelta
 from importlib import import_module
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from aio_pika.abc import AbstractConnection
 
     from outbox.core.message import Message
+    from outbox.engine.consumer import Consumer
     from outbox.masking import Masking
     from outbox.ports import (
         Archive,
@@ -284,6 +285,29 @@ def _open_source(url: str) -> "Source":
     module, _, name = _STREAMS[server_kind(url, argument="broker")][1].partition(":")
     source: Source = getattr(import_module(module), name)(url)
     return source
+
+
+def unkept(source: "ConsumableSource", consumers: "Iterable[Consumer]") -> list[str]:
+    """Describes each consumer that needs what its broker does not guarantee.
+
+    Raises the errors of `_open_sender` for a URL that a worker cannot read from.
+    """
+    from outbox.ports import Guarantees
+
+    if isinstance(source, str) and stored_label(source) is not None:
+        source = _open_source(source)
+    guarantees: Guarantees = getattr(source, "guarantees", Guarantees())
+    broker = getattr(source, "destination", type(source).__name__)
+    found = []
+    for consumer in consumers:
+        if consumer.ordered and not guarantees.ordered:
+            found.append(f"the consumer of {consumer.queue!r} is ordered, and {broker} guarantees no order: leave ordered out")
+        if not guarantees.patterns and ("*" in consumer.binding_key or "#" in consumer.binding_key):
+            found.append(
+                f"the binding key {consumer.binding_key!r} of the queue {consumer.queue!r} has wildcards, which {broker} "
+                "cannot match: name whole routing keys, or let all of them share a stream, as ?stream=events"
+            )
+    return found
 
 
 def _require_aio_pika() -> None:

@@ -19,7 +19,7 @@ from outbox.core.message import Message
 from outbox.core.outcome import Failure
 from outbox.core.urls import ROUTING_KEY_IN_TOPIC, kafka_hosts, kafka_topic, redacted, server_address
 from outbox.errors import BrokerUnavailableError, ConfigurationError, MissingExtraError
-from outbox.ports import CONFIRMED, UNROUTABLE, NotSent, Refused, SendResult, Unconfirmed
+from outbox.ports import CONFIRMED, UNROUTABLE, Guarantees, NotSent, Refused, SendResult, Unconfirmed
 
 try:
     from confluent_kafka import KafkaError, KafkaException, Producer
@@ -28,6 +28,7 @@ except ModuleNotFoundError as error:
 
 LABEL = "kafka"
 """The exchange of messages that workers have stored."""
+GUARANTEES = Guarantees(keeps_state=False)
 
 MOST_BATCHES = 16
 """Most batches in flight at once; further ones wait."""
@@ -105,6 +106,7 @@ class KafkaTransport:
     """
 
     label = LABEL
+    guarantees = GUARANTEES
 
     def __init__(self, url: str, *, topic: str | TopicOf | None = None, properties: Mapping[str, Any] | None = None) -> None:
         self._topic = topic = checked_topic(kafka_topic(url) if topic is None else topic)

@@ -31,6 +31,7 @@ from outbox.errors import BrokerUnavailableError, ConfigurationError, MalformedM
 from outbox.ports import Received, Subscription
 from outbox.transports.kafka import (
     CONNECT_TIMEOUT,
+    GUARANTEES,
     LABEL,
     NO_TOPIC,
     PROBE_TOPIC,
@@ -90,6 +91,7 @@ class KafkaSource:
     """
 
     label = LABEL
+    guarantees = GUARANTEES
 
     def __init__(self, url: str, *, topic: str | TopicOf | None = None, properties: Mapping[str, Any] | None = None) -> None:
         self._topic = checked_topic(kafka_topic(url) if topic is None else topic)

@@ -16,7 +16,7 @@ from outbox.core.message import Message
 from outbox.core.outcome import Cause, Dead, DeliveryOutcome, Done, Failure, Postponed, Retry, Returned
 from outbox.core.topics import matches
 from outbox.errors import MalformedMessageError, StaleDeliveryError
-from outbox.ports import CONFIRMED, UNROUTABLE, Intake, QueueDepth, Receive, SendResult, Subscription
+from outbox.ports import CONFIRMED, UNROUTABLE, Guarantees, Intake, QueueDepth, Receive, SendResult, Subscription
 
 _EXPIRED = Failure("Expired", "its time ran out before it was handled")
 
@@ -52,6 +52,8 @@ class MemoryBroker:
 
     Delays use the clock of the event loop. Queues and their messages exist as long as the object; `close` does not delete them.
     """
+
+    guarantees = Guarantees()
 
     def __init__(self, *, exchange_name: str = "outbox") -> None:
         self._exchange_name = exchange_name

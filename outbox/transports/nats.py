@@ -20,7 +20,7 @@ from outbox.core.message import Message
 from outbox.core.outcome import Failure
 from outbox.core.urls import ROUTING_KEY_IN_TOPIC, nats_hosts, nats_subject, redacted, server_address
 from outbox.errors import BrokerUnavailableError, ConfigurationError, MissingExtraError
-from outbox.ports import CONFIRMED, UNROUTABLE, NotSent, Refused, SendResult, Unconfirmed
+from outbox.ports import CONFIRMED, UNROUTABLE, Guarantees, NotSent, Refused, SendResult, Unconfirmed
 
 try:
     from nats.aio.client import Client
@@ -32,6 +32,7 @@ except ModuleNotFoundError as error:
 DEDUPLICATION_ID = "Nats-Msg-Id"
 LABEL = "nats"
 """The exchange of messages that workers have stored."""
+GUARANTEES = Guarantees(keeps_state=False)
 
 CONNECT_TIMEOUT = timedelta(seconds=5)
 RESERVE = timedelta(seconds=2)
@@ -84,6 +85,7 @@ class NatsTransport:
     """
 
     label = LABEL
+    guarantees = GUARANTEES
 
     def __init__(self, url: str, *, subject: str | SubjectOf | None = None, options: Mapping[str, Any] | None = None) -> None:
         self._subject = checked_subject(nats_subject(url) if subject is None else subject)

@@ -26,6 +26,7 @@ from outbox.ports import Received, Subscription
 from outbox.transports.nats import (
     CONNECT_TIMEOUT,
     DEDUPLICATION_ID,
+    GUARANTEES,
     LABEL,
     SERVERS_HEADERS,
     NatsConnection,
@@ -66,6 +67,7 @@ class NatsSource:
     """
 
     label = LABEL
+    guarantees = GUARANTEES
 
     def __init__(self, url: str, *, subject: str | None = None, options: Mapping[str, Any] | None = None) -> None:
         chosen = checked_subject(nats_subject(url) if subject is None else subject)

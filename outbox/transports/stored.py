@@ -18,6 +18,7 @@ from outbox.ports import (
     UNROUTABLE,
     Confirmed,
     DeadMessage,
+    Guarantees,
     Intake,
     NotSent,
     Observer,
@@ -56,6 +57,7 @@ class StoredBroker:
     def __init__(self, source: Source, database: PostgresBroker, *, observer: Observer) -> None:
         self._source = source
         self._database = database
+        self.guarantees = replace(getattr(source, "guarantees", Guarantees()), keeps_state=True)
         self._outage = Outage(Dependency.BROKER, observer)
         self._away: set[str] = set()
 

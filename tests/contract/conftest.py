@@ -1,13 +1,19 @@
 """Every case of the contract runs over each transport, on real servers."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
-from outbox.ports import Broker
+from outbox.ports import Broker, Guarantees
+from outbox.transports.kafka_source import KafkaSource
+from outbox.transports.memory import MemoryBroker
+from outbox.transports.nats_source import NatsSource
+from outbox.transports.postgres import PostgresBroker
+from outbox.transports.rabbitmq import RabbitBroker
+from outbox.transports.redis.server import RedisOptions
 from tests.contract.harness import Harness, MemoryHarness, PostgresHarness, RabbitHarness
 from tests.contract.routes import Route, broker_route, kafka_route, nats_route, redis_route
 from tests.contract.stored import Log, StoredHarness
@@ -15,14 +21,31 @@ from tests.servers.kafka import MockKafka, mock_kafka
 from tests.servers.nats import Nats
 from tests.servers.redis import Redis, running_redis
 
-TRANSPORTS = ["memory", "postgres", pytest.param("rabbitmq", marks=pytest.mark.rabbitmq)]
-DIFFERENCES = {
-    "test_our_brokers_measure_the_depth_of_a_queue": "counts what is stored, and without a worker nothing is",
+ONE_STREAM = "?stream=events"
+"""Of Redis, so that bindings may have wildcards."""
+TRANSPORTS = ["memory", "postgres", "rabbitmq"]
+GUARANTEES: dict[str, Guarantees] = {
+    "memory": MemoryBroker.guarantees,
+    "postgres": PostgresBroker.guarantees,
+    "rabbitmq": RabbitBroker.guarantees,
+    "log": Log.guarantees,
+    "kafka": KafkaSource.guarantees,
+    "nats": NatsSource.guarantees,
+    "redis": RedisOptions.parse(f"redis://localhost{ONE_STREAM}").guarantees,
 }
-"""Cases that brokers whose messages are stored do not pass, and why."""
+"""What each transport declares."""
+NEEDS: dict[str, Callable[[Guarantees], bool]] = {
+    "test_bindings_follow_the_rules_of_topics": lambda kept: kept.patterns,
+    "test_a_message_without_a_route_is_unroutable_and_others_are_not": lambda kept: kept.unroutable,
+    "test_an_ordered_queue_gives_each_key_in_its_order": lambda kept: kept.ordered,
+    "test_deliveries_left_by_an_ordered_consumer_go_to_the_next_one_in_order": lambda kept: kept.ordered,
+    # Of what is stored, which is nothing without a worker.
+    "test_our_brokers_measure_the_depth_of_a_queue": lambda kept: kept.keeps_state,
+}
+"""Cases that not every transport passes, and what it has to guarantee for them."""
 STORED_MODULES = frozenset({"test_broker", "test_coming_back"})
 """Cases of the port. Those of whole workers run on the Postgres transport, which delivers what is stored."""
-SOURCES = ["kafka", pytest.param("nats", marks=pytest.mark.nats), pytest.param("redis", marks=pytest.mark.redis)]
+SOURCES = ["kafka", "nats", "redis"]
 SOURCE_CASES = frozenset(
     {
         "test_a_message_arrives_as_it_was_sent",
@@ -40,14 +63,23 @@ SOURCE_CASES = frozenset(
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Runs the cases of the port on stored messages, too."""
+    """Runs each case on the transports that guarantee what it needs; those of the port also on stored messages."""
     chosen = [mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")]
-    if "harness" not in metafunc.fixturenames or "harness" in chosen:
+    fixture = next((each for each in ("harness", "route") if each in metafunc.fixturenames), None)
+    if fixture is None or fixture in chosen:
         return
     name, stored = metafunc.function.__name__, []
-    if metafunc.module.__name__.rpartition(".")[2] in STORED_MODULES and name not in DIFFERENCES:
+    if fixture == "route":
+        stored = SOURCES
+    elif metafunc.module.__name__.rpartition(".")[2] in STORED_MODULES:
         stored = ["log", *(SOURCES if name in SOURCE_CASES else ())]
-    metafunc.parametrize("harness", [*TRANSPORTS, *stored], indirect=True)
+    is_kept = NEEDS.get(name)
+    transports = [each for each in (*TRANSPORTS, *stored) if is_kept is None or is_kept(GUARANTEES[each])]
+    marked = [
+        pytest.param(each, marks=getattr(pytest.mark, each)) if each in ("rabbitmq", "nats", "redis") else each
+        for each in transports
+    ]
+    metafunc.parametrize(fixture, marked, indirect=True)
 
 
 @pytest.fixture
@@ -78,7 +110,7 @@ def harness(request: pytest.FixtureRequest) -> Harness:
     return _make_harness(request)
 
 
-@pytest.fixture(params=[*TRANSPORTS, *SOURCES])
+@pytest.fixture
 async def route(request: pytest.FixtureRequest) -> AsyncIterator[Route]:
     """The way of `order.placed` through one transport, among them those that only send."""
     if request.param == "kafka":
@@ -107,7 +139,6 @@ def _make_harness(request: pytest.FixtureRequest) -> Harness:
             return PostgresHarness(request.getfixturevalue("database_url"))
         case "kafka":
             from outbox.transports.kafka import KafkaTransport
-            from outbox.transports.kafka_source import KafkaSource
 
             cluster = request.getfixturevalue("kafka_cluster")
             for topic in ("order", "order.placed", "order.placed.eu", "invoice.placed"):
@@ -119,15 +150,13 @@ def _make_harness(request: pytest.FixtureRequest) -> Harness:
             )
         case "nats":
             from outbox.transports.nats import NatsTransport
-            from outbox.transports.nats_source import NatsSource
 
             url, database = request.getfixturevalue("nats_url"), request.getfixturevalue("database_url")
             return StoredHarness(database, "nats", lambda: (NatsSource(url), NatsTransport(url)))
         case "redis":
             from outbox.transports.redis import RedisSource, RedisTransport
 
-            # One stream, in which bindings may have wildcards.
-            url = f"{request.getfixturevalue('redis_server').url}?stream=events"
+            url = f"{request.getfixturevalue('redis_server').url}{ONE_STREAM}"
             database = request.getfixturevalue("database_url")
             return StoredHarness(database, "redis", lambda: (RedisSource(url), RedisTransport(url)))
         case "log":

@@ -9,7 +9,7 @@ from datetime import timedelta
 from outbox.core.message import Message
 from outbox.core.topics import matches
 from outbox.errors import BrokerUnavailableError, TopologyError
-from outbox.ports import CONFIRMED, Broker, Observer, Received, SendResult, Source, Subscription, Transport
+from outbox.ports import CONFIRMED, Broker, Guarantees, Observer, Received, SendResult, Source, Subscription, Transport
 from outbox.postgres.queries import TableName
 from outbox.transports.postgres import PostgresBroker
 from outbox.transports.stored import QueueTransport, StoredBroker
@@ -21,6 +21,7 @@ class Log:
     """Messages in the order in which they were sent, and how far each group of readers has come. Also sends to itself."""
 
     label = "log"
+    guarantees = Guarantees(keeps_state=False)
 
     def __init__(self) -> None:
         self.messages: list[Message] = []

@@ -143,13 +143,6 @@ async def test_one_stream_has_all_messages_and_what_matches_no_binding_is_acknow
         await eventually(lambda: sorted(found) == [b"order.paid", b"order.placed"])
 
 
-async def test_wildcards_without_streams_that_are_known_are_refused(database: str, redis: Redis) -> None:
-    with pytest.raises(TopologyError, match=r"'order\.\*' of the queue 'mail' has wildcards.*\?stream=events"):
-        await Worker(broker=redis.url, db_engine_url=database, consumers=[collecting([], "order.*")], **OPTIONS).run(
-            handle_signals=False
-        )
-
-
 async def test_entries_of_other_programs_are_messages(database: str, redis: Redis) -> None:
     seen: list[Any] = []
 

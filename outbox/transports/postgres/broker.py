@@ -30,6 +30,7 @@ from outbox.ports import (
     CONFIRMED,
     UNROUTABLE,
     DeadMessage,
+    Guarantees,
     Intake,
     NotSent,
     Observer,
@@ -89,6 +90,8 @@ class PostgresBroker:
     queues where notifications do not arrive. `masking` applies to what is displayed and searched of dead letters. `byte_limits`
     limits the bytes that a subscription has in memory at once; a message that exceeds the limit for one is a dead letter.
     """
+
+    guarantees = Guarantees()
 
     def __init__(
         self,

@@ -15,7 +15,7 @@ from outbox.core.outcome import RETURNED, Failure
 from outbox.core.urls import amqp_url
 from outbox.engine.lifecycle import Pauses
 from outbox.errors import BrokerUnavailableError, ConfigurationError, StaleDeliveryError, TopologyError
-from outbox.ports import Intake, NotSent, Observer, QueueDepth, Receive, Refused, SendResult, Subscription
+from outbox.ports import Guarantees, Intake, NotSent, Observer, QueueDepth, Receive, Refused, SendResult, Subscription
 from outbox.transports.rabbitmq.amqp_encoding import Publication, UnsendableError
 from outbox.transports.rabbitmq.connection import (
     CONNECT_TIMEOUT,
@@ -50,6 +50,8 @@ class RabbitBroker:
     Takes either a `url`, and opens one connection for publishing and one for consuming; or a `connection` of aio-pika, robust
     or not, which is used for both and left open.
     """
+
+    guarantees = Guarantees(dead_letter_queues=True)
 
     def __init__(
         self,

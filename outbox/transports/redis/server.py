@@ -12,8 +12,9 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from redis.asyncio.connection import Connection, SSLConnection
 from redis.exceptions import RedisError, ResponseError
 
-from outbox.core.urls import redacted, redis_host, redis_stream
+from outbox.core.urls import ROUTING_KEY_IN_TOPIC, redacted, redis_host, redis_stream
 from outbox.errors import BrokerUnavailableError, ConfigurationError, TopologyError
+from outbox.ports import Guarantees
 
 CONNECT_TIMEOUT = timedelta(seconds=5)
 IDLE_TIME = 1.0
@@ -57,6 +58,12 @@ class RedisOptions:
     trim: bool
     connection: Mapping[str, Any] = field(repr=False)
     tls: bool
+
+    @property
+    def guarantees(self) -> Guarantees:
+        """With a stream for each routing key, wildcards need streams that relays create; then no message is unroutable."""
+        has_patterns = self.create or ROUTING_KEY_IN_TOPIC not in self.stream
+        return Guarantees(patterns=has_patterns, unroutable=not self.create, keeps_state=False)
 
     @classmethod
     def parse(cls, url: str) -> "RedisOptions":

@@ -89,15 +89,12 @@ class RedisSource:
 
     def __init__(self, url: str) -> None:
         self.options = RedisOptions.parse(url)
+        self.guarantees = self.options.guarantees
         self.destination = f"{server_address(url)}, stream {self.options.stream}"
 
     @asynccontextmanager
     async def read(self, subscription: Subscription) -> AsyncIterator["RedisReader"]:
-        """See `outbox.ports.Source.read`. Creates the stream with the group, so that relays have somewhere to send to.
-
-        Raises `TopologyError` for a binding key with wildcards if each routing key has a stream of its own that relays do not
-        create: no process would.
-        """
+        """See `outbox.ports.Source.read`. Creates the stream with the group, so that relays have somewhere to send to."""
         reader = RedisReader(self.options, subscription)
         try:
             await reader.start()
@@ -382,11 +379,6 @@ def _pattern_of(options: RedisOptions, subscription: Subscription) -> "tuple[byt
     key = subscription.binding_key
     if ROUTING_KEY_IN_TOPIC not in options.stream or not ("*" in key or "#" in key):
         return None
-    if not options.create:
-        raise TopologyError(
-            f"the binding key {key!r} of the queue {subscription.queue!r} has wildcards, but each routing key has a stream of "
-            "its own, which relays do not create: send all messages to one stream, as ?stream=events, or add ?create=true"
-        )
     escaped = re.sub(r"([\\*?\[\]])", r"\\\1", options.stream)
     glob = escaped.replace(ROUTING_KEY_IN_TOPIC, "*")
     group = re.escape(ROUTING_KEY_IN_TOPIC)

@@ -40,6 +40,7 @@ class RedisTransport:
 
     def __init__(self, url: str, *, stream: str | StreamOf | None = None) -> None:
         self.options = RedisOptions.parse(url)
+        self.guarantees = self.options.guarantees
         self._stream = self.options.stream if stream is None else stream
         if not callable(self._stream) and (not isinstance(self._stream, str) or not self._stream):
             raise ConfigurationError(
