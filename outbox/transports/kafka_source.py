@@ -58,6 +58,8 @@ _PROPERTIES: Mapping[str, Any] = {
     "partition.assignment.strategy": "cooperative-sticky",
     # How soon a new topic is found that a binding key with wildcards matches.
     "topic.metadata.refresh.interval.ms": 30_000,
+    # Longest pause before a reader connects again. With the default of 10 s it would notice later that brokers are back.
+    "reconnect.backoff.max.ms": 5_000,
     # Kafka's own topics, such as that of the offsets, are not for `#`.
     "topic.blacklist": "^__",
     # Records that wait in the memory of each reader, in kilobytes.
