@@ -15,10 +15,12 @@ import asyncpg
 import httpx
 from playwright.async_api import Browser, Page, ViewportSize, async_playwright
 
-from outbox import Publisher
+from outbox import MessageRelay, Publisher, ensure_outbox_schema_async
 from outbox.admin import Role
 from outbox.admin.principals import new_token
+from tests.relay.support import running as relaying
 from tests.servers.chromium import chromium_arguments, chromium_program, ensure_chromium
+from tests.servers.kafka import mock_kafka
 from tests.servers.postgres import private_postgres
 from tests.servers.session_folder import session_folder
 from tests.support import eventually
@@ -59,6 +61,7 @@ async def main() -> None:
                 await _requeue_dialog(page, f"{url}/outbox/ui/", theme)
                 await _login(page, f"{url}/outbox/ui/", theme)
                 await page.context.close()
+            await _destinations(browser, f"{url}/outbox/ui/", token, server.url)
             await _contact_sheet(browser)
 
 
@@ -215,6 +218,30 @@ async def _requeue_dialog(page: Page, ui: str, theme: str) -> None:
     await page.get_by_text("Loading …").first.wait_for(state="detached")
     await page.screenshot(path=IMAGES / f"requeue-{theme}.png")
     await page.keyboard.press("Escape")
+
+
+async def _destinations(browser: Browser, ui: str, token: str, database_url: str) -> None:
+    """The panel of several destinations: one with a relay, and one without. Last, because every page shows the findings."""
+    await ensure_outbox_schema_async(database_url, destinations=["kafka", "lake"])
+    connection = await asyncpg.connect(database_url)
+    with mock_kafka(brokers=1) as cluster:
+        cluster.create_topic("order.archived")
+        relay = MessageRelay(database_url, broker=cluster.url, destination="kafka", enable_metrics=False)
+        async with relaying(relay):
+            async with connection.transaction():
+                for number in range(1, 13):
+                    body, later = {"order": 4700 + number}, timedelta(hours=number)
+                    await Publisher().publish(connection, "order.archived", body, destination=["kafka", "lake"])
+                    await Publisher().publish(connection, "order.archived", body, destination="kafka", eta=later)
+            await eventually(lambda: connection.fetchval("select count(*) = 12 from outbox_table_kafka"))
+            for theme in ("light", "dark"):
+                page = await _entered(browser, ui, token, theme)
+                panel = page.get_by_role("region", name="Destinations")
+                await panel.get_by_text("1 relay").nth(1).wait_for()
+                await panel.screenshot(path=IMAGES / f"destinations-{theme}.png")
+                print(f"docs/images/destinations-{theme}.png")
+                await page.context.close()
+    await connection.close()
 
 
 async def _login(page: Page, ui: str, theme: str) -> None:
