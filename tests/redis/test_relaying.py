@@ -8,14 +8,14 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from outbox import MessageRelay
+from outbox import Consumer, MessageRelay
 from outbox.core.message import OutboxMessage
 from outbox.doctor import Installation, examine
 from outbox.errors import ConfigurationError, TopologyError
 from tests.servers.redis import Redis
 from tests.support import eventually
 from tests.support.processes import running as running_process
-from tests.support.streams import is_empty, numbered, publish, relaying
+from tests.support.streams import collecting, is_empty, numbered, publish, relaying
 
 pytestmark = pytest.mark.redis
 
@@ -120,13 +120,14 @@ async def test_relays_to_other_streams_or_servers_are_refused(
 
 
 async def test_the_doctor_looks_at_the_server_its_one_stream_and_what_loses_messages(database: str, redis: Redis) -> None:
-    async def found(query: str) -> list[tuple[str, str]]:
+    async def found(query: str, *consumers: Consumer) -> list[tuple[str, str]]:
         report = await examine(
             Installation(
                 database_url=database,
                 broker_url=f"{redis.url}{query}",
                 consumer_timeout=timedelta(minutes=30),
                 exchange_name="outbox",
+                consumers=consumers,
             )
         )
         return [(each.severity, each.summary) for each in report.findings if each.check in ("broker", "topology")]
@@ -139,6 +140,9 @@ async def test_the_doctor_looks_at_the_server_its_one_stream_and_what_loses_mess
         ("ok", f"{where} events"),
         ("warning", "maxlen=1000 can delete messages that no worker has read"),
     ]
+    _, (severity, summary) = await found("", collecting([], "order.*"))
+    assert (severity, "the binding key 'order.*' of the queue 'mail' has wildcards" in summary) == ("error", True)
+    assert await found("?stream=events", collecting([], "order.*")) == [("ok", f"{where} events")]
     redis.configure(appendfsync="no")
     [(severity, summary)] = await found("")
     assert (severity, "may lose messages that it has confirmed: appendfsync is no" in summary) == ("error", True)
