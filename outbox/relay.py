@@ -181,9 +181,9 @@ class MessageRelay:
     """Moves committed events from the outbox table to the broker, until it is stopped.
 
     Give exactly one of `db_engine_url` and `db_pool` (asyncpg), and exactly one of `rmq_connection` (aio-pika),
-    `rmq_connection_url` and `broker`. `broker` is an `amqp(s)://`, `postgresql://`, `kafka(s)://`, `nats(s)://` or `redis(s)://`
-    URL, or an object that implements `outbox.ports.Transport`. Connections and pools that you pass are not closed. A pool needs
-    one connection per lane and six more, or four with a `listen_url`.
+    `rmq_connection_url` and `broker`. `broker` is an `amqp(s)://`, `postgresql://`, `kafka(s)://`, `nats(s)://`, `redis(s)://`,
+    `sqs://` or `sns://` URL, or an object that implements `outbox.ports.Transport`. Connections and pools that you pass
+    are not closed. A pool needs one connection per lane and six more, or four with a `listen_url`.
 
     Times are in seconds: `notification_timeout` (the longest sleep) and `poll_interval` (used if LISTEN does not deliver) from
     0.01 to a day, `publish_timeout` from 0.01 to an hour, `grace_period` up to a day. `expiration` is for messages without one,

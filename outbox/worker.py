@@ -51,10 +51,11 @@ class Worker:
     """Runs consumers on the messages of their queues, until it is stopped.
 
     Give exactly one of `rmq_connection` (aio-pika), `rmq_connection_url` and `broker`. `broker` is an `amqp(s)://` URL, a
-    `postgresql://`, `kafka(s)://`, `nats(s)://` or `redis(s)://` URL, or an object that implements `outbox.ports.Broker` or
-    `outbox.ports.Source`. Messages of Kafka, NATS, Redis, or another source are stored in the database and handled from there.
-    That needs `db_engine_url` or `db_pool` (asyncpg), as do consumers with an inbox, and those that take a `session`,
-    `connection` or `publisher`; a `session` needs `db_engine_url`. Connections and pools that you pass are not closed.
+    `postgresql://`, `kafka(s)://`, `nats(s)://`, `redis(s)://`, `sqs://` or `sns://` URL, or an object that implements
+    `outbox.ports.Broker` or `outbox.ports.Source`. Messages of Kafka, NATS, Redis, AWS, or another source are stored in the
+    database and handled from there. That needs `db_engine_url` or `db_pool` (asyncpg), as do consumers with an inbox, and those
+    that take a `session`, `connection` or `publisher`; a `session` needs `db_engine_url`. Connections and pools that you pass
+    are not closed.
 
     `retry_delays` are for consumers without their own: durations (`"1m30s"`) or seconds; `()` disables retries.
     `prefetch_count`, up to 65,535, is how many messages of each consumer are in flight at once. `grace_period`, in seconds up

@@ -23,6 +23,7 @@ import pytest
 
 from outbox.embedded import EmbeddedPostgres
 from tests.servers.chromium import ensure_chromium
+from tests.servers.moto import CREDENTIALS, Moto, running_moto
 from tests.servers.nats import Nats, ensure_nats, running_nats
 from tests.servers.pgbouncer import ensure_pgbouncer
 from tests.servers.postgres import (
@@ -113,6 +114,22 @@ def nats_server(servers_folder: Path) -> Iterator[Nats]:
     """The session's NATS server."""
     with running_nats(servers_folder / "nats") as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def moto_server(servers_folder: Path) -> Iterator[Moto]:
+    """The session's simulation of SQS and SNS."""
+    with running_moto(servers_folder / "moto") as server:
+        yield server
+
+
+@pytest.fixture
+def moto(moto_server: Moto, monkeypatch: pytest.MonkeyPatch) -> Moto:
+    """That simulation, running and empty, with credentials for it in the environment."""
+    for name, value in CREDENTIALS.items():
+        monkeypatch.setenv(name, value)
+    moto_server.reset()
+    return moto_server
 
 
 @pytest.fixture

@@ -118,6 +118,13 @@ NOT_RUN = {
     "docs/redis.md: rediss://user:password@host:6379/0?stream=events&trim=true": (
         "a URL; tests/redis/test_configuration.py::test_the_url_of_the_page_is_accepted creates a relay and a worker with it"
     ),
+    'docs/aws.md: pip install "moto[server]"': "takes a package registry; tests/servers/moto.py runs the same server",
+    "docs/aws.md: sns://eu-west-1/orders.fifo?account=123456789012&visibility_ …": (
+        "a URL; tests/aws/test_configuration.py::test_the_url_of_the_page_is_accepted creates a relay and a worker with it"
+    ),
+    'docs/aws.md: {"routing_key": ["order", {"prefix": "order."}]}': (
+        "a filter policy; tests/aws/test_configuration.py::test_a_filter_has_all_that_the_binding_key_matches has the same"
+    ),
     "docs/cookbook.md: // publish.go": "takes Go and pgx; the statement is that of the other languages",
     "docs/cookbook.md: // publish.mjs": "takes pg of npm; it was run by hand with Node 20, and prints the id",
     "docs/cookbook.md: // Publish.java": "takes the JDBC driver; it was run by hand with Java 17, and prints the id",
@@ -173,6 +180,7 @@ RUN_BY = {
     "docs/nats.md: # to_nats.py": "tests/nats/test_relaying.py::test_the_program_on_the_page_relays_to_its_subjects",
     "docs/redis.md: # to_redis.py": "tests/redis/test_relaying.py::test_the_program_on_the_page_relays_to_its_streams",
     "docs/redis.md: # mail.py": "tests/redis/test_consuming.py::test_the_consumer_on_the_page_prints_a_receipt",
+    "docs/aws.md: # mail.py": "tests/aws/test_consuming.py::test_the_consumer_on_the_page_prints_a_receipt",
     "docs/encryption.md: # encrypted.py": "tests/publisher/test_page.py::test_the_program_on_encryption_runs",
     "docs/publishing.md: # publishing.py": "tests/publisher/test_page.py::test_the_program_on_the_page_runs",
     "docs/repair.md: import asyncio": (

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class BrokerKind(StrEnum):
-    """The broker that holds the queues: with Kafka or Redis PostgreSQL. `other`: an object of the host, which reports none."""
+    """The broker that holds the queues: with Kafka, Redis or SQS PostgreSQL. `other`: an object of the host without them."""
 
     POSTGRESQL = "postgresql"
     RABBITMQ = "rabbitmq"
@@ -64,7 +64,7 @@ class BrokerView:
 def route_hint(routing_key: str, *, label: str | None, exchange_name: str) -> str:
     """Suggests how held messages of `routing_key` get a route; `label` is that of a broker without queues."""
     if label is not None:
-        return f"create a topic or stream for {routing_key!r} in {label}"
+        return f"create a topic, stream or queue for {routing_key!r} in {label}"
     return f"bind a queue to the exchange {exchange_name!r} with a key that matches {routing_key!r}, or start its consumer"
 
 

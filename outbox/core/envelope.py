@@ -1,4 +1,4 @@
-"""The properties of a message as text, for brokers that have no fields for them: Kafka, NATS and Redis."""
+"""The properties of a message as text, for brokers that have no fields for them: Kafka, NATS, Redis and AWS."""
 
 import re
 from collections.abc import Mapping

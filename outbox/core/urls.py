@@ -20,11 +20,13 @@ _AMQP_SCHEMES = frozenset({"amqp", "amqps"})
 _KAFKA_SCHEMES = frozenset({"kafka", "kafkas"})
 _NATS_SCHEMES = frozenset({"nats", "natss"})
 _REDIS_SCHEMES = frozenset({"redis", "rediss", "valkey", "valkeys"})
+_AWS_SCHEMES = frozenset({"sqs", "sns"})
 ROUTING_KEY_IN_TOPIC = "{routing_key}"
-"""Stands for the routing key of a message in the name of its Kafka topic, NATS subject or Redis stream."""
+"""Stands for the routing key of a message in the name of its Kafka topic, NATS subject, Redis stream or SQS queue."""
 _USER = re.compile(r"://[^:\s]*:")
 _PORT = re.compile(r"[0-9]{1,5}(?!\w)")
 _NATS_TOKEN = re.compile(r"(\bnatss?://)[^:@/\s]+@", re.IGNORECASE)
+_REGION = re.compile("[a-z]{2}(-[a-z]+)+-[0-9]+")
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[\w.-]+)(:[0-9]{1,5})?")
 _SECRET_PARAMETER = re.compile(  # in a URL, a DSN, a dict
     r"""(?P<name>(?:password|passwd|pwd)["']?\s*[=:]\s*|(?:secret|token|passphrase|key\.pem)["']?\s*=\s*)
@@ -42,6 +44,7 @@ class ServerKind(StrEnum):
     KAFKA = "kafka"
     NATS = "nats"
     REDIS = "redis"
+    AWS = "aws"
 
 
 def server_kind(url: str, *, argument: str = "url") -> ServerKind:
@@ -57,10 +60,12 @@ def server_kind(url: str, *, argument: str = "url") -> ServerKind:
         return ServerKind.NATS
     if scheme in _REDIS_SCHEMES:
         return ServerKind.REDIS
+    if scheme in _AWS_SCHEMES:
+        return ServerKind.AWS
     raise UrlError(
         f"{argument} has the scheme {scheme!r}: write postgresql://user:password@host:5432/database, "
         f"amqp://user:password@host:5672/vhost, kafka://user:password@host:9092, nats://user:password@host:4222 (natss:// with "
-        f"TLS) or redis://user:password@host:6379/0"
+        f"TLS), redis://user:password@host:6379/0, sqs://region or sns://region/topic"
     )
 
 
@@ -147,6 +152,30 @@ def redis_stream(url: str) -> str:
     return parse_qs(urlsplit(url).query, keep_blank_values=True).get("stream", [ROUTING_KEY_IN_TOPIC])[-1]
 
 
+def aws_names(url: str, *, argument: str = "broker") -> tuple[str, str, str]:
+    """Returns the service of an AWS URL, `sqs` or `sns`, its region, and the name of its topic, or of its queues.
+
+    The name of the queues is a template, in which `{routing_key}` stands for that; by default only that. Raises `UrlError` if
+    it is the URL of another server, if a part is missing, or if it has a user or a password.
+    """
+    if server_kind(url, argument=argument) is not ServerKind.AWS:
+        raise UrlError(f"{argument} must be an sqs:// or sns:// URL, not {_scheme(url, argument)}://")
+    parts = urlsplit(url)
+    service, topic = parts.scheme.lower(), parts.path.strip("/")
+    if "@" in parts.netloc:
+        raise UrlError(f"{argument} has a user or a password: credentials of AWS come from its environment, not from the URL")
+    if not _REGION.fullmatch(parts.netloc):
+        raise UrlError(f"{argument} has no region that can be read: write sqs://eu-west-1 or sns://eu-west-1/topic")
+    if service == "sns":
+        if not re.fullmatch(r"[A-Za-z0-9_-]{1,256}(\.fifo)?", topic):
+            raise UrlError(f"{argument} has no topic: write sns://{parts.netloc}/topic, with letters, digits, - and _")
+        return service, parts.netloc, topic
+    if topic:
+        raise UrlError(f"{argument} has a path, which SQS does not have: name the queue in ?queue=")
+    queue = parse_qs(parts.query, keep_blank_values=True).get("queue", [ROUTING_KEY_IN_TOPIC])[-1]
+    return service, parts.netloc, queue
+
+
 def server_address(url: str) -> str:
     """Describes the server and the database or virtual host of `url`, without user, password and options."""
     parts = urlsplit(url)
@@ -159,6 +188,9 @@ def server_address(url: str) -> str:
     if kind is ServerKind.REDIS:
         host, port, database = redis_host(url)
         return f"Redis at {f'[{host}]' if ':' in host else host}:{port}, database {database}"
+    if kind is ServerKind.AWS:
+        service, region, topic = aws_names(url)
+        return f"SQS in {region}" if service == "sqs" else f"SNS in {region}, topic {topic}"
     hosts = parts.netloc.rpartition("@")[2].lower()
     path = unquote(parts.path.removeprefix("/"))
     if kind is ServerKind.POSTGRES:

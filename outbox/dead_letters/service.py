@@ -73,9 +73,9 @@ class DeadLetters:
 
     Give exactly one of `db_engine_url` and `db_pool` (asyncpg), which stays open. `broker` is asked whether a queue exists
     before messages are requeued to it: an `amqp(s)://` URL, or an object that implements `outbox.ports.Broker`; without it, or
-    with a `postgresql://`, `kafka://` or `redis://` URL, the queues are in PostgreSQL. `inbox_retention` is the inboxes'
-    deduplication window: older messages are requeued only by force. `history`: whether requeues are written to the history.
-    `masking`: what is shown as `***`.
+    with a `postgresql://`, `kafka://`, `redis://` or `sns://` URL, the queues are in PostgreSQL. `inbox_retention` is the
+    inboxes' deduplication window: older messages are requeued only by force. `history`: whether requeues are written to the
+    history. `masking`: what is shown as `***`.
 
     Ids are as operators know them: `"17"` is row 17 of the dead letters, `"outbox-17"` is row 17 of the outbox table, which the
     relay parked. The object connects on first use. Call `close`, or use it as an `async with` block, to close what it opened.

@@ -10,7 +10,7 @@ import asyncpg
 from outbox.core.findings import Finding, Severity, error, warning, well
 from outbox.core.urls import ServerKind, kafka_topic, nats_subject, server_kind
 from outbox.doctor.database import Examination, examine_audit, examine_listening, examine_schema
-from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError, OutboxError, SchemaError
+from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError, OutboxError, SchemaError, TopologyError
 from outbox.postgres.pool import connect_to, unavailable_errors
 from outbox.postgres.queries import TableName
 from outbox.postgres.schema.check import schema_of
@@ -91,6 +91,8 @@ async def examine(installation: Installation) -> Report:
             examination = _examine_nats(url, installation.consumers)
         case ServerKind.REDIS:
             examination = _examine_redis(url)
+        case ServerKind.AWS:
+            examination = _examine_aws(url, installation.consumers)
         case _:
             return Report(tuple(findings))
     findings += await _guarded("broker", examination)
@@ -177,6 +179,37 @@ async def _examine_redis(url: str) -> list[Finding]:
     if options.lossy:
         hint = "set appendonly yes and appendfsync always on the server, and leave out durability"
         findings.append(warning("broker", "durability=lossy: the server may lose messages that it has confirmed", hint))
+    return findings
+
+
+async def _examine_aws(url: str, consumers: "Sequence[Consumer]") -> list[Finding]:
+    from outbox.transports.aws import AwsTransport
+    from outbox.transports.aws.source import queue_name
+
+    transport = AwsTransport(url)
+    findings = [well("broker", transport.destination)]
+    hint = "create it, or start a worker, which does: messages are held until it exists"
+    try:
+        await transport.open()
+        if transport.options.service == "sns":
+            subscribed = await transport.has_subscription()
+            if not subscribed:
+                topic, lack = transport.options.name, "is missing" if subscribed is None else "has no subscription"
+                findings.append(error("topology", f"the topic {topic!r} {lack}", hint))
+        elif (only := transport.only_queue) is not None and not await transport.has_queue(only):
+            findings.append(error("topology", f"the queue {only!r} is missing", hint))
+        for consumer in consumers:
+            try:
+                name = queue_name(
+                    transport.options, queue=consumer.queue, binding_key=consumer.binding_key, ordered=consumer.ordered
+                )
+            except TopologyError as failure:
+                findings.append(error("topology", str(failure)))
+            else:
+                if name != transport.only_queue and not await transport.has_queue(name):
+                    findings.append(warning("topology", f"the queue {name!r} is missing in SQS", "start its worker"))
+    finally:
+        await transport.close()
     return findings
 
 

@@ -62,7 +62,7 @@ RETRY, REJECT, DEAD_LETTER, DUPLICATE = "outbox.retry", "outbox.reject", "outbox
 POSTPONED, RETURNED = "outbox.postponed", "outbox.returned"
 
 OUTBOX, RABBITMQ, POSTGRESQL = "outbox", "rabbitmq", "postgresql"
-KAFKA, NATS, REDIS = "kafka", "nats", "redis"
+KAFKA, NATS, REDIS, SQS, SNS = "kafka", "nats", "redis", "aws_sqs", "aws.sns"
 """Values of `messaging.system`. A Publisher writes to the outbox, and does not know the broker."""
 
 MOST_LINKS = 128

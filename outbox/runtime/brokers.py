@@ -74,8 +74,8 @@ def require_one_broker(
         return broker
     if broker is None or not all(callable(getattr(broker, method, None)) for method in ("open", "send", "close")):
         raise ConfigurationError(
-            "broker must be an amqp://, postgresql://, kafka://, nats:// or redis:// URL, or an object that implements "
-            f"outbox.ports.Transport, not {type(broker).__name__}"
+            "broker must be an amqp://, postgresql://, kafka://, nats://, redis://, sqs:// or sns:// URL, or an object that "
+            f"implements outbox.ports.Transport, not {type(broker).__name__}"
         )
     return broker
 
@@ -256,6 +256,7 @@ _STREAMS: Mapping[ServerKind, tuple[str, str]] = {
     ServerKind.KAFKA: ("outbox.transports.kafka:KafkaTransport", "outbox.transports.kafka_source:KafkaSource"),
     ServerKind.NATS: ("outbox.transports.nats:NatsTransport", "outbox.transports.nats_source:NatsSource"),
     ServerKind.REDIS: ("outbox.transports.redis:RedisTransport", "outbox.transports.redis:RedisSource"),
+    ServerKind.AWS: ("outbox.transports.aws:AwsTransport", "outbox.transports.aws:AwsSource"),
 }
 """What sends to brokers that keep no state for each message, and what reads from them, by the kind of their URL."""
 

@@ -192,8 +192,8 @@ class Settings(BaseModel):
     broker_url: SecretStr | None = _broker(
         None,
         "Where events are sent: `amqp://user:password@host:5672/vhost` for RabbitMQ, `kafka://user:password@host:9092` for "
-        "Kafka, `nats://user:password@host:4222` for NATS, `redis://user:password@host:6379/0` for Redis, or a `postgresql://` "
-        "URL.",
+        "Kafka, `nats://user:password@host:4222` for NATS, `redis://user:password@host:6379/0` for Redis, `sqs://region` or "
+        "`sns://region/topic` for AWS, or a `postgresql://` URL.",
         unset="the database delivers events, without a broker",
         secret=True,
     )

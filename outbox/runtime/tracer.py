@@ -67,7 +67,7 @@ def open_meters(*, enabled: bool, source: object) -> Observer | None:
 
 def _system_of(source: object) -> str:
     """Returns the value of `messaging.system` for a URL, a connection of aio-pika, or an object that implements a port."""
-    from outbox.observers.opentelemetry import KAFKA, NATS, OUTBOX, POSTGRESQL, RABBITMQ, REDIS
+    from outbox.observers.opentelemetry import KAFKA, NATS, OUTBOX, POSTGRESQL, RABBITMQ, REDIS, SNS, SQS
 
     kind = source if isinstance(source, str) else type(source).__module__
     if kind.startswith(("amqp", "aio_pika", "outbox.transports.rabbitmq")):
@@ -78,6 +78,10 @@ def _system_of(source: object) -> str:
         return NATS
     if kind.startswith(("redis", "valkey", "outbox.transports.redis")):
         return REDIS
+    if kind.startswith("sns"):
+        return SNS
+    if kind.startswith(("sqs", "outbox.transports.aws")):
+        return SQS
     return POSTGRESQL if "postgres" in kind else OUTBOX
 
 

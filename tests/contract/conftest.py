@@ -8,6 +8,7 @@ from uuid import uuid4
 import pytest
 
 from outbox.ports import Broker, Guarantees
+from outbox.transports.aws.client import AwsOptions
 from outbox.transports.kafka_source import KafkaSource
 from outbox.transports.memory import MemoryBroker
 from outbox.transports.nats_source import NatsSource
@@ -15,7 +16,7 @@ from outbox.transports.postgres import PostgresBroker
 from outbox.transports.rabbitmq import RabbitBroker
 from outbox.transports.redis.server import RedisOptions
 from tests.contract.harness import Harness, MemoryHarness, PostgresHarness, RabbitHarness
-from tests.contract.routes import Route, broker_route, kafka_route, nats_route, redis_route
+from tests.contract.routes import Route, broker_route, kafka_route, nats_route, redis_route, sqs_route
 from tests.contract.stored import Log, StoredHarness
 from tests.servers.kafka import MockKafka, mock_kafka
 from tests.servers.nats import Nats
@@ -32,6 +33,7 @@ GUARANTEES: dict[str, Guarantees] = {
     "kafka": KafkaSource.guarantees,
     "nats": NatsSource.guarantees,
     "redis": RedisOptions.parse(f"redis://localhost{ONE_STREAM}").guarantees,
+    "aws": AwsOptions.parse("sns://eu-central-1/shop").guarantees,
 }
 """What each transport declares."""
 NEEDS: dict[str, Callable[[Guarantees], bool]] = {
@@ -45,7 +47,7 @@ NEEDS: dict[str, Callable[[Guarantees], bool]] = {
 """Cases that not every transport passes, and what it has to guarantee for them."""
 STORED_MODULES = frozenset({"test_broker", "test_coming_back"})
 """Cases of the port. Those of whole workers run on the Postgres transport, which delivers what is stored."""
-SOURCES = ["kafka", "nats", "redis"]
+SOURCES = ["kafka", "nats", "redis", "aws"]
 SOURCE_CASES = frozenset(
     {
         "test_a_message_arrives_as_it_was_sent",
@@ -126,6 +128,11 @@ async def route(request: pytest.FixtureRequest) -> AsyncIterator[Route]:
         server.create_stream("order.placed")
         async with redis_route(server, "order.placed") as route:
             yield route
+    elif request.param == "aws":
+        server = request.getfixturevalue("moto")
+        server.create_queue("order-placed")
+        async with sqs_route(server, "order-placed") as route:
+            yield route
     else:
         async with broker_route(_make_harness(request).broker(), "order.placed") as route:
             yield route
@@ -159,6 +166,12 @@ def _make_harness(request: pytest.FixtureRequest) -> Harness:
             url = f"{request.getfixturevalue('redis_server').url}{ONE_STREAM}"
             database = request.getfixturevalue("database_url")
             return StoredHarness(database, "redis", lambda: (RedisSource(url), RedisTransport(url)))
+        case "aws":
+            from outbox.transports.aws import AwsSource, AwsTransport
+
+            # A topic, which sends to several queues, and whose bindings may have wildcards.
+            url, database = request.getfixturevalue("moto").sns("shop"), request.getfixturevalue("database_url")
+            return StoredHarness(database, "aws", lambda: (AwsSource(url), AwsTransport(url)))
         case "log":
             log = Log()
             return StoredHarness(request.getfixturevalue("database_url"), "log", lambda: (log, log))

@@ -1,5 +1,6 @@
 """What the cases of sending need of a transport: a way for one routing key, and the messages that arrive at its end."""
 
+import base64
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -12,6 +13,7 @@ from outbox.core.message import Message
 from outbox.ports import Broker, Transport
 from tests.contract.support import taking
 from tests.servers.kafka import MockKafka
+from tests.servers.moto import Moto
 from tests.servers.nats import Nats
 from tests.servers.redis import Redis
 from tests.support import eventually
@@ -73,6 +75,22 @@ async def redis_route(server: Redis, stream: str) -> AsyncIterator[Route]:
 
 
 @asynccontextmanager
+async def sqs_route(server: Moto, queue: str) -> AsyncIterator[Route]:
+    """A route to a queue of SQS, which is read by a client of SQS."""
+    from outbox.transports.aws import AwsTransport
+
+    transport = AwsTransport(server.sqs())
+
+    async def arrived(count: int) -> Sequence[Message]:
+        return [_message_of_attributes(each["MessageAttributes"], each["Body"]) for each in server.receive(queue, count)]
+
+    try:
+        yield Route(transport, arrived)
+    finally:
+        await transport.close()
+
+
+@asynccontextmanager
 async def nats_route(server: Nats, routing_key: str) -> AsyncIterator[Route]:
     """A route to a stream of one subject, which is read by a client of NATS."""
     from outbox.transports.nats import NatsTransport
@@ -107,6 +125,23 @@ def _message_of_entry(fields: Mapping[str, bytes]) -> Message:
         hlc=int(texts.get("x-outbox-hlc", 0)) or None,
         requeue_count=int(texts.get("x-outbox-requeue-count", 0)),
         headers=json.loads(texts.get("headers", "{}")),
+    )
+
+
+def _message_of_attributes(attributes: Mapping[str, Mapping[str, str]], body: str) -> Message:
+    texts = {name: each["StringValue"] for name, each in attributes.items()}
+    headers = json.loads(texts.get("headers", "{}"))
+    return Message(
+        id=texts["x-outbox-message-id"],
+        routing_key=texts["routing_key"],
+        body=base64.b64decode(body) if texts.get("x-outbox-encoding") == "base64" else body.encode(),
+        created_at=datetime.fromisoformat(texts["x-outbox-created-at"]),
+        tracking_ids=tuple(json.loads(texts["x-outbox-tracking-ids"])),
+        content_type=texts.get("content-type"),
+        ordering_key=texts.get("x-outbox-ordering-key"),
+        hlc=int(headers.pop("x-outbox-hlc", 0)) or None,
+        requeue_count=int(headers.pop("x-outbox-requeue-count", 0)),
+        headers=headers,
     )
 
 

@@ -53,7 +53,7 @@ AWAY = {
 
 @asynccontextmanager
 async def screen(page: Page, path: str) -> AsyncIterator[None]:
-    """Goes there as a link does, wide and light; opening a page costs ten times as much. A failure in the block names the path."""
+    """Goes there as a link does, wide and light; opening a page costs ten times as much. A failure in the block names it."""
     await page.set_viewport_size(WIDE)
     await page.emulate_media(color_scheme="light", reduced_motion="reduce")
     await page.evaluate("path => history.pushState(null, '', path)", f"/outbox/ui/{path}")

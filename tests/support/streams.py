@@ -1,4 +1,4 @@
-"""What the tests of relays and workers on Kafka, NATS and Redis share."""
+"""What the tests of relays and workers on Kafka, NATS, Redis and AWS share."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager

@@ -11,6 +11,7 @@ from outbox import Consumer, Worker
 from outbox.errors import ConfigurationError
 from outbox.ports import Guarantees
 from outbox.runtime.brokers import keeps_dead_letters, stored_label, unkept
+from outbox.transports.aws import AwsSource, AwsTransport
 from outbox.transports.kafka import KafkaTransport
 from outbox.transports.kafka_source import KafkaSource
 from outbox.transports.memory import MemoryBroker
@@ -28,6 +29,7 @@ COLUMNS = {
     "Kafka": KafkaSource.guarantees,
     "NATS": NatsSource.guarantees,
     "Redis": RedisSource(REDIS).guarantees,
+    "SQS, SNS": AwsSource("sqs://eu-central-1").guarantees,
     "memory, for tests": MemoryBroker.guarantees,
 }
 ROWS: dict[str, tuple[str, Callable[[Guarantees], bool]]] = {
@@ -54,6 +56,14 @@ def test_the_table_of_the_page_says_what_brokers_declare() -> None:
 def test_senders_and_readers_of_a_broker_declare_the_same() -> None:
     assert KafkaTransport.guarantees == KafkaSource.guarantees
     assert NatsTransport.guarantees == NatsSource.guarantees
+    for url in (
+        "sqs://eu-central-1",
+        "sqs://eu-central-1?queue=all.fifo",
+        "sns://eu-central-1/shop",
+        "sns://eu-central-1/shop.fifo",
+    ):
+        assert AwsTransport(url).guarantees == AwsSource(url).guarantees
+        assert AwsSource(url).guarantees.ordered == url.endswith(".fifo")
     for options in ("", "?stream=events", "?create=true"):
         assert RedisTransport(REDIS + options).guarantees == RedisSource(REDIS + options).guarantees
     assert RedisTransport(f"{REDIS}?create=true").guarantees == Guarantees(unroutable=False, keeps_state=False)
