@@ -11,10 +11,10 @@ from outbox.admin import Admin, HealthThresholds
 from outbox.admin.alerts import Alerting
 from outbox.archiver import Archiver
 from outbox.core.urls import ServerKind, server_kind
-from outbox.fastapi.supervision import Part
 from outbox.maintenance import Maintenance
 from outbox.runtime.consumers import load_consumers
 from outbox.runtime.settings import arguments_of
+from outbox.runtime.supervision import Part
 
 
 def component_factories(installation: Installation) -> dict[str, Callable[[], Part | None]]:

@@ -35,9 +35,9 @@ from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker
 from starlette.requests import HTTPConnection
 
 from outbox.fastapi.routes import SESSION_OF, RouteCheck, check_sessions
-from outbox.fastapi.supervision import Part, Supervision, supervised
 from outbox.publisher import BoundPublisher, Publisher
 from outbox.runtime.health import HealthChecks, checking
+from outbox.runtime.supervision import Part, Supervision, supervised
 
 __all__ = [
     "HealthChecks",

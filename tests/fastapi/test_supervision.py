@@ -12,7 +12,8 @@ from fastapi import FastAPI
 
 from outbox import Maintenance, ensure_outbox_schema_async
 from outbox.errors import ConfigurationError, SchemaError
-from outbox.fastapi import outbox_lifespan, supervised, supervision
+from outbox.fastapi import outbox_lifespan, supervised
+from outbox.runtime import supervision
 from outbox.runtime.health import HealthChecks
 from tests.support import eventually
 

@@ -1,9 +1,9 @@
-"""Runs relay and worker next to the application: in one task group, with restarts, backoff and an orderly shutdown."""
+"""Keeps components running, each in a task of its own: with restarts, backoff and an orderly shutdown."""
 
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from functools import partial
@@ -27,7 +27,7 @@ CANCEL_TIMEOUT = timedelta(seconds=2)
 
 
 class Part(Protocol):
-    """Component that runs next to an application, such as a `MessageRelay` or a `Worker`."""
+    """A component, such as a `MessageRelay` or a `Worker`."""
 
     async def run(self, *, handle_signals: bool = True) -> None:
         """Runs until `stop`, then drains and returns."""
@@ -42,15 +42,22 @@ MakePart = Callable[[], Part | None]
 
 
 class SupervisedPart:
-    """Keeps one part running; after each crash `make` creates a new one."""
+    """Keeps one part running; after each crash `make` creates a new one.
 
-    def __init__(self, name: str, first: Part, make: MakePart) -> None:
+    `first`, if given, is the part of the first run. `longest_pause` is the longest pause before a restart.
+    """
+
+    def __init__(self, name: str, first: Part | None, make: MakePart, *, longest_pause: timedelta | None = None) -> None:
         self.name = name
         self._make = make
-        self._part: Part | None = first
+        self._part = first
         self._problem: str | None = None
         self._started_at = 0.0
         self._pause = FIRST_PAUSE
+        self._longest_pause = LONGEST_PAUSE if longest_pause is None else longest_pause
+        self._stopping = asyncio.Event()
+        self.abandoned: HandlersAbandonedError | None = None
+        """Set if the part has ended, but some of its handlers still run."""
 
     @property
     def problem(self) -> str | None:
@@ -58,17 +65,19 @@ class SupervisedPart:
         return None if self._is_healthy() else self._problem
 
     def stop(self) -> None:
-        """Asks the running part to drain."""
+        """Asks the running part to drain. It is not started again."""
+        self._stopping.set()
         if self._part is not None:
             self._part.stop()
 
-    async def keep_running(self, stopping: asyncio.Event) -> None:
-        """Runs the part, and restarts it after each crash, until `stopping` is set and it has drained."""
-        while not stopping.is_set():
+    async def keep_running(self) -> None:
+        """Runs the part, and restarts it after each crash, until it was asked to stop and has drained."""
+        while not self._stopping.is_set():
             try:
                 await self._run_once()
             # Abandoned handlers were logged, and are no reason to end the server.
-            except HandlersAbandonedError:
+            except HandlersAbandonedError as error:
+                self.abandoned = error
                 return
             # No error of a part may end the application.
             except Exception as error:  # noqa: BLE001
@@ -77,11 +86,11 @@ class SupervisedPart:
                 known = isinstance(error, OutboxError) or crash == self._problem
                 self._record_crash(crash, traceback=None if known else error)
             else:
-                if stopping.is_set():
+                if self._stopping.is_set():
                     return
                 self._record_crash("it ended without being asked to")
             with suppress(TimeoutError):
-                await asyncio.wait_for(stopping.wait(), self._pause.total_seconds())
+                await asyncio.wait_for(self._stopping.wait(), self._pause.total_seconds())
 
     async def _run_once(self) -> None:
         part = self._part or self._make()
@@ -98,7 +107,9 @@ class SupervisedPart:
             self._part = None
 
     def _record_crash(self, crash: str, traceback: Exception | None = None) -> None:
-        self._pause = FIRST_PAUSE if self._problem is None else min(self._pause * 2, LONGEST_PAUSE)
+        self._pause = (
+            min(FIRST_PAUSE, self._longest_pause) if self._problem is None else min(self._pause * 2, self._longest_pause)
+        )
         self._problem = crash
         pause = _format_seconds(self._pause)
         logger.error("The %s has failed and is restarted in %s: %s", self.name, pause, crash, exc_info=traceback)
@@ -152,26 +163,16 @@ class Supervision:
         self.stop()
         # While uvicorn waits for the lifespan to end, it does not react to a second Ctrl-C, so this does.
         await wait_for_forced_exit(server)
-        await _cancel(set(tasks))
+        await cancel(tasks)
 
     def start(self, group: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
         """Starts a task in `group` for each part."""
-        return [group.create_task(part.keep_running(self._stopping), name=f"outbox {part.name}") for part in self._parts]
+        return [group.create_task(part.keep_running(), name=f"outbox {part.name}") for part in self._parts]
 
     async def drained(self, tasks: Sequence[asyncio.Task[None]]) -> None:
         """Waits until all tasks have ended; cancels those that outlast the grace period."""
-        if not tasks:
-            return
-        # Parts have the same grace period themselves, so a part that is still late after a margin hangs.
-        deadline = (self._deadline or time.monotonic()) + CANCEL_TIMEOUT.total_seconds()
-        _, pending = await asyncio.wait(tasks, timeout=max(deadline - time.monotonic(), 0))
-        if pending:
-            logger.warning(
-                "%s did not finish within the grace period of %s and is cancelled",
-                ", ".join(task.get_name().removeprefix("outbox ") for task in pending),
-                _format_seconds(self._grace_period),
-            )
-            await _cancel(pending)
+        left = timedelta(seconds=(self._deadline or time.monotonic()) - time.monotonic())
+        await drain(tasks, self._grace_period, left=left)
 
 
 @asynccontextmanager
@@ -208,7 +209,7 @@ async def supervised(
             except BaseException:
                 # The server was asked to exit twice, or the application failed: no grace period.
                 supervision.stop()
-                await _cancel(set(tasks))
+                await cancel(tasks)
                 raise
             else:
                 supervision.stop()
@@ -217,7 +218,26 @@ async def supervised(
                 watch.cancel()
 
 
-async def _cancel(tasks: set[asyncio.Task[None]]) -> None:
+async def drain(tasks: Collection[asyncio.Task[None]], grace_period: timedelta, *, left: timedelta | None = None) -> None:
+    """Waits until the tasks of parts that were asked to stop have ended; cancels those that outlast the grace period.
+
+    `left` is what is left of it, by default all.
+    """
+    if not tasks:
+        return
+    # Parts have the same grace period themselves, so a part that is still late after a margin hangs.
+    limit = (grace_period if left is None else left) + CANCEL_TIMEOUT
+    _, pending = await asyncio.wait(tasks, timeout=max(limit.total_seconds(), 0))
+    if pending:
+        logger.warning(
+            "%s did not finish within the grace period of %s and is cancelled",
+            ", ".join(task.get_name().removeprefix("outbox ") for task in pending),
+            _format_seconds(grace_period),
+        )
+        await cancel(pending)
+
+
+async def cancel(tasks: Collection[asyncio.Task[None]]) -> None:
     """Cancels tasks, and cancels those again that have not drained in time."""
     for task in tasks:
         task.cancel()
