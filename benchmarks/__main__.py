@@ -12,7 +12,7 @@ from benchmarks.administering import admin_reads
 from benchmarks.browsing import dashboard
 from benchmarks.enduring import maintenance, pinned_transaction
 from benchmarks.handling import handlers_on_postgres, handlers_on_rabbitmq
-from benchmarks.idling import idle_processes, idle_processes_far_away
+from benchmarks.idling import idle_databases, idle_processes, idle_processes_far_away
 from benchmarks.measuring import OWN_COST, Figure, repeated
 from benchmarks.publishing import bulk_publishing, encrypting_bodies, many_writers
 from benchmarks.relaying import (
@@ -62,6 +62,7 @@ BENCHMARKS: dict[str, tuple[Benchmark, int, str]] = {
     "otel-postgres": (tracing_on_postgres, 20_000, "messages/s"),
     "idle": (idle_processes, 14, "each"),
     "idle-far": (idle_processes_far_away, 14, "each"),
+    "databases": (idle_databases, 50, "each"),
     "writers": (many_writers, 16_000, "commits/s"),
     "pinned": (pinned_transaction, 60, "messages/s"),
     "maintenance": (maintenance, 1_000_000, "ms"),

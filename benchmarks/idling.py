@@ -2,18 +2,24 @@
 
 import asyncio
 import os
+import re
 import subprocess
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import asyncpg
 
 from benchmarks.servers import PATIENCE, Servers, running_commands
+from tests.servers.postgres import fresh_database, with_database
 from tests.servers.proxy import Proxy
 
 SETTLING = 25.0
 """Seconds from the last start to the measurement: what is done once is not measured."""
 MEASURED = 20.0
+LONG_MEASURED = 120.0
+"""For few transactions of many databases."""
 DISTANCE = 0.002
 """Seconds to a database that is far away, in each direction."""
 CONSUMERS = "tests.cli.slow_consumers"
@@ -31,6 +37,37 @@ async def idle_processes(servers: Servers, processes: int) -> dict[str, float]:
 async def idle_processes_far_away(servers: Servers, processes: int) -> dict[str, float]:
     """Idle processes whose database is `DISTANCE` away in each direction."""
     return await _idle(servers, processes, distance=DISTANCE)
+
+
+async def idle_databases(servers: Servers, databases: int) -> dict[str, float]:
+    """What one idle `outbox relay --databases` costs for each of so many databases of a server."""
+    with ExitStack() as stack:
+        names = [stack.enter_context(fresh_database(servers.postgres_url, tables=True)) for _ in range(databases)]
+        file = Path(stack.enter_context(TemporaryDirectory())) / "databases"
+        file.write_text("".join(f"{name}={with_database(servers.postgres_url, name)}\n" for name in names))
+        settings = {"OUTBOX_DATABASES_FILE": str(file), "OUTBOX_MONITORING_PORT": "0"}
+        started = stack.enter_context(running_commands(["relay"], 1, settings))
+        connection = await asyncpg.connect(servers.postgres_url)
+        try:
+            listening = "select count(distinct datname) from pg_stat_activity where application_name = 'outbox relay bell'"
+            async with asyncio.timeout(PATIENCE):
+                while await connection.fetchval(listening) < databases:
+                    await asyncio.sleep(1)
+            await asyncio.sleep(SETTLING)
+            before = await _transactions(connection, names), _processor_seconds(started)
+            await asyncio.sleep(LONG_MEASURED)
+            after = await _transactions(connection, names), _processor_seconds(started)
+            sessions = await connection.fetchval("select count(*) from pg_stat_activity where datname = any ($1)", names)
+        finally:
+            await connection.close()
+        [resident] = re.findall(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{started[0].pid}/status").read_text())
+    transactions, processor = (late - early for early, late in zip(before, after, strict=True))
+    return {
+        f"idle relay of {databases} databases, transactions a minute": transactions / LONG_MEASURED / databases * 60,
+        f"idle relay of {databases} databases, per mille of a processor": processor / LONG_MEASURED / databases * 1_000,
+        f"idle relay of {databases} databases, connections": sessions / databases,
+        f"idle relay of {databases} databases, MB": int(resident) / 1_000 / databases,
+    }
 
 
 async def _idle(servers: Servers, processes: int, *, distance: float) -> dict[str, float]:
@@ -65,9 +102,12 @@ async def _all_at_work(connection: asyncpg.Connection, count: int) -> None:
             await asyncio.sleep(1)
 
 
-async def _transactions(connection: asyncpg.Connection) -> int:
+async def _transactions(connection: asyncpg.Connection, databases: Sequence[str] | None = None) -> int:
+    """Transactions in these databases, by default in that of the connection."""
     count: int = await connection.fetchval(
-        "select xact_commit + xact_rollback from pg_stat_database where datname = current_database()"
+        "select sum(xact_commit + xact_rollback)::bigint from pg_stat_database "
+        "where datname = any (coalesce($1, array[current_database()::text]))",
+        databases,
     )
     return count
 

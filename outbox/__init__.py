@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from outbox.core.destinations import Destinations, Route
     from outbox.core.fingerprint import fingerprint_of
     from outbox.core.message import OutboxMessage
+    from outbox.databases import Databases
     from outbox.dead_letters import DeadLetters
     from outbox.engine.consumer import Consumer, consume
     from outbox.errors import OutboxError, Reject, RetryAfter
@@ -62,6 +63,7 @@ __all__ = [
     "Archiver",
     "BoundPublisher",
     "Consumer",
+    "Databases",
     "DeadLetters",
     "Destinations",
     "HybridClock",
@@ -91,6 +93,7 @@ _HOMES = {
     "Archiver": "outbox.archiver",
     "BoundPublisher": "outbox.publisher",
     "Consumer": "outbox.engine.consumer",
+    "Databases": "outbox.databases",
     "DeadLetters": "outbox.dead_letters",
     "Destinations": "outbox.core.destinations",
     "HybridClock": "outbox.core.clock",

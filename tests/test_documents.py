@@ -182,6 +182,12 @@ RUN_BY = {
     "docs/redis.md: # mail.py": "tests/redis/test_consuming.py::test_the_consumer_on_the_page_prints_a_receipt",
     "docs/aws.md: # mail.py": "tests/aws/test_consuming.py::test_the_consumer_on_the_page_prints_a_receipt",
     "docs/encryption.md: # encrypted.py": "tests/publisher/test_page.py::test_the_program_on_encryption_runs",
+    "docs/several-databases.md: # tenants.py": (
+        "tests/relay/test_several_databases.py::test_the_program_on_the_page_serves_the_tenants_of_a_table"
+    ),
+    "docs/several-databases.md: # name=url, or name url": (
+        "tests/relay/test_several_databases.py::test_the_file_on_the_page_is_valid"
+    ),
     "docs/publishing.md: # publishing.py": "tests/publisher/test_page.py::test_the_program_on_the_page_runs",
     "docs/repair.md: import asyncio": (
         "tests/dead_letters/test_operations.py::test_the_program_in_the_documentation_does_what_it_says"

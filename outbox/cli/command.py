@@ -100,7 +100,16 @@ _SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
 """Import path and first help sentence of each command, repeated here so that `outbox --help` imports no command."""
 _COMMANDS = {name: target for section in _SECTIONS.values() for name, (target, _) in section.items()}
 _CONNECTION = frozenset(
-    {"broker_url", "database_url", "exchange_name", "listen_url", "management_url", "table_name", "timeout", "url"}
+    {
+        "broker_url",
+        "database",
+        "database_url",
+        "databases_file",
+        "databases_refresh",
+        "databases_longest_pause",
+        "exchange_name",
+    }
+    | {"listen_url", "management_url", "table_name", "timeout", "url"}
 )
 """Options that every command lists under the heading "Connection"."""
 

@@ -18,13 +18,18 @@ _MASKING = Masking()
 
 
 class PlainFormatter(logging.Formatter):
-    """`12:03:04 INFO    outbox: what happened`, coloured from WARNING on in a terminal."""
+    """`12:03:04 INFO    outbox: what happened`, coloured from WARNING on in a terminal.
+
+    In a process that serves several databases: `12:03:04 INFO    outbox [database]: what happened`.
+    """
 
     def __init__(self, *, colours: bool) -> None:
-        super().__init__("%(asctime)s %(levelname)-7s %(name)s: %(message)s", datefmt="%H:%M:%S")
+        super().__init__("%(asctime)s %(levelname)-7s %(name)s%(of_database)s: %(message)s", datefmt="%H:%M:%S")
         self._colours = colours
 
     def format(self, record: logging.LogRecord) -> str:
+        database = getattr(record, "database", None)
+        record.of_database = "" if database is None else f" [{database}]"
         text = _masked(super().format(record), record)
         colour = _COLOURS.get(record.levelno) if self._colours else None
         return f"{colour}{text}{_RESET}" if colour else text

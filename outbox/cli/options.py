@@ -126,10 +126,10 @@ class _Secret(click.Option):
             raise CliError(str(error)) from error
 
 
-def setting(name: str, **attributes: Any) -> Callable[[F], F]:
-    """Creates the option `--<name>` from a row of the settings table, with its environment variable, default and help.
+def setting(name: str, *, flag: str | None = None, **attributes: Any) -> Callable[[F], F]:
+    """Creates an option from a row of the settings table, with its environment variable, default and help.
 
-    `attributes` override those of the row.
+    The option is `flag`, by default `--<name>`. `attributes` override those of the row.
     """
     row = SETTINGS[name]
     type_: click.ParamType[Any] | type[bool] | None
@@ -154,7 +154,7 @@ def setting(name: str, **attributes: Any) -> Callable[[F], F]:
     }
     if row.secret:
         given["cls"] = _Secret
-    return click.option(f"--{name.replace('_', '-')}", name, **given | attributes)
+    return click.option(flag or f"--{name.replace('_', '-')}", name, **given | attributes)
 
 
 def combine(*options: Callable[[F], F]) -> Callable[[F], F]:
@@ -174,6 +174,15 @@ masking = combine(setting("mask_keys"), setting("mask_paths"), setting("encrypti
 health = combine(*(setting(name) for name in SETTINGS if name.startswith("health_")))
 
 
+several_databases = click.option(
+    "--database",
+    multiple=True,
+    metavar="[NAME=]URL",
+    help="One of several databases that this process serves, instead of --database-url; repeat it. "
+    "The name is by default that of the database.",
+)
+
+
 def process(reader: Reader, *, port: int) -> Callable[[F], F]:
     """Returns the options of a long-running command: one for each setting that it reads, in the order of the table.
 
@@ -181,7 +190,8 @@ def process(reader: Reader, *, port: int) -> Callable[[F], F]:
     """
     attributes: dict[str, dict[str, Any]] = {
         "database_url": {"show_default": False},
+        "databases_file": {"flag": "--databases", "metavar": "FILE"},
         "monitoring_port": {"show_default": f"{port}, or a free port"},
     }
     names = [name for name, each in SETTINGS.items() if reader in each.readers and name != "consumers"]
-    return combine(*(setting(name, **attributes.get(name, {})) for name in names))
+    return combine(several_databases, *(setting(name, **attributes.get(name, {})) for name in names))

@@ -12,12 +12,12 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
 from importlib.util import find_spec
 from socketserver import ThreadingMixIn
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 import click
@@ -25,10 +25,12 @@ import click
 from outbox.cli import options
 from outbox.cli.command import Command
 from outbox.cli.logs import configure_logging
+from outbox.databases import Databases, parse_databases
 from outbox.errors import ConfigurationError, HandlersAbandonedError
 from outbox.runtime.gc import freeze_gc
 from outbox.runtime.health import Health, HealthChecks, checking
 from outbox.runtime.settings import Reader, arguments_of
+from outbox.runtime.supervision import Part
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIEnvironment
@@ -42,40 +44,34 @@ EXIT_ABANDONED = 70
 """Exit code of a process that ended while handlers, or threads that they started, still ran (`EX_SOFTWARE`)."""
 LAST_WAIT = timedelta(seconds=5)
 """Grace period for tasks and threads that handlers left behind. After it the process exits without them."""
+OF_DATABASE = "{database}"
+"""Stands for the name of each of several databases in the broker's URL."""
 ANSWER_SECONDS = 10.0
 """Maximum wait of a readiness probe for the event loop, in seconds."""
 
 _logger = logging.getLogger("outbox")
 
 
-class Component(Protocol):
-    """A relay, a worker, an archiver, or maintenance."""
-
-    async def run(self) -> None:
-        """Runs until it is asked to stop."""
-        ...
-
-
 @click.command(cls=Command)
 @options.process(Reader.RELAY, port=RELAY_PORT)
-def relay(*, database_url: str | None, broker_url: str | None, **given: Any) -> None:
+def relay(**given: Any) -> None:
     """Moves committed events from the outbox to the broker.
 
     Several relays may share a table. On SIGTERM or Ctrl-C it finishes the batches in flight.
     """
     from outbox.relay import MessageRelay
 
-    database_url = _required_database(database_url)
-    configure_logging(given["log_level"], given["log_format"])
-    broker = broker_url or database_url
-    component = MessageRelay(db_engine_url=database_url, broker=broker, **arguments_of(MessageRelay, given))
-    run_process(_serve(component, RELAY_PORT, given, database_url=database_url, broker_url=broker))
+    def make(database_url: str | None, broker_url: str | None) -> MessageRelay:
+        database_url = _required_database(database_url)
+        return MessageRelay(db_engine_url=database_url, broker=broker_url or database_url, **arguments_of(MessageRelay, given))
+
+    _run(make, RELAY_PORT, given)
 
 
 @click.command(cls=Command)
 @click.argument("consumers", envvar="OUTBOX_CONSUMERS")
 @options.process(Reader.WORKER, port=WORKER_PORT)
-def worker(*, consumers: str, database_url: str | None, broker_url: str | None, **given: Any) -> None:
+def worker(*, consumers: str, **given: Any) -> None:
     """Runs message handlers; CONSUMERS is package.module:name.
 
     The name is a consumer or a list of consumers; package.module alone means all consumers of the module. On SIGTERM or Ctrl-C
@@ -84,47 +80,50 @@ def worker(*, consumers: str, database_url: str | None, broker_url: str | None, 
     from outbox.runtime.consumers import load_consumers
     from outbox.worker import Worker
 
-    broker = broker_url or database_url
-    if broker is None:
-        raise ConfigurationError("no broker configured: set OUTBOX_BROKER_URL for RabbitMQ, or OUTBOX_DATABASE_URL")
-    configure_logging(given["log_level"], given["log_format"])
-    given["consumers"] = load_consumers(consumers)
-    component = Worker(db_engine_url=database_url, broker=broker, **arguments_of(Worker, given))
-    run_process(_serve(component, WORKER_PORT, given, database_url=database_url, broker_url=broker))
+    def make(database_url: str | None, broker_url: str | None) -> Worker:
+        broker = broker_url or database_url
+        if broker is None:
+            raise ConfigurationError("no broker configured: set OUTBOX_BROKER_URL for RabbitMQ, or OUTBOX_DATABASE_URL")
+        given["consumers"] = load_consumers(consumers)
+        return Worker(db_engine_url=database_url, broker=broker, **arguments_of(Worker, given))
+
+    _run(make, WORKER_PORT, given, reads_broker=True)
 
 
 @click.command(cls=Command)
 @options.process(Reader.ARCHIVER, port=ARCHIVER_PORT)
-def archiver(*, database_url: str | None, broker_url: str | None, **given: Any) -> None:
+def archiver(**given: Any) -> None:
     """Moves dead letters from RabbitMQ into the database, where they can be listed, searched and requeued.
 
     Several archivers may share the queues. On SIGTERM or Ctrl-C it finishes the batch in flight.
     """
     from outbox.archiver import Archiver
 
-    database_url = _required_database(database_url)
-    if broker_url is None:
-        raise ConfigurationError(
-            "no RabbitMQ configured: set OUTBOX_BROKER_URL. On PostgreSQL and with Kafka dead letters need no archiver"
-        )
-    configure_logging(given["log_level"], given["log_format"])
-    component = Archiver(db_engine_url=database_url, broker=broker_url, **arguments_of(Archiver, given))
-    run_process(_serve(component, ARCHIVER_PORT, given, database_url=database_url, broker_url=broker_url))
+    def make(database_url: str | None, broker_url: str | None) -> Archiver:
+        database_url = _required_database(database_url)
+        if broker_url is None:
+            raise ConfigurationError(
+                "no RabbitMQ configured: set OUTBOX_BROKER_URL. On PostgreSQL and with Kafka dead letters need no archiver"
+            )
+        return Archiver(db_engine_url=database_url, broker=broker_url, **arguments_of(Archiver, given))
+
+    _run(make, ARCHIVER_PORT, given, reads_broker=True)
 
 
 @click.command(cls=Command)
 @options.process(Reader.MAINTAIN, port=MAINTENANCE_PORT)
-def maintain(*, database_url: str | None, broker_url: str | None, **given: Any) -> None:
+def maintain(**given: Any) -> None:
     """Deletes expired rows, and runs the bulk operations that operators start.
 
     Several may run: one is active, the others stand by. On SIGTERM or Ctrl-C it finishes the batch in flight.
     """
     from outbox.maintenance import Maintenance
 
-    database_url = _required_database(database_url)
-    configure_logging(given["log_level"], given["log_format"])
-    component = Maintenance(db_engine_url=database_url, broker=broker_url, **arguments_of(Maintenance, given))
-    run_process(_serve(component, MAINTENANCE_PORT, given, database_url=database_url, broker_url=None))
+    def make(database_url: str | None, broker_url: str | None) -> Maintenance:
+        database_url = _required_database(database_url)
+        return Maintenance(db_engine_url=database_url, broker=broker_url, **arguments_of(Maintenance, given))
+
+    _run(make, MAINTENANCE_PORT, given, checks_broker=False)
 
 
 def _required_database(url: str | None) -> str:
@@ -133,21 +132,67 @@ def _required_database(url: str | None) -> str:
     return url
 
 
-async def _serve(
-    component: Component, usual_port: int, given: Mapping[str, Any], *, database_url: str | None, broker_url: str | None
+def _run(
+    make: Callable[[str | None, str | None], Part],
+    usual_port: int,
+    given: Mapping[str, Any],
+    *,
+    reads_broker: bool = False,
+    checks_broker: bool = True,
 ) -> None:
-    """Runs the component and serves its metrics and health."""
-    health = HealthChecks()
+    """Runs the component that `make` returns for a database and a broker, or one for each of several databases.
+
+    `reads_broker`: it takes messages from the broker, and so needs one for each database. `checks_broker`: the broker is a part
+    of the process's health.
+    """
+    configure_logging(given["log_level"], given["log_format"])
+    source: str | dict[str, str] | None = given["databases_file"] or parse_databases(given["database"]) or None
+    database_url, broker_url = given["database_url"], given["broker_url"]
+    if source is None:
+        component: Part = make(database_url, broker_url)
+        health = HealthChecks()
+        checks: AbstractAsyncContextManager[None] = checking(
+            health,
+            database_url=database_url,
+            broker_url=broker_url if checks_broker else None,
+            exchange_name=given["exchange_name"],
+            table_name=given["table_name"],
+        )
+    else:
+        _refuse_conflicts(given, reads_broker=reads_broker)
+        component = Databases(
+            source,
+            lambda name, url: make(url, broker_url and broker_url.replace(OF_DATABASE, name)),
+            refresh=given["databases_refresh"],
+            longest_pause=given["databases_longest_pause"],
+            grace_period=given["grace_period"].total_seconds(),
+        )
+        # No checks over connections: that would be two more for each database.
+        health = HealthChecks({"databases": component.check}, databases=component.states)
+        checks = nullcontext()
     address = Address(given["monitoring_host"], given["monitoring_port"], usual_port)
-    async with checking(
-        health,
-        database_url=database_url,
-        broker_url=broker_url,
-        exchange_name=given["exchange_name"],
-        table_name=given["table_name"],
-    ):
-        with monitored(address, health, metrics=given["metrics"]), freeze_gc():
-            await component.run()
+
+    async def serve() -> None:
+        async with checks:
+            with monitored(address, health, metrics=given["metrics"]), freeze_gc():
+                await component.run()
+
+    run_process(serve())
+
+
+def _refuse_conflicts(given: Mapping[str, Any], *, reads_broker: bool) -> None:
+    if given["databases_file"] and given["database"]:
+        raise ConfigurationError("give either --database or --databases (OUTBOX_DATABASES_FILE), not both")
+    for name in ("database_url", "listen_url"):
+        if given.get(name) is not None:
+            raise ConfigurationError(
+                f"OUTBOX_{name.upper()} or --{name.replace('_', '-')} is an address of one database: unset it to serve several"
+            )
+    if reads_broker and given["broker_url"] is not None and OF_DATABASE not in given["broker_url"]:
+        raise ConfigurationError(
+            "with one broker for several databases, messages of one would be handled in another: "
+            f"give each its own, as amqp://user:password@host/{OF_DATABASE}, where {OF_DATABASE} stands for its name"
+        )
 
 
 def run_process(main: Coroutine[Any, Any, None]) -> None:

@@ -1,10 +1,22 @@
-"""Observers that wrap others: several as one, with masked secrets; and one that advances the clock on received messages."""
+"""Observers that wrap others, advance the clock on received messages, or follow the state of one of several databases."""
 
 import logging
-from dataclasses import dataclass, replace
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
 
 from outbox.core.clock import HybridClock
-from outbox.core.events import BatchFailed, DutyFailed, Event, Processed, Received, RouteStalled, SendFailed
+from outbox.core.events import (
+    BatchFailed,
+    Dependency,
+    DependencyLost,
+    DependencyRestored,
+    DutyFailed,
+    Event,
+    Processed,
+    Received,
+    RouteStalled,
+    SendFailed,
+)
 from outbox.core.outcome import Dead, Done, Retry
 from outbox.masking import Masking
 from outbox.ports import Observer
@@ -65,3 +77,29 @@ class ClockFollower:
     def notify(self, event: Event) -> None:
         if isinstance(event, Received) and event.message.hlc is not None:
             self.clock.observe(event.message.hlc)
+
+
+@dataclass(slots=True)
+class ServedDatabase:
+    """One of several databases of a process, and the state of the component that serves it.
+
+    The component's task, and all that it starts, has it as `SERVED`: log records and metrics take the name from there.
+    """
+
+    name: str
+    is_started: bool = False
+    """Whether the component has found its database, with its tables."""
+    lost: set[Dependency] = field(default_factory=set)
+    """The servers that the component waits for."""
+
+    def notify(self, event: Event) -> None:
+        """Follows the servers that the component loses and finds again."""
+        match event:
+            case DependencyLost():
+                self.lost.add(event.dependency)
+            case DependencyRestored():
+                self.lost.discard(event.dependency)
+
+
+SERVED: ContextVar[ServedDatabase | None] = ContextVar("outbox_served_database", default=None)
+"""The database that the calling task or thread serves; None in a process that serves one only."""

@@ -57,6 +57,7 @@ from outbox.core.events import (
 from outbox.core.outcome import Cause, Dead, Done, Held, Postponed, Retry, Returned, Stalled
 from outbox.core.tracking import get_handled
 from outbox.core.urls import redacted
+from outbox.engine.observers import SERVED
 
 _log = logging.getLogger("outbox")
 
@@ -67,6 +68,7 @@ _IDS_LIMIT = 16
 """Maximum number of tracking ids in a line: the root and the nearest ancestors."""
 FIELDS = (
     "event",
+    "database",
     "message_id",
     "routing_key",
     "queue",
@@ -81,11 +83,12 @@ FIELDS = (
 
 
 class LogFields(logging.Filter):
-    """Adds `message_id`, `queue`, `trace_id` and `span_id` to each record, as far as they are known; it filters nothing out.
+    """Adds `message_id`, `queue`, `trace_id`, `span_id` and `database` to each record, as far as known; it filters nothing out.
 
     Add it to a logging handler: `handler.addFilter(LogFields())`. While a message is handled, all records of the handler's task
-    or thread get the message's id and queue, and in a traced process those of the current span. Other records get None. A field
-    that a record already has stays as it is.
+    or thread get the message's id and queue, and in a traced process those of the current span. If the process serves several
+    databases, records of a component get the name of its database. Other records get None. A field that a record already has
+    stays as it is.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -97,7 +100,8 @@ class LogFields(logging.Filter):
 
             ids = current_ids()
         trace_id, span_id = ids or (None, None)
-        for name, value in (("message_id", message_id), ("queue", queue), ("trace_id", trace_id), ("span_id", span_id)):
+        found = {"message_id": message_id, "queue": queue, "trace_id": trace_id, "span_id": span_id, "database": _database()}
+        for name, value in found.items():
             if not hasattr(record, name):
                 setattr(record, name, value)
         return True
@@ -352,6 +356,8 @@ def _write(event: Event, level: int, text: str, *values: object, about: SentMess
     if (outcome := getattr(event, "outcome", None)) is not None:
         found["outcome"] = type(outcome).__name__.lower()
     fields: dict[str, object] = {"event": _NAMES[type(event)]}
+    if (database := _database()) is not None:
+        fields["database"] = database
     for name, value in found.items():
         if isinstance(value, str):
             fields[name] = value[:_NAME_LIMIT]
@@ -361,6 +367,11 @@ def _write(event: Event, level: int, text: str, *values: object, about: SentMess
         elif value is not None and value != ():
             fields[name] = value
     _log.log(level, text, *values, extra=fields, stacklevel=2)
+
+
+def _database() -> str | None:
+    served = SERVED.get()
+    return None if served is None else served.name
 
 
 def _delivery(event: Received | Processed | Duplicate) -> str:

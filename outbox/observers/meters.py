@@ -5,7 +5,9 @@ are those of Prometheus with a dot after `outbox`, without the unit and `_total`
 No attribute has values that come with messages: neither routing keys nor ids.
 """
 
+from collections.abc import Callable
 from functools import cache
+from typing import Any, cast
 
 from opentelemetry import trace
 from opentelemetry.context import Context
@@ -61,6 +63,7 @@ PROCESS_DURATION = "messaging.process.duration"
 STATUS = "outbox.status"
 ERROR_CLASS = "outbox.error_class"
 CHANNEL, MODE = "outbox.channel", "outbox.mode"
+DATABASE = "outbox.database"
 FUNCTION = "code.function.name"
 
 SECONDS, MESSAGES = "s", "{message}"
@@ -85,12 +88,13 @@ def configured_meter() -> Meter | None:
 class MeterObserver(Reactions):
     """Reports the events of one relay, worker or archiver to instruments of `meter`, which its process may share.
 
-    `system` is the broker's value of `messaging.system`.
+    `system` is the broker's value of `messaging.system`. `database` is the name of the component's database, in a process that
+    serves several: all measurements have it as an attribute.
     """
 
-    def __init__(self, meter: Meter, *, system: str) -> None:
+    def __init__(self, meter: Meter, *, system: str, database: str | None = None) -> None:
         super().__init__()
-        self._meter = meter
+        self._meter = meter if database is None else cast("Meter", _OfDatabase(meter, database))
         self._system = system
         self._create_relay_instruments()
         self._create_worker_instruments()
@@ -279,6 +283,24 @@ class MeterObserver(Reactions):
 
         lost = self._meter.create_counter("outbox.history_lost", "{fact}", "Facts that were not written to the history")
         self._on(HistoryLost, lambda event: lost.add(event.count))
+
+
+class _OfDatabase:
+    """A meter, or an instrument, that adds the name of a database to the attributes of each measurement."""
+
+    def __init__(self, wrapped: Any, database: str) -> None:
+        self._wrapped = wrapped
+        self._database = database
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        function = getattr(self._wrapped, name)
+        if name.startswith("create_"):
+            return lambda *arguments, **options: _OfDatabase(function(*arguments, **options), self._database)
+
+        def measure(amount: float, attributes: Attributes | None = None, context: Context | None = None) -> None:
+            function(amount, {**(attributes or {}), DATABASE: self._database}, context)
+
+        return measure
 
 
 def _exchange(exchange_name: str) -> Attributes:

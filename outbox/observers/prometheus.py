@@ -1,11 +1,14 @@
 """Metrics on prometheus-client's global registry."""
 
+import os
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
-from typing import Final
+from typing import Any, Final, TypeVar, cast
 
 from prometheus_client import Counter, Gauge, Histogram
+from prometheus_client.metrics import MetricWrapperBase
 
 from outbox.core.events import (
     Archived,
@@ -45,15 +48,25 @@ HANDLER_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2
 _LATEST: Final = "livemostrecent"
 _VERDICTS: Final = {Severity.OK: 0, Severity.WARNING: 1, Severity.ERROR: 2}
 
+DATABASE: Final = "database"
+"""The label of processes that serve several databases."""
+M = TypeVar("M", bound=MetricWrapperBase)
+
 _BY_EXCHANGE: Final = ("exchange_name",)
 _BY_CONSUMER: Final = ("queue", "exchange_name")
 
 
 class PrometheusObserver(Reactions):
-    """Counts events of all relays and workers of the process. Build it once: it registers its metrics when it is built."""
+    """Counts events of all relays and workers of the process, or of those of one database.
 
-    def __init__(self) -> None:
+    It registers its metrics when it is built, so there is one in a process. If the process serves several databases, there is
+    one for each, with its name as the label `database` of all series; "" is for components without one.
+    """
+
+    def __init__(self, database: str | None = None) -> None:
         super().__init__()
+        self._database = database
+        self._families: list[MetricWrapperBase] = []
         self._register_relay_metrics()
         self._register_worker_metrics()
         self._register_dead_letter_metrics()
@@ -61,19 +74,37 @@ class PrometheusObserver(Reactions):
         self._register_health_metrics()
         self._register_installation_metrics()
 
+    def remove_series(self) -> None:
+        """Removes the series of its database. With several processes in one registry, they stay: those have no way to do it."""
+        for family in self._families:
+            # Before 0.22 prometheus-client could not do it either.
+            if "PROMETHEUS_MULTIPROC_DIR" not in os.environ and hasattr(family, "remove_by_labels"):
+                family.remove_by_labels({DATABASE: str(self._database)})
+
+    def _create(self, kind: type[M], name: str, text: str, labels: tuple[str, ...] = (), **options: Any) -> M:
+        """Registers a metric, or returns that of the observers of all databases, bound to this one."""
+        if self._database is None:
+            return kind(name, text, labels, **options)
+        family = _family(kind, name, text, (*labels, DATABASE), **options)
+        self._families.append(family)
+        return cast("M", _OfDatabase(family, self._database) if labels else family.labels(self._database))
+
     def _register_relay_metrics(self) -> None:
-        published = Counter("outbox_messages_published_total", "Messages confirmed by the broker and settled", _BY_EXCHANGE)
+        published = self._create(
+            Counter, "outbox_messages_published_total", "Messages confirmed by the broker and settled", _BY_EXCHANGE
+        )
         self._on(BatchSent, lambda event: published.labels(event.exchange_name).inc(len(event.messages)))
 
-        failures = Counter(
-            "outbox_publish_failures_total", "Failed publish attempts", ("exchange_name", "failure_type", "error_type")
+        failures = self._create(
+            Counter, "outbox_publish_failures_total", "Failed publish attempts", ("exchange_name", "failure_type", "error_type")
         )
         self._on(
             SendFailed,
             lambda event: failures.labels(event.exchange_name, event.type.value, event.failure.type).inc(),
         )
 
-        age = Histogram(
+        age = self._create(
+            Histogram,
             "outbox_message_age_seconds",
             "Time in the outbox table before publishing, from when the message was due",
             _BY_EXCHANGE,
@@ -88,7 +119,9 @@ class PrometheusObserver(Reactions):
 
         self._on(BatchSent, observe_ages)
 
-        rounds = Histogram("outbox_poll_duration_seconds", "One claim-send-settle round", _BY_EXCHANGE, buckets=ROUND_BUCKETS)
+        rounds = self._create(
+            Histogram, "outbox_poll_duration_seconds", "One claim-send-settle round", _BY_EXCHANGE, buckets=ROUND_BUCKETS
+        )
 
         def observe_round(event: RoundFinished) -> None:
             # Its own span does not exist yet, and links to the spans of its messages.
@@ -97,10 +130,11 @@ class PrometheusObserver(Reactions):
 
         self._on(RoundFinished, observe_round)
 
-        backlog = Gauge("outbox_table_backlog", "Unsent messages now", _BY_EXCHANGE, multiprocess_mode=_LATEST)
+        backlog = self._create(Gauge, "outbox_table_backlog", "Unsent messages now", _BY_EXCHANGE, multiprocess_mode=_LATEST)
         self._on(BacklogMeasured, lambda event: backlog.labels(event.exchange_name).set(event.unsent))
 
-        oldest_due = Gauge(
+        oldest_due = self._create(
+            Gauge,
             "outbox_oldest_unsent_age_seconds",
             "Time since the oldest unsent message was due; 0 without any",
             _BY_EXCHANGE,
@@ -113,7 +147,8 @@ class PrometheusObserver(Reactions):
             ),
         )
 
-        stalled = Gauge(
+        stalled = self._create(
+            Gauge,
             "outbox_stalled_routes",
             "Routing keys and directly addressed queues that accept no messages although the broker answers",
             _BY_EXCHANGE,
@@ -123,11 +158,13 @@ class PrometheusObserver(Reactions):
         self._on(RouteResumed, lambda event: stalled.labels(event.exchange_name).dec())
 
     def _register_worker_metrics(self) -> None:
-        received = Counter("outbox_messages_received_total", "Messages received", _BY_CONSUMER)
-        processed = Counter("outbox_messages_processed_total", "Messages by outcome", ("queue", "exchange_name", "status"))
-        retries = Counter("outbox_retry_attempts_total", "Retries by delay", ("queue", "delay_seconds"))
-        duration = Histogram(
-            "outbox_message_processing_duration_seconds", "Handler time", _BY_CONSUMER, buckets=HANDLER_BUCKETS
+        received = self._create(Counter, "outbox_messages_received_total", "Messages received", _BY_CONSUMER)
+        processed = self._create(
+            Counter, "outbox_messages_processed_total", "Messages by outcome", ("queue", "exchange_name", "status")
+        )
+        retries = self._create(Counter, "outbox_retry_attempts_total", "Retries by delay", ("queue", "delay_seconds"))
+        duration = self._create(
+            Histogram, "outbox_message_processing_duration_seconds", "Handler time", _BY_CONSUMER, buckets=HANDLER_BUCKETS
         )
         delays = DelayLabels()
 
@@ -148,14 +185,19 @@ class PrometheusObserver(Reactions):
         self._on(Received, lambda event: series_of(event.queue, event.exchange_name)[0].inc())
         self._on(Processed, count_processed)
 
-        duplicates = Counter("outbox_duplicates_total", "Messages that the inbox had already recorded", _BY_CONSUMER)
+        duplicates = self._create(
+            Counter, "outbox_duplicates_total", "Messages that the inbox had already recorded", _BY_CONSUMER
+        )
         self._on(Duplicate, lambda event: duplicates.labels(event.queue, event.exchange_name).inc())
 
-        consumers = Gauge("outbox_active_consumers", "Consumers connected", _BY_CONSUMER, multiprocess_mode="livesum")
+        consumers = self._create(
+            Gauge, "outbox_active_consumers", "Consumers connected", _BY_CONSUMER, multiprocess_mode="livesum"
+        )
         self._on(ConsumerStarted, lambda event: consumers.labels(event.queue, event.exchange_name).inc())
         self._on(ConsumerStopped, lambda event: consumers.labels(event.queue, event.exchange_name).dec())
 
-        handlers = Gauge(
+        handlers = self._create(
+            Gauge,
             "outbox_handler_info",
             "1 for the function that handles the messages of the queue",
             ("queue", "handler"),
@@ -163,7 +205,8 @@ class PrometheusObserver(Reactions):
         )
         self._on(ConsumerStarted, lambda event: handlers.labels(event.queue, event.handler).set(1))
 
-        paused = Gauge(
+        paused = self._create(
+            Gauge,
             "outbox_consumer_paused",
             "1 while a consumer has paused itself because its handler failed with an error of pause_on",
             _BY_CONSUMER,
@@ -174,7 +217,7 @@ class PrometheusObserver(Reactions):
         self._on(ConsumerStopped, lambda event: paused.labels(event.queue, event.exchange_name).set(0))
 
     def _register_dead_letter_metrics(self) -> None:
-        dead = Counter("outbox_dead_letters_total", "Messages that failed for good, by cause", ("queue", "cause"))
+        dead = self._create(Counter, "outbox_dead_letters_total", "Messages that failed for good, by cause", ("queue", "cause"))
 
         def count(queue: str, outcome: object) -> None:
             if isinstance(outcome, Dead):
@@ -190,17 +233,22 @@ class PrometheusObserver(Reactions):
         self._on(Processed, lambda event: count(event.queue, event.outcome))
         self._on(SendFailed, lambda event: count("", event.outcome))
 
-        dead_letters = Gauge(
-            "outbox_dlq_messages", "Dead letters at the broker and archived", ("queue",), multiprocess_mode=_LATEST
+        dead_letters = self._create(
+            Gauge, "outbox_dlq_messages", "Dead letters at the broker and archived", ("queue",), multiprocess_mode=_LATEST
         )
         self._on(DeadLettersMeasured, lambda event: dead_letters.labels(event.queue).set(event.count))
 
-        archived = Counter("outbox_archived_total", "Dead letters moved from the broker to the database", ("queue",))
+        archived = self._create(
+            Counter, "outbox_archived_total", "Dead letters moved from the broker to the database", ("queue",)
+        )
         self._on(Archived, lambda event: archived.labels(event.queue).inc(event.count))
 
     def _register_queue_metrics(self) -> None:
-        depth = Gauge("outbox_queue_messages", "Messages waiting in a queue", ("queue",), multiprocess_mode=_LATEST)
-        oldest = Gauge(
+        depth = self._create(
+            Gauge, "outbox_queue_messages", "Messages waiting in a queue", ("queue",), multiprocess_mode=_LATEST
+        )
+        oldest = self._create(
+            Gauge,
             "outbox_queue_oldest_age_seconds",
             "Time since the first message of a queue was due; 0 without any, absent if the broker does not report it",
             ("queue",),
@@ -229,7 +277,8 @@ class PrometheusObserver(Reactions):
         self._on(InstallationMeasured, set_queues)
 
     def _register_health_metrics(self) -> None:
-        mode_of = Gauge(
+        mode_of = self._create(
+            Gauge,
             "outbox_wake_mode",
             "1 for the mode in which a waiting process learns of new rows on the channel, 0 for the other",
             ("channel", "mode"),
@@ -242,7 +291,8 @@ class PrometheusObserver(Reactions):
 
         self._on(WakeModeChanged, set_wake_mode)
 
-        paused = Gauge(
+        paused = self._create(
+            Gauge,
             "outbox_paused",
             'Relays (queue "") and consumers that are paused by an operator',
             _BY_CONSUMER,
@@ -251,21 +301,25 @@ class PrometheusObserver(Reactions):
         self._on(Paused, lambda event: paused.labels(event.queue or "", event.exchange_name).inc())
         self._on(Resumed, lambda event: paused.labels(event.queue or "", event.exchange_name).dec())
 
-        lost = Counter("outbox_history_lost_total", "Facts that were not written to the history")
+        lost = self._create(Counter, "outbox_history_lost_total", "Facts that were not written to the history")
         self._on(HistoryLost, lambda event: lost.inc(event.count))
 
-        statuses = Gauge(
+        statuses = self._create(
+            Gauge,
             "outbox_health_status",
             "1 for the current health status of the installation, 0 for the others",
             ("status",),
             multiprocess_mode=_LATEST,
         )
-        verdict = Gauge(
+        verdict = self._create(
+            Gauge,
             "outbox_health_verdict",
             "The verdict on the installation: 0 is ok, 1 a warning, 2 an error",
             multiprocess_mode=_LATEST,
         )
-        findings = Gauge("outbox_health_findings", "Findings of the health check by code", ("code",), multiprocess_mode=_LATEST)
+        findings = self._create(
+            Gauge, "outbox_health_findings", "Findings of the health check by code", ("code",), multiprocess_mode=_LATEST
+        )
 
         def set_health(event: HealthJudged) -> None:
             for status in Severity:
@@ -277,26 +331,35 @@ class PrometheusObserver(Reactions):
         self._on(HealthJudged, set_health)
 
     def _register_installation_metrics(self) -> None:
-        components = Gauge(
+        components = self._create(
+            Gauge,
             "outbox_components",
             "Relays, workers, archivers and maintenance by what their heartbeats say",
             ("kind", "status"),
             multiprocess_mode=_LATEST,
         )
-        messages = Gauge(
-            "outbox_table_messages", "Unsent messages of the outbox table by state", ("state",), multiprocess_mode=_LATEST
+        messages = self._create(
+            Gauge,
+            "outbox_table_messages",
+            "Unsent messages of the outbox table by state",
+            ("state",),
+            multiprocess_mode=_LATEST,
         )
-        transaction = Gauge(
+        transaction = self._create(
+            Gauge,
             "outbox_oldest_transaction_age_seconds",
             "Age of the transaction that has kept vacuum from removing dead rows for the longest; 0 without any",
             multiprocess_mode=_LATEST,
         )
-        dead_rows = Gauge("outbox_dead_rows", "Dead rows that vacuum has not removed", ("table",), multiprocess_mode=_LATEST)
-
-        unsent = Gauge(
-            "outbox_destination_messages", "Unsent messages by destination", ("destination",), multiprocess_mode=_LATEST
+        dead_rows = self._create(
+            Gauge, "outbox_dead_rows", "Dead rows that vacuum has not removed", ("table",), multiprocess_mode=_LATEST
         )
-        oldest = Gauge(
+
+        unsent = self._create(
+            Gauge, "outbox_destination_messages", "Unsent messages by destination", ("destination",), multiprocess_mode=_LATEST
+        )
+        oldest = self._create(
+            Gauge,
             "outbox_destination_oldest_age_seconds",
             "Time since the first message of a destination was due; 0 without any",
             ("destination",),
@@ -316,6 +379,23 @@ class PrometheusObserver(Reactions):
                 dead_rows.labels(table).set(count)
 
         self._on(InstallationMeasured, set_all)
+
+
+@cache
+def _family(kind: type[MetricWrapperBase], name: str, text: str, labels: tuple[str, ...], **options: Any) -> MetricWrapperBase:
+    return kind(name, text, labels, **options)
+
+
+@dataclass(frozen=True, slots=True)
+class _OfDatabase:
+    """A metric whose last label is the name of a database."""
+
+    family: MetricWrapperBase
+    database: str
+
+    def labels(self, *values: str) -> MetricWrapperBase:
+        """Returns the series with these values and the database."""
+        return self.family.labels(*values, self.database)
 
 
 def _exemplar(span: SpanIds | None) -> dict[str, str] | None:

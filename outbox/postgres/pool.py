@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import asyncpg
 
 from outbox.core.urls import postgres_url, redacted
+from outbox.engine.observers import SERVED
 from outbox.errors import DatabaseUnavailableError, StatementTimeoutError
 
 if TYPE_CHECKING:
@@ -59,6 +60,8 @@ async def is_direct(connection: "_Connection") -> bool:
 
 CONNECT_TIMEOUT = timedelta(seconds=10)
 """Longest wait for a new connection, or for a free one of the pool."""
+SPARE_LIFETIME = timedelta(seconds=15)
+"""How long a pool keeps a connection that it does not use, in a process that serves several databases. The driver has 300 s."""
 COMMAND_TIMEOUT = timedelta(seconds=60)
 """Longest wait for any single statement, so that a server that vanished without a word hangs no task."""
 
@@ -108,6 +111,9 @@ async def open_pool(
     if preparing is not None:
         del arguments["statement_cache_size"]
         arguments |= {"connect": preparing.connect, "connection_class": connection_class}
+    if SERVED.get() is not None:
+        # Of several databases most are idle at any time, and a server has few connections for all of them.
+        arguments["max_inactive_connection_lifetime"] = SPARE_LIFETIME.total_seconds()
     pool: Pool = asyncpg.create_pool(postgres_url(url), min_size=0, max_size=size, reset=_keep_as_it_is, **arguments)
     return await pool
 

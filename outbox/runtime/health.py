@@ -21,13 +21,18 @@ Check = Callable[[], Awaitable[None]]
 
 OK = "ok"
 UNAVAILABLE = "unavailable"
+STARTING = "starting"
 
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """Result of the checks: `ok` or `unavailable` for each part, without details, because the endpoint is public."""
+    """Result of the checks: `ok` or `unavailable` for each part, without details, because the endpoint is public.
+
+    `databases` are the states of the databases of a process that serves several. They do not count for `ready`.
+    """
 
     parts: Mapping[str, str]
+    databases: Mapping[str, str] | None = None
 
     @property
     def ready(self) -> bool:
@@ -36,7 +41,8 @@ class Health:
 
     def as_json(self) -> dict[str, object]:
         """The body of the readiness endpoint."""
-        return {"status": "ready" if self.ready else "not_ready", "parts": dict(self.parts)}
+        report: dict[str, object] = {"status": "ready" if self.ready else "not_ready", "parts": dict(self.parts)}
+        return report if self.databases is None else report | {"databases": dict(self.databases)}
 
 
 class HealthChecks:
@@ -46,6 +52,7 @@ class HealthChecks:
         checks: the check of each part, by the part's name.
         timeout: a check that takes longer counts as failed.
         kept_for: maximum age of a report.
+        databases: returns the states of the databases of a process that serves several.
     """
 
     def __init__(
@@ -54,10 +61,12 @@ class HealthChecks:
         *,
         timeout: timedelta = timedelta(seconds=3),
         kept_for: timedelta = timedelta(seconds=1),
+        databases: Callable[[], Mapping[str, str]] | None = None,
     ) -> None:
         self._checks = dict(checks or {})
         self._timeout = timeout
         self._kept_for = kept_for
+        self._databases = databases
         self._problems: dict[str, str] = {}
         self._last: Health | None = None
         self._expires = 0.0
@@ -97,7 +106,8 @@ class HealthChecks:
                     logger.warning("Not ready: %s: %s", name, problem)
             elif before is not None:
                 logger.info("Ready again: %s", name)
-        self._last = Health({name: UNAVAILABLE if problem else OK for name, problem in found.items()})
+        databases = None if self._databases is None else self._databases()
+        self._last = Health({name: UNAVAILABLE if problem else OK for name, problem in found.items()}, databases)
         self._expires = time.monotonic() + self._kept_for.total_seconds()
         return self._last
 

@@ -10,13 +10,13 @@ from datetime import timedelta
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from outbox.core.arguments import interval
 from outbox.core.clock import DatabaseClock
 from outbox.engine.index_keys import IndexKeys
 from outbox.engine.lifecycle import Stopping
-from outbox.engine.observers import MaskingObserver, Observers
+from outbox.engine.observers import SERVED, MaskingObserver, Observers
 from outbox.errors import ConfigurationError
 from outbox.masking import Masking
 from outbox.observers.logging import LoggingObserver
@@ -43,9 +43,11 @@ def build_observer(*, enable_metrics: bool, meters: Observer | None = None, mask
     """Returns an observer that logs and, with `enable_metrics` and prometheus-client, counts in its global registry.
 
     `meters` observes, too. `masking`, by default the built-in rules, is applied to failures before they are logged or counted.
+    In a task that serves one of several databases, the metrics are labelled with its name, and its state is followed.
     """
-    metrics = _metrics() if enable_metrics else None
-    members = tuple(each for each in (LoggingObserver(), metrics, meters) if each is not None)
+    served = SERVED.get()
+    metrics = METRICS.of(None if served is None else served.name) if enable_metrics else None
+    members = tuple(each for each in (LoggingObserver(), metrics, meters, served) if each is not None)
     return MaskingObserver(Observers(members), masking or Masking())
 
 
@@ -93,6 +95,8 @@ class Reports:
 
         `index_keys`: index keys of the history, by queue.
         """
+        if (served := SERVED.get()) is not None:
+            served.is_started = True  # components open their reports once they have found their database
         if self.url is None and self.pool is None:
             yield None
             return
@@ -141,12 +145,39 @@ def observed_by(observer: Observer, reporter: "Reporter | None") -> Observer:
     return Observers((*others, reporter))
 
 
+class ProcessMetrics:
+    """The metrics of this process. Its first component decides whether they have a label `database`."""
+
+    # A registry accepts each metric once, and with the same labels: all components of a database share an observer.
+    def __init__(self) -> None:
+        self._observers: dict[str | None, Any] = {}
+        self._by_database: bool | None = None
+
+    def of(self, database: str | None) -> Observer | None:
+        """Returns the observer for a database by its name, or for components without one; None without prometheus-client."""
+        if find_spec("prometheus_client") is None:
+            _log_once(
+                logging.INFO, 'metrics are off: prometheus-client is not installed (pip install "fastapi-outbox[metrics]")'
+            )
+            return None
+        if self._by_database is None:
+            self._by_database = database is not None
+        if database is not None and not self._by_database:
+            _log_once(logging.WARNING, "metrics have no label `database`: a component without one was started before")
+        label = (database or "") if self._by_database else None
+        if label not in self._observers:
+            self._observers[label] = import_module("outbox.observers.prometheus").PrometheusObserver(label)
+        return cast("Observer", self._observers[label])
+
+    def forget(self, database: str) -> None:
+        """Removes the series of a database that is no longer served."""
+        if (observer := self._observers.pop(database, None)) is not None:
+            observer.remove_series()
+
+
+METRICS = ProcessMetrics()
+
+
 @cache
-def _metrics() -> Observer | None:
-    """Returns the process-wide metrics observer; None without prometheus-client."""
-    # Cached, because a registry accepts each metric only once: every relay and worker of the process shares the observer.
-    if find_spec("prometheus_client") is None:
-        _log.info('metrics are off: prometheus-client is not installed (pip install "fastapi-outbox[metrics]")')
-        return None
-    observer: Observer = import_module("outbox.observers.prometheus").PrometheusObserver()
-    return observer
+def _log_once(level: int, text: str) -> None:
+    _log.log(level, text)

@@ -179,6 +179,21 @@ class Settings(BaseModel):
         ge=1,
         le=500,
     )
+    databases_file: Path | None = _database(
+        None,
+        "A file with several databases, which one process serves: a line `name=postgresql://…` for each, instead of "
+        "`OUTBOX_DATABASE_URL`.",
+        readers=COMPONENTS,
+        unset="the process serves one database",
+    )
+    databases_refresh: PositiveSeconds = _database(
+        timedelta(seconds=30), "Interval at which that file is read again.", readers=COMPONENTS
+    )
+    databases_longest_pause: PositiveSeconds = _database(
+        timedelta(seconds=30),
+        "Maximum pause before one of several databases is served again after a failure. The pause doubles from 1 s.",
+        readers=COMPONENTS,
+    )
     data_dir: Path | None = _database(
         None, "The data folder of the embedded server.", readers=(SERVICE,), unset="`.data/postgres`"
     )

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from outbox.core.arguments import one_of
+from outbox.engine.observers import SERVED
 from outbox.ports import Observer, Propagation
 
 if TYPE_CHECKING:
@@ -60,7 +61,8 @@ def open_meters(*, enabled: bool, source: object) -> Observer | None:
 
         meter = configured_meter()
         if meter is not None:
-            return MeterObserver(meter, system=_system_of(source))
+            served = SERVED.get()
+            return MeterObserver(meter, system=_system_of(source), database=None if served is None else served.name)
     _log.info("OpenTelemetry metrics are off: the process has configured no meter provider")
     return None
 

@@ -82,7 +82,7 @@ def test_a_command_has_options_for_the_settings_that_it_reads(reader: Reader) ->
 
 OF_THE_CALLER = {
     "database_url", "broker_url", "mask_keys", "mask_paths", "encryption_keys", "monitoring_host", "monitoring_port",
-    "log_level", "log_format",
+    "log_level", "log_format", "databases_file", "databases_refresh", "databases_longest_pause",
 }  # fmt: skip
 """Settings that are not passed on as arguments: servers, masking, keys, and those of the command itself."""
 

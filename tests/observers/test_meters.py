@@ -138,6 +138,20 @@ def test_the_documentation_lists_them(collected: dict[str, Metric]) -> None:
     }
 
 
+def test_measurements_of_one_of_several_databases_have_its_name() -> None:
+    reader = InMemoryMetricReader()
+    provider = MeterProvider([reader], shutdown_on_exit=False)
+    instruments = Instruments(provider, reader)
+    instruments.notify = MeterObserver(provider.get_meter("outbox"), system="rabbitmq", database="acme").notify
+    for event in events.EVENTS:
+        instruments.notify(event)
+    found = instruments.collect()
+    assert found
+    for name, metric in found.items():
+        assert {(point.attributes or {}).get("outbox.database") for point in metric.data.data_points} == {"acme"}, name
+    provider.shutdown()
+
+
 def test_no_attribute_has_a_value_that_comes_with_messages(collected: dict[str, Metric]) -> None:
     values = {
         str(value)

@@ -16,6 +16,7 @@ from outbox import (
     Archiver,
     BoundPublisher,
     Consumer,
+    Databases,
     HybridClock,
     Maintenance,
     MessageRelay,
@@ -35,6 +36,7 @@ PUBLIC_NAMES = {
     "IMMEDIATELY",
     "NEVER",
     "Consumer",
+    "Databases",
     "DeadLetters",
     "Destinations",
     "HybridClock",
@@ -291,6 +293,12 @@ def test_a_worker_is_made_of_these_parameters() -> None:
     )
 
 
+def test_databases_are_made_of_these_parameters() -> None:
+    half_a_minute = timedelta(seconds=30)
+    times: dict[str, object] = {"refresh": half_a_minute, "longest_pause": half_a_minute, "grace_period": 30.0}
+    assert parameters(Databases) == positional("source", "make") | keyword_only(times)
+
+
 def test_consumers_are_made_of_these_parameters() -> None:
     queue_and_delays: dict[str, object] = {"queue": "", "retry_delays": None}
     options: dict[str, object] = {
@@ -325,7 +333,7 @@ def test_the_signals_of_handlers_are_made_of_these_parameters() -> None:
     assert parameters(RetryAfter) == positional("delay")
 
 
-@pytest.mark.parametrize("class_", [MessageRelay, Worker, Archiver, Maintenance])
+@pytest.mark.parametrize("class_", [MessageRelay, Worker, Archiver, Maintenance, Databases])
 def test_relay_and_worker_run_and_stop_alike(class_: type) -> None:
     assert parameters(class_.run) == keyword_only({"handle_signals": True})  # type: ignore[attr-defined]
     assert parameters(class_.stop) == {}  # type: ignore[attr-defined]
