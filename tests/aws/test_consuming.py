@@ -183,18 +183,19 @@ def bodies(received: Sequence[Received]) -> list[bytes]:
 
 
 async def test_what_was_not_acknowledged_goes_to_another_reader_at_once_when_the_first_one_ends(moto: Moto) -> None:
-    source = AwsSource(f"{moto.sqs()}&queue=mail")
+    source = AwsSource(f"{moto.sqs(wait_time='5')}&queue=mail")
     async with source.read(subscription()) as reader:
         moto.send("mail", *map(str, range(25)))
         received = await fetched(reader, 25)
         assert len(await reader.fetch(500)) == 0
         await reader.acknowledge(received[:22])
-        # A request is open when the read ends, and gets a message.
+        # The request of a fetch that was cancelled gets a message.
         fetching = asyncio.create_task(reader.fetch(10))
         await asyncio.wait([fetching], timeout=0.05)
         fetching.cancel()
         await asyncio.wait([fetching])
         moto.send("mail", "late")
+        await eventually(lambda: moto.counts("mail") == (0, 4))
     assert moto.counts("mail") == (4, 0)
     async with source.read(subscription()) as reader:
         again = await fetched(reader, 4)
