@@ -96,7 +96,7 @@ def test_a_queue_of_a_topic_or_without_a_name_is_refused() -> None:
             AwsTransport("sqs://eu-west-1", queue=queue)  # type: ignore[arg-type]
 
 
-def test_destinations_tell_queues_topics_accounts_and_endpoints_apart() -> None:
+def test_destinations_differ_by_queue_topic_account_and_endpoint() -> None:
     assert AwsTransport("sqs://eu-west-1").destination == "SQS in eu-west-1, queue {routing_key}"
     assert AwsTransport("sqs://eu-west-1", queue=first_word).destination.endswith("test_configuration.first_word")
     url = "sns://eu-west-1/orders?account=123456789012&endpoint_url=http://user:geheim@h:1"

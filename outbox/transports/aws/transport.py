@@ -137,7 +137,7 @@ class AwsTransport:
         return [results.get(index, NotSent(missing)) for index in range(len(messages))]
 
     async def has_queue(self, name: str) -> bool:
-        """Whether a queue exists. Raises `BrokerUnavailableError`, also if AWS does not tell."""
+        """Whether a queue exists. Raises `BrokerUnavailableError`, also if AWS does not show it."""
         try:
             return await self._aws.queue_url(name) is not None
         except ClientError as error:
