@@ -158,7 +158,7 @@ def _welcome(link: str, settings: Settings) -> str:
     if api:
         links = {"Dashboard": _dashboard(link, settings), **links}
     listed = [f"  {click.style(f'{name:<9}', bold=True)} {click.style(address, fg='cyan')}" for name, address in links.items()]
-    tokens = _token(link) if settings.development and api else ()
+    tokens = _token(f"{link}{settings.admin_path}") if settings.development and api else ()
     example = _example(link) if api and settings.runs_example else ()
     return "\n".join(("", *listed, "", *tokens, *example, "  Press Ctrl-C to stop.", ""))
 
@@ -169,15 +169,15 @@ def _dashboard(link: str, settings: Settings) -> str:
     return development.dashboard_link(development.token(), link) if settings.development else f"{link}{development.DASHBOARD}"
 
 
-def _show_no_token(_token: str) -> None:
+def _show_no_token(_token: str, _path: str) -> None:
     """Does nothing: the links, printed when the address is known, contain the token."""
 
 
-def _token(link: str) -> tuple[str, ...]:
+def _token(admin: str) -> tuple[str, ...]:
     with_dashboard = "The first link logs you in. For commands, set its token, valid for this run:"
     without_dashboard = "Admin token, valid for this run:"
     lead = with_dashboard if is_built() else without_dashboard
-    return (f"  {lead}", "", *development.usage(development.token(), link), "")
+    return (f"  {lead}", "", *development.usage(development.token(), admin), "")
 
 
 def _example(link: str) -> tuple[str, ...]:

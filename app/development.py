@@ -38,22 +38,22 @@ def dashboard_link(text: str, service: str) -> str:
     return f"{service}{DASHBOARD}#token={text}"
 
 
-def usage(text: str, service: str) -> tuple[str, ...]:
-    """Returns example commands with the token; the `outbox` commands read the same variable."""
+def usage(text: str, admin: str) -> tuple[str, ...]:
+    """Returns example commands with the token; the `outbox` commands read the same variable. `admin` is the admin's address."""
     return (
         f"    export OUTBOX_TOKEN={text}",
-        f"    curl -s {service}{PREFIX}/backlog \\",
+        f"    curl -s {admin}/backlog \\",
         '      -H "authorization: Bearer $OUTBOX_TOKEN"',
     )
 
 
-def show_token(text: str) -> None:
+def show_token(text: str, path: str) -> None:
     """Prints the token to standard error, once for all worker processes. It is not logged, because logs may be kept."""
     if _is_first_process():
         service = _uvicorn_address()
         link = (f"  Dashboard {dashboard_link(text, service)}", "") if is_built() else ()
         lines = ("", *link, "  Development mode. Admin token, valid for this run:", "")
-        click.echo("\n".join((*lines, *usage(text, service), "")), file=sys.stderr)
+        click.echo("\n".join((*lines, *usage(text, f"{service}{path}"), "")), file=sys.stderr)
 
 
 def _is_first_process() -> bool:

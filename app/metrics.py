@@ -13,7 +13,7 @@ from app.settings import Runs, Settings
 from outbox.admin import measure_health
 
 PATH = "/metrics"
-_UNINTERESTING = (f"^{PATH}$", "^/outbox/health/", "^/outbox/events$")
+_UNINTERESTING = (f"^{PATH}$", "^/outbox/health/", "^/outbox/(\\{outbox_name\\}/)?events$")
 """Endpoints that are excluded: polled constantly, or streaming without end, they would distort the request metrics."""
 
 

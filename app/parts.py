@@ -2,9 +2,10 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from app import development
-from app.settings import Runs, Settings
+from app.settings import Runs, Servers, Settings
 from app.startup import Installation
 from outbox import MessageRelay, Worker
 from outbox.admin import Admin, HealthThresholds
@@ -48,11 +49,34 @@ def make_maintenance(installation: Installation) -> Maintenance:
     return Maintenance(db_engine_url=installation.database_url, broker=installation.broker_url, **given)
 
 
+def make_admins(installation: Installation) -> dict[str, Admin]:
+    """Builds the admins of this service's outbox, which comes first, and of those of `OUTBOX_ADMIN_DATABASES`, by name.
+
+    All have the service's masking, limits and thresholds. The service's environment and alerts are for its own outbox only.
+    """
+    settings = installation.settings
+    own = make_admin(installation)
+    others = settings.other_outboxes
+    return {settings.admin_outbox_name: own} | {name: _make_other(settings, name, others[name]) for name in others}
+
+
 def make_admin(installation: Installation) -> Admin:
     settings = installation.settings
-    given = arguments_of(Admin, dict(settings))
-    if settings.development:
-        given["tokens"] = [str(development.token_entry())]
+    return Admin(
+        db_engine_url=installation.database_url,
+        broker=installation.broker_url,
+        alerts=settings.alert_rules,
+        **_admin_arguments(settings, settings.admin_outbox_name),
+    )
+
+
+def _make_other(settings: Settings, name: str, servers: Servers) -> Admin:
+    own = {"management_url": servers.management_url, "environment": None}
+    return Admin(db_engine_url=servers.database_url, broker=servers.broker_url, **(_admin_arguments(settings, name) | own))
+
+
+def _admin_arguments(settings: Settings, outbox: str) -> dict[str, Any]:
+    tokens = [str(development.token_entry())] if settings.development else settings.tokens_of(outbox)
     thresholds = HealthThresholds(
         late_after=settings.health_late_after,
         overdue_after=settings.health_overdue_after,
@@ -60,14 +84,8 @@ def make_admin(installation: Installation) -> Admin:
         lost_for=settings.health_lost_for,
         dead_letter_window=settings.health_dead_letter_window,
     )
-    return Admin(
-        db_engine_url=installation.database_url,
-        broker=installation.broker_url,
-        thresholds=thresholds,
-        alerts=settings.alert_rules,
-        oidc=settings.oidc,
-        **given,
-    )
+    oidc = settings.oidc if settings.admin_databases is None else settings.oidc_of(outbox)
+    return arguments_of(Admin, dict(settings)) | {"tokens": tokens, "thresholds": thresholds, "oidc": oidc}
 
 
 def make_alerting(admin: Admin) -> Alerting | None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -11,13 +11,14 @@ from typing import Any
 from fastapi import Depends, FastAPI, HTTPException, Request, status
 from fastapi.responses import RedirectResponse
 from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker, create_async_engine
+from starlette.routing import BaseRoute
 from starlette.types import Message, Receive, Scope, Send
 
 import outbox
 from app import development, docs, metrics
 from app.dependencies import get_session
 from app.orders.routes import router as orders
-from app.parts import component_factories, component_names, make_admin, make_alerting
+from app.parts import component_factories, component_names, make_admins, make_alerting
 from app.settings import Runs, Settings, read_settings
 from app.startup import Installation, StepReporter, log_step, prepared, report_broker
 from outbox import Publisher
@@ -36,6 +37,16 @@ from outbox.runtime.settings import encryption_of
 
 class Service(FastAPI):
     """A FastAPI application that reports a failed start in one sentence instead of a traceback."""
+
+    _admin_routes: tuple[BaseRoute, ...] = ()
+
+    def include_admin(self, admin: Callable[..., Any] | Mapping[str, Admin]) -> None:
+        """Adds the routes of the admin, in place of those that are there."""
+        others = [route for route in self.router.routes if route not in self._admin_routes]
+        self.router.routes[:] = others
+        self.include_router(admin_router(admin), prefix=PREFIX, dependencies=[Depends(_require_api)])
+        self._admin_routes = tuple(route for route in self.router.routes if route not in others)
+        self.openapi_schema = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await super().__call__(scope, receive, self._shorten_failure(send) if scope["type"] == "lifespan" else send)
@@ -67,11 +78,12 @@ class Service(FastAPI):
 def create_service(
     settings: Settings | None = None,
     report: StepReporter = log_step,
-    show_token: Callable[[str], None] = development.show_token,
+    show_token: Callable[[str, str], None] = development.show_token,
 ) -> Service:
     """Creates the application. Without `settings`, it reads them from the environment when it starts.
 
-    `report` is called with each startup step, and `show_token` with the admin token that development mode creates.
+    `report` is called with each startup step, and `show_token` with the admin token that development mode creates and the
+    admin's path.
     """
     service = Service(
         title="Outbox",
@@ -85,7 +97,7 @@ def create_service(
     docs.install(service)
     service.add_api_route("/", _redirect_root, include_in_schema=False)
     service.include_router(health_router(_health))
-    service.include_router(admin_router(_admin), prefix=PREFIX, dependencies=[Depends(_require_api)])
+    service.include_admin(_admin)
     service.include_router(orders, dependencies=[Depends(_require_api), Depends(_require_example)])
     metrics.install(service)
     return service
@@ -97,13 +109,13 @@ class _Lifespan:
 
     settings: Settings | None
     report: StepReporter
-    show_token: Callable[[str], None]
+    show_token: Callable[[str, str], None]
 
-    def __call__(self, app: FastAPI) -> AbstractAsyncContextManager[None]:
+    def __call__(self, app: Service) -> AbstractAsyncContextManager[None]:
         return self._running(app)
 
     @asynccontextmanager
-    async def _running(self, app: FastAPI) -> AsyncIterator[None]:
+    async def _running(self, app: Service) -> AsyncIterator[None]:
         app.state.problem = None
         async with AsyncExitStack() as stack:
             stack.enter_context(freeze_gc())
@@ -114,7 +126,7 @@ class _Lifespan:
                 raise
             yield
 
-    async def _start(self, app: FastAPI, stack: AsyncExitStack) -> None:
+    async def _start(self, app: Service, stack: AsyncExitStack) -> None:
         settings = self.settings or read_settings()
         configure_logging(settings.log_level, settings.log_format)
         check_sessions(app, get_session)
@@ -124,9 +136,14 @@ class _Lifespan:
         app.state.publisher = Publisher(settings.expiration, settings.table_name, encryption=encryption_of(dict(settings)))
         app.state.sessions = await stack.enter_async_context(_sessions(installation))
         if Runs.API in settings.run:
-            app.state.admin = await stack.enter_async_context(make_admin(installation))
+            admins = make_admins(installation)
+            for admin in admins.values():
+                await stack.enter_async_context(admin)
+            app.state.admin = admins[settings.admin_outbox_name]
+            # Only now, because only the settings say whether there are several.
+            app.include_admin(admins if settings.admin_databases is not None else _admin)
             if settings.development:
-                self.show_token(development.token())
+                self.show_token(development.token(), settings.admin_path)
         app.state.health = await stack.enter_async_context(_health_checks(installation))
         parts = component_factories(installation)
         if Runs.API in settings.run:

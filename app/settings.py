@@ -1,6 +1,8 @@
 """The service's settings: the table of `outbox.runtime.settings`, with the rules that involve several settings."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Self
 
@@ -8,8 +10,9 @@ from pydantic import ValidationError, field_validator, model_validator
 
 from outbox.admin.alerts.rules import ALERT_ON, AlertRules
 from outbox.admin.oidc import OpenIDConnect
+from outbox.admin.outboxes import check_outbox_name
 from outbox.admin.principals import Tokens
-from outbox.core.urls import redacted
+from outbox.core.urls import postgres_url, redacted, server_kind
 from outbox.errors import ConfigurationError, MissingExtraError
 from outbox.runtime import settings
 from outbox.runtime.environment import check_environment, read_environment
@@ -17,7 +20,20 @@ from outbox.runtime.settings import OF_SERVICE, PREFIX, Runs
 
 EXAMPLE_CONSUMERS = "app.orders.consumers:consumers"
 
-__all__ = ["EXAMPLE_CONSUMERS", "Runs", "Settings", "read_settings"]
+__all__ = ["EXAMPLE_CONSUMERS", "Runs", "Servers", "Settings", "read_settings"]
+
+# A comma ends an entry only before the next name: a PostgreSQL URL may list several hosts.
+_BETWEEN_DATABASES = re.compile(r"[\s,]+(?=[^\s,=|/]+=postgres)|[\s,]+$")
+_CALLBACK = "/session/oidc/callback"
+
+
+@dataclass(frozen=True, slots=True)
+class Servers:
+    """The servers of one outbox. `broker_url` is that of the database if PostgreSQL is the broker."""
+
+    database_url: str = field(repr=False)
+    broker_url: str = field(repr=False)
+    management_url: str | None = field(default=None, repr=False)
 
 
 class Settings(settings.Settings):
@@ -26,7 +42,11 @@ class Settings(settings.Settings):
     @field_validator("admin_tokens")
     @classmethod
     def _are_entries(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(str(entry) for entry in Tokens.parse(value).entries)
+        outboxes: dict[str, list[str]] = {}
+        for text in value:
+            outbox, slash, entry = text.rpartition("/")
+            outboxes.setdefault(f"{outbox}{slash}", []).append(entry)
+        return tuple(f"{outbox}{entry}" for outbox, texts in outboxes.items() for entry in Tokens.parse(texts).entries)
 
     @property
     def runs_example(self) -> bool:
@@ -54,6 +74,46 @@ class Settings(settings.Settings):
             every=self.alert_every,
             timeout=self.alert_timeout,
         )
+
+    @property
+    def other_outboxes(self) -> Mapping[str, Servers]:
+        """The servers of the outboxes of `admin_databases`, by name. Raises `ConfigurationError`, without quoting a URL."""
+        given = "" if self.admin_databases is None else self.admin_databases.get_secret_value().strip()
+        found = dict[str, Servers]()
+        for number, entry in enumerate(_BETWEEN_DATABASES.split(given) if given else (), start=1):
+            name, equals, urls = entry.partition("=")
+            if not equals or ":" in name:
+                raise ConfigurationError(f"entry {number} has no name: write name=postgresql://user:password@host/database")
+            check_outbox_name(name)
+            if name in found or name == self.admin_outbox_name:
+                raise ConfigurationError(f"two outboxes have the name {name!r}; this service's own is OUTBOX_ADMIN_OUTBOX_NAME")
+            database_url, *more = urls.split("|")
+            postgres_url(database_url, argument=f"the database of {name}")
+            if len(more) > 2:
+                raise ConfigurationError(f"{name} has more than a database, a broker and RabbitMQ's HTTP API")
+            broker_url = more[0] if more else database_url
+            server_kind(broker_url, argument=f"the broker of {name}")
+            found[name] = Servers(database_url, broker_url, *more[1:])
+        return found
+
+    @property
+    def admin_path(self) -> str:
+        """The path of this service's own outbox below the service's address."""
+        return f"/outbox/{self.admin_outbox_name}" if self.admin_databases is not None else "/outbox"
+
+    def tokens_of(self, outbox: str) -> tuple[str, ...]:
+        """Returns the token entries for an outbox. Those that name it replace a principal's entries for all outboxes."""
+        named = [entry.removeprefix(f"{outbox}/") for entry in self.admin_tokens if entry.startswith(f"{outbox}/")]
+        replaced = {entry.partition(":")[0] for entry in named}
+        common = [entry for entry in self.admin_tokens if "/" not in entry and entry.partition(":")[0] not in replaced]
+        return (*named, *common)
+
+    def oidc_of(self, outbox: str) -> OpenIDConnect | None:
+        """Returns the login provider for one of several outboxes, each of which has its own callback."""
+        provider = self.oidc
+        if provider is None or provider.redirect_url is None:
+            return provider
+        return replace(provider, redirect_url=f"{provider.redirect_url.removesuffix(_CALLBACK)}/{outbox}{_CALLBACK}")
 
     @property
     def oidc(self) -> OpenIDConnect | None:
@@ -98,6 +158,7 @@ class Settings(settings.Settings):
             yield "OUTBOX_HEALTH_OVERDUE_AFTER must not be shorter than OUTBOX_HEALTH_LATE_AFTER"
         yield from self._alert_conflicts()
         yield from self._login_conflicts()
+        yield from self._outbox_conflicts()
         if self.clean_up_after not in ("IMMEDIATELY", "NEVER") and self.clean_up_after == timedelta(0):
             yield "OUTBOX_CLEAN_UP_AFTER must be positive: write IMMEDIATELY for zero"
 
@@ -109,6 +170,22 @@ class Settings(settings.Settings):
             return
         if provider is None and (self.oidc_client_id is not None or self.oidc_client_secret is not None or self.oidc_roles):
             yield "OUTBOX_OIDC_CLIENT_ID, …_CLIENT_SECRET and …_ROLES require OUTBOX_OIDC_ISSUER"
+
+    def _outbox_conflicts(self) -> Iterator[str]:
+        try:
+            check_outbox_name(self.admin_outbox_name)
+            others = self.other_outboxes
+        except (ConfigurationError, ValueError) as error:
+            yield f"OUTBOX_ADMIN_DATABASES: {error}"
+            return
+        outboxes = {self.admin_outbox_name, *others} if others else set[str]()
+        for outbox in {entry.partition("/")[0] for entry in self.admin_tokens if "/" in entry} - outboxes:
+            yield f"OUTBOX_ADMIN_TOKENS has a token for the outbox {outbox!r}, which OUTBOX_ADMIN_DATABASES does not name"
+        for outbox in outboxes:
+            try:
+                Tokens.parse(self.tokens_of(outbox))
+            except ConfigurationError as error:
+                yield f"OUTBOX_ADMIN_TOKENS, those for {outbox}: {error}"
 
     def _alert_conflicts(self) -> Iterator[str]:
         try:

@@ -166,6 +166,7 @@ RUN_BY = {
     "docs/contracts.md: # events.py": "tests/asyncapi/test_page.py::test_the_page_leads_from_an_event_to_a_failed_check",
     "docs/contracts.md: # publish.py": "tests/asyncapi/test_page.py::test_the_page_leads_from_an_event_to_a_failed_check",
     "docs/contracts.md: # handlers.py": "tests/asyncapi/test_page.py::test_the_page_leads_from_an_event_to_a_failed_check",
+    "docs/admin.md: # console.py": "tests/admin/test_outboxes.py::test_the_command_line_works_with_the_address_of_one",
     "docs/embedding.md: # host.py": "tests/admin/test_embedding.py::test_host_and_admin_keep_their_paths_behind_a_proxy",
     "docs/fastapi.md: from contextlib import asynccontextmanager": (
         "tests/fastapi/test_embedding.py::test_the_documented_host_publishes_relays_and_consumes_in_one_process"

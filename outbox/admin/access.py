@@ -16,6 +16,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.params import Query
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
+from starlette.requests import HTTPConnection
 from starlette.routing import Match
 from starlette.types import Message, Receive, Scope, Send
 
@@ -41,6 +42,8 @@ UNKNOWN = "outbox_unknown"
 """The operation of all unknown paths. It changes nothing, whatever the method."""
 REQUEST_CONTEXT = "outbox_request_context"
 """Attribute of `request.state` that holds the `RequestContext` after authentication."""
+OUTBOX_NAME = "outbox_name"
+"""The path parameter with the name of an outbox, in a router that serves several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +156,12 @@ def provider_of(kind: type, given: Any) -> Callable[..., Any]:
         return given
 
     return find
+
+
+def outbox_of(request: HTTPConnection) -> str | None:
+    """Returns the name of the outbox in the path; None if the router serves a single one."""
+    name: str | None = request.path_params.get(OUTBOX_NAME)
+    return name
 
 
 def unauthenticated(detail: str) -> Problem:

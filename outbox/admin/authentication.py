@@ -16,9 +16,21 @@ import asyncpg
 from fastapi import APIRouter, Body, Depends, Request, Response, Security, status
 from fastapi.security import APIKeyCookie, HTTPBearer
 from pydantic import Field
+from starlette.requests import HTTPConnection
 
 from outbox.admin import models
-from outbox.admin.access import LOGOUT, RequestContext, Viewer, address_of, area, cross_site, read_body, record, unauthenticated
+from outbox.admin.access import (
+    LOGOUT,
+    RequestContext,
+    Viewer,
+    address_of,
+    area,
+    cross_site,
+    outbox_of,
+    read_body,
+    record,
+    unauthenticated,
+)
 from outbox.admin.admin import Admin, Colour
 from outbox.admin.cache import SingleFlightCache
 from outbox.admin.oidc import oidc_routes, seen_path
@@ -181,15 +193,33 @@ _REVOKED_TIMEOUT = timedelta(seconds=2)
 COOKIE = "outbox_session"
 _COOKIE_FORM = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
 
-_token = HTTPBearer(
+bearer_token = HTTPBearer(
     scheme_name="OutboxToken",
     bearerFormat="outbox_…",
     description="A token whose hash is in `OUTBOX_ADMIN_TOKENS`. `outbox token` creates one.",
     auto_error=False,
 )
-_cookie = APIKeyCookie(
+
+
+class _SessionCookie(APIKeyCookie):
+    """Reads the cookie of the outbox that the path names; the document has the name of a single one."""
+
+    async def __call__(self, request: HTTPConnection) -> str | None:
+        return request.cookies.get(_cookie_name(outbox_of(request)))
+
+
+session_cookie = _SessionCookie(
     name=COOKIE, scheme_name="OutboxSession", description="A browser session, set by `POST /session`.", auto_error=False
 )
+
+
+def _cookie_name(outbox: str | None) -> str:
+    return COOKIE if outbox is None else f"{COOKIE}_{outbox}"
+
+
+def _hash_of_cookie(cookie: str, outbox: str | None) -> bytes:
+    # With the name, so that a session of one outbox opens no other one, even if both are in one schema.
+    return hash_of(cookie if outbox is None else f"{outbox} {cookie}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,8 +237,8 @@ def own_authentication(find: Callable[..., Any]) -> Callable[..., Awaitable[Prin
     async def authenticate(
         request: Request,
         admin: Annotated[Admin, Depends(find)],
-        header: Annotated[Any, Security(_token)],
-        cookie: Annotated[str | None, Security(_cookie)],
+        header: Annotated[Any, Security(bearer_token)],
+        _: Annotated[str | None, Security(session_cookie)],
     ) -> Principal | None:
         if not _has_login(admin):
             return None
@@ -217,7 +247,7 @@ def own_authentication(find: Callable[..., Any]) -> Callable[..., Awaitable[Prin
             if entry is not None and entry.expired:
                 raise _expired(entry)
             return None if entry is None else TokenPrincipal(entry.name, entry.role)
-        return await principal_of_cookie(admin, cookie)
+        return await principal_of_cookie(admin, request, outbox_of(request))
 
     return authenticate
 
@@ -234,12 +264,13 @@ async def entry_of(admin: Admin, token: str, request: Request) -> TokenEntry | N
     return entry
 
 
-async def principal_of_cookie(admin: Admin, cookie: str | None) -> TokenPrincipal | None:
+async def principal_of_cookie(admin: Admin, request: Request, outbox: str | None) -> TokenPrincipal | None:
     """Returns the principal of a session, with its token's current role; None if the token is no longer valid."""
+    cookie = request.cookies.get(_cookie_name(outbox))
     # Anything of another form is no cookie of ours, and costs no query.
     if cookie is None or not _COOKIE_FORM.fullmatch(cookie):
         return None
-    session_hash = hash_of(cookie)
+    session_hash = _hash_of_cookie(cookie, outbox)
     # On the connections for changes: slow reads must not delay an operator's authentication.
     async with admin.reading("looking for a session", for_change=True) as connection:
         session = await find_session(connection, admin.table, session_hash)
@@ -439,9 +470,10 @@ async def _start_session(
     role: Role | None = None,
 ) -> TokenPrincipal:
     """Starts a session and ends the browser's previous one. `role` comes from a provider's claims."""
-    before = await principal_of_cookie(admin, request.cookies.get(COOKIE))
+    before = await principal_of_cookie(admin, request, outbox_of(request))
     context = RequestContext(admin, principal, request.state.request_id, address_of(request), request.state.client_request_id)
     cookie = text_of(secrets.token_bytes(32))
+    cookie_hash = _hash_of_cookie(cookie, outbox_of(request))
     async with admin.changing("logging in") as connection:
         # With the new session in one transaction: a browser never has two, nor loses its old one if the login fails.
         if before is not None and before.session_hash is not None:
@@ -450,7 +482,7 @@ async def _start_session(
         session = await open_session(
             connection,
             admin.table,
-            token_hash=hash_of(cookie),
+            token_hash=cookie_hash,
             login_hash=login_hash,
             name=principal.name,
             lifetime=admin.session_lifetime,
@@ -459,7 +491,7 @@ async def _start_session(
         details = {} if role is None else {"provider": True, "role": role.value}
         await record(connection, context, action="session.begin", details=details)
     _set_cookie(request, response, cookie, max_age=int(admin.session_lifetime.total_seconds()))
-    return TokenPrincipal(principal.name, principal.role, "session", hash_of(cookie), session.expires_at)
+    return TokenPrincipal(principal.name, principal.role, "session", cookie_hash, session.expires_at)
 
 
 logout = area("session")
@@ -476,14 +508,18 @@ async def log_out(request: Request, response: Response, context: Viewer) -> None
 
 
 def _set_cookie(request: Request, response: Response, value: str, *, max_age: int) -> None:
-    """Sets the session cookie for the router's path only, including the prefix that a proxy strips."""
-    seen = seen_path(request).removesuffix("/oidc/callback")
+    """Sets the session cookie for the router's path only, including the prefix that a proxy strips.
+
+    With several outboxes all their cookies have this path, so that `GET /outboxes` sees them, and each has a name of its own.
+    """
+    outbox = outbox_of(request)
+    path = seen_path(request).removesuffix("/oidc/callback").removesuffix(_PATH)
     response.set_cookie(
-        COOKIE,
+        _cookie_name(outbox),
         value,
         max_age=max_age,
         # Quoted, since a prefix may contain characters that a header cannot carry.
-        path=quote(seen.removesuffix(_PATH)) or "/",
+        path=quote(path if outbox is None else path.removesuffix(f"/{outbox}")) or "/",
         secure=request.url.scheme == "https",
         httponly=True,
         # Browsers do not send it with requests from other sites.

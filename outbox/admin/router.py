@@ -1,6 +1,6 @@
 """The router that an application includes: all endpoints of the admin API, and a response for unknown paths."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from fastapi import APIRouter, Depends, Request, Response
@@ -9,7 +9,15 @@ from starlette.convertors import Convertor, register_url_convertor
 from starlette.routing import BaseRoute, Match
 from starlette.types import Scope
 
-from outbox.admin.access import UNKNOWN, AdminRoute, Viewer, enter_host_dependency, provider_of, require_authentication
+from outbox.admin.access import (
+    OUTBOX_NAME,
+    UNKNOWN,
+    AdminRoute,
+    Viewer,
+    enter_host_dependency,
+    provider_of,
+    require_authentication,
+)
 from outbox.admin.admin import Admin
 from outbox.admin.alerts.routes import router as alerts
 from outbox.admin.audit import audit
@@ -26,6 +34,7 @@ from outbox.admin.export import export
 from outbox.admin.health import health_routes
 from outbox.admin.message_changes import deliveries_router, messages_router
 from outbox.admin.messages import messages
+from outbox.admin.outboxes import Outboxes
 from outbox.admin.problems import Code, Problem
 from outbox.admin.queues import queues
 from outbox.admin.repairs.routes import operations_router as operations
@@ -68,7 +77,7 @@ AREAS: tuple[APIRouter, ...] = (
 
 
 def admin_router(
-    admin: Admin | Callable[..., Any],
+    admin: Admin | Callable[..., Any] | Mapping[str, Admin],
     *,
     authenticate: Callable[..., Any] | None = None,
     health: HealthChecks | Callable[..., Any] | None = None,
@@ -77,24 +86,34 @@ def admin_router(
     """Returns a router with all endpoints. Include it under a prefix:
     `app.include_router(admin_router(admin), prefix="/outbox")`.
 
-    `admin` is the `Admin`, or a dependency that returns it. `authenticate` is a dependency that returns a `Principal`, or None
+    `admin` is the `Admin`, a dependency that returns it, or several of them by name: `{"eu": …, "us": …}`. The API and the
+    dashboard of each are then below `/{name}`, with its own tokens, sessions and roles. `GET /outboxes` lists them, and `/ui`
+    redirects to the dashboard that was used last. `authenticate` is a dependency that returns a `Principal`, or None
     if the request is not authenticated; exceptions that it raises are handled by the application. Without it, a request needs
     one of the admin's tokens. `login_url` (`/login` or `https://…`) is the application's login page, where the dashboard sends
     browsers that are not logged in. `health`, the checks or a dependency that returns them, adds `/health/live` and
-    `/health/ready`.
+    `/health/ready`, below the prefix itself.
 
     The health checks, logging in, and the dashboard's files below `/ui/` are public. At every other path below the prefix that
     no other route of the application has, an unauthenticated request gets 401.
+
+    Raises `ConfigurationError` for an invalid `login_url`, and for the name of an outbox that cannot be a segment of a path.
     """
-    find = provider_of(Admin, admin)
+    outboxes = Outboxes(admin) if isinstance(admin, Mapping) else None
+    find = provider_of(Admin, admin) if outboxes is None else outboxes.find
+    prefix = "" if outboxes is None else f"/{{{OUTBOX_NAME}}}"
     if login_url is not None and authenticate is None:
         raise ConfigurationError("login_url requires authenticate: give both, or neither")
     if login_url is not None and not login_url.startswith(("/", "https://", "http://")):
         raise ConfigurationError(f"login_url must begin with /, https:// or http://, not {login_url[:20]!r}")
     router = APIRouter()
-    router.include_router(ui_routes(host_login=None if authenticate is None else login_url or ""))
     if health is not None:
         router.include_router(health_routes(health))
+    if outboxes is not None:
+        router.include_router(outboxes.routes(authenticate))
+    names = None if outboxes is None else outboxes.admins.keys()
+    ui = ui_routes(host_login=None if authenticate is None else login_url or "", outboxes=names)
+    router.include_router(ui, prefix=prefix)
     dependencies = [Depends(require_authentication(find, authenticate or own_authentication(find)), scope="function")]
     if authenticate is not None:
         dependencies.insert(0, Depends(enter_host_dependency))
@@ -104,10 +123,10 @@ def admin_router(
         public.append(login_routes(find))
     protected.append(unknown_paths(route for area in (*protected, *public) for route in area.routes))
     for area in public:
-        router.include_router(area)
+        router.include_router(area, prefix=prefix)
     # Included directly instead of through one common router: FastAPI would create every route once more for it.
     for area in protected:
-        router.include_router(area, dependencies=dependencies)
+        router.include_router(area, prefix=prefix, dependencies=dependencies)
     return router
 
 

@@ -442,10 +442,20 @@ class Settings(BaseModel):
 
     admin_tokens: Names = _admin(
         (),
-        "Tokens for the admin: entries `name:role:hash` or `name:role:hash:last-day`, as `outbox token` prints them.",
+        "Tokens for the admin: entries `name:role:hash` or `name:role:hash:last-day`, as `outbox token` prints them. With "
+        "`OUTBOX_ADMIN_DATABASES`, `eu/name:role:hash` is for the outbox `eu` only.",
         unset="no access, except in development",
         secret=True,
     )
+    admin_databases: SecretStr | None = _admin(
+        None,
+        "Databases of other installations that the admin of this service serves too, each below `/outbox/NAME`: entries "
+        "`name=postgresql://…`, separated by spaces, line breaks or commas. `name=postgresql://…|amqp://…|http://…` adds an "
+        "installation's broker and RabbitMQ's HTTP API.",
+        unset="the admin serves the outbox of this service only, below `/outbox`",
+        secret=True,
+    )
+    admin_outbox_name: str = _admin("main", "The name of this service's own outbox next to those of `OUTBOX_ADMIN_DATABASES`.")
     oidc_issuer: str | None = _admin(
         None, "The OpenID Connect provider for login, as `https://login.example`.", unset="login with tokens only"
     )

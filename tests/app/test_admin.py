@@ -11,6 +11,7 @@ from outbox.admin import Role
 from outbox.admin.principals import new_token
 from outbox.errors import ConfigurationError
 from tests.app.support import Service, service
+from tests.servers.postgres import PostgresServer, fresh_database, with_database
 from tests.support.dashboard import build_dashboard
 from tests.support.processes import free_port, running
 
@@ -57,6 +58,41 @@ def test_a_session_is_valid_in_every_process_until_one_of_them_ends_it(database_
             assert each.get("/outbox/session", headers=cookie).status_code == 401
             assert token not in each.process.output
             assert cookie["cookie"].partition("=")[2] not in each.process.output
+
+
+def test_one_service_shows_the_outboxes_of_other_databases(
+    database: str, postgres_server: PostgresServer, tmp_path: Path
+) -> None:
+    token, entry = new_token("alice", Role.OPERATOR)
+    with fresh_database(postgres_server.url, tables=True) as name:
+        others = f"us={with_database(postgres_server.url, name)} away=postgresql://nobody@127.0.0.1:1/none"
+        reader = str(entry).replace("operator", "viewer")
+        settings = _settings(
+            database,
+            OUTBOX_ADMIN_OUTBOX_NAME="eu",
+            OUTBOX_ADMIN_DATABASES=others,
+            OUTBOX_ADMIN_TOKENS=f"{entry},us/{reader}",
+            OUTBOX_ENVIRONMENT="production:red",
+        )
+        with service(tmp_path, settings) as started:
+            headers = {"authorization": f"Bearer {token}"}
+            listed = started.get("/outbox/outboxes", headers=headers).json()["items"]
+            assert [(each["name"], each["may_enter"]) for each in listed] == [("eu", True), ("us", True), ("away", True)]
+            shown = [started.get(f"/outbox/{each}/session", headers=headers).json() for each in ("eu", "us")]
+            assert [(each["role"], each["environment"] and each["environment"]["name"]) for each in shown] == [
+                ("operator", "production"),
+                ("viewer", None),
+            ]
+            backlogs = [started.get(f"/outbox/{each}/backlog", headers=headers).status_code for each in ("eu", "us", "away")]
+            assert backlogs == [200, 200, 503]
+            assert started.get("/outbox/backlog", headers=headers).status_code == 404
+            assert httpx.get(f"{started.url}/", follow_redirects=True, timeout=30).url.path == "/outbox/eu/ui/"
+            paths = started.get("/openapi.json").json()["paths"]
+            assert "/outbox/{outbox_name}/backlog" in paths
+            assert "/outbox/backlog" not in paths
+            assert started.get("/outbox/health/ready").status_code == 200
+            metrics = started.get("/metrics").text
+            assert 'handler="/outbox/{outbox_name}/backlog"' in metrics
 
 
 def test_requests_of_the_admin_are_counted_by_their_templates(database_url: str, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 from pydantic import SecretStr
 
-from app.settings import Runs, read_settings
+from app.settings import Runs, Servers, read_settings
 from outbox import Archiver, MessageRelay, Worker
 from outbox.admin import Admin
 from outbox.cli import main
@@ -141,6 +141,59 @@ def test_settings_are_converted_to_arguments() -> None:
     assert admin["masking"].masks("colour")
     assert repr(admin["encryption"]) == "Encryption(keys=StaticKeys(2026-11; current='2026-11'))"
     assert KEY not in repr(settings)
+
+
+ADA, BEN = "a" * 64, "b" * 64
+
+
+def test_other_outboxes_have_servers_and_tokens() -> None:
+    settings = read_settings(
+        database_url="postgresql://h/d",
+        admin_outbox_name="eu",
+        admin_databases="us=postgresql://u:p@one,two:5433/d?x=y,asia=postgresql://h/a|amqp://u:p@h/|http://h:15672\n"
+        "mars=postgresql://h/m , venus=postgres://h/v",
+        admin_tokens=f"ada:admin:{ADA},us/ben:operator:{BEN},us/ada:viewer:{ADA}",
+    )
+    assert settings.other_outboxes == {
+        "us": Servers("postgresql://u:p@one,two:5433/d?x=y", "postgresql://u:p@one,two:5433/d?x=y"),
+        "asia": Servers("postgresql://h/a", "amqp://u:p@h/", "http://h:15672"),
+        "mars": Servers("postgresql://h/m", "postgresql://h/m"),
+        "venus": Servers("postgres://h/v", "postgres://h/v"),
+    }
+    assert ":p@" not in repr(settings) + repr(settings.other_outboxes)
+    assert settings.admin_path == "/outbox/eu"
+    assert settings.tokens_of("eu") == settings.tokens_of("asia") == (f"ada:admin:{ADA}",)
+    assert settings.tokens_of("us") == (f"ben:operator:{BEN}", f"ada:viewer:{ADA}")
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"admin_databases": "postgresql://u:s3cret@h/d?x=y"}, "entry 1 has no name"),
+        ({"admin_databases": "us=postgresql://h/d main=postgresql://h/e"}, "two outboxes have the name 'main'"),
+        ({"admin_databases": "ui=postgresql://h/d"}, "an outbox's name must be"),
+        ({"admin_databases": "us=mysql://u:s3cret@h/d"}, "the database of us"),
+        ({"admin_databases": "us=postgresql://h/d|ftp://u:s3cret@h/"}, "the broker of us"),
+        ({"admin_tokens": f"us/ada:admin:{ADA}"}, "a token for the outbox 'us', which OUTBOX_ADMIN_DATABASES does not name"),
+        (
+            {"admin_databases": "us=postgresql://h/d", "admin_tokens": f"ada:admin:{ADA},us/ben:viewer:{ADA}"},
+            "those for us: two entries have the same hash",
+        ),
+    ],
+)
+def test_invalid_outboxes_are_refused_without_their_secrets(given: dict[str, str], expected: str) -> None:
+    with pytest.raises(ConfigurationError, match=expected) as caught:
+        read_settings(database_url="postgresql://h/d", **given)
+    assert "s3cret" not in str(caught.value)
+
+
+def test_each_of_several_outboxes_has_its_own_callback() -> None:
+    oidc = {"oidc_issuer": "https://login.example", "oidc_client_id": "outbox", "oidc_roles": "*=viewer"}
+    settings = read_settings(oidc_redirect_url="https://host/outbox/session/oidc/callback", **oidc)
+    provider = settings.oidc_of("us")
+    assert provider is not None
+    assert provider.redirect_url == "https://host/outbox/us/session/oidc/callback"
+    assert read_settings(**oidc).oidc_of("us") == read_settings(**oidc).oidc
 
 
 def test_the_other_commands_have_options_for_what_operators_may_set() -> None:

@@ -8,13 +8,15 @@ from typing import cast
 
 import pytest
 from fastapi import FastAPI, Request
-from playwright.async_api import expect
+from playwright.async_api import Browser, expect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from outbox.admin import Admin, Role, admin_router
 from outbox.admin.principals import new_token
 from tests.app.support import Service
+from tests.dashboard.axe import assert_accessible
 from tests.dashboard.stage import NAMES, Stage, Visit
+from tests.dashboard.watching import watched
 from tests.servers.postgres import PostgresServer, fresh_database, with_database
 from tests.support.processes import OurProcess
 from tests.support.serving import in_a_thread
@@ -86,6 +88,49 @@ async def test_a_link_from_elsewhere_leads_deep_into_it(stage: Stage, visit: Vis
     await page.goto(f"{stage.service.url}/outbox/ui")
     await expect(page).to_have_url(stage.ui)
     await expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
+
+
+async def test_a_switch_leads_to_the_same_page_of_another_outbox(
+    dashboard: None, browser: Browser, postgres_server: PostgresServer
+) -> None:
+    (eu, eu_entry), (us, us_entry) = (new_token(name, Role.VIEWER) for name in ("vera", "walt"))
+    with fresh_database(postgres_server.url, tables=True) as one, fresh_database(postgres_server.url, tables=True) as other:
+        admins = {
+            "eu": Admin(with_database(postgres_server.url, one), tokens=[str(eu_entry)]),
+            "us": Admin(with_database(postgres_server.url, other), tokens=[str(us_entry)], environment="production:red"),
+        }
+
+        @asynccontextmanager
+        async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+            async with admins["eu"], admins["us"]:
+                yield
+
+        app = FastAPI(lifespan=lifespan)
+        app.include_router(admin_router(admins), prefix="/outbox")
+        with in_a_thread(app, timeout_graceful_shutdown=1) as address:
+            context = await browser.new_context(locale="en-GB")
+            page = await context.new_page()
+            async with watched(page, address):
+                await page.goto(f"{address}/outbox/ui/messages?status=sent#token={eu}")
+                await expect(page).to_have_title("Messages · eu · Outbox")
+                await page.get_by_role("button", name="Outbox eu").click()
+                await assert_accessible(page)
+                await page.get_by_role("link").filter(has_text="Log in").click()
+                await expect(page).to_have_title("Log in · us · Outbox")
+                await assert_accessible(page)
+                await page.get_by_label("Token").fill(us)
+                await page.keyboard.press("Enter")
+                await expect(page.get_by_text("walt", exact=True)).to_be_visible()
+                await expect(page).to_have_url(f"{address}/outbox/us/ui/messages")
+                await page.get_by_role("button", name="Outbox us").press("Enter")
+                await page.get_by_role("link", name="eu", exact=True).press("Enter")
+                await expect(page.get_by_text("vera", exact=True)).to_be_visible()
+                await page.get_by_role("button", name="Log out").click()
+                await expect(page).to_have_title("Log in · eu · Outbox")
+                await page.goto(f"{address}/outbox/ui/messages")
+                await expect(page).to_have_url(f"{address}/outbox/us/ui/messages")
+                await expect(page.get_by_text("walt", exact=True)).to_be_visible()
+            await context.close()
 
 
 def _host(url: str, tokens: list[str], prefix: str) -> FastAPI:

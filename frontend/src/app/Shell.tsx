@@ -6,8 +6,9 @@ import { describeFailure } from "~/api/problems";
 import { session, useLogOut } from "~/api/session";
 import { count } from "~/lib/format";
 import { COMMAND_K, useShortcuts } from "~/lib/keyboard";
+import { outbox } from "~/lib/mount";
 import * as texts from "~/texts/app";
-import { announce, Badge, Button, Icon, IconButton } from "~/ui";
+import { announce, Button, EnvironmentBadge, Icon, IconButton, OutboxSwitch } from "~/ui";
 import { Live } from "./Live";
 import { PAGES, type PageEntry } from "./pages";
 import styles from "./Shell.module.css";
@@ -126,16 +127,17 @@ function Brand() {
       </Link>
       {environment && (
         <span className={styles.environment} title={environment.name}>
-          <Badge tone={TONES[environment.colour]} icon={null}>
-            {environment.name}
-          </Badge>
+          <EnvironmentBadge {...environment} />
         </span>
+      )}
+      {outbox !== undefined && (
+        <div className={styles.outbox}>
+          <OutboxSwitch />
+        </div>
       )}
     </>
   );
 }
-
-const TONES = { red: "bad", amber: "warn", green: "good", blue: "info", grey: "neutral" } as const;
 
 function NavigationItem({ entry: { paths, name, icon } }: { entry: PageEntry }) {
   const [below] = useRoute(`${paths[0]}/*?`);

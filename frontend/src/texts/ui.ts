@@ -34,3 +34,6 @@ export const secondsLong = (seconds: number) => `${seconds} s`;
 export const inBothZones = (utc: string, local: string) => `${utc} UTC\n${local} local`;
 export const showResult = "Show result";
 export const dismiss = "Dismiss";
+export const outbox = "Outbox";
+export const outboxes = "Outboxes";
+export const logInThere = "Log in";

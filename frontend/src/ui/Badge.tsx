@@ -1,4 +1,5 @@
 import type { ReactNode } from "react";
+import type { Environment } from "~/api/outboxes";
 import styles from "./Badge.module.css";
 import { Icon, type IconName } from "./icons";
 
@@ -28,5 +29,22 @@ export function Badge({
       {icon && <Icon name={icon} />}
       {children}
     </span>
+  );
+}
+
+const ENVIRONMENT_TONES = {
+  red: "bad",
+  amber: "warn",
+  green: "good",
+  blue: "info",
+  grey: "neutral",
+} as const;
+
+/** The name of an installation in its colour. */
+export function EnvironmentBadge({ name, colour }: Environment) {
+  return (
+    <Badge tone={ENVIRONMENT_TONES[colour]} icon={null}>
+      {name}
+    </Badge>
   );
 }

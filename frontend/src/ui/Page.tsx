@@ -1,4 +1,5 @@
 import { type ReactNode, useEffect } from "react";
+import { outbox } from "~/lib/mount";
 import styles from "./Page.module.css";
 
 export interface PageProps {
@@ -17,7 +18,7 @@ export interface PageProps {
 /** A page with its `h1`, which receives focus after navigation, and the title of the browser tab. */
 export function Page({ title, tab = title, aside, actions, wide = false, children }: PageProps) {
   useEffect(() => {
-    document.title = `${tab} · Outbox`;
+    document.title = outbox === undefined ? `${tab} · Outbox` : `${tab} · ${outbox} · Outbox`;
   }, [tab]);
   return (
     <div className={styles.page} data-wide={wide || undefined}>

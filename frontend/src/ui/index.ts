@@ -3,7 +3,7 @@
 export { AsOf, useLiveStatus } from "./AsOf";
 export { announce } from "./announce";
 export { Announcements } from "./announcements";
-export { Badge, type Tone } from "./Badge";
+export { Badge, EnvironmentBadge, type Tone } from "./Badge";
 export { Button, type ButtonProps, IconButton } from "./Button";
 export { CopyButton, copy } from "./Copy";
 export { Dialog, DialogClose, type DialogProps } from "./Dialog";
@@ -12,6 +12,7 @@ export { Checkbox, Choice, Switch, TextArea, TextField } from "./fields";
 export { Hint } from "./Hint";
 export { Icon, type IconName } from "./icons";
 export { Empty, Loaded, Loading } from "./Loaded";
+export { OutboxSwitch } from "./OutboxSwitch";
 export { Page } from "./Page";
 export { Pager } from "./Pager";
 export { Panel } from "./Panel";

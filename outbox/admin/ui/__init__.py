@@ -1,12 +1,17 @@
 """The dashboard below `/ui/`: serves the built files of `frontend/` without authentication. Its data comes from the API."""
 
+from collections.abc import Collection
 from html import escape
 from pathlib import Path
+from urllib.parse import quote
 
 from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
+
+from outbox.admin.access import outbox_of
+from outbox.admin.oidc import seen_path
 
 STATIC = Path(__file__).parent / "static"
 _POLICY = (
@@ -31,6 +36,9 @@ _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
+LAST_COOKIE = "outbox_last"
+"""Cookie with the name of the outbox whose dashboard was opened last."""
+_LAST_AGE_SECONDS = 365 * 86_400
 _FOREVER = "public, max-age=31536000, immutable"
 # The operating system's table may have other types for these suffixes, and browsers reject scripts with a wrong type.
 _MEDIA_TYPES = {
@@ -55,12 +63,13 @@ def is_built(folder: Path = STATIC) -> bool:
     return (folder / "index.html").is_file()
 
 
-def ui_routes(folder: Path = STATIC, *, host_login: str | None = None) -> APIRouter:
+def ui_routes(folder: Path = STATIC, *, host_login: str | None = None, outboxes: Collection[str] | None = None) -> APIRouter:
     """Returns the routes of the dashboard's page and files in `folder`. They are public, because they contain no data.
 
     `host_login` is the application's login page, empty if unknown. None: users log in with the admin's own login.
+    `outboxes` are the names that the path may have; None if the router serves a single one.
     """
-    dashboard = _Dashboard(folder, host_login)
+    dashboard = _Dashboard(folder, host_login, outboxes)
     router = APIRouter(include_in_schema=False)
     router.add_api_route("/ui", _redirect_to_page, methods=["GET", "HEAD"])
     router.add_api_route("/ui/{address:path}", dashboard.answer, methods=["GET", "HEAD"])
@@ -76,12 +85,16 @@ async def _redirect_to_page(request: Request) -> Response:
 class _Dashboard(StaticFiles):
     """Serves the files of a build, and the page at every other path: the browser has the routes."""
 
-    def __init__(self, folder: Path, host_login: str | None) -> None:
+    def __init__(self, folder: Path, host_login: str | None, outboxes: Collection[str] | None) -> None:
         super().__init__(directory=folder, check_dir=False)
         self._page = folder / "index.html"
+        self._outboxes = outboxes
         self._head = "" if host_login is None else f'<meta name="outbox-host-login" content="{escape(host_login)}" />'
 
     async def answer(self, request: Request, address: str) -> Response:
+        name = None if self._outboxes is None else outbox_of(request)
+        if self._outboxes is not None and name not in self._outboxes:
+            return _text("There is no such outbox.\n", "text/plain", status=404)
         file = await self._file(request, address)
         if file is not None:
             return file
@@ -97,7 +110,19 @@ class _Dashboard(StaticFiles):
         # against the path as it was sent, where an encoded slash does not separate segments.
         raw: bytes = request.scope.get("raw_path") or b""
         depth = max(0, address.count("/") - raw.upper().count(b"%2F"))
-        return _text(page.replace(_BASE, f'<base href="{"../" * depth or "./"}" />{self._head}', 1), "text/html")
+        head = self._head if name is None else f'{self._head}<meta name="outbox-name" content="{name}" />'
+        response = _text(page.replace(_BASE, f'<base href="{"../" * depth or "./"}" />{head}', 1), "text/html")
+        if name is not None:
+            response.set_cookie(
+                LAST_COOKIE,
+                name,
+                max_age=_LAST_AGE_SECONDS,
+                path=quote(seen_path(request).removesuffix(f"/{name}/ui/{address}")) or "/",
+                secure=request.url.scheme == "https",
+                httponly=True,
+                samesite="lax",
+            )
+        return response
 
     async def _file(self, request: Request, address: str) -> Response | None:
         # No hidden files, no second path to the same file such as `a//b`, and no files that are internal to the build.

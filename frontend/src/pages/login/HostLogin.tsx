@@ -1,7 +1,7 @@
 import { toFailure } from "~/api/problems";
 import * as common from "~/texts/common";
 import * as texts from "~/texts/login";
-import { Button, Page } from "~/ui";
+import { Button, OutboxSwitch, Page } from "~/ui";
 import styles from "./Login.module.css";
 
 /** Shown to users whom the host application does not recognize: its response, and a link to its login page. */
@@ -10,7 +10,10 @@ export default function HostLogin({ at, of, onRetry }: { at: string; of: unknown
   return (
     <main className={styles.place}>
       <div className={styles.column}>
-        <img src="./icon.svg" alt={texts.product} width="44" height="44" />
+        <div className={styles.head}>
+          <img src="./icon.svg" alt={texts.product} width="44" height="44" />
+          <OutboxSwitch />
+        </div>
         <Page title={texts.title}>
           <div className={styles.form}>
             <p>

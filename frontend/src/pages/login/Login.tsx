@@ -3,7 +3,7 @@ import { type FormEvent, useEffect, useRef, useState } from "react";
 import { type Failure, toFailure } from "~/api/problems";
 import { logIn, loginMethods, session } from "~/api/session";
 import * as texts from "~/texts/login";
-import { Button, Page, Problem, TextField } from "~/ui";
+import { Button, OutboxSwitch, Page, Problem, TextField } from "~/ui";
 import styles from "./Login.module.css";
 import { loginFailure, providerAddress } from "./link";
 import { RateLimited } from "./RateLimited";
@@ -58,7 +58,10 @@ export default function Login({
   return (
     <main className={styles.place}>
       <div className={styles.column}>
-        <img src="./icon.svg" alt={texts.product} width="44" height="44" />
+        <div className={styles.head}>
+          <img src="./icon.svg" alt={texts.product} width="44" height="44" />
+          <OutboxSwitch />
+        </div>
         <Page title={texts.title}>
           <form className={styles.form} onSubmit={submit}>
             {ended && <p className={styles.ended}>{texts.sessionEnded}</p>}
