@@ -46,7 +46,8 @@ def table(section: str) -> str:
 
 def _row(setting: Setting) -> str:
     default = f"`{setting.default}`" if setting.default is not None else f"unset: {setting.unset}" if setting.unset else "none"
-    return f"| `{setting.variable}` | {_type(setting)} | {default} | {_readers(setting)} | {setting.help} |"
+    text = setting.help.replace("|", r"\|")  # would end the cell, also within code
+    return f"| `{setting.variable}` | {_type(setting)} | {default} | {_readers(setting)} | {text} |"
 
 
 def _type(setting: Setting) -> str:

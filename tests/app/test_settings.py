@@ -344,6 +344,7 @@ def test_every_secret_may_be_read_from_a_file(monkeypatch: pytest.MonkeyPatch, t
         "OUTBOX_MANAGEMENT_URL": "http://ada:geheim@rabbit:15672",
         "OUTBOX_METRICS_TOKEN": "scrape me",
         "OUTBOX_ADMIN_TOKENS": tokens,
+        "OUTBOX_ADMIN_DATABASES": "us=postgresql://ada:geheim@us/shop",
         "OUTBOX_OIDC_CLIENT_SECRET": "from the provider",
         "OUTBOX_ALERT_WEBHOOKS": "https://hooks.example/T0/secret",
         "OUTBOX_ALERT_SECRET": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
