@@ -32,7 +32,7 @@ from outbox.errors import OutboxError
 from outbox.fastapi import check_sessions, supervised
 from outbox.runtime.gc import freeze_gc
 from outbox.runtime.health import HealthChecks, checking
-from outbox.runtime.settings import encryption_of
+from outbox.runtime.settings import encryption_of, large_bodies_of
 
 
 class Service(FastAPI):
@@ -133,7 +133,13 @@ class _Lifespan:
         installation = await stack.enter_async_context(prepared(settings, self.report))
         report_broker(installation, self.report)
         app.state.settings = settings
-        app.state.publisher = Publisher(settings.expiration, settings.table_name, encryption=encryption_of(dict(settings)))
+        values = dict(settings)
+        app.state.publisher = Publisher(
+            settings.expiration,
+            settings.table_name,
+            encryption=encryption_of(values),
+            large_bodies=large_bodies_of(values),
+        )
         app.state.sessions = await stack.enter_async_context(_sessions(installation))
         if Runs.API in settings.run:
             admins = make_admins(installation)

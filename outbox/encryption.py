@@ -171,6 +171,14 @@ class Encryption:
                 f"the body cannot be decrypted: it, its header, or the message id {message_id!r} is not that of the encryption"
             ) from None
 
+    def has_key(self, header: object) -> bool:
+        """Whether the provider unwraps the data key in a header `x-encryption`. Says nothing about the body."""
+        found = _HEADER.fullmatch(header) if isinstance(header, str) else None
+        try:
+            return found is not None and bool(self.keys.unwrap(found["kid"], b64decode(found["key"], validate=True)))
+        except Exception:  # noqa: BLE001  the errors of a provider are its own, and none of them is a key
+            return False
+
 
 def _associated_data(key_id: str, message_id: str) -> bytes:
     # The id is all that a message keeps for good: an operator may change its routing key, its target queue and its headers.

@@ -22,7 +22,9 @@ OutboxError
 │   └── CountDriftedError                the dead letters are no longer those that were confirmed
 ├── StaleDeliveryError                   the delivery is lost: its lease expired or its channel closed
 ├── MalformedMessageError (ValueError)   headers or body that cannot be read; retrying would not help
-│   └── DecryptionError                  an encrypted body that was changed, or belongs to another message
+│   ├── DecryptionError                  an encrypted body that was changed, or belongs to another message
+│   └── StoredBodyError                  a body that its store does not have, or that was changed there
+├── BodyStoreUnavailableError            the store of large bodies is unavailable, or this process has none; try again later
 ├── UnknownKeyError                      an encrypted body whose key this process does not have: add the key
 ├── UnsupportedVersionError              a message of a newer version than its consumer knows: deploy the consumer
 ├── HandlerTimeoutError (TimeoutError)   a handler ran for longer than its consumer's `timeout`, and was cancelled
@@ -140,6 +142,14 @@ class MalformedMessageError(OutboxError, ValueError):
 
 class DecryptionError(MalformedMessageError):
     """An encrypted body, or its header, was changed or belongs to another message. Retrying does not help."""
+
+
+class StoredBodyError(MalformedMessageError):
+    """The store of large bodies does not have the body of a message, or has another one. Retrying does not help."""
+
+
+class BodyStoreUnavailableError(OutboxError):
+    """The store of large bodies is unavailable, or this process was given none. The message is not at fault."""
 
 
 class UnknownKeyError(OutboxError):

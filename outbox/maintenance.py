@@ -1,6 +1,6 @@
 """Maintenance: prunes the tables next to the outbox and runs operators' operations, in one process for the whole system."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence, Set
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from functools import partial
@@ -32,6 +32,7 @@ from outbox.runtime.tracer import silenced
 
 if TYPE_CHECKING:
     from outbox.dead_letters.changes import HasQueue
+    from outbox.large_bodies import LargeBodies
     from outbox.postgres.pool import Pool
 
 INBOX_RETENTION = timedelta(days=30)
@@ -47,6 +48,7 @@ BATCH = 1_000
 CONNECTIONS = 6
 """For the lease, for operations, and for each duty that may take long."""
 _OFTEN, _SELDOM = timedelta(minutes=1), timedelta(minutes=10)
+_SWEEP_EVERY = timedelta(hours=6)
 _OPERATIONS_EVERY = timedelta(milliseconds=250)
 _RESULTS_EVERY = timedelta(seconds=1)
 
@@ -60,8 +62,9 @@ class Maintenance:
 
     `inbox_retention` is how long an inbox recognizes duplicates, `history_retention` how many days of history are kept,
     `dead_letter_retention` how long dead letters stay after they were requeued or discarded, and `audit_retention` how long the
-    audit log of the admin is kept. Each is at least a minute; for the last two, None means forever. `service_version` is the
-    release of your service. Raises `ConfigurationError` for invalid arguments.
+    audit log of the admin is kept. Each is at least a minute; for the last two, None means forever. `large_bodies`, an
+    `outbox.large_bodies.LargeBodies`, is swept: see `sweep_large_bodies`. `service_version` is the release of your service.
+    Raises `ConfigurationError` for invalid arguments.
     """
 
     def __init__(
@@ -76,6 +79,7 @@ class Maintenance:
         history_retention: float | timedelta = HISTORY_RETENTION,
         dead_letter_retention: float | timedelta | None = DEAD_LETTER_RETENTION,
         audit_retention: float | timedelta | None = AUDIT_RETENTION,
+        large_bodies: "LargeBodies | None" = None,
         enable_metrics: bool = True,
         grace_period: float = GRACE_PERIOD.total_seconds(),
         name: str | None = None,
@@ -93,6 +97,7 @@ class Maintenance:
             None if dead_letter_retention is None else retention("dead_letter_retention", dead_letter_retention)
         )
         self._audit_retention = None if audit_retention is None else retention("audit_retention", audit_retention)
+        self._large_bodies = large_bodies
         self._enable_metrics = enable_metrics
         self._grace_period = arguments.grace_period(grace_period)
         self._name = component_name(name)
@@ -188,6 +193,9 @@ class Maintenance:
             Duty(name="expired dry runs forgotten", every=_SELDOM, work=partial(pruning.confirmations, at_once, BATCH)),
             Duty(name="old answers forgotten", every=_SELDOM, work=partial(pruning.idempotency_keys, KEY_RETENTION, BATCH)),
         ]
+        if (large := self._large_bodies) is not None:
+            sweep = partial(large.sweep, pruning.referenced_bodies)
+            duties.append(Duty(name="unreferenced large bodies deleted", every=_SWEEP_EVERY, work=sweep))
         if (audit := self._audit_retention) is not None:
             duties += [
                 Duty(name="old audit pruned", every=_SELDOM, work=partial(pruning.audit, audit, BATCH)),
@@ -214,6 +222,28 @@ class Maintenance:
                         return 0
 
         return with_connection
+
+
+async def sweep_large_bodies(large_bodies: "LargeBodies", *db_engine_urls: str, table_name: str = "outbox_table") -> int:
+    """Deletes the bodies in a store that no row has referred to for its retention, and returns how many.
+
+    Name all databases whose messages have bodies in the store: those of publishers, and those of workers that store messages.
+    Run it about daily: one run marks what has no reference, and a later one deletes it. Raises `ConfigurationError` without a
+    database, `DatabaseUnavailableError`, `SchemaError` if a database lacks a table, and the errors of the store.
+    """
+    if not db_engine_urls:
+        raise ConfigurationError("give all databases whose messages have bodies in the store: otherwise none would be kept")
+    table = TableName.parse(table_name)
+    async with AsyncExitStack() as stack:
+        databases = []
+        for url in db_engine_urls:
+            opening = given_or_open(None, postgres_url(url), size=1, application_name="outbox sweep")
+            databases.append(Pruning(await stack.enter_async_context(opening), table))
+
+        async def referenced(keys: Sequence[str]) -> Set[str]:
+            return set().union(*[await database.referenced_bodies(keys) for database in databases])
+
+        return await large_bodies.sweep(referenced)
 
 
 def _observe_outages(has_queue: "HasQueue", outage: Outage) -> "HasQueue":

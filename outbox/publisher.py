@@ -13,7 +13,7 @@ from outbox.core.clock import HybridClock, as_clock
 from outbox.core.destinations import DEFAULT, Destinations, validate_destinations
 from outbox.core.message import OutboxMessage, PublishOptions
 from outbox.core.outcome import qualified_name
-from outbox.engine.rows import Row, as_expiration, rows_of, validate_dedup_key
+from outbox.engine.rows import Row, as_expiration, positions_above, rows_of, validate_dedup_key, with_stored_bodies
 from outbox.errors import ConfigurationError, TransactionRequiredError
 from outbox.postgres.handles import async_writer, is_async, sync_writer
 from outbox.postgres.handles.insert import Statements, Steps, cancel_steps, execute_async, execute_sync, publish_steps
@@ -23,6 +23,7 @@ from outbox.runtime.tracer import publishing_span
 
 if TYPE_CHECKING:
     from outbox.encryption import Encryption
+    from outbox.large_bodies import LargeBodies
 
 _log = logging.getLogger("outbox")
 
@@ -52,7 +53,8 @@ class Publisher:
     trace context travels in the headers `traceparent` and `tracestate`. A `traceparent` that you give stays as it is.
 
     `encryption`, an `outbox.encryption.Encryption`, encrypts the body of each message. Its content type, headers and routing
-    key stay readable.
+    key stay readable. `large_bodies`, an `outbox.large_bodies.LargeBodies`, keeps large bodies in a store. They are stored
+    before the rows are written, encrypted if the others are, so that a message never refers to a body that does not exist.
     """
 
     def __init__(
@@ -66,11 +68,14 @@ class Publisher:
         destinations: Destinations | None = None,
         enable_tracing: bool = True,
         encryption: "Encryption | None" = None,
+        large_bodies: "LargeBodies | None" = None,
     ) -> None:
         if destinations is not None and not isinstance(destinations, Destinations):
             raise ConfigurationError(f"destinations must be outbox.Destinations with rules, not {destinations!r:.80}")
         if encryption is not None and not callable(getattr(encryption, "encrypt", None)):
             raise ConfigurationError(f"encryption must be an outbox.encryption.Encryption, not {encryption!r:.80}")
+        if large_bodies is not None and not callable(getattr(large_bodies, "put_all", None)):
+            raise ConfigurationError(f"large_bodies must be an outbox.large_bodies.LargeBodies, not {large_bodies!r:.80}")
         self._expiration = as_expiration(expiration)
         self._table = TableName.parse(table_name)
         self._statements = Statements.on(self._table)
@@ -85,6 +90,7 @@ class Publisher:
         self._span: Callable[[Iterable[OutboxMessage]], AbstractContextManager[Iterable[OutboxMessage]]]
         self._span = publishing_span if enable_tracing else nullcontext
         self._encryption = encryption
+        self._large_bodies = large_bodies
 
     def __repr__(self) -> str:
         return f"Publisher(table_name={str(self._table)!r})"
@@ -126,7 +132,8 @@ class Publisher:
         destination or several, such as "kafka", in place of the Publisher's rules. Each gets a row; all have the same id.
 
         Raises `UnsupportedHandleError`, `ConfigurationError` or `EncodingError` before anything is written, which leaves the
-        transaction unchanged. Also raises the driver's errors.
+        transaction unchanged. With `large_bodies` also `BodyStoreUnavailableError` and the errors of the store, likewise. Also
+        raises the driver's errors.
         """
         if is_async(handle):
             return self.publish_async(handle, routing_key, body, **options)
@@ -191,6 +198,9 @@ class Publisher:
             batch, rows = self._rows(traced)
             if rows and not await writer.in_transaction():
                 self._object_to_no_transaction(handle, _publishing(rows), locks=self._serialize or _have_dedup_keys(rows))
+            if (large := self._large_bodies) is not None and (positions := positions_above(rows, large.above)):
+                headers = await large.put_all([rows[position].body for position in positions])
+                rows = with_stored_bodies(rows, positions, headers)
             return await execute_async(writer, self._steps(batch, rows))
 
     def bulk_publish_sync(self, handle: SyncHandle, messages: Iterable[OutboxMessage]) -> list[str | None]:
@@ -200,6 +210,9 @@ class Publisher:
             batch, rows = self._rows(traced)
             if rows and not writer.in_transaction():
                 self._object_to_no_transaction(handle, _publishing(rows), locks=self._serialize or _have_dedup_keys(rows))
+            if (large := self._large_bodies) is not None and (positions := positions_above(rows, large.above)):
+                headers = large.put_all_sync([rows[position].body for position in positions])
+                rows = with_stored_bodies(rows, positions, headers)
             return execute_sync(writer, self._steps(batch, rows))
 
     @overload

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from aio_pika.abc import AbstractConnection
 
     from outbox.encryption import Encryption
+    from outbox.large_bodies import LargeBodies
     from outbox.masking import Masking
     from outbox.ports import Broker, Source, UnitsOfWork
     from outbox.postgres.pool import Pool
@@ -85,7 +86,9 @@ class Worker:
 
     `encryption`, an `outbox.encryption.Encryption`, decrypts the bodies of encrypted messages before a handler gets them, and
     encrypts what handlers publish through `publisher`. Without it, or without its key, an encrypted message fails with
-    `UnknownKeyError`, and is retried. Bodies that are not encrypted are handled as before.
+    `UnknownKeyError`, and is retried. Bodies that are not encrypted are handled as before. `large_bodies`, an
+    `outbox.large_bodies.LargeBodies`, fetches the bodies that a publisher stored, and stores those of messages that handlers
+    publish. While the store is unavailable, such messages wait and spend no attempt.
 
     A callback that is not async runs in its consumer's threads, up to `prefetch_count` and at most 64. A handler that raises
     any exception has failed, including `SystemExit`. Raises `ConfigurationError` for invalid arguments.
@@ -122,6 +125,7 @@ class Worker:
         propagation: Literal["auto", "child", "link"] = "auto",
         enable_otel_metrics: bool = False,
         encryption: "Encryption | None" = None,
+        large_bodies: "LargeBodies | None" = None,
     ) -> None:
         from outbox.postgres.queries import TableName
 
@@ -166,6 +170,9 @@ class Worker:
         if encryption is not None and not callable(getattr(encryption, "decrypt", None)):
             raise ConfigurationError(f"encryption must be an outbox.encryption.Encryption, not {encryption!r:.80}")
         self._encryption = encryption
+        if large_bodies is not None and not callable(getattr(large_bodies, "get", None)):
+            raise ConfigurationError(f"large_bodies must be an outbox.large_bodies.LargeBodies, not {large_bodies!r:.80}")
+        self._large_bodies = large_bodies
         self._name = name
         self._settings = WorkSettings(
             exchange_name=checked_exchange_name(exchange_name),
@@ -283,7 +290,10 @@ class Worker:
                 describe=describe,
                 tracer=tracer,
                 encryption=self._encryption,
+                large_bodies=self._large_bodies,
             )
+            if self._large_bodies is not None:
+                await stack.enter_async_context(self._large_bodies.opened())
             if reporter is not None:
                 reporter.activity.in_flight = lambda: work.in_flight
             with ungrouped():
@@ -307,6 +317,7 @@ class Worker:
             clock=self._clock,
             enable_tracing=self._enable_tracing,
             encryption=self._encryption,
+            large_bodies=self._large_bodies,
         )
         prefetch_count = self._settings.prefetch_count
         async with open_units(

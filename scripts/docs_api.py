@@ -25,6 +25,7 @@ MODULES = {
     "outbox.embedded": None,
     "outbox.interop.celery": None,
     "outbox.encryption": None,
+    "outbox.large_bodies": None,
     "outbox.interop.cloudevents": ("CloudEvent", "message", "read", "from_message", "encode", "decode"),
     "outbox.interop.dramatiq": None,
     "outbox.interop.faststream": ("message",),

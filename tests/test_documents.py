@@ -70,6 +70,9 @@ NOT_RUN = {
     "README.md: route relay worker": "a picture",
     'docs/encryption.md: pip install "fastapi-outbox[encryption]"': "takes the registry; the program below it runs",
     "docs/encryption.md: stored 44 bytes: v=1;alg=A256GCM;kid=2026-1": "what the program prints, which its test compares",
+    "docs/large-bodies.md: the row has 0 bytes and v=1;key=…;size=1000012": (
+        "what the program prints, which its test compares"
+    ),
     "docs/destinations.md: outbox_table order.placed": "what the program above it prints, which its test compares",
     'README.md: $ pip install "fastapi-outbox[fastapi]" uvicorn': (
         "takes the registry; tests/system/test_wheel.py installs the wheel, and the extras are compared below"
@@ -188,6 +191,10 @@ RUN_BY = {
     ),
     "docs/several-databases.md: # name=url, or name url": (
         "tests/relay/test_several_databases.py::test_the_file_on_the_page_is_valid"
+    ),
+    "docs/large-bodies.md: # large.py": "tests/publisher/test_page.py::test_the_program_on_large_bodies_runs",
+    "docs/large-bodies.md: from outbox.large_bodies import LargeBodies, S3Store": (
+        "tests/large_bodies/test_messages.py::test_a_sweep_keeps_what_any_table_refers_to_and_maintenance_sweeps"
     ),
     "docs/publishing.md: # publishing.py": "tests/publisher/test_page.py::test_the_program_on_the_page_runs",
     "docs/repair.md: import asyncio": (

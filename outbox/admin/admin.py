@@ -13,10 +13,10 @@ from urllib.parse import quote, urlsplit
 from outbox.admin.principals import Role, Tokens
 from outbox.core.arguments import at_least_one, exactly_one, one_of
 from outbox.core.arguments import exchange_name as checked_exchange_name
-from outbox.core.codec import ENCRYPTION
 from outbox.core.urls import postgres_url
 from outbox.dead_letters import INBOX_RETENTION, DeadLetters
-from outbox.errors import ConfigurationError, OutboxError
+from outbox.engine.bodies import Bodies
+from outbox.errors import ConfigurationError
 from outbox.masking import Masking
 from outbox.postgres.pool import Connection, Pool, close_pool, open_pool, taken_from, unavailable_errors
 from outbox.postgres.schema.objects import outbox_table
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from outbox.admin.oidc import OpenIDConnect
     from outbox.contracts import Event
     from outbox.encryption import Encryption
+    from outbox.large_bodies import LargeBodies
     from outbox.ports import Broker
 
 _log = logging.getLogger("outbox")
@@ -168,7 +169,8 @@ class Admin:
     systems, with `{message_id}`, `{root_id}`, `{queue}`, `{routing_key}` or `{trace_id}`, as in
     `https://logs.example/?q={message_id}`. The trace id is that of the message, or of the attempt that the link is for.
     `published_events` are the typed events that the service publishes, for `GET /asyncapi`. `encryption`, an
-    `outbox.encryption.Encryption`, decrypts bodies that operators reveal or download, and encrypts what is published here.
+    `outbox.encryption.Encryption`, decrypts bodies that operators reveal or download, and encrypts what they publish, and edits
+    of encrypted bodies. `large_bodies`, an `outbox.large_bodies.LargeBodies`, fetches and stores large ones in the same cases.
 
     Enter it in the application's lifespan, before requests arrive: `async with admin: …`.
     """
@@ -201,6 +203,7 @@ class Admin:
         oidc: "OpenIDConnect | None" = None,
         published_events: "Iterable[Event[Any]]" = (),
         encryption: "Encryption | None" = None,
+        large_bodies: "LargeBodies | None" = None,
     ) -> None:
         exactly_one(db_engine_url=db_engine_url, db_pool=db_pool)
         if session_lifetime <= timedelta(0):
@@ -209,6 +212,8 @@ class Admin:
             raise ConfigurationError(f"body_limit must be at least 1,024 bytes, not {body_limit}")
         if encryption is not None and not callable(getattr(encryption, "decrypt", None)):
             raise ConfigurationError(f"encryption must be an outbox.encryption.Encryption, not {encryption!r:.80}")
+        if large_bodies is not None and not callable(getattr(large_bodies, "get", None)):
+            raise ConfigurationError(f"large_bodies must be an outbox.large_bodies.LargeBodies, not {large_bodies!r:.80}")
         self.table = outbox_table(table_name)
         self.broker = broker
         self.exchange_name = checked_exchange_name(exchange_name)
@@ -226,7 +231,7 @@ class Admin:
         self.thresholds = thresholds or HealthThresholds()
         self.alerts = alerts
         self.published_events = tuple(published_events)
-        self.encryption = encryption
+        self.bodies = Bodies(encryption, large_bodies)
         self._log_url = None if log_url is None else LinkTemplate.parse(log_url, "log_url")
         self._trace_url = None if trace_url is None else LinkTemplate.parse(trace_url, "trace_url")
         self.error_text = Role(one_of("error_text", error_text, list(Role)))
@@ -254,8 +259,12 @@ class Admin:
                     inbox_retention=self._inbox_retention,
                     history=self._history,
                     masking=self.masking,
+                    encryption=self.bodies.encryption,
+                    large_bodies=self.bodies.large_bodies,
                 )
             )
+            if self.bodies.large_bodies is not None:
+                await stack.enter_async_context(self.bodies.large_bodies.opened())
             self._closing = stack.pop_all()
         return self
 
@@ -289,19 +298,6 @@ class Admin:
         """
         templates = {"log_url": self._log_url, "trace_url": self._trace_url}
         return {name: None if template is None else template.render(facts) for name, template in templates.items()}
-
-    def plain_body(self, body: bytes, headers: Mapping[str, Any] | None, message_id: str | None) -> bytes:
-        """Returns the body of a message as its publisher gave it. An encrypted one stays as it is if it cannot be decrypted.
-
-        Logs why it cannot be decrypted. Call it only where values are revealed.
-        """
-        if self.encryption is None or headers is None or ENCRYPTION not in headers:
-            return body
-        try:
-            return self.encryption.decrypt(body, headers[ENCRYPTION], message_id=message_id or "")
-        except OutboxError as error:
-            _log.warning("failed to decrypt the body of %s for an operator: %s", message_id, error)
-            return body
 
     @property
     def dead_letters(self) -> DeadLetters:

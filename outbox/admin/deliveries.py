@@ -13,9 +13,10 @@ from outbox.admin.access import Viewer, area, record, require_reveal
 from outbox.admin.admin import Admin
 from outbox.admin.brokers import BrokerKind, BrokerView, declared_consumers
 from outbox.admin.dlq.models import FailureResponse
-from outbox.admin.messages import format_time, headers_of, payload_of, searching
+from outbox.admin.messages import format_time, headers_of, masked_payload, revealed_payload, searching
 from outbox.admin.models import (
     MOST_COUNTED,
+    BodyAccess,
     Error,
     ExternalLinks,
     Model,
@@ -125,6 +126,7 @@ class DeliveryDetail(DeliverySummary):
     headers: dict[str, Any] | None
     body: str | None = Field(description="The body as text, masked unless `reveal=true`; null if it is not text.")
     body_base64: str | None = Field(description="With `reveal=true`: a body that is not text, in base64.")
+    body_access: BodyAccess | None = Field(description="Null: the body is in the message, and not encrypted.")
     masked: bool
     failures: list[FailureResponse] = Field(description="Its failed attempts: the first and the latest ones.")
     reason: str = Field(description="Why it is not handled yet, and what happens next.")
@@ -351,7 +353,7 @@ async def show_delivery(
     trace_id = trace_id_of((headers_of(row) or {}).get(TRACEPARENT))
     return DeliveryDetail(
         **summary_fields(row, masking),
-        **payload_of(context.admin, row, masking, reveal=reveal),
+        **(await revealed_payload(context.admin, row) if reveal else masked_payload(context.admin, row, masking)),
         tracking_ids=list(ids_of(row["tracking_ids"])),
         trace_id=trace_id,
         external=ExternalLinks(

@@ -16,6 +16,7 @@ from fastapi import Path, Response
 from pydantic import BeforeValidator, Field, model_validator
 
 from outbox.admin.access import Operator, RequestContext, area, record
+from outbox.admin.admin import Admin
 from outbox.admin.deliveries import Deliveries, DeliveryFilters, require_deliveries
 from outbox.admin.messages import Message, MessageFilters, read, searching, version_of
 from outbox.admin.models import Instant, LongText, Model, Moment, Request, Text
@@ -32,12 +33,12 @@ from outbox.admin.repairs.once import (
 from outbox.admin.repairs.requests import Change, EditRequest, PlainJson, read_edit, require_valid_body
 from outbox.admin.store import MessageListing
 from outbox.chains.traces import ids_of
-from outbox.core.codec import RESERVED_PREFIX, edited_content_type, encode_body, encode_headers, is_encrypted
+from outbox.core.codec import RESERVED_PREFIX, edited_content_type, edited_headers, encode_body
 from outbox.core.failures import FailedAttempt, decode_failures
 from outbox.core.message import PublishOptions
 from outbox.core.outcome import Cause, Failure
 from outbox.dead_letters import Edit, Expected
-from outbox.errors import EncodingError
+from outbox.errors import EncodingError, RefusedError
 from outbox.postgres.dead_letter_writer import DeadLetterWriter, Payload, Storable
 from outbox.postgres.pool import Connection
 from outbox.postgres.queries import TableName, queries
@@ -613,6 +614,8 @@ async def edit_message(
         await require_valid_body(
             context, wanted, queue=found["target_queue"], routing_key=edit.routing_key or found["routing_key"]
         )
+    # Before the transaction, because a large body is stored elsewhere. The version shows whether the message has changed since.
+    new = await _new_body(admin, found, wanted, edit) if wanted is not None and edit.has_body else None
     sql = _statements(admin.table)
     async with admin.changing("editing a message") as connection:
         expected = (await _outcomes(connection, sql, [id_]))[id_]
@@ -621,10 +624,9 @@ async def edit_message(
         if expected.outcome != "done":
             raise Problem(Code.CONFLICT, expected.reason)
         [row] = map(dict, await connection.fetch(sql["message_to_edit"], id_))
-        if version_of(row) != edit.version:
-            raise Problem(Code.VERSION_CONFLICT, "the message has changed: read it again", version=version_of(row))
+        _require_version(row, edit)
         routing_key = edit.routing_key or row["routing_key"]
-        body, content_type, headers = _apply_edit(row, wanted, edit, routing_key)
+        body, content_type, headers = _apply_edit(row, new, edit, routing_key)
         await connection.execute(sql["edit_message"], id_, routing_key, body, content_type, headers)
         await connection.execute(sql["ring_messages"])
         changes = {"body": edit.has_body, "headers": edit.headers is not None}
@@ -637,31 +639,47 @@ async def edit_message(
             reason=edit.reason,
             details={**changes, **keys, "version": edit.version},
         )
-        answer = await read(admin, connection, id_, context.masking, reveal=False)
+        answer, _ = await read(admin, connection, id_, context.masking)
     if answer is None:
         raise _not_found(id_)
     return answer
 
 
-def _apply_edit(
-    row: Any, wanted: Edit | None, edit: MessageEditRequest, routing_key: str
-) -> tuple[bytes, str | None, str | None]:
-    """Returns body, content type and headers after the edit. Reserved headers keep their values."""
-    body, content_type, headers = row["body"], row["content_type"], row["headers"]
-    if edit.changes_payload and is_encrypted(headers):
-        detail = "the body is encrypted: neither it nor the headers can be edited, only the routing key"
-        raise Problem(Code.INVALID_EDIT, detail)
+_NewBody = tuple[bytes, dict[str, Any], str]
+"""A new body as it is written, the headers that belong to it, and the content type that it has by itself."""
+
+
+async def _new_body(admin: Admin, row: Any, wanted: Edit, edit: MessageEditRequest) -> _NewBody:
+    _require_version(row, edit)
     try:
-        if wanted is not None and edit.has_body:
-            body, kind = encode_body(wanted.body, routing_key=routing_key)
-            content_type = edited_content_type(content_type, kind)
-        if edit.headers is not None:
-            given = json.loads(encode_headers(edit.headers, routing_key=routing_key) or "{}")
-            current = json.loads(headers or "{}")
-            reserved = {name: value for name, value in current.items() if name.lower().startswith(RESERVED_PREFIX)}
-            headers = json.dumps({**given, **reserved}) if given or reserved else None
+        body, kind = encode_body(wanted.body, routing_key=row["routing_key"])
+        return *await admin.bodies.write(body, row["headers"], row["message_id"]), kind
+    except (EncodingError, RefusedError) as error:
+        raise Problem(Code.INVALID_EDIT, str(error)) from None
+
+
+def _require_version(row: Any, edit: MessageEditRequest) -> None:
+    if version_of(row) != edit.version:
+        raise Problem(Code.VERSION_CONFLICT, "the message has changed: read it again", version=version_of(row))
+
+
+def _apply_edit(
+    row: Any, new: _NewBody | None, edit: MessageEditRequest, routing_key: str
+) -> tuple[bytes, str | None, str | None]:
+    """Returns body, content type and headers after the edit. Reserved headers, and those of the body, keep their values."""
+    body, content_type, headers = row["body"], row["content_type"], row["headers"]
+    own: dict[str, Any] | None = None
+    if new is not None:
+        body, own, kind = new
+        content_type = edited_content_type(content_type, kind)
+    try:
+        headers = edited_headers(headers, edit.headers, own, routing_key=routing_key)
     except EncodingError as error:
         raise Problem(Code.INVALID_EDIT, str(error)) from None
+    if edit.headers is not None:
+        current = json.loads(row["headers"] or "{}")
+        reserved = {name: value for name, value in current.items() if name.lower().startswith(RESERVED_PREFIX)}
+        headers = json.dumps({**json.loads(headers or "{}"), **reserved}) if headers or reserved else None
     return body, content_type, headers
 
 
@@ -724,7 +742,8 @@ async def publish(request: PublishRequest, context: Operator, key: IdempotencyKe
     payload = read_edit(EditRequest(version=1, body=request.body, encoding=request.encoding, headers=request.headers))
     if not request.force:
         await require_valid_body(context, payload, queue=None, routing_key=request.routing_key)
-    publisher = Publisher(table_name=str(context.admin.table), encryption=context.admin.encryption)
+    bodies = context.admin.bodies
+    publisher = Publisher(table_name=str(context.admin.table), encryption=bodies.encryption, large_bodies=bodies.large_bodies)
     async with idempotency_lock(context, key, request) as lock:
         if isinstance(lock, StoredResponse):
             return to_response(lock, replayed=True)

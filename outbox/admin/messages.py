@@ -21,6 +21,7 @@ from outbox.admin.backlog import BacklogView, Counted, StateCounts, counted_stat
 from outbox.admin.brokers import route_hint
 from outbox.admin.models import (
     MOST_COUNTED,
+    BodyAccess,
     Error,
     ExternalLinks,
     Instant,
@@ -319,6 +320,7 @@ class Message(MessageSummary):
     headers: dict[str, Any] | None
     body: str | None = Field(description="The body as text, masked unless `reveal=true`. Null if it is not text.")
     body_base64: str | None = Field(description="With `reveal=true`, a body that is not text, in base64.")
+    body_access: BodyAccess | None = Field(description="Null: the body is in the message, and not encrypted.")
     masked: bool
     reason: str = Field(description="Why the message is in its state, and what happens next.")
     hint: str | None = Field(description="What to do about it. Null if nothing needs to be done.")
@@ -338,21 +340,23 @@ def version_of(row: Mapping[str, Any]) -> int:
     return (int.from_bytes(digest.digest()[:4], "big") >> 1) or 1
 
 
-async def read(admin: Admin, connection: Connection, row_id: int, masking: Masking, *, reveal: bool) -> Message | None:
-    """Reads one message. Returns None if its row does not exist."""
+async def read(
+    admin: Admin, connection: Connection, row_id: int, masking: Masking
+) -> tuple[Message, Mapping[str, Any]] | tuple[None, None]:
+    """Returns one message, with its values masked, and its row. None: the row does not exist."""
     listing = MessageListing(admin.table)
     row = await listing.one(connection, row_id)
     if row is None:
-        return None
+        return None, None
     conditions = await _send_conditions(admin, connection, listing, row)
     masking = masking.of_message(row["body"], row["headers"])
     is_unsent = row["state"] not in (MessageState.SENT, MessageState.PARKED)
     handled = await listing.handled(connection, row["message_id"]) if row["message_id"] else []
     earlier, probe = conditions.earlier, conditions.probe
     trace_id = trace_id_of((headers_of(row) or {}).get(TRACEPARENT))
-    return Message(
+    message = Message(
         **summary_fields(row, masking),
-        **payload_of(admin, row, masking, reveal=reveal),
+        **masked_payload(admin, row, masking),
         version=version_of(row),
         tracking_ids=list(ids_of(row["tracking_ids"])),
         trace_id=trace_id,
@@ -382,6 +386,7 @@ async def read(admin: Admin, connection: Connection, row_id: int, masking: Maski
         next_attempt_at=moment(probe["due_at"] if probe else row["due_at"]) if is_unsent else None,
         deliveries=None if handled is None else [_to_delivery(fact, masking) for fact in handled],
     )
+    return message, row
 
 
 async def _send_conditions(
@@ -415,23 +420,29 @@ def headers_of(row: Mapping[str, Any]) -> dict[str, Any] | None:
     return headers if isinstance(headers, dict) else None
 
 
-def payload_of(admin: Admin, row: Mapping[str, Any], masking: Masking, *, reveal: bool) -> dict[str, Any]:
-    """Returns the fields of a body and its headers, masked unless `reveal`. Only revealed bodies are decrypted."""
-    body: bytes = row["body"]
-    content_type = row["content_type"]
-    headers = headers_of(row)
-    if reveal:
-        body = admin.plain_body(body, headers, row["message_id"])
-        try:
-            return {"body": body.decode(), "body_base64": None, "headers": headers, "masked": False}
-        except UnicodeDecodeError:
-            return {"body": None, "body_base64": b64encode(body).decode(), "headers": headers, "masked": False}
+def masked_payload(admin: Admin, row: Mapping[str, Any], masking: Masking) -> dict[str, Any]:
+    """Returns the fields of a body and its headers, masked. The body is neither fetched nor decrypted."""
+    body, content_type, headers = row["body"], row["content_type"], headers_of(row)
+    access = BodyAccess.of(admin.bodies, headers)
     return {
-        "body": readable(Body(body, content_type, len(body)), masking)[1],
+        # Ciphertext may look like text, and what is in a store like an empty body.
+        "body": readable(Body(body, content_type, len(body)), masking)[1] if access is None else None,
         "body_base64": None,
+        "body_access": access,
         "headers": None if headers is None else masking.masked(headers),
         "masked": True,
     }
+
+
+async def revealed_payload(admin: Admin, row: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the same fields as they are. Call it outside of a transaction: it may fetch the body from a store."""
+    headers = headers_of(row)
+    body, error = await admin.bodies.read_or_keep(row["body"], headers, row["message_id"])
+    fields = {"headers": headers, "masked": False, "body_access": BodyAccess.of(admin.bodies, headers, error)}
+    try:
+        return {"body": body.decode(), "body_base64": None, **fields}
+    except UnicodeDecodeError:
+        return {"body": None, "body_base64": b64encode(body).decode(), **fields}
 
 
 def _to_delivery(fact: Mapping[str, Any], masking: Masking) -> MessageDelivery:
@@ -511,12 +522,12 @@ async def show_message(
     # One transaction for reading and auditing: no value is revealed without its audit entry.
     opened = context.admin.changing("revealing a message") if reveal else context.admin.reading("reading a message")
     async with opened as connection:
-        found = await read(context.admin, connection, int(number[1]), context.masking, reveal=reveal)
-        if found is None:
+        found, row = await read(context.admin, connection, int(number[1]), context.masking)
+        if found is None or row is None:
             raise _not_found(id_)
         if reveal:
             await record(connection, context, action="messages.reveal", target=f"outbox-{int(number[1])}")
-    return found
+    return found.model_copy(update=await revealed_payload(context.admin, row)) if reveal else found
 
 
 @asynccontextmanager

@@ -25,6 +25,8 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from outbox.admin.problems import Code, Problem
+from outbox.core.codec import BODY_STORE, ENCRYPTION, body_headers, decode_stored, key_id_of
+from outbox.engine.bodies import Bodies
 
 T = TypeVar("T")
 
@@ -46,6 +48,29 @@ class Model(BaseModel):
     """Base of response models, built from the library's values. Every field is always sent, and documented as required."""
 
     model_config = ConfigDict(from_attributes=True, frozen=True, json_schema_serialization_defaults_required=True)
+
+
+class BodyAccess(Model):
+    """How a body is kept that is encrypted, or in the store of large bodies, and whether this service can read it."""
+
+    key_id: str | None = Field(description="Id of the key that it is encrypted with. Null: it is not encrypted.")
+    stored_size: int | None = Field(description="Size of the body in the store, in bytes. Null: it is in the message.")
+    can_reveal: bool = Field(description="Whether this service has the key and the store, to reveal the body and to edit it.")
+    error: str | None = Field(description="With `reveal=true`: why the body could not be read.")
+
+    @classmethod
+    def of(cls, bodies: Bodies, headers: Mapping[str, Any] | None, error: str | None = None) -> "BodyAccess | None":
+        """Returns how the body of a message with these headers is kept. None: in the message, as it is."""
+        own = body_headers(headers)
+        if not own:
+            return None
+        stored = decode_stored(own.get(BODY_STORE))
+        return cls(
+            key_id=key_id_of(own[ENCRYPTION]) if ENCRYPTION in own else None,
+            stored_size=(0 if stored is None else stored.size) if BODY_STORE in own else None,
+            can_reveal=bodies.can_read(headers),
+            error=error,
+        )
 
 
 @dataclass(frozen=True, slots=True)

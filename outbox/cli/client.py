@@ -68,6 +68,7 @@ _DATABASE_OPTIONS = (
     "mask_keys",
     "mask_paths",
     "encryption_keys",
+    "large_bodies_url",
     "inbox_retention",
     "actor",
 )

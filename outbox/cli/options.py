@@ -170,7 +170,7 @@ def combine(*options: Callable[[F], F]) -> Callable[[F], F]:
 
 database = combine(setting("database_url", show_default=False), setting("table_name"))
 broker = combine(setting("broker_url"), setting("exchange_name"))
-masking = combine(setting("mask_keys"), setting("mask_paths"), setting("encryption_keys"))
+masking = combine(setting("mask_keys"), setting("mask_paths"), setting("encryption_keys"), setting("large_bodies_url"))
 health = combine(*(setting(name) for name in SETTINGS if name.startswith("health_")))
 
 

@@ -4,7 +4,8 @@ import json
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from hashlib import sha256
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
@@ -29,9 +30,15 @@ AMQP = "x-outbox-amqp"
 RESERVED_PREFIX = "x-outbox-"
 ENCRYPTION = "x-encryption"
 """An application header, so that it stays with its body: how `outbox.encryption` encrypted the body."""
+BODY_STORE = "x-body-store"
+"""An application header, for the same reason: where `outbox.large_bodies` stored the body. The message's own is empty then."""
 TRACEPARENT = "traceparent"
 """An application header: the trace that the message belongs to, as https://www.w3.org/TR/trace-context/ defines it."""
 
+_SET_BY = {ENCRYPTION: "encryption", BODY_STORE: "large_bodies"}
+"""The argument of the Publisher that sets a header."""
+_KEY_ID = re.compile(r"v=1;alg=[^;]*;kid=([^;]*)")
+_STORED = re.compile(r"v=1;key=(?P<key>[0-9a-f]{32});size=(?P<size>[0-9]{1,15});sha256=(?P<sha256>[0-9a-f]{64})")
 _ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 _ONE_PLAIN_ID = re.compile(r'\["([A-Za-z0-9_.:-]+)"\]')
 _SAMPLED = re.compile(r"[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-[0-9a-f][13579bdf](?:-.*)?", re.DOTALL)
@@ -60,12 +67,38 @@ def is_json(content_type: str | None) -> bool:
     return (content_type or "").partition(";")[0].strip().lower().endswith(("/json", "+json"))
 
 
-def is_encrypted(headers: Mapping[str, Any] | str | None) -> bool:
-    """Whether application headers, as a mapping or JSON, are those of a message whose body is encrypted."""
+def body_headers(headers: Mapping[str, Any] | str | None) -> dict[str, Any]:
+    """Returns those application headers, given as a mapping or as JSON, that say how the body is encrypted and where it is."""
     if isinstance(headers, str):
-        # Inside of a JSON string the quotes would be escaped, so this can only be a name.
-        return f'"{ENCRYPTION}":' in headers
-    return headers is not None and ENCRYPTION in headers
+        # Most messages have neither, and need not be parsed.
+        found = json.loads(headers) if any(f'"{name}":' in headers for name in _SET_BY) else None
+        headers = found if isinstance(found, dict) else None
+    return {} if headers is None else {name: headers[name] for name in _SET_BY if name in headers}
+
+
+def key_id_of(header: object) -> str:
+    """Returns the id of the key in a value of the header `x-encryption`; empty if this release does not know its form."""
+    found = _KEY_ID.match(header) if isinstance(header, str) else None
+    return "" if found is None else found[1]
+
+
+def encode_stored(key: str, body: bytes) -> str:
+    """Returns the value of the header `x-body-store` for a body that is stored under `key`."""
+    return f"v=1;key={key};size={len(body)};sha256={sha256(body).hexdigest()}"
+
+
+class Stored(NamedTuple):
+    """Where a body is stored, its size in bytes, and its SHA-256 in hexadecimal digits."""
+
+    key: str
+    size: int
+    sha256: str
+
+
+def decode_stored(header: object) -> Stored | None:
+    """Parses a value of the header `x-body-store`. Returns None if it is not of a form that this release knows."""
+    found = _STORED.fullmatch(header) if isinstance(header, str) else None
+    return None if found is None else Stored(found["key"], int(found["size"]), found["sha256"])
 
 
 def edited_content_type(before: str | None, kind: str) -> str:
@@ -76,8 +109,8 @@ def edited_content_type(before: str | None, kind: str) -> str:
 def encode_headers(headers: Mapping[str, Any] | None, *, routing_key: str) -> str | None:
     """Returns application headers as JSON for the table; None if there are none.
 
-    Raises `EncodingError` for keys that are not strings, reserved keys (`x-outbox-…` and `x-encryption`), and values that JSON
-    or PostgreSQL's jsonb cannot represent.
+    Raises `EncodingError` for keys that are not strings, reserved keys (`x-outbox-…`, `x-encryption` and `x-body-store`), and
+    values that JSON or PostgreSQL's jsonb cannot represent.
     """
     if not headers:
         return None
@@ -88,9 +121,30 @@ def encode_headers(headers: Mapping[str, Any] | None, *, routing_key: str) -> st
             raise EncodingError(f"a header of {routing_key!r} has the name {key!r}: header names must be strings")
         if key.lower().startswith(RESERVED_PREFIX):
             raise EncodingError(f"the header {key!r} of {routing_key!r} is reserved: {RESERVED_PREFIX}… is for Outbox only")
-        if key.lower() == ENCRYPTION:
-            raise EncodingError(f"the header {key!r} of {routing_key!r} is set by Publisher(encryption=…): remove it")
+        if (argument := _SET_BY.get(key.lower())) is not None:
+            raise EncodingError(f"the header {key!r} of {routing_key!r} is set by Publisher({argument}=…): remove it")
     return encode_jsonb(dict(headers), what=f"the headers of {routing_key!r}")
+
+
+def edited_headers(
+    current: str | None, given: Mapping[str, Any] | None, own: Mapping[str, Any] | None, *, routing_key: str
+) -> str | None:
+    """Returns the JSON of headers after an edit: `given` in place of `current`, unless it is None.
+
+    `own` are the `body_headers` of a new body. If it is None, those of `current` stay, whether they are given or not. Raises
+    `EncodingError` as `encode_headers` does, also for another value of one of those.
+    """
+    if given is None and own is None:
+        return current
+    before = body_headers(current)
+    if given is None:
+        found = json.loads(current or "{}")
+        others = {name: value for name, value in found.items() if name not in before} if isinstance(found, dict) else {}
+    else:
+        wanted = {name: value for name, value in given.items() if name not in before or value != before[name]}
+        others = json.loads(encode_headers(wanted, routing_key=routing_key) or "{}")
+    headers = {**others, **(before if own is None else own)}
+    return json.dumps(headers, ensure_ascii=False) if headers else None
 
 
 def encode_jsonb(value: object, *, what: str) -> str:

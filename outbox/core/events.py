@@ -148,6 +148,7 @@ class Dependency(StrEnum):
 
     BROKER = "broker"
     DATABASE = "database"
+    BODY_STORE = "body_store"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

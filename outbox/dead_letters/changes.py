@@ -10,7 +10,7 @@ from typing import Any, assert_never
 
 import asyncpg
 
-from outbox.core.codec import decode_tracking_ids, edited_content_type, encode_body, encode_headers, is_encrypted
+from outbox.core.codec import decode_tracking_ids, edited_content_type, edited_headers, encode_body
 from outbox.core.destinations import DEFAULT
 from outbox.dead_letters.actions import (
     Action,
@@ -28,7 +28,8 @@ from outbox.dead_letters.actions import (
 from outbox.dead_letters.filters import Arguments, Selection, dead_ids, parked_ids
 from outbox.dead_letters.model import PARKED_PREFIX, DeadLetterFilter
 from outbox.dead_letters.reader import DeadLetterListing
-from outbox.errors import CountDriftedError, MalformedMessageError, SchemaError
+from outbox.engine.bodies import Bodies
+from outbox.errors import CountDriftedError, MalformedMessageError, RefusedError, SchemaError
 from outbox.masking import Masking, preview, searchable
 from outbox.postgres.dead_letter_writer import Storable
 from outbox.postgres.pool import COMMAND_TIMEOUT, Connection, Pool, roll_back_quietly, taken_from, unavailable_errors
@@ -279,31 +280,39 @@ _EDIT_COLLIDES = "with this edit it equals another dead letter of the same messa
 _COPY_EXISTS = "there is a dead letter of the same message with this body: restore and requeue that one, and discard this one"
 
 
-_ENCRYPTED = "the body is encrypted, so neither it nor the headers can be edited: requeue the message as it is"
-
-
 class Editor:
-    """Edits and requeues a dead letter in one transaction: either both happen, or neither."""
+    """Edits and requeues a dead letter in one transaction: either both happen, or neither.
 
-    def __init__(self, pool: Pool, table: TableName, changes: Changes, masking: Masking) -> None:
+    A new body is encrypted if the old one is, and stored if it is large, with what `bodies` has.
+    """
+
+    def __init__(
+        self, pool: Pool, table: TableName, changes: Changes, masking: Masking, listing: DeadLetterListing, bodies: Bodies
+    ) -> None:
         self._sql = Statements(pool, table, "repair.sql")
         self._changes = changes
         self._masking = masking
+        self._listing = listing
+        self._bodies = bodies
 
     async def requeue(self, request: Request, id_: str, edit: Edit, *, also: Also[Repaired] | None = None) -> Repaired:
         """Edits and requeues the dead letter `id_`, if it still has the version of `edit`.
 
         Awaits `also` in the same transaction; for a refused edit in a new one, because the first is rolled back. Raises
-        `EncodingError` for a body or headers that cannot be stored, or for reserved headers.
+        `EncodingError` for a body or headers that cannot be stored, or for reserved headers, and the errors of the key provider
+        and of the store of large bodies.
         """
         queues = await self._changes.known_queues(request, [id_])
         try:
+            # Before the transaction, because the store is on another network. The version shows whether the old body, and with
+            # it the headers of the new one, has changed since.
+            new = await self._new_body(id_, edit)
             async with self._sql.transaction("requeueing an edited dead letter") as connection:
                 await self._changes.lock(connection, request, [id_])
                 if id_.startswith(PARKED_PREFIX):
-                    await self._edit_parked(connection, request, id_, edit)
+                    await self._edit_parked(connection, request, id_, edit, new)
                 else:
-                    await self._edit_letter(connection, request, id_, edit)
+                    await self._edit_letter(connection, request, id_, edit, new)
                 [change] = await self._changes.apply(connection, request, [id_], queues)
                 _require_done(change.item)
                 return await _finish(connection, Repaired(request.action, [change.item]), also)
@@ -312,18 +321,33 @@ class Editor:
             async with self._sql.transaction("recording a refused edit") as connection:
                 return await _finish(connection, Repaired(request.action, [refused.item]), also)
 
-    async def _edit_letter(self, connection: Connection, request: Request, id_: str, edit: Edit) -> None:
+    async def _new_body(self, id_: str, edit: Edit) -> "_NewBody | None":
+        found = None if edit.body is None else await self._listing.get(id_, most_bytes=0)
+        if found is None:
+            return None
+        _require_version(id_, edit, found.letter.version)
+        body, kind = encode_body(edit.body, routing_key=found.letter.routing_key)
+        try:
+            return _NewBody(*await self._bodies.write(body, found.headers, found.letter.message_id), kind)
+        except RefusedError as error:
+            raise _EditRefusedError(Item(id_, ItemOutcome.REFUSED, str(error))) from None
+
+    async def _edit_letter(
+        self, connection: Connection, request: Request, id_: str, edit: Edit, new: "_NewBody | None"
+    ) -> None:
         # A missing or resolved letter is no error here: the requeue that follows reports it.
         for number in dead_ids([id_]):
             row = await connection.fetchrow(self._sql["letter_to_edit"], number, timeout=TIMEOUT)
             if row is not None and row["status"] == "open":
                 _require_version(id_, edit, row["version"])
                 try:
-                    await self._replace(connection, request, number, row, _apply_edit(id_, row, edit))
+                    await self._replace(connection, request, number, row, _apply_edit(row, edit, new))
                 except asyncpg.UniqueViolationError:
                     raise _EditRefusedError(Item(id_, ItemOutcome.REFUSED, _EDIT_COLLIDES)) from None
 
-    async def _edit_parked(self, connection: Connection, request: Request, id_: str, edit: Edit) -> None:
+    async def _edit_parked(
+        self, connection: Connection, request: Request, id_: str, edit: Edit, new: "_NewBody | None"
+    ) -> None:
         for number in parked_ids([id_]):
             parked = await connection.fetchrow(self._sql["copy_parked"], number, request.by, request.reason, timeout=TIMEOUT)
             if parked is None:
@@ -333,7 +357,7 @@ class Editor:
             if copy is None:
                 raise _EditRefusedError(Item(id_, ItemOutcome.REFUSED, _COPY_EXISTS))
             row = await connection.fetchrow(self._sql["letter_to_edit"], copy, timeout=TIMEOUT)
-            payload = _apply_edit(id_, row, edit)
+            payload = _apply_edit(row, edit, new)
             try:
                 await self._replace(connection, request, copy, row, payload)
             except asyncpg.UniqueViolationError:
@@ -361,7 +385,7 @@ class Editor:
             payload.content_type,
             payload.headers,
             request.by,
-            storable.text(preview(payload.body, payload.content_type, masking)),
+            storable.text(preview(payload.body, payload.content_type, masking, headers=payload.headers)),
             storable.text(search),
             timeout=TIMEOUT,
         )
@@ -373,6 +397,15 @@ class _EditRefusedError(Exception):
     def __init__(self, item: Item) -> None:
         super().__init__(item.reason)
         self.item = item
+
+
+@dataclass(frozen=True, slots=True)
+class _NewBody:
+    """An edited body as it is written, the headers that belong to it, and the content type that it has by itself."""
+
+    body: bytes
+    headers: Mapping[str, Any]
+    kind: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -401,17 +434,12 @@ def _require_version(id_: str, edit: Edit, version: int) -> None:
         raise _EditRefusedError(Item(id_, ItemOutcome.REFUSED, reason))
 
 
-def _apply_edit(edited: str, row: Any, edit: Edit) -> _Payload:
-    """Payload of `row` after `edit`. The content type stays if it still fits the body. Refuses an encrypted message."""
-    if is_encrypted(row["headers"]):
-        raise _EditRefusedError(Item(edited, ItemOutcome.REFUSED, _ENCRYPTED))
-    body, content_type, headers = row["body"], row["content_type"], row["headers"]
-    if edit.body is not None:
-        body, kind = encode_body(edit.body, routing_key=row["routing_key"])
-        content_type = edited_content_type(content_type, kind)
-    if edit.headers is not None:
-        headers = encode_headers(edit.headers, routing_key=row["routing_key"])
-    return _Payload(body, content_type, headers)
+def _apply_edit(row: Any, edit: Edit, new: _NewBody | None) -> _Payload:
+    """Payload of `row` after `edit`. The content type stays if it still fits the body."""
+    headers = edited_headers(row["headers"], edit.headers, None if new is None else new.headers, routing_key=row["routing_key"])
+    if new is None:
+        return _Payload(row["body"], row["content_type"], headers)
+    return _Payload(new.body, edited_content_type(row["content_type"], new.kind), headers)
 
 
 SAMPLE = 5

@@ -31,6 +31,7 @@ from outbox.dead_letters.model import DeadLetter, DeadLetterDetail, DeadLetterFi
 from outbox.dead_letters.operations import OperationItem, Operations
 from outbox.dead_letters.reader import EVERYTHING, DeadLetterListing
 from outbox.dead_letters.runner import OperationsRunner
+from outbox.engine.bodies import Bodies
 from outbox.errors import ConfigurationError
 from outbox.masking import Masking
 from outbox.postgres.inbox import RETENTION
@@ -40,6 +41,8 @@ from outbox.runtime.brokers import open_broker, require_one_consumable_broker, s
 from outbox.runtime.observing import build_observer
 
 if TYPE_CHECKING:
+    from outbox.encryption import Encryption
+    from outbox.large_bodies import LargeBodies
     from outbox.ports import Broker
     from outbox.runtime.brokers import ConsumableSource
 
@@ -75,7 +78,8 @@ class DeadLetters:
     before messages are requeued to it: an `amqp(s)://` URL, or an object that implements `outbox.ports.Broker`; without it, or
     with a `postgresql://`, `kafka://`, `redis://` or `sns://` URL, the queues are in PostgreSQL. `inbox_retention` is the
     inboxes' deduplication window: older messages are requeued only by force. `history`: whether requeues are written to the
-    history. `masking`: what is shown as `***`.
+    history. `masking`: what is shown as `***`. `encryption` and `large_bodies`, see `Admin`, are for edits: the new body of an
+    encrypted message is encrypted, and a large one is stored. Without them such edits are refused.
 
     Ids are as operators know them: `"17"` is row 17 of the dead letters, `"outbox-17"` is row 17 of the outbox table, which the
     relay parked. The object connects on first use. Call `close`, or use it as an `async with` block, to close what it opened.
@@ -93,6 +97,8 @@ class DeadLetters:
         inbox_retention: timedelta = INBOX_RETENTION,
         history: bool = True,
         masking: Masking | None = None,
+        encryption: "Encryption | None" = None,
+        large_bodies: "LargeBodies | None" = None,
     ) -> None:
         exactly_one(db_engine_url=db_engine_url, db_pool=db_pool)
         if not isinstance(inbox_retention, timedelta) or inbox_retention <= timedelta(0):
@@ -110,6 +116,7 @@ class DeadLetters:
             self._broker = require_one_consumable_broker(rmq_connection=None, rmq_connection_url=None, broker=broker)
         self._exchange_name = checked_exchange_name(exchange_name)
         self._masking = masking or Masking()
+        self._bodies = Bodies(encryption, large_bodies)
         self._history = history
         self._busy = asyncio.Lock()
         self._closing = AsyncExitStack()
@@ -154,7 +161,7 @@ class DeadLetters:
             self._parts = Parts(
                 listing=listing,
                 changes=changes,
-                editor=Editor(pool, table, changes, self._masking),
+                editor=Editor(pool, table, changes, self._masking, listing, self._bodies),
                 planner=Planner(pool, table, listing, has_queue, exchange_name=exchange),
                 operations=Operations(pool, table, masking=self._masking),
                 runner=OperationsRunner(pool, table, has_queue, history=self._history, exchange_name=exchange),

@@ -9,18 +9,19 @@ from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from outbox.core.codec import ENCRYPTION
+from outbox.core.codec import BODY_STORE, ENCRYPTION
 from outbox.core.events import Duplicate, SpanIds
 from outbox.core.message import Message
-from outbox.core.outcome import DONE, RETURNED, Cause, Dead, DeliveryOutcome, Failure, Retry
+from outbox.core.outcome import DONE, RETURNED, Cause, Dead, DeliveryOutcome, Failure, Postponed, Retry
 from outbox.core.tracking import follow
 from outbox.engine.circuit import PermitHandle, ProbeResult
 from outbox.engine.consumer import Consumer
 from outbox.engine.lifecycle import Outage, Stopping
 from outbox.engine.quarantine import Quarantine
 from outbox.engine.signature import BatchInputs, Inputs
-from outbox.engine.transactions import NotBegunError, Threads, Transactions
+from outbox.engine.transactions import DATABASE_PATIENCE, DATABASE_PAUSE, NotBegunError, Threads, Transactions
 from outbox.errors import (
+    BodyStoreUnavailableError,
     CommitFailedError,
     ConfigurationError,
     HandlerTimeoutError,
@@ -34,6 +35,7 @@ from outbox.retry import RetryPolicy
 
 if TYPE_CHECKING:
     from outbox.encryption import Encryption
+    from outbox.large_bodies import LargeBodies
 
 CANCEL_INTERVAL = timedelta(seconds=5)
 """How long a cancelled handler may take to clean up before it is cancelled once more."""
@@ -99,7 +101,8 @@ class WorkerContext:
     """The dependencies that all consumers of a worker share.
 
     `describe` turns an exception into a failure to store and show. `tracer` is None in a process that is not traced.
-    `encryption` decrypts bodies; without it, messages with an encrypted body fail.
+    `encryption` decrypts bodies, and `large_bodies` fetches those that are stored elsewhere; without them, such messages fail.
+    `body_store` reports whether the store is available.
     """
 
     exchange_name: str
@@ -113,6 +116,8 @@ class WorkerContext:
     describe: Callable[[BaseException], Failure]
     tracer: Tracer | None = None
     encryption: "Encryption | None" = None
+    large_bodies: "LargeBodies | None" = None
+    body_store: Outage | None = None
 
 
 @dataclass(slots=True)
@@ -121,7 +126,8 @@ class Run:
 
     `verdict` is set if the message failed before its handler was called. `seconds` is the duration of the attempt. `permit` is
     the circuit's permission, None without a circuit. `result` is the report to the circuit; None: it follows from the outcome.
-    `span` is that of the last attempt, or of its batch; None if it is not traced.
+    `span` is that of the last attempt, or of its batch; None if it is not traced. `fetched` is the body from the store of large
+    bodies, or why it could not be fetched; None if it is in the message.
     """
 
     delivery: Delivery
@@ -132,6 +138,7 @@ class Run:
     permit: PermitHandle | None = None
     result: ProbeResult | None = None
     span: SpanIds | None = None
+    fetched: bytes | Exception | None = None
 
 
 class AttemptRunner:
@@ -165,6 +172,8 @@ class AttemptRunner:
         began = perf_counter()
         task = asyncio.current_task()
         try:
+            if BODY_STORE in run.message.headers:
+                await self.fetch(run)
             body = self.read(run)
             if isinstance(body, Dead):
                 return body
@@ -225,11 +234,38 @@ class AttemptRunner:
 
     # --- steps that batches use too ------------------------------------------------------------------------------------
 
+    async def fetch(self, run: Run) -> None:
+        """Fetches the body of a message whose body is in the store, for `read`, and sets `run.fetched`. Never raises.
+
+        While the store is unavailable, the message stays in flight for some minutes, and is then postponed.
+        """
+        large, outage, stopping = self._context.large_bodies, self._context.body_store, self._context.stopping
+        if large is None or outage is None or self.has_expired(run):
+            return
+        patience_ends = perf_counter() + DATABASE_PATIENCE.total_seconds()
+        while True:
+            try:
+                run.fetched = await large.get(run.message.headers[BODY_STORE])
+            except BodyStoreUnavailableError as error:
+                # No attempt is spent: the store says nothing about the message.
+                if await stopping.wait(outage.lost(error)):
+                    run.fetched = NotBegunError(RETURNED)
+                elif perf_counter() > patience_ends or self.has_expired(run):
+                    run.fetched = NotBegunError(Postponed(DATABASE_PAUSE))
+                else:
+                    continue
+            except Exception as error:  # noqa: BLE001  the errors of a store that the application provides
+                run.fetched = error
+            else:
+                outage.answers()
+            return
+
     def read(self, run: Run) -> object:
         """Decodes the body for the callback. Returns `Dead` for a message that has expired or cannot be read.
 
-        Raises `UnsupportedVersionError` and `UnknownKeyError`, which are retried: a worker of the newer release, or with the
-        key, may get the message next.
+        Raises `UnsupportedVersionError`, `UnknownKeyError` and `BodyStoreUnavailableError`, which are retried: a worker of the
+        newer release, or with the key or the store, may get the message next. Raises `NotBegunError` while the store is
+        unavailable, and the errors of the store.
         """
         if self.has_expired(run):
             run.result = ProbeResult.INCONCLUSIVE
@@ -237,23 +273,33 @@ class AttemptRunner:
         if self._with_inbox and (run.message.anonymous or not run.message.id):
             return Dead(Cause.UNDECODABLE, self._context.describe(MalformedMessageError(_NO_MESSAGE_ID)))
         try:
-            body = self._plain_body(run.message)
+            body = self._plain_body(run)
             if self._event is not None:
                 return self._event.read(body, run.message.headers)
             return self._plan.decode(body)
         except ValueError as error:
             return Dead(Cause.UNDECODABLE, self._context.describe(error))
 
-    def _plain_body(self, message: Message) -> bytes:
+    def _plain_body(self, run: Run) -> bytes:
+        message, body = run.message, run.message.body
+        if BODY_STORE in message.headers:
+            if run.fetched is None:
+                raise BodyStoreUnavailableError(
+                    "the body is in a store of large bodies, and this worker has none: give it large_bodies=…, then requeue "
+                    "what has become a dead letter"
+                )
+            if isinstance(run.fetched, Exception):
+                raise run.fetched
+            body, run.fetched = run.fetched, None  # not kept while the handler runs
         header = message.headers.get(ENCRYPTION)
         if header is None:
-            return message.body
+            return body
         if self._context.encryption is None:
             raise UnknownKeyError(
                 "the body is encrypted, and this worker has no keys: give it encryption=…, then requeue what has become a dead "
                 "letter"
             )
-        return self._context.encryption.decrypt(message.body, header, message_id=message.id)
+        return self._context.encryption.decrypt(body, header, message_id=message.id)
 
     def invoke(self, inputs: Inputs | BatchInputs) -> Awaitable[object]:
         """Calls the callback, in a thread if it is not async. Its errors are raised here, or when the result is awaited."""

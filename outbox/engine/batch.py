@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
+from outbox.core.codec import BODY_STORE
 from outbox.core.events import BatchFailed
 from outbox.core.outcome import DONE, RETURNED, Dead, DeliveryOutcome, Failure
 from outbox.core.tracking import follow
@@ -78,16 +79,7 @@ class BatchCollector:
     async def _attempt_batch(self, batch: Sequence[_Member]) -> None:
         """Handles the readable messages in one call, then each message without an outcome by itself."""
         began = perf_counter()
-        readable = []
-        for member in batch:
-            try:
-                member.body = self._runner.read(member.run)
-            except Exception:  # noqa: BLE001, S112  handled by itself below, it fails the same way and is retried or dead
-                continue
-            if isinstance(member.body, Dead):
-                member.resolve(member.body)
-            elif not member.future.done():
-                readable.append(member)
+        readable = await self._read(batch)
         if len(readable) > 1:
             with self._runner.trace_batch([member.run for member in readable]) as record:
                 await self._attempt_together(readable, record)
@@ -97,6 +89,25 @@ class BatchCollector:
             # One by one, a failed batch takes as many handlers as it has messages: a worker that stops returns them instead.
             if not member.future.done() and not (self._context.stopping.requested and len(batch) > 1):
                 member.resolve(await self._runner.attempt(member.run))
+
+    async def _read(self, batch: Sequence[_Member]) -> list[_Member]:
+        """Decodes the bodies, and returns the members that one call can handle. Resolves those that cannot be handled."""
+        readable = []
+        if stored := [member.run for member in batch if BODY_STORE in member.run.message.headers]:
+            await asyncio.gather(*map(self._runner.fetch, stored))
+        for member in batch:
+            try:
+                member.body = self._runner.read(member.run)
+            except NotBegunError as error:
+                member.resolve(error.outcome)
+                continue
+            except Exception:  # noqa: BLE001, S112  handled by itself below, it fails the same way and is retried or dead
+                continue
+            if isinstance(member.body, Dead):
+                member.resolve(member.body)
+            elif not member.future.done():
+                readable.append(member)
+        return readable
 
     async def _attempt_together(self, members: Sequence[_Member], record: Callable[[DeliveryOutcome | Failure], None]) -> None:
         """Handles the members in one call. Leaves them without an outcome if each has to be handled by itself."""

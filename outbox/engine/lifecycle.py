@@ -259,7 +259,11 @@ class Pauses:
         self._taken = 0
 
 
-LONGEST_PAUSE = {Dependency.BROKER: timedelta(seconds=5), Dependency.DATABASE: timedelta(seconds=1)}
+LONGEST_PAUSE = {
+    Dependency.BROKER: timedelta(seconds=5),
+    Dependency.DATABASE: timedelta(seconds=1),
+    Dependency.BODY_STORE: timedelta(seconds=5),
+}
 """Longest pause before the next attempt to reach a lost server."""
 MOST_REASONS = 10
 """How many different reasons for one outage are reported, each once."""

@@ -3,7 +3,7 @@
 import json
 import logging
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, Protocol
 
@@ -117,8 +117,25 @@ def rows_of(
 
 def _encrypted(row: Row, encrypt: Encrypt) -> Row:
     body, header = encrypt(row.body, message_id=row.id)
+    return _with_body(row, body, codec.ENCRYPTION, header)
+
+
+def positions_above(rows: Sequence[Row], above: int) -> list[int]:
+    """Returns the positions of the rows whose bodies have more than `above` bytes."""
+    return [position for position, row in enumerate(rows) if len(row.body) > above]
+
+
+def with_stored_bodies(rows: Sequence[Row], positions: Sequence[int], headers: Sequence[str]) -> list[Row]:
+    """Returns the rows, with empty bodies and these headers `x-body-store` at these positions."""
+    stored = list(rows)
+    for position, header in zip(positions, headers, strict=True):
+        stored[position] = _with_body(rows[position], b"", codec.BODY_STORE, header)
+    return stored
+
+
+def _with_body(row: Row, body: bytes, name: str, header: str) -> Row:
     headers = {} if row.headers is None else json.loads(row.headers)
-    return row._replace(body=body, headers=json.dumps({**headers, codec.ENCRYPTION: header}, ensure_ascii=False))
+    return row._replace(body=body, headers=json.dumps({**headers, name: header}, ensure_ascii=False))
 
 
 def as_expiration(value: float | timedelta | None) -> timedelta | None:

@@ -31,6 +31,7 @@ from outbox.retry import RetryPolicy
 
 if TYPE_CHECKING:
     from outbox.encryption import Encryption
+    from outbox.large_bodies import LargeBodies
 
 MEASURE_EVERY = timedelta(seconds=30)
 INBOX_WAIT = timedelta(seconds=5)
@@ -70,6 +71,7 @@ class WorkerRunner:
         describe: Callable[[BaseException], Failure] = Failure.of,
         tracer: Tracer | None = None,
         encryption: "Encryption | None" = None,
+        large_bodies: "LargeBodies | None" = None,
     ) -> None:
         self._broker = broker
         self._consumers = consumers
@@ -81,6 +83,7 @@ class WorkerRunner:
         self._describe = describe
         self._tracer = tracer
         self._encryption = encryption
+        self._large_bodies = large_bodies
         self._task_sets: set[TaskSet] = set()
         self._outage = Outage(Dependency.BROKER, observer)
         self._failure: OutboxError | None = None
@@ -110,6 +113,8 @@ class WorkerRunner:
             describe=self._describe,
             tracer=self._tracer,
             encryption=self._encryption,
+            large_bodies=self._large_bodies,
+            body_store=Outage(Dependency.BODY_STORE, self._observer),
         )
         try:
             async with asyncio.TaskGroup() as companions:

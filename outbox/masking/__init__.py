@@ -15,7 +15,15 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import Any, Literal
 
-from outbox.core.codec import EXCEPTION_MESSAGE, EXCEPTION_TRACEBACK, FAILURES
+from outbox.core.codec import (
+    BODY_STORE,
+    ENCRYPTION,
+    EXCEPTION_MESSAGE,
+    EXCEPTION_TRACEBACK,
+    FAILURES,
+    body_headers,
+    decode_stored,
+)
 from outbox.core.outcome import Failure
 from outbox.errors import ConfigurationError
 from outbox.masking.json_text import MOST_NESTED, Rules, masked_json, masked_preview, secret_members
@@ -300,11 +308,18 @@ def readable(body: Body, masking: Masking | None) -> tuple[BodyKind | None, str 
 
 
 def preview(
-    body: bytes, content_type: str | None, masking: Masking, *, encrypted: bool = False, limit: int = PREVIEW_LIMIT
+    body: bytes,
+    content_type: str | None,
+    masking: Masking,
+    *,
+    headers: Mapping[str, Any] | str | None = None,
+    limit: int = PREVIEW_LIMIT,
 ) -> str:
-    """Returns a short description of `body`: masked JSON, or its kind and size."""
-    if encrypted:
-        return sized(content_type, len(body)).replace("<", "<encrypted ", 1)
+    """Returns a short description of `body`: masked JSON, or its kind and size, as for one that is encrypted or stored."""
+    if own := body_headers(headers):
+        stored = decode_stored(own.get(BODY_STORE))
+        how = "encrypted " * (ENCRYPTION in own) + "stored " * (BODY_STORE in own)
+        return sized(content_type, len(body) if stored is None else stored.size).replace("<", f"<{how}", 1)
     text = _masked_body(body, content_type, masking)
     if text is None:
         return sized(content_type, len(body))

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from outbox.core.codec import is_encrypted
 from outbox.core.failures import FailedAttempt, encode_failures, extended_failures
 from outbox.core.fingerprint import fingerprint
 from outbox.core.outcome import Failure
@@ -96,7 +95,7 @@ class DeadLetterWriter:
             self.failures_json([failed]),
             fingerprint(failure, queue=queue),
             text(failure.worker),
-            text(preview(payload.body, payload.content_type, masking, encrypted=is_encrypted(payload.headers))),
+            text(preview(payload.body, payload.content_type, masking, headers=payload.headers)),
             text(_search(words, failure, payload, masking)),
             text(masking.error_text(failure.message)),
         )
@@ -144,7 +143,7 @@ class DeadLetterWriter:
             self.failures_json(failures),
             fingerprint(failure, queue=dead.queue),
             text(failure.worker),
-            text(preview(dead.body, dead.content_type, masking, encrypted=is_encrypted(dead.headers))),
+            text(preview(dead.body, dead.content_type, masking, headers=dead.headers)),
             text(_search(words, failure, payload, masking)),
             text(masking.error_text(failure.message)),
         )

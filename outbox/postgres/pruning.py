@@ -1,15 +1,19 @@
 """Deletes old rows in small batches, under a lease, so that messages are not delayed."""
 
+from collections.abc import Sequence, Set
 from datetime import timedelta
 from uuid import uuid4
 
 import asyncpg
 
+from outbox.errors import SchemaError
 from outbox.postgres.pool import Pool, taken_from, unavailable_errors
 from outbox.postgres.queries import TableName, queries
 from outbox.postgres.schema.objects import satellite_names
 
 TIMEOUT = timedelta(seconds=60)
+SEARCH_TIMEOUT = timedelta(minutes=10)
+"""Of the statement that reads whole tables."""
 
 
 class Pruning:
@@ -17,7 +21,7 @@ class Pruning:
 
     def __init__(self, pool: Pool, table: TableName) -> None:
         self._pool = pool
-        self._sql = queries("pruning.sql", **satellite_names(table.schema))
+        self._sql = queries("pruning.sql", table=table.sql, **satellite_names(table.schema))
 
     async def dead_letters(self, older_than: timedelta, limit: int) -> int:
         """Deletes up to `limit` dead letters that were requeued or discarded longer ago. Returns how many it deleted."""
@@ -58,6 +62,19 @@ class Pruning:
     async def idempotency_keys(self, older_than: timedelta, limit: int) -> int:
         """Deletes idempotency keys, with their responses, that were created longer ago."""
         return await self._delete("idempotency_keys", older_than, limit)
+
+    async def referenced_bodies(self, keys: Sequence[str]) -> Set[str]:
+        """Returns those of these keys of large bodies that a message, a dead letter or an edition refers to.
+
+        Raises `SchemaError` if a table is missing: without it, bodies that are needed would look as if they were not.
+        """
+        with unavailable_errors("looking for references to large bodies"):
+            async with taken_from(self._pool) as connection:
+                try:
+                    rows = await connection.fetch(self._sql["referenced_bodies"], keys, timeout=SEARCH_TIMEOUT.total_seconds())
+                except asyncpg.UndefinedTableError as error:
+                    raise SchemaError(f"a table is missing ({error}): create it with `outbox migrate`") from error
+        return {row["key"] for row in rows}
 
     async def _delete(self, name: str, *arguments: object) -> int:
         with unavailable_errors(f"pruning {name.replace('_', ' ')}"):

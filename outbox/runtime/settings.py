@@ -33,6 +33,7 @@ from outbox.core.duration import as_delay, as_retention
 from outbox.core.urls import postgres_url, server_kind
 from outbox.engine.ordering import OrderingRules
 from outbox.errors import DurationError
+from outbox.large_bodies import LargeBodies
 from outbox.masking import Masking
 from outbox.masking.paths import check_paths
 
@@ -343,6 +344,12 @@ class Settings(BaseModel):
         unset="nothing is encrypted or decrypted",
         readers=(SERVICE, WORKER, OPERATOR),
         secret=True,
+    )
+    large_bodies_url: str | None = _dead_letters(
+        None,
+        "Store of large bodies, as `file:///folder` or `s3://bucket/prefix`. Maintenance deletes what nothing refers to.",
+        unset="all bodies are in their messages",
+        readers=(SERVICE, WORKER, MAINTAIN, OPERATOR),
     )
 
     name: str | None = _reports(
@@ -733,7 +740,18 @@ def arguments_of(component: type, values: Mapping[str, Any]) -> dict[str, Any]:
         found["masking"] = Masking().also(*values.get("mask_keys") or (), paths=values.get("mask_paths") or ())
     if "encryption" in parameters and (encryption := encryption_of(values)) is not None:
         found["encryption"] = encryption
+    if "large_bodies" in parameters and (large_bodies := large_bodies_of(values)) is not None:
+        found["large_bodies"] = large_bodies
     return found
+
+
+def large_bodies_of(values: Mapping[str, Any]) -> LargeBodies | None:
+    """Returns the large bodies of `OUTBOX_LARGE_BODIES_URL`; None if it is not set.
+
+    Raises `ConfigurationError` for another URL, and `MissingExtraError`.
+    """
+    url = values.get("large_bodies_url")
+    return LargeBodies.parse(url) if url else None
 
 
 def encryption_of(values: Mapping[str, Any]) -> "Encryption | None":

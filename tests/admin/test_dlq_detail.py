@@ -74,6 +74,7 @@ async def test_all_details_are_shown_with_secrets_masked(pool: Pool, viewer: htt
         "content": SHOWN,
         "truncated": False,
         "masked": True,
+        "access": None,
     }
     assert shown["headers"] == {"x-api-key": "***", "tenant": "acme", "big": 2**63 + 1}
     assert shown["header_types"] == {"/big": "decimal"}

@@ -47,7 +47,7 @@ async def client(request: pytest.FixtureRequest, database: str) -> AsyncIterator
 
 @pytest.mark.usefixtures("connection")
 async def test_lists_details_and_searches_show_no_body(client: tuple[httpx.AsyncClient, bool]) -> None:
-    operator, _ = client
+    operator, has_key = client
     [_, first] = (await operator.get("/dlq", params={"sort": "newest"})).json()["items"]
     assert first["preview"] == "<encrypted JSON, 44 B>"
     for path in ("/dlq", "/dlq/1", "/dlq/2", "/messages", "/messages/1"):
@@ -55,6 +55,9 @@ async def test_lists_details_and_searches_show_no_body(client: tuple[httpx.Async
     shown = (await operator.get("/dlq/1")).json()
     assert (shown["body"]["content"], shown["body"]["size"], shown["body"]["masked"]) == (None, 44, True)
     assert shown["headers"]["x-encryption"].startswith("v=1;alg=A256GCM;kid=2026-11;")
+    message = (await operator.get("/messages/1")).json()
+    for access in (shown["body"]["access"], message["body_access"]):
+        assert access == {"key_id": "2026-11", "stored_size": None, "can_reveal": has_key, "error": None}
     assert (await operator.get("/search", params={"q": "ada@example.com"})).json()["items"] == []
 
 
@@ -78,18 +81,53 @@ async def test_a_body_is_revealed_decrypted_if_the_admin_has_the_key(client: tup
     assert {"dlq.reveal", "messages.reveal", "dlq.download"} <= audited
 
 
-async def test_only_the_routing_key_of_an_encrypted_message_can_be_edited(
-    client: tuple[httpx.AsyncClient, bool], connection: asyncpg.Connection
+@pytest.mark.parametrize("encryption", [OTHER, ENCRYPTION])
+async def test_an_edited_body_is_given_as_plain_text_and_encrypted_with_the_current_key(
+    database: str, connection: asyncpg.Connection, encryption: Encryption
 ) -> None:
-    operator, _ = client
-    version = (await operator.get("/messages/1")).json()["version"]
-    changes: list[dict[str, Any]] = [{"body": {"email": "b"}, "force": True}, {"headers": {}}]
-    for change in changes:
-        refused = await operator.patch("/messages/1", json={"version": version, "reason": "a typo", **change})
-        assert (refused.status_code, refused.json()["code"]) == (422, "invalid_edit")
-        assert "the body is encrypted" in refused.json()["detail"]
-    moved = await operator.patch("/messages/1", json={"version": version, "reason": "a typo", "routing_key": "order.changed"})
-    assert moved.status_code == 200
+    async with serving(Admin(database, encryption=encryption)) as app, client_of(app, Role.OPERATOR) as operator:
+        version = (await operator.get("/messages/1")).json()["version"]
+        change = {"version": version, "reason": "a typo", "body": {"email": "b"}}
+        edited = await operator.patch("/messages/1", json=change)
+        assert edited.status_code == 200, edited.text
+        late = await operator.patch("/messages/1", json=change | {"body": {"email": "c"}})
+        assert late.json()["code"] == "version_conflict"
+        shown = (await operator.get("/messages/1", params={"reveal": "true"})).json()
+        assert (shown["body"], shown["body_access"]["can_reveal"]) == ('{"email": "b"}', True)
+        edit = {"version": 1, "body": {"email": "d"}}
+        requeued = await operator.post("/requeue", json={"selector": {"ids": ["1"]}, "force": True, "edit": edit})
+        assert requeued.json()["items"][0]["outcome"] == "refused", requeued.text  # its queue does not exist
+    [row] = await connection.fetch("select tracking_ids ->> -1 as message_id, body, headers::text from outbox_table")
+    header = json.loads(row["headers"])["x-encryption"]
+    assert encryption.decrypt(row["body"], header, message_id=row["message_id"]) == b'{"email": "b"}'
+
+
+async def test_without_keys_only_the_routing_key_and_the_headers_of_an_encrypted_message_can_be_edited(
+    database: str, connection: asyncpg.Connection
+) -> None:
+    async with serving(Admin(database)) as app, client_of(app, Role.OPERATOR) as operator:
+        shown = (await operator.get("/messages/1")).json()
+        version, own = shown["version"], shown["headers"]["x-encryption"]
+        changes: list[dict[str, Any]] = [{"body": {"email": "b"}}, {"headers": {"x-encryption": "v=1"}}]
+        for change, why in zip(changes, ("the body is encrypted, and this process has no keys", "remove it"), strict=True):
+            refused = await operator.patch("/messages/1", json={"version": version, "force": True, **change})
+            assert (refused.status_code, refused.json()["code"]) == (422, "invalid_edit")
+            assert why in refused.json()["detail"]
+        edits: list[dict[str, Any]] = [
+            {"routing_key": "order.changed"},
+            {"headers": {"tenant": "a"}},
+            {"headers": {"tenant": "b", "x-encryption": own}},
+            {"headers": {}},
+        ]
+        for change in edits:
+            edited = await operator.patch("/messages/1", json={"version": version, **change})
+            assert edited.status_code == 200, edited.text
+            version = edited.json()["version"]
+            assert edited.json()["headers"] == {"x-encryption": own, **change.get("headers", {})}
+        refused = await operator.post(
+            "/requeue", json={"selector": {"ids": ["1"]}, "force": True, "edit": {"version": 1, "body": 1}}
+        )
+        assert "the body is encrypted, and this process has no keys" in refused.json()["items"][0]["reason"]
     [row] = await connection.fetch("select tracking_ids ->> -1 as message_id, body, headers::text from outbox_table")
     assert ENCRYPTION.decrypt(row["body"], json.loads(row["headers"])["x-encryption"], message_id=row["message_id"]) == PLAIN
 

@@ -81,10 +81,10 @@ def test_a_command_has_options_for_the_settings_that_it_reads(reader: Reader) ->
 
 
 OF_THE_CALLER = {
-    "database_url", "broker_url", "mask_keys", "mask_paths", "encryption_keys", "monitoring_host", "monitoring_port",
-    "log_level", "log_format", "databases_file", "databases_refresh", "databases_longest_pause",
+    "database_url", "broker_url", "mask_keys", "mask_paths", "encryption_keys", "large_bodies_url", "monitoring_host",
+    "monitoring_port", "log_level", "log_format", "databases_file", "databases_refresh", "databases_longest_pause",
 }  # fmt: skip
-"""Settings that are not passed on as arguments: servers, masking, keys, and those of the command itself."""
+"""Settings that are not passed on as arguments: servers, masking, keys, a store, and those of the command itself."""
 
 
 @pytest.mark.parametrize(
@@ -125,6 +125,7 @@ def test_settings_are_converted_to_arguments() -> None:
         admin_read_only=True,
         mask_keys="colour",
         encryption_keys=f"2026-11={KEY}",
+        large_bodies_url="file:///var/bodies",
         metrics=False,
     )
     relay = arguments_of(MessageRelay, dict(settings))
@@ -141,6 +142,9 @@ def test_settings_are_converted_to_arguments() -> None:
     assert admin["masking"].masks("colour")
     assert repr(admin["encryption"]) == "Encryption(keys=StaticKeys(2026-11; current='2026-11'))"
     assert KEY not in repr(settings)
+    assert {repr(each["large_bodies"]) for each in (admin, maintenance)} == {
+        "LargeBodies(FileStore('/var/bodies'), above=262144)"
+    }
 
 
 ADA, BEN = "a" * 64, "b" * 64

@@ -1,4 +1,4 @@
-"""The programs of docs/publishing.md, docs/destinations.md and docs/encryption.md run as they are printed."""
+"""The programs of docs/publishing.md, destinations.md, encryption.md and large-bodies.md run as they are printed."""
 
 import os
 import re
@@ -51,6 +51,14 @@ def test_the_program_on_destinations_runs(database_url: str, tmp_path: Path) -> 
 def test_the_program_on_encryption_runs(database_url: str, tmp_path: Path) -> None:
     page = (ROOT / "docs" / "encryption.md").read_text()
     (program,) = re.findall(r"```python\n(# encrypted\.py\n.*?)```", page, re.DOTALL)
+    (printed,) = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
+    assert _printed(program, database_url, tmp_path, logged="(unroutable .*\n)?") == printed.splitlines()
+
+
+@pytest.mark.slow
+def test_the_program_on_large_bodies_runs(database_url: str, tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "large-bodies.md").read_text()
+    (program,) = re.findall(r"```python\n(# large\.py\n.*?)```", page, re.DOTALL)
     (printed,) = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
     assert _printed(program, database_url, tmp_path, logged="(unroutable .*\n)?") == printed.splitlines()
 

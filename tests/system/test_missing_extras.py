@@ -50,6 +50,7 @@ def without(hidden: set[str], program: str) -> subprocess.CompletedProcess[str]:
         ("fastapi", "cli", f"{COMMAND}['outbox', 'backlog', '--database-url', {DATABASE}]\nmain(standalone_mode=False)"),
         ("httpx", "cli", f"{COMMAND}['outbox', 'dlq', 'list', '--database-url', {DATABASE}]\nmain(standalone_mode=False)"),
         ("cryptography", "encryption", "import outbox.encryption"),
+        ("aiobotocore", "s3", "from outbox.large_bodies import S3Store\nS3Store('bodies')"),
         ("rich", "demo", "import sys\nsys.argv = ['outbox', 'demo']\nfrom outbox.cli import main\nmain(standalone_mode=False)"),
     ],
 )  # fmt: skip

@@ -119,6 +119,7 @@ def test_a_publisher_is_made_of_these_parameters() -> None:
             "destinations": None,
             "enable_tracing": True,
             "encryption": None,
+            "large_bodies": None,
         }
     )
     assert parameters(Publisher) == expected
@@ -287,6 +288,7 @@ def test_a_worker_is_made_of_these_parameters() -> None:
                     "propagation": "auto",
                     "enable_otel_metrics": False,
                     "encryption": None,
+                    "large_bodies": None,
                 }
             )
         ).items()

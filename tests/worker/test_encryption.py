@@ -99,23 +99,40 @@ async def test_a_body_stays_encrypted_from_its_publisher_through_retries_and_a_r
         await eventually(lambda: seen[-1] == (SECRET, 1) and len(seen) == 3)
 
 
-async def test_an_edit_of_an_encrypted_dead_letter_is_refused(
+async def test_an_edited_body_is_encrypted_with_the_current_key_and_refused_without_keys(
     database: str, broker: str, connection: asyncpg.Connection
 ) -> None:
-    @consume("order.placed", QUEUE, ())
-    async def handle(order: Order) -> None:
-        raise ValueError("not yet")
+    seen: list[str] = []
 
-    async with running(database, broker, handle, encryption=AFTER), DeadLetters(database, broker=broker) as dead_letters:
-        async with connection.transaction():
-            await Publisher(encryption=AFTER).publish(connection, "order.placed", {"email": SECRET})
-        [letter] = await open_letters(dead_letters)
-        for edit in (Edit(version=letter.version, body={"email": "b"}), Edit(version=letter.version, headers={})):
-            repaired: Any = await dead_letters.requeue(letter.id, edit=edit)
+    @consume(order_placed, QUEUE, ())
+    async def handle(order: Order) -> None:
+        seen.append(order.email)
+        if order.email == SECRET:
+            raise ValueError("not yet")
+
+    async with running(database, broker, handle, encryption=AFTER):
+        async with DeadLetters(database, broker=broker) as without:
+            async with connection.transaction():
+                await Publisher(encryption=BEFORE).publish(connection, order_placed, Order(email=SECRET))
+            [letter] = await open_letters(without)
+            edit = Edit(version=letter.version, body={"email": "b@example.com"}, headers={"tenant": "b"})
+            repaired: Any = await without.requeue(letter.id, edit=edit)
             [item] = repaired.items
-            assert (item.outcome, "the body is encrypted" in item.reason) == ("refused", True)
-        [unchanged] = await open_letters(dead_letters)
-        assert unchanged.version == letter.version
+            assert (item.outcome, "the body is encrypted, and this process has no keys" in item.reason) == ("refused", True)
+            [unchanged] = await open_letters(without)
+            assert unchanged.version == letter.version
+        async with DeadLetters(database, broker=broker, encryption=AFTER) as dead_letters:
+            assert at_once(await dead_letters.requeue(letter.id, edit=edit)) == {letter.id: DONE}
+            await eventually(lambda: seen == [SECRET, "b@example.com"])
+            found = await dead_letters.get(letter.id)
+    assert found is not None
+    assert (found.headers["tenant"], found.letter.preview) == ("b", "<encrypted JSON, 42 B>")
+    assert found.headers["x-encryption"].startswith("v=1;alg=A256GCM;kid=2026-11;")
+    [edition] = found.editions
+    assert edition.headers is not None
+    assert edition.headers["x-encryption"].startswith("v=1;alg=A256GCM;kid=2026-05;")
+    everything = "select count(*) from outbox_dead_letter as letter where position('b@example.com' in letter::text) > 0"
+    assert await connection.fetchval(everything) == 0
 
 
 @pytest.mark.parametrize("encryption", [None, BEFORE])

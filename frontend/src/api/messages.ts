@@ -105,16 +105,17 @@ async function read(id: string, reveal: boolean, signal?: AbortSignal): Promise<
   };
 }
 
-type BodyFields = Pick<Message, "body" | "body_base64" | "content_type" | "size" | "masked">;
+type BodyFields = Pick<Message, "body" | "body_base64" | "content_type" | "size" | "masked" | "body_access">;
 
 /** Converts a message's body for the payload viewer. */
 export function contentOf(message: BodyFields): Schemas["Content"] {
-  const { body, body_base64, content_type, size, masked } = message;
+  const { body, body_base64, content_type, size, masked, body_access } = message;
   return {
     content: body ?? body_base64,
     encoding: body !== null ? "json" : body_base64 !== null ? "base64" : null,
     content_type,
-    size,
+    size: body_access?.stored_size ?? size,
+    access: body_access,
     truncated: false,
     masked: masked && (body === null || body.includes("***")),
   };

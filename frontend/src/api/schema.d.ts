@@ -557,6 +557,8 @@ export interface paths {
         /**
          * Download Body
          * @description Downloads the body, unmasked, and decrypted if this service has the key. The download is audited.
+         *
+         *     A body that is stored elsewhere is fetched; if that is not possible, the response is `conflict`.
          */
         get: operations["outbox_dlq_body"];
         put?: never;
@@ -1605,6 +1607,32 @@ export interface components {
             scope: "relay";
         };
         /**
+         * BodyAccess
+         * @description How a body is kept that is encrypted, or in the store of large bodies, and whether this service can read it.
+         */
+        BodyAccess: {
+            /**
+             * Can Reveal
+             * @description Whether this service has the key and the store, to reveal the body and to edit it.
+             */
+            can_reveal: boolean;
+            /**
+             * Error
+             * @description With `reveal=true`: why the body could not be read.
+             */
+            error: string | null;
+            /**
+             * Key Id
+             * @description Id of the key that it is encrypted with. Null: it is not encrypted.
+             */
+            key_id: string | null;
+            /**
+             * Stored Size
+             * @description Size of the body in the store, in bytes. Null: it is in the message.
+             */
+            stored_size: number | null;
+        };
+        /**
          * BrokerKind
          * @description The broker that holds the queues: with Kafka or Redis PostgreSQL. `other`: an object of the host, which reports none.
          * @enum {string}
@@ -2212,6 +2240,8 @@ export interface components {
          * @description A body, or the part of it that can be shown.
          */
         Content: {
+            /** @description Null: the body is in the message, and not encrypted. */
+            access: components["schemas"]["BodyAccess"] | null;
             /** Content */
             content: string | null;
             /** Content Type */
@@ -2831,6 +2861,8 @@ export interface components {
              * @description The body as text, masked unless `reveal=true`; null if it is not text.
              */
             body: string | null;
+            /** @description Null: the body is in the message, and not encrypted. */
+            body_access: components["schemas"]["BodyAccess"] | null;
             /**
              * Body Base64
              * @description With `reveal=true`: a body that is not text, in base64.
@@ -3683,6 +3715,8 @@ export interface components {
              * @description The body as text, masked unless `reveal=true`. Null if it is not text.
              */
             body: string | null;
+            /** @description Null: the body is in the message, and not encrypted. */
+            body_access: components["schemas"]["BodyAccess"] | null;
             /**
              * Body Base64
              * @description With `reveal=true`, a body that is not text, in base64.
@@ -8543,6 +8577,15 @@ export interface operations {
             };
             /** @description `not_found`: Not found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description `conflict`: The state does not allow this */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -19,6 +19,17 @@ export const emptyBody = "The body is empty.";
 export const hiddenBody = "The body is not shown.";
 export const hiddenHint = "Hidden: too large or binary. Operators can reveal it.";
 export const notDisplayable = "Too large, or not displayable.";
+export const encryptedWith = (key: string) => `Encrypted with ${key ? `key ${key}` : "an unknown key"}.`;
+export const storedElsewhere = (size: string) => `Stored outside of the database, ${size}.`;
+export const encryptedElsewhere = (key: string, size: string) =>
+  `Encrypted with ${key ? `key ${key}` : "an unknown key"}, and stored outside of the database, ${size}.`;
+export const revealDecrypts = "Reveal decrypts it.";
+export const revealFetches = "Reveal fetches it from the store.";
+export const revealFetchesAndDecrypts = "Reveal fetches it from the store and decrypts it.";
+export const noKey = "This service does not have the key.";
+export const noStore = "This service has no store of large bodies.";
+export const noKeyOrStore = "This service lacks the key or the store of large bodies.";
+export const unreadable = (why: string) => `It could not be read: ${why}.`;
 export const charactersShown = (shown: number, total: number) =>
   `${number(shown)} of ${number(total)} characters.`;
 export const masked = "masked";

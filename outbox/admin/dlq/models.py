@@ -1,14 +1,27 @@
 """Request and response models of dead letters. Values are masked unless the request reveals them."""
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, GetJsonSchemaHandler, WithJsonSchema, model_validator
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from outbox.admin.models import Error, ExternalLinks, Instant, Model, Moment, Page, Paged, Request, ShapedAs, Text, TraceId
+from outbox.admin.models import (
+    BodyAccess,
+    Error,
+    ExternalLinks,
+    Instant,
+    Model,
+    Moment,
+    Page,
+    Paged,
+    Request,
+    ShapedAs,
+    Text,
+    TraceId,
+)
 from outbox.core.destinations import LONGEST_NAME, NAME_PATTERN
 from outbox.core.failures import FailedAttempt
 from outbox.dead_letters import Action, DeadLetter, DeadLetterFilter, DeadLetterStatus, GroupBy, ItemOutcome, Source
@@ -245,6 +258,7 @@ class Content(Model):
     content: str | None
     truncated: bool = Field(description="Whether the body is too large: `content` is then only its beginning, or null.")
     masked: bool = Field(description="Whether values are hidden. `reveal=true` shows them.")
+    access: BodyAccess | None = Field(description="Null: the body is in the message, and not encrypted.")
 
 
 class FailureResponse(Model):
@@ -362,10 +376,15 @@ def error_of(letter: DeadLetter, masking: Masking) -> Error:
     )
 
 
-def content(body: Body, masking: Masking | None) -> Content:
+def content(body: Body, masking: Masking | None, access: BodyAccess | None = None) -> Content:
     """Converts a body for display: masked, or without `masking` the first `READ_LIMIT` bytes unmasked."""
     kind, text = readable(body, masking)
+    if access is not None and (masking is not None or not body.size):
+        # Ciphertext may look like text, and what is in a store like an empty body.
+        kind, text = None, None
+        body = body if access.stored_size is None else replace(body, size=access.stored_size)
     return Content(
+        access=access,
         content_type=body.content_type,
         size=body.size,
         encoding=kind,

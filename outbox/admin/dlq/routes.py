@@ -16,6 +16,7 @@ from outbox.admin.admin import Admin
 from outbox.admin.brokers import BrokerKind, BrokerView
 from outbox.admin.cache import SingleFlightCache, Snapshot, StaleWhileRevalidate
 from outbox.admin.dlq.models import (
+    Content,
     DeadLetterFilters,
     DeadLetterListParameters,
     DeadLetterOperation,
@@ -34,6 +35,7 @@ from outbox.admin.dlq.models import (
 )
 from outbox.admin.models import (
     MOST_COUNTED,
+    BodyAccess,
     Cursor,
     Error,
     ExternalLinks,
@@ -45,7 +47,7 @@ from outbox.admin.models import (
     to_total,
 )
 from outbox.admin.problems import Code, Problem, problem_responses
-from outbox.core.codec import TRACEPARENT, trace_id_of
+from outbox.core.codec import BODY_STORE, TRACEPARENT, trace_id_of
 from outbox.core.outcome import Failure
 from outbox.dead_letters import Action, DeadLetterDetail, DeadLetterFilter, Group, GroupBy, ItemOutcome, Position
 from outbox.dead_letters.filters import is_letter_id
@@ -283,14 +285,14 @@ async def show(
         await require_reveal(request)
     letters = context.admin.shared(Letters)
     # A part of an encrypted body cannot be decrypted.
-    most_bytes = None if wanted.reveal and context.admin.encryption is not None else READ_LIMIT + 1
+    most_bytes = None if wanted.reveal and context.admin.bodies.encryption is not None else READ_LIMIT + 1
     found = await _found(letters, letter_id, most_bytes=most_bytes)
     if wanted.reveal:
         await _audit(context, "dlq.reveal", letter_id)
     async with context.admin.reading("reading the history of a dead letter") as connection:
         requeues = await letters.history.requeues(connection, found.letter.message_id)
         operations = await letters.history.operations(connection, letter_id)
-    return _to_detail(context.admin, found, requeues, operations, context.masking, revealed=wanted.reveal)
+    return await _to_detail(context.admin, found, requeues, operations, context.masking, revealed=wanted.reveal)
 
 
 @router.get(
@@ -300,11 +302,14 @@ async def show(
     response_class=Response,
     responses={
         200: {"content": {"application/octet-stream": {}}, "description": "The body."},
-        **problem_responses(Code.NOT_FOUND, Code.CROSS_SITE),
+        **problem_responses(Code.NOT_FOUND, Code.CROSS_SITE, Code.CONFLICT),
     },
 )
 async def download(context: Operator, request: HttpRequest, letter_id: LetterId) -> Response:
-    """Downloads the body, unmasked, and decrypted if this service has the key. The download is audited."""
+    """Downloads the body, unmasked, and decrypted if this service has the key. The download is audited.
+
+    A body that is stored elsewhere is fetched; if that is not possible, the response is `conflict`.
+    """
     await require_reveal(request)
     found = await _found(context.admin.shared(Letters), letter_id, most_bytes=None)
     await _audit(context, "dlq.download", letter_id)
@@ -315,7 +320,9 @@ async def download(context: Operator, request: HttpRequest, letter_id: LetterId)
         "content-security-policy": "default-src 'none'; sandbox",
         "x-content-type-options": "nosniff",
     }
-    body = context.admin.plain_body(found.body, found.headers, found.letter.message_id)
+    body, error = await context.admin.bodies.read_or_keep(found.body, found.headers, found.letter.message_id)
+    if error is not None and BODY_STORE in found.headers:
+        raise Problem(Code.CONFLICT, error)
     return Response(body, media_type="application/octet-stream", headers=headers)
 
 
@@ -332,7 +339,7 @@ async def _audit(context: RequestContext, action: str, id_: str) -> None:
         await record(connection, context, action=action, target=id_)
 
 
-def _to_detail(
+async def _to_detail(
     admin: Admin,
     found: DeadLetterDetail,
     requeues: Sequence[Requeue],
@@ -366,7 +373,7 @@ def _to_detail(
             )
         ),
         tracking_ids=list(letter.tracking_ids),
-        body=content(_revealed_body(admin, found) if revealed else Body(found.body, letter.content_type, letter.size), mask),
+        body=await _content(admin, Body(found.body, letter.content_type, letter.size), found.headers, letter.message_id, mask),
         headers=_mapping(found.headers, mask),
         header_types=_mapping(found.header_types, None),
         properties=_mapping(found.properties, mask),
@@ -375,7 +382,13 @@ def _to_detail(
         editions=[
             EditionResponse(
                 version=edition.version,
-                body=content(Body(edition.body, edition.content_type, edition.size), mask),
+                body=await _content(
+                    admin,
+                    Body(edition.body, edition.content_type, edition.size),
+                    edition.headers,
+                    letter.message_id,
+                    mask,
+                ),
                 headers=None if edition.headers is None else _mapping(edition.headers, mask),
                 replaced_at=edition.replaced_at,
                 replaced_by=edition.replaced_by,
@@ -400,10 +413,15 @@ def _to_detail(
     )
 
 
-def _revealed_body(admin: Admin, found: DeadLetterDetail) -> Body:
-    letter = found.letter
-    plain = admin.plain_body(found.body, found.headers, letter.message_id)
-    return Body(plain, letter.content_type, letter.size if plain is found.body else len(plain))
+async def _content(
+    admin: Admin, body: Body, headers: Mapping[str, Any] | None, message_id: str | None, mask: Masking | None
+) -> Content:
+    """Converts a body for display; without `mask` as its publisher gave it, if this service can read it."""
+    if mask is not None:
+        return content(body, mask, BodyAccess.of(admin.bodies, headers))
+    plain, error = await admin.bodies.read_or_keep(body.beginning, headers, message_id)
+    shown = body if plain is body.beginning else Body(plain, body.content_type, len(plain))
+    return content(shown, None, BodyAccess.of(admin.bodies, headers, error))
 
 
 def _error(failure: Failure, mask: Masking | None) -> Error:

@@ -110,3 +110,18 @@ where token_hash = any(array(
     limit $2
     for update skip locked
 ))
+
+-- name: referenced_bodies
+-- Those of the keys $1 that a row refers to, of any destination. One statement sees each message that moves between the tables once.
+-- Few messages have large bodies, and no index knows them: the statement reads the tables, but only their headers.
+select distinct key
+from (
+    select substr(headers ->> 'x-body-store', 9, 32) as key from {table} where headers ? 'x-body-store'
+    union all
+    select substr(headers ->> 'x-body-store', 9, 32) from {delivery} where headers ? 'x-body-store'
+    union all
+    select substr(headers ->> 'x-body-store', 9, 32) from {dead_letter} where headers ? 'x-body-store'
+    union all
+    select substr(headers ->> 'x-body-store', 9, 32) from {edition} where headers ? 'x-body-store'
+) as reference
+where key = any($1::text[])

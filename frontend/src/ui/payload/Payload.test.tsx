@@ -50,6 +50,43 @@ describe("Payload", () => {
     show({ content: null, encoding: null, masked: true, size: 5_000_000 });
     expect(screen.getByText("The body is not shown.")).toBeDefined();
   });
+
+  it.each([
+    [{}, "Encrypted with key 2026-11.", "Reveal decrypts it."],
+    [{ can_reveal: false }, "Encrypted with key 2026-11.", "This service does not have the key."],
+    [
+      { key_id: null, stored_size: 5_000_000 },
+      "Stored outside of the database, 5 MB.",
+      "Reveal fetches it from the store.",
+    ],
+    [
+      { key_id: null, stored_size: 5_000_000, can_reveal: false },
+      "Stored outside of the database, 5 MB.",
+      "This service has no store of large bodies.",
+    ],
+    [
+      { stored_size: 5_000_000 },
+      "Encrypted with key 2026-11, and stored outside of the database, 5 MB.",
+      "Reveal fetches it from the store and decrypts it.",
+    ],
+    [{ error: "it was changed" }, "Encrypted with key 2026-11.", "It could not be read: it was changed."],
+  ])("says how a body is kept that is not in the message: %j", (access, kept, read) => {
+    // Ciphertext, which a service without the key reveals, is not shown as bytes.
+    const content = "can_reveal" in access || "error" in access ? btoa("\u0000\u00ff") : null;
+    show({
+      content,
+      encoding: content === null ? null : "base64",
+      access: { key_id: "2026-11", stored_size: null, can_reveal: true, error: null, ...access },
+    });
+    expect(screen.getByText(kept)).toBeDefined();
+    expect(screen.getByText(read)).toBeDefined();
+    expect(screen.queryByRole("tab", { name: "Hex" })).toBeNull();
+  });
+
+  it("shows a body that was encrypted as any other once it is revealed", () => {
+    show({ content: '{"a": 1}', access: { key_id: "1", stored_size: 9, can_reveal: true, error: null } });
+    expect(screen.getByRole("tree", { name: "Body" })).toBeDefined();
+  });
 });
 
 function show(changes: Partial<PayloadProps["of"]>) {
@@ -63,6 +100,7 @@ function show(changes: Partial<PayloadProps["of"]>) {
         size: content.length,
         truncated: false,
         masked: false,
+        access: null,
         ...changes,
       }}
     />,

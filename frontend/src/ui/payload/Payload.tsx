@@ -7,6 +7,7 @@ import { CopyButton } from "../Copy";
 import { Checkbox } from "../fields";
 import { Empty } from "../Loaded";
 import { type Tab, Tabs } from "../Tabs";
+import { howKept, howToRead, isUnreadable } from "./access";
 import { bytesOfBase64, bytesOfText } from "./bytes";
 import { Hex } from "./Hex";
 import styles from "./payload.module.css";
@@ -41,7 +42,9 @@ export function Payload({ of, label = texts.body, actions }: PayloadProps) {
   const views = VIEWS.filter(
     ({ value }) => value === "hex" || (value === "tree" ? root : encoding !== "base64"),
   );
-  const hasContent = content !== null && content !== "";
+  // What cannot be decrypted is not shown as bytes.
+  const unread = of.access && (content === null || isUnreadable(of.access));
+  const hasContent = !unread && content !== null && content !== "";
   const [wanted, setView] = useState<View>();
   const [wrap, setWrap] = useState(true);
   const view = views.find(({ value }) => value === wanted)?.value ?? views[0]?.value ?? "hex";
@@ -89,7 +92,8 @@ function Notes({ content, size, truncated, masked }: Content) {
   );
 }
 
-function NoContent({ content, size, masked }: Content) {
+function NoContent({ content, size, masked, access }: Content) {
+  if (access) return <Empty title={howKept(access)}>{howToRead(access)}</Empty>;
   if (content === "" || size === 0) return <Empty title={texts.emptyBody} />;
   return <Empty title={texts.hiddenBody}>{masked ? texts.hiddenHint : texts.notDisplayable}</Empty>;
 }

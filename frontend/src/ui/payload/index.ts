@@ -1,1 +1,2 @@
+export { howKept, howToRead, isUnreadable } from "./access";
 export { Payload, type PayloadProps } from "./Payload";

@@ -5,6 +5,7 @@ import { size } from "~/lib/format";
 import * as common from "~/texts/common";
 import * as texts from "~/texts/editing";
 import { Button, Problem } from "~/ui";
+import { howToRead } from "~/ui/payload";
 import { loadRevealedBase } from "./base";
 import type { Base } from "./draft";
 import styles from "./Editor.module.css";
@@ -19,14 +20,16 @@ export function RevealStep({
   onCancel(): void;
   onRead(base: Base): void;
 }) {
-  const denied = useWhyNot("reveal");
+  const { access, truncated, size: bytes } = deadLetter.body;
+  const role = useWhyNot("reveal");
+  const denied = access?.can_reveal === false ? howToRead(access) : role;
   const { mutate, isPending, error } = useMutation({
     mutationFn: () => loadRevealedBase(deadLetter.id),
     gcTime: 0,
   });
   return (
     <div className={styles.steps}>
-      <p>{texts.revealHint(deadLetter.body.truncated, size(deadLetter.body.size))}</p>
+      <p>{access ? texts.revealSealedHint : texts.revealHint(truncated, size(bytes))}</p>
       {error && <Problem of={error} />}
       <div className={styles.buttons}>
         <Button onClick={onCancel}>{common.cancel}</Button>

@@ -8,7 +8,15 @@ function deadLetter(
   encoding: "json" | "text" | "base64" | null,
   headers = "{}",
 ): DeadLetter {
-  const body = { content, encoding, masked: false, truncated: false, size: 1, content_type: null };
+  const body = {
+    content,
+    encoding,
+    masked: false,
+    truncated: false,
+    size: 1,
+    content_type: null,
+    access: null,
+  };
   return { version: 4, body, headers: readJson(headers) } as DeadLetter;
 }
 

@@ -6,6 +6,7 @@ import { useMessageEdit } from "~/api/waiting";
 import * as common from "~/texts/common";
 import * as texts from "~/texts/waiting";
 import { announce, Button, Checkbox, Dialog, DialogClose, Problem, TextArea, TextField } from "~/ui";
+import { howToRead, isUnreadable } from "~/ui/payload";
 import styles from "./Detail.module.css";
 
 /** Changes the routing key or the body of a message before it is sent. A masked body is revealed first. */
@@ -29,7 +30,9 @@ export function EditDialog({
     reveal.reset(); // The revealed body is outdated.
     onClose();
   });
-  const shown = reveal.data ?? (message.masked && message.body?.includes("***") ? undefined : message);
+  const access = (reveal.data ?? message).body_access;
+  const hides = message.masked && (access !== null || message.body?.includes("***"));
+  const shown = reveal.data ?? (hides ? undefined : message);
   const body = typed ?? shown?.body ?? undefined;
   const changes = {
     ...(routingKey.trim() !== message.routing_key && { routing_key: routingKey.trim() }),
@@ -75,7 +78,9 @@ export function EditDialog({
           spellCheck={false}
           onChange={(event) => setRoutingKey(event.target.value)}
         />
-        {shown === undefined ? (
+        {access && isUnreadable(access) ? (
+          <p className="quiet">{howToRead(access)}</p>
+        ) : shown === undefined ? (
           <Button icon="eye" busy={reveal.isPending} whyNot={revealDenied} onClick={() => reveal.mutate()}>
             {texts.revealBody}
           </Button>

@@ -39,6 +39,7 @@ const MESSAGE: Message = {
   preview: "",
   body: null,
   body_base64: null,
+  body_access: null,
   masked: true,
   trace_id: null,
   external: { log_url: null, trace_url: null },
