@@ -13,7 +13,7 @@ from outbox.admin.access import Viewer, area, record, require_reveal
 from outbox.admin.admin import Admin
 from outbox.admin.brokers import BrokerKind, BrokerView, declared_consumers
 from outbox.admin.dlq.models import FailureResponse
-from outbox.admin.messages import format_time, headers_of, masked_payload, revealed_payload, searching
+from outbox.admin.messages import format_time, headers_of, masked_payload, preview_of, revealed_payload, searching
 from outbox.admin.models import (
     MOST_COUNTED,
     BodyAccess,
@@ -37,7 +37,7 @@ from outbox.admin.store import LARGEST_SEARCHED, SEARCHED_ROWS
 from outbox.chains.traces import ids_of, moment
 from outbox.core.codec import TRACEPARENT, trace_id_of
 from outbox.core.failures import decode_failures
-from outbox.masking import Masking, preview, sized
+from outbox.masking import Masking
 from outbox.postgres.pool import Connection
 from outbox.postgres.queries import TableName, queries
 from outbox.postgres.schema.objects import satellite_names
@@ -402,7 +402,7 @@ async def _find_waiting(admin: Admin, row: Mapping[str, Any], ahead: int | None,
 
 def summary_fields(row: Mapping[str, Any], masking: Masking) -> dict[str, Any]:
     """Returns the fields of `DeliverySummary`."""
-    beginning, size = row["shown"], row["size"]
+    beginning = row["shown"]
     failed_attempts = decode_failures(f"[{row['last_failure']}]") if row["last_failure"] is not None else ()
     if beginning is not None and failed_attempts:
         # The error may quote the body: what is secret there must be masked in the error, too.
@@ -414,8 +414,8 @@ def summary_fields(row: Mapping[str, Any], masking: Masking) -> dict[str, Any]:
         "id": str(row["id"]),
         "crash_count": row["crashes"],
         "last_error": _error(failed_attempts[0].failure, masking) if failed_attempts else None,
-        "size": size,
-        "preview": sized(row["content_type"], size) if beginning is None else preview(beginning, row["content_type"], masking),
+        "size": row["size"],
+        "preview": preview_of(row, masking),
     }
 
 

@@ -592,6 +592,7 @@ class MessageEditRequest(EditRequest):
         Code.BODY_TOO_LARGE,
         Code.INVALID_REQUEST,
         Code.DATABASE_UNAVAILABLE,
+        Code.BODY_STORE_UNAVAILABLE,
     ),
 )
 async def edit_message(
@@ -732,6 +733,7 @@ class PublishedMessage(Model):
         Code.KEY_REUSED,
         Code.INVALID_REQUEST,
         Code.DATABASE_UNAVAILABLE,
+        Code.BODY_STORE_UNAVAILABLE,
     ),
 )
 async def publish(request: PublishRequest, context: Operator, key: IdempotencyKey = None) -> Response:

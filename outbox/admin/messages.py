@@ -40,7 +40,7 @@ from outbox.admin.models import (
 from outbox.admin.problems import Code, Problem, problem_responses
 from outbox.admin.store import MessageFilter, MessageListing, MessageState, order_of
 from outbox.chains.traces import ids_of, moment
-from outbox.core.codec import TRACEPARENT, trace_id_of
+from outbox.core.codec import BODY_STORE, TRACEPARENT, trace_id_of
 from outbox.core.destinations import DEFAULT, LONGEST_NAME, NAME_PATTERN
 from outbox.masking import Body, Masking, preview, readable, sized
 from outbox.postgres.pool import Connection
@@ -253,7 +253,7 @@ class MessagePage(Page[MessageSummary]):
 
 def summary_fields(row: Mapping[str, Any], masking: Masking) -> dict[str, Any]:
     """Returns the fields of a `MessageSummary`."""
-    shown, size = row["shown"], row["size"]
+    shown = row["shown"]
     if shown is not None and row["last_error"] is not None:
         masking = masking.of_message(shown)
     return {
@@ -262,9 +262,18 @@ def summary_fields(row: Mapping[str, Any], masking: Masking) -> dict[str, Any]:
         "id": str(row["id"]),
         "attempt_count": row["attempts"],
         "last_error": None if row["last_error"] is None else Error(type="", message=masking.error_type(row["last_error"])),
-        "size": size,
-        "preview": sized(row["content_type"], size) if shown is None else preview(shown, row["content_type"], masking),
+        "size": row["size"],
+        "preview": preview_of(row, masking),
     }
+
+
+def preview_of(row: Mapping[str, Any], masking: Masking) -> str:
+    """Returns the preview of a message in a list: its masked body, or its kind and size."""
+    if row["body_store"] is not None:
+        return preview(b"", row["content_type"], masking, headers={BODY_STORE: row["body_store"]})
+    if row["shown"] is None:
+        return sized(row["content_type"], row["size"])
+    return preview(row["shown"], row["content_type"], masking)
 
 
 _UNCHANGED = (

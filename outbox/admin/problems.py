@@ -12,7 +12,14 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from outbox.errors import BrokerUnavailableError, ConfigurationError, DatabaseUnavailableError, RefusedError, SchemaError
+from outbox.errors import (
+    BodyStoreUnavailableError,
+    BrokerUnavailableError,
+    ConfigurationError,
+    DatabaseUnavailableError,
+    RefusedError,
+    SchemaError,
+)
 from outbox.postgres.pool import DRIVER_ERRORS
 
 MEDIA_TYPE = "application/problem+json"
@@ -51,6 +58,7 @@ class Code(StrEnum):
     SCHEMA_OUTDATED = "schema_outdated"
     DATABASE_UNAVAILABLE = "database_unavailable"
     BROKER_UNAVAILABLE = "broker_unavailable"
+    BODY_STORE_UNAVAILABLE = "body_store_unavailable"
 
     @property
     def status(self) -> int:
@@ -92,6 +100,7 @@ _KINDS: Mapping[Code, tuple[int, str]] = {
     Code.SCHEMA_OUTDATED: (503, "The database lacks a table, column or privilege that this release uses"),
     Code.DATABASE_UNAVAILABLE: (503, "The database is unavailable"),
     Code.BROKER_UNAVAILABLE: (503, "The broker is unavailable"),
+    Code.BODY_STORE_UNAVAILABLE: (503, "The store of large bodies is unavailable"),
 }
 
 
@@ -142,8 +151,11 @@ def problem_of(error: Exception) -> Problem | None:
             return _outdated(str(error))
         case RefusedError():
             return Problem(Code.CONFLICT, str(error))
-        case BrokerUnavailableError():
-            return Problem(Code.BROKER_UNAVAILABLE, "the broker does not respond: try again", headers={"retry-after": "2"})
+        case BrokerUnavailableError() | BodyStoreUnavailableError():
+            is_broker = isinstance(error, BrokerUnavailableError)
+            code = Code.BROKER_UNAVAILABLE if is_broker else Code.BODY_STORE_UNAVAILABLE
+            what = "the broker" if is_broker else "the store of large bodies"
+            return Problem(code, f"{what} does not respond: try again", headers={"retry-after": "2"})
         case DatabaseUnavailableError() | OSError() | TimeoutError():
             return _of_database(error)
         case _ if isinstance(error, DRIVER_ERRORS) and not isinstance(error, AttributeError):

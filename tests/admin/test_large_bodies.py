@@ -58,6 +58,7 @@ async def test_a_stored_body_is_described_and_revealed_and_downloaded_from_the_s
     async with serving(admin) as app, client_of(app, Role.OPERATOR) as operator:
         [letter] = (await operator.get("/dlq")).json()["items"]
         assert letter["preview"] == "<encrypted stored JSON, 300 kB>"
+        assert [each["preview"] for each in (await operator.get("/messages")).json()["items"]] == ["<stored JSON, 300 kB>"]
         shown = (await operator.get("/dlq/1")).json()["body"]
         assert (shown["content"], shown["size"], shown["masked"]) == (None, len(TEXT) + 16, True)
         assert shown["access"] == {"key_id": "2026-11", "stored_size": len(TEXT) + 16, "can_reveal": True, "error": None}
@@ -103,6 +104,9 @@ async def test_edited_and_published_bodies_are_stored_if_they_are_large(
                 assert (row["body"], json.loads(await bodies.get(header))) == (b"", body)
             else:
                 assert (json.loads(row["body"]), row["headers"]) == (body, None)
+        store.away = 1
+        later = await admin.post("/messages", json={"routing_key": "report.made", "body": LARGE})
+        assert (later.status_code, later.json()["code"]) == (503, "body_store_unavailable")
         published = await admin.post("/messages", json={"routing_key": "report.made", "body": LARGE})
         assert published.status_code == 201
     assert await connection.fetchval("select body from outbox_table where id > 1") == b""

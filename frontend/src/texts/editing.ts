@@ -47,6 +47,7 @@ export const reason = "Reason (optional)";
 export const reasonHint = "Why you edited the message. Kept in the audit log.";
 export const revealHint = (truncated: boolean, size: string) =>
   `${truncated ? `The body (${size}) is larger than shown here. Editing loads it in full, unmasked.` : "This dead letter contains masked values. Editing requires revealing them, so that masks are not sent."} Revealing is written to the audit log under your name.`;
+export const cannotEdit = (why: string) => `The body cannot be edited here. ${why}`;
 export const revealSealedHint =
   "The body is encrypted, or stored outside of the database. Editing loads it in full, and keeps the new one in the same way. Revealing is written to the audit log under your name.";
 export const revealAndEdit = "Reveal and edit";

@@ -87,6 +87,7 @@ export const routingKey = "Routing key";
 export const body = "Body";
 export const bodyHint = "Checked against the schemas of the consumers.";
 export const revealBody = "Reveal the body to edit it (recorded in the audit log)";
+export const cannotEditBody = (why: string) => `The body cannot be edited here. ${why}`;
 export const noTextBody = "The body is not text; edit it with the command line.";
 export const save = "Save";
 export const force = "Save even if a consumer's schema rejects the body";

@@ -172,6 +172,7 @@ router = area("repairing")
         Code.HEADER_LOCKED,
         Code.INVALID_EDIT,
         Code.BROKER_UNAVAILABLE,
+        Code.BODY_STORE_UNAVAILABLE,
         Code.DATABASE_UNAVAILABLE,
     ),
 )

@@ -6,7 +6,8 @@ deliveries. Changes do not wait for messages in flight: rows that a relay or a w
 -- A leased delivery is due again when its lease ends, so 'queued' is the only state with a due time in the past.
 select id, exchange, queue, message_id, left(tracking_ids ->> 0, 1000) as root_id, routing_key,
     left(ordering_key, 1000) as ordering_key, content_type, octet_length(body) as size,
-    case when octet_length(body) <= 4096 then body end as shown, attempt, crashes, requeue_count,
+    case when octet_length(body) <= 4096 then body end as shown, left(headers ->> 'x-body-store', 200) as body_store,
+    attempt, crashes, requeue_count,
     (failures -> -1)::text as last_failure, lease_token, state,
     extract(epoch from created_at)::float8 as created_at, extract(epoch from available_at)::float8 as due_at,
     extract(epoch from expires_at)::float8 as expires_at
@@ -58,7 +59,8 @@ limit $6
 -- name: delivery
 select id, exchange, queue, message_id, left(tracking_ids ->> 0, 1000) as root_id, routing_key,
     left(ordering_key, 1000) as ordering_key, content_type, octet_length(body) as size,
-    case when octet_length(body) <= 4096 then body end as shown, attempt, crashes, requeue_count,
+    case when octet_length(body) <= 4096 then body end as shown, left(headers ->> 'x-body-store', 200) as body_store,
+    attempt, crashes, requeue_count,
     (failures -> -1)::text as last_failure, lease_token,
     case
         when available_at <= now() then 'queued'

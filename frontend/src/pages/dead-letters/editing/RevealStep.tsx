@@ -22,14 +22,16 @@ export function RevealStep({
 }) {
   const { access, truncated, size: bytes } = deadLetter.body;
   const role = useWhyNot("reveal");
-  const denied = access?.can_reveal === false ? howToRead(access) : role;
+  const noAccess = access?.can_reveal === false ? texts.cannotEdit(howToRead(access)) : undefined;
+  const denied = noAccess ?? role;
+  const hint = noAccess ?? (access ? texts.revealSealedHint : texts.revealHint(truncated, size(bytes)));
   const { mutate, isPending, error } = useMutation({
     mutationFn: () => loadRevealedBase(deadLetter.id),
     gcTime: 0,
   });
   return (
     <div className={styles.steps}>
-      <p>{access ? texts.revealSealedHint : texts.revealHint(truncated, size(bytes))}</p>
+      <p>{hint}</p>
       {error && <Problem of={error} />}
       <div className={styles.buttons}>
         <Button onClick={onCancel}>{common.cancel}</Button>

@@ -79,7 +79,7 @@ export function EditDialog({
           onChange={(event) => setRoutingKey(event.target.value)}
         />
         {access && isUnreadable(access) ? (
-          <p className="quiet">{howToRead(access)}</p>
+          <p className="quiet">{texts.cannotEditBody(howToRead(access))}</p>
         ) : shown === undefined ? (
           <Button icon="eye" busy={reveal.isPending} whyNot={revealDenied} onClick={() => reveal.mutate()}>
             {texts.revealBody}
