@@ -141,20 +141,7 @@ class Worker:
         self._given_pool = db_pool
         if db_engine_url is not None or db_pool is not None:
             exactly_one(db_engine_url=db_engine_url, db_pool=db_pool)
-        label = stored_label(self._broker)
-        if self._url is None and self._given_pool is None:
-            if label is not None:
-                raise ConfigurationError(
-                    f"a worker stores the messages of {label} in its database before it handles them: give it db_engine_url or "
-                    "db_pool (OUTBOX_DATABASE_URL)"
-                )
-            self._refuse(self._consumers_with(*_NEEDS_DATABASE), "give the worker db_engine_url or db_pool")
-        elif self._url is None:
-            self._refuse(self._consumers_with("session"), "give the worker db_engine_url, since a session cannot use db_pool")
-        elif self._consumers_with("session") and find_spec("sqlalchemy") is None:
-            raise MissingExtraError(purpose="A consumer's session", extra="sqlalchemy")
-        for reason in unkept(self._broker, self._consumers):
-            raise ConfigurationError(reason)
+        self._check_consumers()
         self._table = TableName.parse(table_name)
         self._masking = masking
         self._byte_limits = byte_limits(max_batch_bytes=max_batch_bytes, max_body_bytes=max_body_bytes)
@@ -346,6 +333,23 @@ class Worker:
 
     def _consumers_with(self, *names: str) -> list[Consumer]:
         return [consumer for consumer in self._consumers if _needs(consumer).intersection(names)]
+
+    def _check_consumers(self) -> None:
+        """Raises `ConfigurationError` if a consumer needs what this worker, or its broker, does not have."""
+        label = stored_label(self._broker)
+        if self._url is None and self._given_pool is None:
+            if label is not None:
+                raise ConfigurationError(
+                    f"a worker stores the messages of {label} in its database before it handles them: give it db_engine_url or "
+                    "db_pool (OUTBOX_DATABASE_URL)"
+                )
+            self._refuse(self._consumers_with(*_NEEDS_DATABASE), "give the worker db_engine_url or db_pool")
+        elif self._url is None:
+            self._refuse(self._consumers_with("session"), "give the worker db_engine_url, since a session cannot use db_pool")
+        elif self._consumers_with("session") and find_spec("sqlalchemy") is None:
+            raise MissingExtraError(purpose="A consumer's session", extra="sqlalchemy")
+        for reason in unkept(self._broker, self._consumers):
+            raise ConfigurationError(reason)
 
     @staticmethod
     def _refuse(consumers: Sequence[Consumer], advice: str) -> None:

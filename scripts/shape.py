@@ -21,17 +21,17 @@ CEILINGS = {
     # 6 files and 16 edges are outbox.interop: users import a module for each framework, and one for CloudEvents. 3 files and 17
     # edges are typed events, their AsyncAPI document, and its command. A file and 16 edges are destinations, a file and 12
     # edges encryption, and 12 files and 76 edges Kafka, NATS and Redis, whose clients call private methods of ours.
-    "Python files": 254,
-    "lines of Python": 56_920,
-    "modules with one importer": 40,
-    "private functions named once, %": 12.6,
+    "Python files": 263,
+    "lines of Python": 60_130,
+    "modules with one importer": 41,
+    "private functions named once, %": 12.1,
     "modules named …ing": 9,
-    "import edges": 1_454,
+    "import edges": 1_527,
     "import cycles": 0,
     "docstrings that lean on another": 0,
     "files in import circles of the dashboard": 0,
 }
-FLOORS = {"full-line comments, %": 1.5}
+FLOORS = {"full-line comments, %": 1.9}
 """Where concurrency, SQL and protocol need a reason, it stands next to the line."""
 LEANING = re.compile(r"(The same\b|The whole of\b|Whatever\b|Likewise\b|Whoever\b)")
 FRONTEND_IMPORT = re.compile(r"""^(?:import|export)\b[^;'"]*?from\s+["'](\.[^"']+)["']""", re.MULTILINE)

@@ -1634,7 +1634,7 @@ export interface components {
         };
         /**
          * BrokerKind
-         * @description The broker that holds the queues: with Kafka or Redis PostgreSQL. `other`: an object of the host, which reports none.
+         * @description The broker that holds the queues: with Kafka, Redis or SQS PostgreSQL. `other`: an object of the host without them.
          * @enum {string}
          */
         BrokerKind: "postgresql" | "rabbitmq" | "other";
