@@ -323,8 +323,12 @@ async def test_a_lost_connection_ends_the_collection_and_the_next_one_finds_ever
     queues = make_queues()
     async with collecting(queues) as collected:
         delivery = await collected.next()
-        await eventually(broker_admin.close_connections)
-        await asyncio.wait_for(collected.ended.wait(), 30)
+
+        async def is_cut() -> bool:
+            await broker_admin.close_connections()  # of which the list may not have both yet
+            return collected.ended.is_set()
+
+        await eventually(is_cut)
         with pytest.raises(StaleDeliveryError):
             delivery.ack()
     async with collecting(queues) as collected:

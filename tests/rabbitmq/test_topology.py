@@ -195,7 +195,7 @@ async def test_permissions_that_are_revoked_later_are_noticed(
     demoted = make_broker(demoted_url, observer=recorder)
     async with consuming(demoted, retry_delays=as_delays(["0"])) as inbox:
         await broker_admin.permit("demoted", **RESTRICTED)
-        await eventually(broker_admin.close_connections)
+        await eventually(lambda: broker_admin.close_connections(user="demoted"))
         await eventually(lambda: recorder.of(DependencyRestored))
         await deliver(demoted, message())
         await asyncio.wait_for((await inbox.next()).settle(Dead(Cause.EXHAUSTED, FAILURE)), 30)
@@ -287,7 +287,7 @@ async def test_a_queue_is_not_consumed_while_its_dead_letters_could_be_lost(
     demoted = make_broker(demoted_url, observer=recorder)
     async with consuming(demoted, retry_delays=as_delays(["0"])) as inbox:
         await broker_admin.permit("demoted", **NO_DEAD_LETTERS)
-        await eventually(broker_admin.close_connections)
+        await eventually(lambda: broker_admin.close_connections(user="demoted"))
         await eventually(lambda: _advised(recorder, "dead letters of queue 'mail' could be lost"))
         await broker_admin.publish("", "mail", b"kept")
         await broker_admin.permit("demoted")
