@@ -22,7 +22,7 @@ CEILINGS = {
     # edges are typed events, their AsyncAPI document, and its command. A file and 16 edges are destinations, a file and 12
     # edges encryption, and 12 files and 76 edges Kafka, NATS and Redis, whose clients call private methods of ours.
     "Python files": 263,
-    "lines of Python": 60_130,
+    "lines of Python": 60_140,
     "modules with one importer": 41,
     "private functions named once, %": 12.1,
     "modules named …ing": 9,

@@ -26,7 +26,7 @@ from outbox.dead_letters.actions import (
     ToQueue,
 )
 from outbox.dead_letters.filters import Arguments, Selection, dead_ids, parked_ids
-from outbox.dead_letters.model import PARKED_PREFIX, DeadLetterFilter
+from outbox.dead_letters.model import PARKED_PREFIX, DeadLetterFilter, DeadLetterStatus
 from outbox.dead_letters.reader import DeadLetterListing
 from outbox.engine.bodies import Bodies
 from outbox.errors import CountDriftedError, MalformedMessageError, RefusedError, SchemaError
@@ -323,7 +323,7 @@ class Editor:
 
     async def _new_body(self, id_: str, edit: Edit) -> "_NewBody | None":
         found = None if edit.body is None else await self._listing.get(id_, most_bytes=0)
-        if found is None:
+        if found is None or found.letter.status is not DeadLetterStatus.OPEN:
             return None
         _require_version(id_, edit, found.letter.version)
         body, kind = encode_body(edit.body, routing_key=found.letter.routing_key)
@@ -340,6 +340,7 @@ class Editor:
             row = await connection.fetchrow(self._sql["letter_to_edit"], number, timeout=TIMEOUT)
             if row is not None and row["status"] == "open":
                 _require_version(id_, edit, row["version"])
+                _require_body(id_, edit, new)
                 try:
                     await self._replace(connection, request, number, row, _apply_edit(row, edit, new))
                 except asyncpg.UniqueViolationError:
@@ -353,6 +354,7 @@ class Editor:
             if parked is None:
                 return
             _require_version(id_, edit, 1)
+            _require_body(id_, edit, new)
             copy = parked["id"]
             if copy is None:
                 raise _EditRefusedError(Item(id_, ItemOutcome.REFUSED, _COPY_EXISTS))
@@ -431,6 +433,13 @@ def _require_done(item: Item) -> None:
 def _require_version(id_: str, edit: Edit, version: int) -> None:
     if edit.version != version:
         reason = f"the edit is for version {edit.version}, but the current version is {version}: reload it and edit again"
+        raise _EditRefusedError(Item(id_, ItemOutcome.REFUSED, reason))
+
+
+def _require_body(id_: str, edit: Edit, new: _NewBody | None) -> None:
+    # None if the letter was not open when the body was prepared, and somebody has restored it since.
+    if edit.body is not None and new is None:
+        reason = "the dead letter changed while its new body was prepared: reload it and edit again"
         raise _EditRefusedError(Item(id_, ItemOutcome.REFUSED, reason))
 
 

@@ -1,10 +1,12 @@
 """Requeueing with an edited body or headers: the old ones are kept, and concurrent edits are refused."""
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
 from outbox.dead_letters import DeadLetterFilter, DeadLetters, Edit, ItemOutcome
+from outbox.dead_letters.reader import DeadLetterListing
 from outbox.errors import ConfigurationError, EncodingError
 from outbox.postgres.pool import Pool
 from tests.dead_letters.repairs import DONE, at_once, bury, decoded, letters, outbox, park, statuses
@@ -164,3 +166,21 @@ async def test_a_parked_row_that_cannot_leave_a_letter_behind_is_not_sent_withou
     assert at_once(answer)[twin][0] is ItemOutcome.REFUSED
     [row] = await outbox(pool)
     assert row["failed_at"] is not None
+
+
+async def test_a_letter_that_is_restored_while_its_new_body_is_prepared_is_not_sent_with_the_old_one(
+    pool: Pool, dead_letters: DeadLetters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [id_] = await bury(pool)
+    await dead_letters.discard(id_)
+    read = DeadLetterListing.get
+
+    async def read_and_restored(*arguments: Any, **options: Any) -> Any:
+        found = await read(*arguments, **options)
+        await pool.execute("update outbox_dead_letter set status = 'open'")
+        return found
+
+    monkeypatch.setattr(DeadLetterListing, "get", read_and_restored)
+    answer = at_once(await dead_letters.requeue(id_, edit=Edit(version=1, body=FIXED)))
+    assert answer == {id_: (REFUSED, "the dead letter changed while its new body was prepared: reload it and edit again")}
+    assert (await outbox(pool), await statuses(pool)) == ([], ["open"])
