@@ -199,6 +199,8 @@ async def _examine_aws(url: str, consumers: "Sequence[Consumer]") -> list[Findin
         elif (only := transport.only_queue) is not None and not await transport.has_queue(only):
             findings.append(error("topology", f"the queue {only!r} is missing", hint))
         for consumer in consumers:
+            if unkept(url, [consumer]):
+                continue  # `_examine_consumers` reports it
             try:
                 name = queue_name(
                     transport.options, queue=consumer.queue, binding_key=consumer.binding_key, ordered=consumer.ordered

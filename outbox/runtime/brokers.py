@@ -302,11 +302,15 @@ def unkept(source: "ConsumableSource", consumers: "Iterable[Consumer]") -> list[
     found = []
     for consumer in consumers:
         if consumer.ordered and not guarantees.ordered:
-            found.append(f"the consumer of {consumer.queue!r} is ordered, and {broker} guarantees no order: leave ordered out")
+            found.append(
+                f"the consumer of {consumer.queue!r} is ordered, and {broker} guarantees no order: leave ordered out, or with "
+                "AWS use a queue or topic whose name ends in .fifo"
+            )
         if not guarantees.patterns and ("*" in consumer.binding_key or "#" in consumer.binding_key):
             found.append(
                 f"the binding key {consumer.binding_key!r} of the queue {consumer.queue!r} has wildcards, which {broker} "
-                "cannot match: name whole routing keys, or let all of them share a stream, as ?stream=events"
+                "cannot match: name whole routing keys, or send all of them to one place, in Redis as ?stream=events, in SQS "
+                "as ?queue=events, or by a topic of SNS"
             )
     return found
 
