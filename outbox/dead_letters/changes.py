@@ -437,7 +437,7 @@ def _require_version(id_: str, edit: Edit, version: int) -> None:
 
 
 def _require_body(id_: str, edit: Edit, new: _NewBody | None) -> None:
-    # None if the letter was not open when the body was prepared, and somebody has restored it since.
+    # None if the letter was not open when the body was prepared, and was restored since.
     if edit.body is not None and new is None:
         reason = "the dead letter changed while its new body was prepared: reload it and edit again"
         raise _EditRefusedError(Item(id_, ItemOutcome.REFUSED, reason))

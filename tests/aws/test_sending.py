@@ -13,7 +13,7 @@ from outbox.errors import BrokerUnavailableError
 from outbox.ports import CONFIRMED, UNROUTABLE, NotSent, Refused, SendResult, Unconfirmed
 from outbox.transports.aws import AwsTransport
 from outbox.transports.aws.entries import entry_of
-from tests.aws.conftest import CannedAws
+from tests.aws.canned import CannedAws
 from tests.contract.support import TIMEOUT, message
 from tests.servers.moto import ACCOUNT, CREDENTIALS, Moto
 from tests.support.processes import free_port

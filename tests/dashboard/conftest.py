@@ -9,7 +9,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, Route, ViewportSize, async_playwright, expect
 
 from outbox.admin import Role
-from tests.dashboard.stage import NewStage, Stage, Visit, staged
+from tests.dashboard.stage import WIDE, NewStage, Stage, Visit, staged
 from tests.dashboard.watching import watched
 from tests.servers.chromium import chromium_arguments, chromium_program
 from tests.servers.postgres import PostgresServer, fresh_database, with_database
@@ -17,7 +17,6 @@ from tests.servers.rabbitmq import NamedRabbitMQ, PrivateRabbitMQ, fresh_vhost, 
 from tests.servers.session_folder import one_process_at_a_time
 from tests.support.dashboard import build_dashboard
 
-WIDE = ViewportSize(width=1280, height=860)
 LONGEST_WAIT = 45_000
 """Milliseconds that an expected change of a page may take on a busy machine."""
 

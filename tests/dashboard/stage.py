@@ -8,7 +8,7 @@ from typing import Any
 
 import asyncpg
 import httpx
-from playwright.async_api import Page
+from playwright.async_api import Page, ViewportSize
 
 from outbox import Publisher
 from outbox.admin import Role
@@ -19,6 +19,7 @@ from tests.support import eventually
 from tests.support.processes import OurProcess, running
 
 ARCHIVED = {"OUTBOX_ARCHIVE_QUEUES": f"{QUEUE},orders.payment", "OUTBOX_ARCHIVE_DISCOVER_EVERY": "0.2"}
+WIDE = ViewportSize(width=1280, height=860)
 NAMES = {Role.ADMIN: "ada", Role.OPERATOR: "olga", Role.VIEWER: "vera"}
 
 

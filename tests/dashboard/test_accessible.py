@@ -9,8 +9,7 @@ import pytest_asyncio
 from playwright.async_api import Page, Route, ViewportSize, expect
 
 from tests.dashboard.axe import assert_accessible
-from tests.dashboard.conftest import WIDE
-from tests.dashboard.stage import Stage, Visit
+from tests.dashboard.stage import WIDE, Stage, Visit
 
 SCREENS = (
     "",
