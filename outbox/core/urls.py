@@ -1,10 +1,11 @@
 """Parses database and broker URLs, normalises them for the drivers, and removes their secrets."""
 
 import re
+from collections.abc import Mapping
 from enum import StrEnum
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from outbox.errors import UrlError
+from outbox.errors import ConfigurationError, UrlError
 
 _POSTGRES_SCHEMES = frozenset(
     {
@@ -174,6 +175,24 @@ def aws_names(url: str, *, argument: str = "broker") -> tuple[str, str, str]:
         raise UrlError(f"{argument} has a path, which SQS does not have: name the queue in ?queue=")
     queue = parse_qs(parts.query, keep_blank_values=True).get("queue", [ROUTING_KEY_IN_TOPIC])[-1]
     return service, parts.netloc, queue
+
+
+def boolean_option(given: Mapping[str, str], name: str, *, default: bool) -> bool:
+    """Returns an option of a broker's URL, whose options are `given`. Raises `ConfigurationError` for another text."""
+    text = given.get(name)
+    if text not in (None, "true", "false"):
+        raise ConfigurationError(f"broker has an option {name} that is neither true nor false")
+    return default if text is None else text == "true"
+
+
+def number_option(given: Mapping[str, str], name: str, *, default: int, most: int = 2**63 - 1) -> int:
+    """Returns an option of a broker's URL, from 1 to `most`. Raises `ConfigurationError` for another text."""
+    text = given.get(name)
+    if text is None:
+        return default
+    if not re.fullmatch("[0-9]{1,19}", text) or not 1 <= int(text) <= most:
+        raise ConfigurationError(f"broker has an option {name} that is not a number from 1 to {most:,}")
+    return int(text)
 
 
 def server_address(url: str) -> str:

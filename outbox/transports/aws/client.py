@@ -21,7 +21,7 @@ from botocore.exceptions import (
     PartialCredentialsError,
 )
 
-from outbox.core.urls import ROUTING_KEY_IN_TOPIC, aws_names, redacted, server_address
+from outbox.core.urls import ROUTING_KEY_IN_TOPIC, aws_names, boolean_option, number_option, redacted, server_address
 from outbox.errors import BrokerUnavailableError, ConfigurationError, UrlError
 from outbox.ports import Guarantees
 
@@ -61,7 +61,6 @@ _BUSY = re.compile("throttl|TooManyRequests|RequestLimitExceeded|OverLimit|SlowD
 _OPTIONS = {"endpoint_url", "account", "create", "visibility_timeout", "wait_time"}
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,75}(\.fifo)?")
 """The name of a queue. Five characters are left for `.fifo`."""
-_BOOLEANS = {"true": True, "false": False}
 _T = TypeVar("_T")
 
 
@@ -102,17 +101,15 @@ class AwsOptions:
         account = given.get("account")
         if account is not None and not re.fullmatch("[0-9]{12}", account):
             raise ConfigurationError("broker has an account that is not a number of 12 digits")
-        if (create := _BOOLEANS.get(given.get("create", "true"))) is None:
-            raise ConfigurationError("broker has an option create that is neither true nor false")
         return cls(
             service=service,
             region=region,
             name=name,
             endpoint_url=endpoint,
             account=account,
-            create=create,
-            visibility_timeout=_number(given, "visibility_timeout", VISIBILITY_TIMEOUT, 43_200),
-            wait_time=_number(given, "wait_time", 1, int(LONGEST_POLL.total_seconds())),
+            create=boolean_option(given, "create", default=True),
+            visibility_timeout=number_option(given, "visibility_timeout", default=VISIBILITY_TIMEOUT, most=43_200),
+            wait_time=number_option(given, "wait_time", default=1, most=int(LONGEST_POLL.total_seconds())),
         )
 
     @property
@@ -276,12 +273,3 @@ def batches(items: Sequence[_T]) -> list[list[_T]]:
     """Cuts `items` into lists of one request each."""
     rest = iter(items)
     return list(iter(lambda: list(islice(rest, BATCH)), []))
-
-
-def _number(given: Mapping[str, str], name: str, default: int, most: int) -> int:
-    text = given.get(name)
-    if text is None:
-        return default
-    if not re.fullmatch("[0-9]{1,9}", text) or not 1 <= int(text) <= most:
-        raise ConfigurationError(f"broker has an option {name} that is not a number from 1 to {most:,}")
-    return int(text)

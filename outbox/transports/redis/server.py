@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from redis.asyncio.connection import Connection, SSLConnection
 from redis.exceptions import RedisError, ResponseError
 
-from outbox.core.urls import ROUTING_KEY_IN_TOPIC, redacted, redis_host, redis_stream
+from outbox.core.urls import ROUTING_KEY_IN_TOPIC, boolean_option, number_option, redacted, redis_host, redis_stream
 from outbox.errors import BrokerUnavailableError, ConfigurationError, TopologyError
 from outbox.ports import Guarantees
 
@@ -36,7 +36,6 @@ _TLS = {
     "ssl_check_hostname",
 }
 _OPTIONS = {"stream", "create", "maxlen", "wait", "durability", "claim_after", "trim"}
-_BOOLEANS = {"true": True, "false": False}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +86,7 @@ class RedisOptions:
             **{name: value for name, value in given.items() if name in _TLS},
         }
         if tls:
-            connection["ssl_check_hostname"] = _boolean("ssl_check_hostname", given.get("ssl_check_hostname", "true"))
+            connection["ssl_check_hostname"] = boolean_option(given, "ssl_check_hostname", default=True)
             # Fails at once if a file is missing, rather than when a relay has begun.
             try:
                 _TlsConnection(**connection).ssl_context.get()
@@ -97,12 +96,12 @@ class RedisOptions:
             raise ConfigurationError("broker has an option durability that is not lossy, its only value")
         return cls(
             stream=redis_stream(url),
-            create=_boolean("create", given.get("create", "false")),
-            maxlen=_number("maxlen", given["maxlen"]) if "maxlen" in given else None,
-            wait=_number("wait", given["wait"]) if "wait" in given else 0,
+            create=boolean_option(given, "create", default=False),
+            maxlen=number_option(given, "maxlen", default=0) or None,
+            wait=number_option(given, "wait", default=0),
             lossy="durability" in given,
-            claim_after=_number("claim_after", given["claim_after"]) if "claim_after" in given else CLAIM_AFTER,
-            trim=_boolean("trim", given.get("trim", "false")),
+            claim_after=number_option(given, "claim_after", default=CLAIM_AFTER),
+            trim=boolean_option(given, "trim", default=False),
             connection=connection,
             tls=tls,
         )
@@ -282,15 +281,3 @@ def _check_server(server: Mapping[str, str]) -> None:
         raise BrokerUnavailableError("Redis is loading its data")
     if server.get("role") == "slave":
         raise BrokerUnavailableError("Redis is a replica, which accepts no messages: name the primary")
-
-
-def _boolean(name: str, text: str) -> bool:
-    if text not in _BOOLEANS:
-        raise ConfigurationError(f"broker has an option {name} that is neither true nor false")
-    return _BOOLEANS[text]
-
-
-def _number(name: str, text: str) -> int:
-    if not text.isascii() or not text.isdecimal() or not 1 <= int(text[:20]) < 2**63:
-        raise ConfigurationError(f"broker has an option {name} that is not a number from 1")
-    return int(text)
