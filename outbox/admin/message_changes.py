@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-import asyncpg
 from fastapi import Path, Response
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -40,7 +39,7 @@ from outbox.core.outcome import Cause, Failure
 from outbox.dead_letters import Edit, Expected
 from outbox.errors import EncodingError, RefusedError
 from outbox.postgres.dead_letter_writer import DeadLetterWriter, Payload, Storable
-from outbox.postgres.pool import Connection
+from outbox.postgres.pool import Connection, optional_tables
 from outbox.postgres.queries import TableName, queries
 from outbox.postgres.schema.objects import satellite_names
 from outbox.publisher import Publisher
@@ -343,12 +342,8 @@ async def _record_in_history(
         chain = list(ids_of(row["tracking_ids"])) or [row["message_id"]]
         names = row["message_id"], chain[0], chain[-2] if len(chain) > 1 else None, row["routing_key"], row["queue"]
         facts.append((*names, row["attempt"], storable.text(failure.type), storable.text(failure.message)))
-    # The history is optional. Without its table, or the privilege to write it, the savepoint keeps the change itself.
-    try:
-        async with connection.transaction():
-            await connection.execute(sql["died"], *map(list, zip(*facts, strict=True)), storable.text(by))
-    except (asyncpg.UndefinedTableError, asyncpg.InsufficientPrivilegeError):
-        return
+    async with optional_tables(connection):
+        await connection.execute(sql["died"], *map(list, zip(*facts, strict=True)), storable.text(by))
 
 
 _IN_FLIGHT = "it is in flight"

@@ -5,7 +5,7 @@ import json
 import re
 from base64 import b64encode
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal, assert_never
@@ -43,7 +43,7 @@ from outbox.chains.traces import ids_of, moment
 from outbox.core.codec import BODY_STORE, TRACEPARENT, trace_id_of
 from outbox.core.destinations import DEFAULT, LONGEST_NAME, NAME_PATTERN
 from outbox.masking import Body, Masking, preview, readable, sized
-from outbox.postgres.pool import Connection
+from outbox.postgres.pool import Connection, optional_tables
 from outbox.reporting.pauses import Pause, pauses
 from outbox.runtime.brokers import stored_label
 
@@ -404,10 +404,8 @@ async def _send_conditions(
     unsent = row["state"] not in (MessageState.SENT, MessageState.PARKED)
     relay_pauses: Sequence[Pause] = ()
     if unsent:
-        # A savepoint, because an installation without the table has no pauses, and the transaction must survive the error.
-        with suppress(asyncpg.UndefinedTableError):
-            async with connection.transaction():
-                every = await pauses(connection, schema=admin.table.schema)
+        async with optional_tables(connection):
+            every = await pauses(connection, schema=admin.table.schema)
             relay_pauses = [pause for pause in every if pause.scope == "relay"]
     return SendConditions(
         pauses=relay_pauses,

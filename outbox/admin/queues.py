@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Annotated, Literal
 
-import asyncpg
 from fastapi import Path
 from pydantic import Field
 
@@ -24,7 +23,7 @@ from outbox.admin.verdict.findings import HealthFinding, Observations
 from outbox.admin.verdict.routes import Judgement, VerdictFinding, VerdictView
 from outbox.core import topics
 from outbox.errors import DatabaseUnavailableError
-from outbox.postgres.pool import Connection
+from outbox.postgres.pool import Connection, optional_tables
 from outbox.postgres.queries import queries
 from outbox.postgres.schema.objects import satellite_names
 from outbox.reporting.components import ComponentKind, ComponentStatus, KnownComponent
@@ -235,30 +234,27 @@ class QueuesView:
         return queues, observed
 
     async def _figures(self, connection: Connection, begins: datetime, names: Sequence[str]) -> Figures:
-        try:
-            async with connection.transaction():
-                # A savepoint, since tables may be missing in an older schema.
-                await connection.execute(self._settings)
-                activity = await connection.fetch(self._sql["activity"], begins)
-                sent = await connection.fetch(self._sql["sent"], begins + (STEPS - 1) * STEP)
-                dead = await connection.fetch(self._sql["dead_letters"], names, MOST_COUNTED + 1)
-                since: datetime | None = await connection.fetchval(self._sql["known_since"], begins)
-        except (asyncpg.UndefinedTableError, asyncpg.InsufficientPrivilegeError):
-            return Figures({}, {}, {}, 0.0)
-        return Figures(
-            activity={
-                (row["queue"], row["step"]): Activity(
-                    handled=row["handled"],
-                    failed=row["failed"],
-                    settled=row["settled"],
-                    latency=[count or 0 for count in row["latency"]],
-                )
-                for row in activity
-            },
-            sent={row["routing_key"]: row["sent"] for row in sent},
-            dead_letters={row["queue"]: row["count"] for row in dead},
-            seconds=0.0 if since is None else min(STEP, begins + STEPS * STEP - since).total_seconds(),
-        )
+        async with optional_tables(connection):
+            await connection.execute(self._settings)
+            activity = await connection.fetch(self._sql["activity"], begins)
+            sent = await connection.fetch(self._sql["sent"], begins + (STEPS - 1) * STEP)
+            dead = await connection.fetch(self._sql["dead_letters"], names, MOST_COUNTED + 1)
+            since: datetime | None = await connection.fetchval(self._sql["known_since"], begins)
+            return Figures(
+                activity={
+                    (row["queue"], row["step"]): Activity(
+                        handled=row["handled"],
+                        failed=row["failed"],
+                        settled=row["settled"],
+                        latency=[count or 0 for count in row["latency"]],
+                    )
+                    for row in activity
+                },
+                sent={row["routing_key"]: row["sent"] for row in sent},
+                dead_letters={row["queue"]: row["count"] for row in dead},
+                seconds=0.0 if since is None else min(STEP, begins + STEPS * STEP - since).total_seconds(),
+            )
+        return Figures({}, {}, {}, 0.0)
 
 
 def _summary(

@@ -9,7 +9,7 @@ from typing import Any
 import asyncpg
 
 from outbox.dead_letters.filters import Arguments
-from outbox.postgres.pool import Connection
+from outbox.postgres.pool import Connection, optional_tables
 from outbox.postgres.queries import TableName, queries, query, render
 from outbox.postgres.relays import DestinationBacklog, destination_backlogs
 from outbox.postgres.schema.objects import destination_table, outbox_names, satellite_names
@@ -160,30 +160,25 @@ class BacklogReader:
         return counts, relation
 
     async def _out_per_second(self, connection: Connection) -> float | None:
-        # A savepoint: statistics are optional, and the transaction must survive their absence.
-        try:
-            async with connection.transaction():
-                reported: float | None = await connection.fetchval(self._sql["relays"])
-                if reported is not None:
-                    return reported
-                [row] = await connection.fetch(self._sql["rates"])
-        except (asyncpg.UndefinedTableError, asyncpg.InsufficientPrivilegeError):
-            return None
-        return row["sent"] / (60 * row["minutes"]) if row["minutes"] else None
+        async with optional_tables(connection):
+            reported: float | None = await connection.fetchval(self._sql["relays"])
+            if reported is not None:
+                return reported
+            [row] = await connection.fetch(self._sql["rates"])
+            return row["sent"] / (60 * row["minutes"]) if row["minutes"] else None
+        return None
 
     async def _deliveries(self, connection: Connection) -> Sequence[QueueCounts]:
-        try:
-            async with connection.transaction():
-                rows = await connection.fetch(self._sql["deliveries"], DELIVERY_COUNT_LIMIT)
-                full = [row for row in rows if max(row["queued"], row["in_flight"] + row["retrying"]) >= row["rows"]]
-                estimates: dict[tuple[str, str], int] = {}
-                if full:
-                    percent = _percent(SAMPLED_PAGES, await connection.fetchval(self._sql["delivery_pages"]))
-                    for row in await connection.fetch(self._sql["deliveries_sampled"], percent):
-                        estimates[row["queue"], row["state"]] = round(row["count"] * 100 / percent)
-        except asyncpg.UndefinedTableError:
-            return ()
-        return [_queue_counts(row, estimates) for row in rows]
+        async with optional_tables(connection):
+            rows = await connection.fetch(self._sql["deliveries"], DELIVERY_COUNT_LIMIT)
+            full = [row for row in rows if max(row["queued"], row["in_flight"] + row["retrying"]) >= row["rows"]]
+            estimates: dict[tuple[str, str], int] = {}
+            if full:
+                percent = _percent(SAMPLED_PAGES, await connection.fetchval(self._sql["delivery_pages"]))
+                for row in await connection.fetch(self._sql["deliveries_sampled"], percent):
+                    estimates[row["queue"], row["state"]] = round(row["count"] * 100 / percent)
+            return [_queue_counts(row, estimates) for row in rows]
+        return ()
 
 
 CountTable = Mapping[tuple[MessageState, str], Count]
@@ -261,11 +256,9 @@ class HeldKey:
 async def subscriptions(connection: Connection, table: TableName) -> Sequence[Subscription]:
     """Reads the bindings of all exchanges. Returns none if the table does not exist."""
     sql = query("topology.sql", "subscriptions", **satellite_names(table.schema))
-    try:
-        async with connection.transaction():
-            return [Subscription(*row) for row in await connection.fetch(sql, MOST_SUBSCRIPTIONS)]
-    except asyncpg.UndefinedTableError:
-        return []
+    async with optional_tables(connection):
+        return [Subscription(*row) for row in await connection.fetch(sql, MOST_SUBSCRIPTIONS)]
+    return []
 
 
 async def held_keys(connection: Connection, table: TableName) -> Sequence[HeldKey]:
@@ -482,16 +475,18 @@ class MessageListing:
 
     async def handled(self, connection: Connection, message_id: str) -> Sequence[Row] | None:
         """Reads the latest history entry of a message in each queue. None: there is no history."""
-        found = await _optional(connection, connection.fetch(self._sql["handled"], message_id))
-        return None if found is None else [dict(row) for row in found]
+        async with optional_tables(connection):
+            return [dict(row) for row in await connection.fetch(self._sql["handled"], message_id)]
+        return None
 
     async def alive_relays(self, connection: Connection, row: Mapping[str, Any]) -> int | None:
         """Counts the relays for the destination of `row`, or if there is only one, recent heartbeats. None: unknown."""
-        if await connection.fetchval(self._sql["has_destinations"]):
-            found = await _optional(connection, connection.fetchval(self._sql["relays_of"], row["table_id"]))
-        else:
-            found = await _optional(connection, connection.fetchval(self._sql["alive_relays"]))
-        return None if found is None else int(found)
+        has_destinations = await connection.fetchval(self._sql["has_destinations"])
+        async with optional_tables(connection):
+            if has_destinations:
+                return int(await connection.fetchval(self._sql["relays_of"], row["table_id"]))
+            return int(await connection.fetchval(self._sql["alive_relays"]))
+        return None
 
 
 def _conditions(filter_: MessageFilter, arguments: Arguments) -> Sequence[str]:
@@ -532,14 +527,3 @@ def _uses_ordering_key_index(filter_: MessageFilter) -> bool:
 
 def _row(found: asyncpg.Record | None) -> Row | None:
     return None if found is None else dict(found)
-
-
-async def _optional(connection: Connection, query_: Any) -> Any:
-    """Awaits a query in a savepoint. Returns None if the table does not exist, or may not be read."""
-    try:
-        async with connection.transaction():
-            return await query_
-    except (asyncpg.UndefinedTableError, asyncpg.InsufficientPrivilegeError):
-        # If the savepoint itself failed, it was never awaited, and Python would warn about that.
-        query_.close()
-        return None

@@ -211,6 +211,17 @@ async def roll_back_quietly(connection: Any) -> None:
         raise
 
 
+@asynccontextmanager
+async def optional_tables(connection: Any) -> AsyncIterator[None]:
+    """Runs a block in a savepoint, and ends it silently if a table does not exist or may not be used.
+
+    History, statistics and pauses are optional: without their tables the rest of the transaction goes on.
+    """
+    with suppress(asyncpg.UndefinedTableError, asyncpg.InsufficientPrivilegeError):
+        async with connection.transaction():
+            yield
+
+
 async def close_pool(pool: Pool) -> None:
     """Closes a pool of ours, politely for a moment and then at once."""
     try:

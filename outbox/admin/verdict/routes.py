@@ -37,9 +37,9 @@ from outbox.core.events import HealthJudged, InstallationMeasured, QueueMeasured
 from outbox.dead_letters import DeadLetterFilter, DeadLetterStatus
 from outbox.dead_letters.reader import GroupStatus
 from outbox.errors import DatabaseUnavailableError
-from outbox.postgres.pool import Connection
+from outbox.postgres.pool import Connection, optional_tables
 from outbox.reporting.components import ComponentKind, ComponentStatus, KnownComponent, recent_components
-from outbox.reporting.pauses import pauses
+from outbox.reporting.pauses import Pause, pauses
 from outbox.runtime.observing import build_observer
 
 MAX_AGE = timedelta(seconds=2)
@@ -130,12 +130,9 @@ class VerdictView:
         async with admin.reading("judging the installation") as connection:
             at: datetime = await connection.fetchval("select clock_timestamp()")
             components = await recent_components(connection, schema=admin.table.schema)
-            try:
-                # A savepoint: an installation without the table has no pauses, and the transaction must survive the error.
-                async with connection.transaction():
-                    requested = await pauses(connection, schema=admin.table.schema)
-            except (asyncpg.UndefinedTableError, asyncpg.InsufficientPrivilegeError):
-                requested = ()
+            requested: Sequence[Pause] = ()
+            async with optional_tables(connection):
+                requested = await pauses(connection, schema=admin.table.schema)
             queues = await self._queues(connection, at, backlog, topology.value, components)
         observed = Observations(
             at=at,
@@ -201,13 +198,11 @@ class VerdictView:
         # is still in the queue. Statistics have a resolution of one minute, so only complete minutes count.
         if not waiting:
             return {}
-        try:
-            # A savepoint: the transaction must survive a missing table.
-            async with connection.transaction():
-                handled = {row["queue"]: row["minute"] for row in await connection.fetch(self._sql["last_handled"], waiting)}
-                sent = await connection.fetch(self._sql["sent_since"])
-        except (asyncpg.UndefinedTableError, asyncpg.InsufficientPrivilegeError):
-            return {}
+        handled: dict[str, datetime] = {}
+        sent: Sequence[asyncpg.Record] = ()
+        async with optional_tables(connection):
+            handled = {row["queue"]: row["minute"] for row in await connection.fetch(self._sql["last_handled"], waiting)}
+            sent = await connection.fetch(self._sql["sent_since"])
         ages: dict[str, float] = {}
         for queue in waiting:
             keys = [consumer.binding_key for consumer in consumers if consumer.queue == queue]

@@ -115,46 +115,23 @@ class _Third(Version):
         return doorbells + tuple(reverted.values())
 
 
-class _Fourth(Version):
-    number = "0004"
+class _BesideTheTable(Version):
+    """A version that leaves the outbox tables as they are: one file extends the tables next to them, another reverts that."""
+
+    def __init__(self, number: str, *, extends: str, reverts: str) -> None:
+        self.number = number
+        self._extends = extends
+        self._reverts = reverts
 
     def outbox_table(self, table: TableName) -> Statements:
         del table
         return ()
 
     def satellites(self, schema: str | None) -> Statements:
-        return _without_shapes(queries("admin_tables_4.sql", **satellite_names(schema)))
+        return _without_shapes(queries(self._extends, **satellite_names(schema)))
 
     def downgrade(self, table: TableName) -> Statements:
-        return tuple(queries("downgrade_4.sql", **satellite_names(table.schema)).values())
-
-
-class _Fifth(Version):
-    number = "0005"
-
-    def outbox_table(self, table: TableName) -> Statements:
-        del table
-        return ()
-
-    def satellites(self, schema: str | None) -> Statements:
-        return _without_shapes(queries("history_table_5.sql", **satellite_names(schema)))
-
-    def downgrade(self, table: TableName) -> Statements:
-        return tuple(queries("downgrade_5.sql", **satellite_names(table.schema)).values())
-
-
-class _Sixth(Version):
-    number = "0006"
-
-    def outbox_table(self, table: TableName) -> Statements:
-        del table
-        return ()
-
-    def satellites(self, schema: str | None) -> Statements:
-        return _without_shapes(queries("dead_letter_6.sql", **satellite_names(schema)))
-
-    def downgrade(self, table: TableName) -> Statements:
-        return tuple(queries("downgrade_6.sql", **satellite_names(table.schema)).values())
+        return tuple(queries(self._reverts, **satellite_names(table.schema)).values())
 
 
 def destinations_of(table: TableName) -> str:
@@ -190,7 +167,14 @@ def _without_shapes(blocks: Mapping[str, str]) -> Statements:
     return tuple(block for name, block in blocks.items() if not name.endswith("shape"))
 
 
-VERSIONS: tuple[Version, ...] = (_First(), _Second(), _Third(), _Fourth(), _Fifth(), _Sixth())
+VERSIONS: tuple[Version, ...] = (
+    _First(),
+    _Second(),
+    _Third(),
+    _BesideTheTable("0004", extends="admin_tables_4.sql", reverts="downgrade_4.sql"),
+    _BesideTheTable("0005", extends="history_table_5.sql", reverts="downgrade_5.sql"),
+    _BesideTheTable("0006", extends="dead_letter_6.sql", reverts="downgrade_6.sql"),
+)
 HEAD = VERSIONS[-1].number
 
 

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 from pamqp.commands import Basic
 from pamqp.decode import field_table
 
+from outbox.transports.rabbitmq.amqp_encoding import FIRST_FLAG, PROPERTIES
+
 METHOD_FRAME, HEADER_FRAME, BODY_FRAME = 1, 2, 3
 HEAD_SIZE = 7
 """Bytes of a frame before its payload: type, channel, size. One byte follows the payload."""
@@ -174,23 +176,13 @@ def _timestamp(frames: bytes, at: int) -> tuple[datetime, int]:
     return datetime.fromtimestamp(value / 1000 if value > _MILLISECONDS_SINCE else value, UTC), at + 8
 
 
-# In the order of the specification, which is the order on the wire.
-_PROPERTIES: tuple[tuple[str, int, _Read], ...] = (
-    ("content_type", 0x8000, _short_string),
-    ("content_encoding", 0x4000, _short_string),
-    ("headers", 0x2000, _table),
-    ("delivery_mode", 0x1000, _octet),
-    ("priority", 0x0800, _octet),
-    ("correlation_id", 0x0400, _short_string),
-    ("reply_to", 0x0200, _short_string),
-    ("expiration", 0x0100, _short_string),
-    ("message_id", 0x0080, _short_string),
-    ("timestamp", 0x0040, _timestamp),
-    ("message_type", 0x0020, _short_string),
-    ("user_id", 0x0010, _short_string),
-    ("app_id", 0x0008, _short_string),
-    ("cluster_id", 0x0004, _short_string),
-)
+_READERS: Mapping[str, _Read] = {
+    "short string": _short_string,
+    "table": _table,
+    "octet": _octet,
+    "timestamp": _timestamp,
+}
+_PROPERTIES = tuple((name, FIRST_FLAG >> place, _READERS[type_]) for place, (name, type_) in enumerate(PROPERTIES.items()))
 
 _SIZES: Mapping[_Read, Callable[[bytes, int], int]] = {
     _short_string: lambda payload, at: 1 + payload[at],

@@ -14,6 +14,25 @@ from typing import Any
 
 from pamqp.commands import Basic
 
+PROPERTIES: Mapping[str, str] = {
+    "content_type": "short string",
+    "content_encoding": "short string",
+    "headers": "table",
+    "delivery_mode": "octet",
+    "priority": "octet",
+    "correlation_id": "short string",
+    "reply_to": "short string",
+    "expiration": "short string",
+    "message_id": "short string",
+    "timestamp": "timestamp",
+    "message_type": "short string",
+    "user_id": "short string",
+    "app_id": "short string",
+    "cluster_id": "short string",
+}
+"""The properties of a message and their types, in the order of the wire, which is that of their flags."""
+FIRST_FLAG = 0x8000
+"""The flag of the first property; each further one has the next lower bit."""
 LONGEST_SHORT_STRING = 255
 """Most bytes of a routing key, a message id or a header name."""
 PERSISTENT = 2
@@ -119,11 +138,11 @@ def encode_properties(properties: Basic.Properties) -> bytes:
 
 def encode_named(properties: Mapping[str, Any]) -> bytes:
     """Encodes the given properties, by name and in any order. Raises `UnsendableError`."""
-    flags, parts = 0, [b""] * _PLACES
+    flags, parts = 0, [b""] * len(PROPERTIES)
     for name, value in properties.items():
         if value is not None and value != "":
             place, encode = _PROPERTIES[name]
-            flags |= _FIRST_FLAG >> place
+            flags |= FIRST_FLAG >> place
             parts[place] = encode(value, name)
     return _flags(flags) + b"".join(parts)
 
@@ -169,10 +188,10 @@ def encode_usual(
 
 def encode_raw(properties: Mapping[str, bytes]) -> bytes:
     """Joins encoded properties, by name and in any order, with their flags."""
-    flags, parts = 0, [b""] * _PLACES
+    flags, parts = 0, [b""] * len(PROPERTIES)
     for name, octets in properties.items():
         place, _ = _PROPERTIES[name]
-        flags |= _FIRST_FLAG >> place
+        flags |= FIRST_FLAG >> place
         parts[place] = octets
     return _flags(flags) + b"".join(parts)
 
@@ -271,25 +290,13 @@ _FIELDS: dict[type, _Encoder] = {
     RawField: lambda value, _: value.octets,
 }
 
-_FIRST_FLAG = 0x8000
 _CONTENT_TYPE, _HEADERS, _DELIVERY_MODE, _CORRELATION_ID = 0x8000, 0x2000, 0x1000, 0x0400
 _EXPIRATION, _MESSAGE_ID, _TIMESTAMP = 0x0100, 0x0080, 0x0040
 _PERSISTENT = bytes((PERSISTENT,))
-# In the order of the specification, which is the order on the wire, and of the flags.
-_PROPERTIES: dict[str, tuple[int, _Encoder]] = {
-    "content_type": (0, short_string),
-    "content_encoding": (1, short_string),
-    "headers": (2, lambda value, _: encode_table(value)),
-    "delivery_mode": (3, _octet),
-    "priority": (4, _octet),
-    "correlation_id": (5, short_string),
-    "reply_to": (6, short_string),
-    "expiration": (7, short_string),
-    "message_id": (8, short_string),
-    "timestamp": (9, _timestamp),
-    "message_type": (10, short_string),
-    "user_id": (11, short_string),
-    "app_id": (12, short_string),
-    "cluster_id": (13, short_string),
+_ENCODERS: Mapping[str, _Encoder] = {
+    "short string": short_string,
+    "table": lambda value, _: encode_table(value),
+    "octet": _octet,
+    "timestamp": _timestamp,
 }
-_PLACES = 14
+_PROPERTIES = {name: (place, _ENCODERS[type_]) for place, (name, type_) in enumerate(PROPERTIES.items())}

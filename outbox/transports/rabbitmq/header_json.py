@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from outbox.transports.rabbitmq.amqp_encoding import RawField
+from outbox.transports.rabbitmq.amqp_encoding import FIRST_FLAG, PROPERTIES, RawField
 
 MOST_NESTED = 64
 """Deepest nesting of tables and arrays that is read."""
@@ -193,22 +193,16 @@ _FIELDS: Mapping[bytes, Callable[[_Reader], _Field]] = {
     b"\x00": lambda _: ("", None),
 }
 
-# In the order of the specification, which is the order on the wire.
-_PROPERTIES: tuple[tuple[str, int, Callable[[_Reader], Any]], ...] = (
-    ("content_type", 0x8000, _short_string),
-    ("content_encoding", 0x4000, _short_string),
-    ("headers", 0x2000, lambda reader: reader.table(reader.unfinished)),
-    ("delivery_mode", 0x1000, _octet),
-    ("priority", 0x0800, _octet),
-    ("correlation_id", 0x0400, _short_string),
-    ("reply_to", 0x0200, _short_string),
-    ("expiration", 0x0100, _short_string),
-    ("message_id", 0x0080, _short_string),
-    ("timestamp", 0x0040, _timestamp),
-    ("type", 0x0020, _short_string),
-    ("user_id", 0x0010, _short_string),
-    ("app_id", 0x0008, _short_string),
-    ("cluster_id", 0x0004, _short_string),
+_READERS: Mapping[str, Callable[[_Reader], Any]] = {
+    "short string": _short_string,
+    "table": lambda reader: reader.table(reader.unfinished),
+    "octet": _octet,
+    "timestamp": _timestamp,
+}
+# In JSON the property is named as in the specification.
+_PROPERTIES = tuple(
+    ("type" if name == "message_type" else name, FIRST_FLAG >> place, _READERS[type_])
+    for place, (name, type_) in enumerate(PROPERTIES.items())
 )
 
 
