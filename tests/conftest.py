@@ -13,6 +13,7 @@ Tests that use RabbitMQ get the marker `rabbitmq` by themselves; a test that ask
 (`request.getfixturevalue`) carries the marker explicitly.
 """
 
+import gc
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack
@@ -78,6 +79,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Install what the tests need before the first one where that is possible, outside of any test's time limit."""
     if session.config.option.collectonly:
         return
+    # All modules and tests stay until the end. Each full collection would visit millions of objects, for up to a second.
+    gc.collect()
+    gc.freeze()
     needs = {
         "rabbitmq": ensure_rabbitmq,
         "browser": ensure_chromium,
