@@ -30,7 +30,7 @@ run: setup ## Run everything in one process with an embedded PostgreSQL, and pri
 
 test: setup ## Run all tests on real servers, which are started, and installed if possible
 	@echo "test: pytest, without the marker chaos, $(JOBS) files at a time, each with its own servers"
-	@exec $(BIN)/python -m pytest -m "not chaos" -n $(JOBS) --dist loadfile $(ARGS)
+	@exec $(BIN)/python -m pytest -m "not chaos" -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-unit: setup ## Run the unit tests; needs no servers and takes seconds
 	@echo "test-unit: pytest tests/unit tests/masking"

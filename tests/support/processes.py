@@ -1,20 +1,19 @@
 """Starts Outbox processes for tests, with only the given settings, and ends them with the test."""
 
-import json
+import multiprocessing
 import os
-import select
+import runpy
 import signal
 import socket
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from multiprocessing.context import ForkServerContext
 from pathlib import Path
-from typing import IO, ClassVar
 
 from tests.support.eventually import eventually_sync
-
-ROOT = Path(__file__).parents[2]
 
 
 def free_port() -> int:
@@ -30,54 +29,68 @@ def peak_memory(pid: int) -> int:
     return int(line.split()[1]) * 1024
 
 
+def forks() -> ForkServerContext:
+    """Processes that are forks of one that has imported Outbox, which saves each two seconds of imports."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(_PRELOADED)
+    return context
+
+
+_PRELOADED = [
+    "app.service",
+    "outbox.cli.doctor",
+    "outbox.cli.migrate",
+    "outbox.cli.processes",
+    "outbox.observers.prometheus",
+    "outbox.postgres.unit_of_work",
+    "outbox.transports.kafka_source",
+    "outbox.transports.postgres.handover",
+    "outbox.transports.rabbitmq",
+    "sqlalchemy.dialects.postgresql.asyncpg",
+    "uvicorn.lifespan.on",
+    "uvicorn.loops.auto",
+    "uvicorn.protocols.http.auto",
+    "uvicorn.protocols.websockets.auto",
+]
+
+
 class _Fork:
-    """A program in a fork of the preloaded process, with the part of `subprocess.Popen` that tests use."""
+    """A module that runs in a fork, with the part of `subprocess.Popen` that `OurProcess` uses."""
 
-    _template: ClassVar[tuple[subprocess.Popen[bytes], socket.socket] | None] = None
-
-    def __init__(self, arguments: Sequence[str], environment: Mapping[str, str], output: IO[bytes]) -> None:
+    def __init__(self, arguments: Sequence[str], environment: Mapping[str, str], output: Path) -> None:
         module, *others = arguments
-        self._reports, theirs = socket.socketpair()
-        request = json.dumps({"module": module, "arguments": others, "environment": dict(environment)})
-        with theirs:
-            socket.send_fds(self._requests(), [request.encode()], [output.fileno(), theirs.fileno()])
-        self._file = self._reports.makefile("r")
-        self.pid = int(self._file.readline())
-        self._returncode: int | None = None
-
-    @classmethod
-    def _requests(cls) -> socket.socket:
-        """Where the preloaded process takes requests. It starts with the first, and ends with this process."""
-        if cls._template is None:
-            ours, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
-            command = [sys.executable, "-m", "tests.support.preloaded", str(theirs.fileno())]
-            with theirs:
-                process = subprocess.Popen(
-                    command, env=_environment({}), pass_fds=[theirs.fileno()], cwd=ROOT, start_new_session=True
-                )
-            cls._template = process, ours
-        return cls._template[1]
+        self._process = forks().Process(target=_run_module, args=(module, others, dict(environment), output))
+        self._process.start()
+        assert self._process.pid is not None
+        self.pid = self._process.pid
 
     def poll(self) -> int | None:
-        """The exit code, None while it runs."""
-        with suppress(subprocess.TimeoutExpired):
-            return self.wait(0)
-        return None
+        return self._process.exitcode
 
     def wait(self, timeout: float | None = None) -> int:
-        """Waits for the exit code, negative for a signal."""
-        if self._returncode is None:
-            if not select.select([self._reports], [], [], timeout)[0]:
-                raise subprocess.TimeoutExpired(str(self.pid), timeout or 0.0)
-            self._returncode = int(self._file.readline())
-            self._file.close()
-            self._reports.close()
-        return self._returncode
+        self._process.join(timeout)
+        if self._process.exitcode is None:
+            raise subprocess.TimeoutExpired(str(self.pid), timeout or 0.0)
+        return self._process.exitcode
 
     def send_signal(self, number: int) -> None:
-        """Sends a signal, unless it is known to have ended."""
         if self.poll() is None:
             os.kill(self.pid, number)
+
+
+def _run_module(module: str, arguments: Sequence[str], environment: Mapping[str, str], output: Path) -> None:
+    """Does in a fork what `python -W error -u -m module …` does in a process of its own."""
+    os.setsid()
+    written = os.open(output, os.O_WRONLY | os.O_APPEND)
+    for number in (1, 2):
+        os.dup2(written, number)
+    os.close(written)
+    sys.stdout = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115  for all of the process
+    os.environ.clear()
+    os.environ.update(environment)
+    warnings.simplefilter("error")
+    sys.argv = ["", *arguments]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
 class OurProcess:
@@ -124,17 +137,17 @@ def running(
 ) -> Iterator[OurProcess]:
     """Runs `python <arguments>` in its own process group, and kills it at the end if it still runs.
 
-    `-m module …` runs in a fork of a process that has imported Outbox, unless the settings contain other variables than
-    Outbox's: libraries read those when they are imported.
+    `-m module …` runs in a fork, unless it starts processes itself, or settings are read when a library is imported.
     """
     settings = settings or {}
-    environment = _environment(settings)
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("OUTBOX_")}
+    environment |= {"PYTHONUNBUFFERED": "1", "PYTHONWARNINGS": "error", **settings}
     path = folder / f"{name}.log"
-    is_forked = arguments[0] == "-m" and all(key.startswith("OUTBOX_") for key in settings) and Path.cwd() == ROOT
     process: subprocess.Popen[bytes] | _Fork
     with path.open("wb") as output:
-        if is_forked:
-            process = _Fork(arguments[1:], environment, output)
+        is_alone = arguments[0] == "-m" and "--workers" not in arguments
+        if is_alone and all(key.startswith(("OUTBOX_", "SHOP_")) for key in settings):
+            process = _Fork(arguments[1:], environment, path)
         else:
             command = [sys.executable, *arguments]
             process = subprocess.Popen(command, stdout=output, stderr=output, env=environment, start_new_session=True)
@@ -142,10 +155,7 @@ def running(
         yield OurProcess(process, path)
     finally:
         if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # a fork has no group of its own yet
+                os.killpg(process.pid, signal.SIGKILL)
+            process.send_signal(signal.SIGKILL)
         process.wait()
-
-
-def _environment(settings: Mapping[str, str]) -> dict[str, str]:
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("OUTBOX_")}
-    return environment | {"PYTHONUNBUFFERED": "1", "PYTHONWARNINGS": "error", **settings}

@@ -2,7 +2,6 @@
 
 import logging
 import math
-import multiprocessing
 import os
 import re
 import signal
@@ -19,30 +18,15 @@ import asyncpg
 
 from outbox import ensure_outbox_schema_async
 from tests.support import RabbitAdmin, eventually
+from tests.support.processes import forks
 from tests.system import parts
 from tests.system.handlers import Handler
 
-_PRELOADED = [
-    "tests.system.parts",
-    "outbox.transports.rabbitmq",
-    "outbox.transports.postgres.handover",
-    "outbox.postgres.doorbell",
-    "outbox.postgres.store",
-    "outbox.postgres.unit_of_work",
-    "outbox.observers.prometheus",
-]
 _END_SECONDS = 60.0
 _RECORD = re.compile(r"^(?=\d{4}-\d\d-\d\d )", re.MULTILINE)
 _COMPLAINT = re.compile(r" ERROR asyncio | WARNING py\.warnings | CRITICAL ")
 _DRIVERS_OWN = re.compile(r"unexpected connection_lost\(\) call")
 """asyncpg forgets a future when a connection is lost while it is being made."""
-
-
-def _forks() -> ForkServerContext:
-    """Processes that begin with everything imported, so that dozens of them cost no more than a few."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(_PRELOADED)
-    return context
 
 
 class Process:
@@ -167,7 +151,7 @@ class System:
     worker_options: dict[str, Any] = field(default_factory=dict)
     log_level: int = logging.WARNING
     processes: list[Process] = field(default_factory=list)
-    _forks: ForkServerContext = field(default_factory=_forks)
+    _forks: ForkServerContext = field(default_factory=forks)
 
     def __post_init__(self) -> None:
         self.journal = Journal(self.folder / "journal")
