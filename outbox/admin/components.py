@@ -253,8 +253,8 @@ def to_response(component: KnownComponent, masking: Masking) -> ComponentRespons
 
 
 def _activity(component: KnownComponent, masking: Masking) -> dict[str, Any]:
-    # Heartbeats store names that older releases wrote, and report `paused` even if only some queues are.
-    activity = {_ACTIVITY.get(name, name): value for name, value in component.activity.items()}
+    activity = dict(component.activity)
+    # Heartbeats report `paused` even if only some queues are.
     if isinstance(state := activity.get("state"), str):
         paused = activity.get("paused_queues")
         consumed = {consumer.get("queue") for consumer in component.consumers if isinstance(consumer, Mapping)}
@@ -264,19 +264,11 @@ def _activity(component: KnownComponent, masking: Masking) -> dict[str, Any]:
     if isinstance(failure, dict):
         error = Error(type="", message=masking.error_text(str(failure.get("text", ""))))
         activity["last_failure"] = {
-            "failed_at": failure.get("at"),
-            "subject": failure.get("about", ""),
+            "failed_at": failure.get("failed_at"),
+            "subject": failure.get("subject", ""),
             "error": error.model_dump(),
         }
     return activity
-
-
-_ACTIVITY = {
-    "in_hand": "in_flight",
-    "oldest_due_seconds": "oldest_due_age_seconds",
-    "pausing": "pending_pauses",
-    "last_error": "last_failure",
-}
 
 
 components = area("components")

@@ -209,7 +209,7 @@ async def _dead_letter(context: RequestContext, q: str, limit: int) -> Sequence[
 
 async def _with_error(context: RequestContext, q: str, limit: int) -> Sequence[DeadLetter]:
     """Returns the newest dead letters whose error contains `q` outside masked text."""
-    statement = query("letters.sql", "error_containing", **satellite_names(context.admin.table.schema))
+    statement = query("dead_letter_list.sql", "error_containing", **satellite_names(context.admin.table.schema))
     async with context.admin.reading("searching for an error") as connection:
         rows = await connection.fetch(statement, q, SEARCHED_ROWS, 4 * limit)
     masking, found = context.masking, list[DeadLetter]()

@@ -10,7 +10,7 @@ from outbox.dead_letters.model import PARKED_PREFIX, DeadLetterFilter, DeadLette
 from outbox.postgres.queries import TableName, query
 from outbox.postgres.schema.objects import SATELLITES, destination_table
 
-_FILE = "letters.sql"
+_FILE = "dead_letter_list.sql"
 _PARTS = ("failed_attempts", "parked_message_id", "parked_type", "parked_fingerprint", "parked_search")
 _TABLES = ("dead_letter", "edition", "history", "operation", "operation_item", "group_mark")
 _MAX_ID = 2**63 - 1
@@ -31,7 +31,7 @@ class Letters:
         self._names |= {part: _strip_comments(query(_FILE, part)) for part in _PARTS}
 
     def sql(self, block: str) -> str:
-        """Returns one block of `sql/letters.sql`."""
+        """Returns one block of `sql/dead_letter_list.sql`."""
         return query(_FILE, block, **self._names)
 
     def branches(self, filter_: DeadLetterFilter, arguments: "Arguments") -> "Sequence[Branch]":

@@ -122,7 +122,7 @@ class Edition:
 class DeadLetterDetail:
     """One dead letter with all its details; only `letter` is masked.
 
-    `headers` and `properties` are plain JSON; `header_types` adds the AMQP types that JSON lacks, see `outbox.postgres.deaths`.
+    `headers` and `properties` are plain JSON; `header_types` adds the AMQP types that JSON lacks (`restore_types`).
     `failed_attempts` are in order, oldest first, and `failure` is the last one.
     """
 

@@ -22,9 +22,11 @@ _LONGEST_NAME = 1_000
 
 
 def recording_steps(schema: str | None) -> str:
-    """Returns the common table expressions that record each row of the one named `death`, see `sql/deaths.sql`."""
+    """Returns the common table expressions that record each row of the one named `death`, see `sql/dead_letter_writer.sql`."""
     tables = ("dead_letter", "edition", "operation", "operation_item")
-    return queries("deaths.sql", **{table: TableName(SATELLITES[table], schema).sql for table in tables})["recorded"]
+    return queries("dead_letter_writer.sql", **{table: TableName(SATELLITES[table], schema).sql for table in tables})[
+        "recorded"
+    ]
 
 
 @dataclass(frozen=True, slots=True)

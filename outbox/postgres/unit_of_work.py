@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack, asynccontextmanager, suppress
@@ -372,7 +373,7 @@ class PostgresUnitsOfWork:
         return (_ConnectionTransaction if "connection" in wanted else _BareTransaction)(self, wanted, marking, ending)
 
 
-class _HandlerTransaction:
+class _HandlerTransaction(ABC):
     """One transaction as a context manager. A class, because a generator would be resumed at every await of the handler."""
 
     handle: Any
@@ -456,24 +457,25 @@ class _HandlerTransaction:
             return (self.ending.statement(marked=bool(self.marked)),)
         return (self.units.inbox.same_transaction,) if self.marked else ()
 
+    @abstractmethod
     async def open(self) -> dict[str, object]:
         """Begins and makes the marks. Returns the handler's resources. Sets `handle` and `marked`."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def check(self) -> None:
         """Runs just before the commit. If it raises, the transaction is rolled back."""
 
+    @abstractmethod
     async def commit(self) -> None:
         """Commits or raises."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def roll_back(self) -> None:
         """Rolls back."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def close(self) -> None:
         """Gives back the connection, if there is one."""
-        raise NotImplementedError
 
 
 class _BareTransaction(_HandlerTransaction):
@@ -495,9 +497,11 @@ class _BareTransaction(_HandlerTransaction):
                 self.marked = await _marked(connection, self.marking)
         return {}
 
+    async def check(self) -> None:
+        """Does nothing: such a handler cannot end its transaction."""
+
     async def commit(self) -> None:
         """Commits. A transaction with a failed statement is rolled back instead, which only the command tag says."""
-        # Such a handler cannot end its transaction, so there is nothing else to check.
         before = () if self.ending is None else (self.ending.statement(marked=False),)
         try:
             status = await (self.connection.send(*before, "commit") if before else self.connection.execute("commit"))

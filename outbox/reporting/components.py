@@ -203,7 +203,7 @@ class Activity:
                     self._record_error(event.routing_key, event.failure)
             case BacklogMeasured(oldest_due=oldest):
                 self._values["unsent"] = event.unsent
-                self._values["oldest_due_seconds"] = None if oldest is None else oldest.total_seconds()
+                self._values["oldest_due_age_seconds"] = None if oldest is None else oldest.total_seconds()
             case WakeModeChanged():
                 self._values["wakes_by"] = event.mode.value
             case SettleFailed():
@@ -265,7 +265,7 @@ class Activity:
             rates = {name: round((count - before.get(name, 0)) / seconds, 1) for name, count in counts.items()}
         content: dict[str, Any] = {"state": self.state, **self._values, "totals": counts, "per_second": rates}
         if self.in_flight is not None:
-            content["in_hand"] = self.in_flight()
+            content["in_flight"] = self.in_flight()
         if self.paused - {""}:
             content["paused_queues"] = sorted(self.paused)
         if self.failing:
@@ -275,7 +275,7 @@ class Activity:
                 {"queue": queue, "message_id": id_, "step": step} for (queue, id_), step in self.poison.items()
             ]
         if pausing:
-            content["pausing"] = pausing
+            content["pending_pauses"] = pausing
         if self._lost:
             content["waiting_for"] = {dependency.value: reason for dependency, reason in self._lost.items()}
         return json.dumps(content)
@@ -284,9 +284,9 @@ class Activity:
         self._counts[name] = self._counts.get(name, 0) + more
 
     def _record_error(self, subject: str, failure: object) -> None:
-        self._values["last_error"] = {
-            "at": self._timestamp(),
-            "about": subject[:MOST_TEXT],
+        self._values["last_failure"] = {
+            "failed_at": self._timestamp(),
+            "subject": subject[:MOST_TEXT],
             "text": redacted(str(failure))[:MOST_TEXT],
         }
 
@@ -370,7 +370,7 @@ class LiveStateReader:
             ("statistics", ""): {"starts_at": _iso_time(last_minute), "step_seconds": 60},
             ("backlog", ""): {
                 "unsent": backlog.get("unsent"),
-                "oldest_due_age_seconds": backlog.get("oldest_due_seconds"),
+                "oldest_due_age_seconds": backlog.get("oldest_due_age_seconds"),
             },
             ("dead_letters", ""): {
                 **counts,

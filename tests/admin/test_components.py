@@ -79,8 +79,8 @@ async def test_schemas_are_included_on_request_and_errors_are_masked(
     viewer: httpx.AsyncClient, connection: asyncpg.Connection
 ) -> None:
     consumers = json.dumps([{"queue": "mail", "binding_key": "order.*", "body": {"type": "object"}}])
-    failure = {"at": "2026-03-01T12:00:00Z", "about": "mail", "text": "refused: password=hunter2"}
-    activity = json.dumps({"state": "running", "last_error": failure})
+    failure = {"failed_at": "2026-03-01T12:00:00Z", "subject": "mail", "text": "refused: password=hunter2"}
+    activity = json.dumps({"state": "running", "last_failure": failure})
     await component(connection, "w", "worker", consumers=consumers, activity=activity)
     [plain] = (await components(viewer))["items"]
     assert plain["consumers"] == [{"queue": "mail", "binding_key": "order.*"}]

@@ -125,7 +125,7 @@ async def test_a_stream_begins_with_a_reset_and_sends_changes(service: Service, 
         await pause(connection, Pause(scope=PauseScope.QUEUE, name="q"))
         assert (await stream.next("pauses"))["data"] == [{"scope": "queue", "name": "q", "expires_at": None}]
         beat = "insert into outbox_component (id, kind, name, host, process_id, version, every, activity) values"
-        activity = '{"state": "running", "unsent": 12, "oldest_due_seconds": 1.5}'
+        activity = '{"state": "running", "unsent": 12, "oldest_due_age_seconds": 1.5}'
         await connection.execute(f"{beat} ('r', 'relay', 'relay-1', 'h', 1, '1', '5 s', '{activity}')")
         assert (await stream.next("backlog"))["data"] == {"unsent": 12, "oldest_due_age_seconds": 1.5}
         component = (await stream.next("component"))["data"]

@@ -54,8 +54,8 @@ async def test_other_reads_than_lists_use_indexes(large: asyncpg.Connection) -> 
         "handled": (listing["handled"], ("m17",), 1),
         "rates": (counting["rates"], (), 60),
         "notes": (GroupNotes(TABLE)._sql["notes"], ("queue", ["g1", "g2"]), 2),
-        "requeues_of": (query("letters.sql", "requeues_of", **names), ("m17",), 1),
-        "operations_of": (query("letters.sql", "operations_of", **names), ("17",), 50 + 50),
+        "requeues_of": (query("dead_letter_list.sql", "requeues_of", **names), ("m17",), 1),
+        "operations_of": (query("dead_letter_list.sql", "operations_of", **names), ("17",), 50 + 50),
         "held_keys": (query("topology.sql", "held_keys", table=TABLE.sql), (100,), HELD + 1),
     }
     async with large.transaction():

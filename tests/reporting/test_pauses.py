@@ -84,7 +84,9 @@ async def test_a_paused_queue_finishes_running_handlers_and_other_queues_continu
         await published(connection, body=1)
         await began.wait()
         await pause(connection, Pause(scope=PauseScope.QUEUE, name="slow"))
-        await eventually(lambda: connection.fetchval("select activity ? 'pausing' from outbox_component where kind = 'worker'"))
+        await eventually(
+            lambda: connection.fetchval("select activity ? 'pending_pauses' from outbox_component where kind = 'worker'")
+        )
         await published(connection, body=2)
         await eventually(lambda: box.bodies == [1, 2])
         assert await _applied(connection, "worker-1") == []

@@ -409,8 +409,8 @@ class _OutOfTimeError(Exception):
 def _find_violations(schema: Mapping[str, Any], body: object) -> list[SchemaViolation] | None:
     deadline = time.thread_time() + CHECK_TIMEOUT.total_seconds()
 
-    # A running check cannot be cancelled from outside, so each step looks at the clock. It is the processor time of this thread:
-    # on a busy machine the check takes longer, and must not accept what it would reject.
+    # A running check cannot be cancelled from outside, so each step looks at the clock: the processor time of this thread,
+    # because on a busy machine the check takes longer, and must not accept what it would reject.
     def bounded(check: Callable[..., Any]) -> Callable[..., Iterator[Any]]:
         def step(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
             if time.thread_time() > deadline:

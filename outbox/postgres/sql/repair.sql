@@ -239,7 +239,7 @@ from judged
 
 -- name: discard_parked
 -- Moves the row from the outbox to the discarded dead letters, so that rows behind it can go on. It gets the error type, the fingerprint
--- and the search text that letters.sql shows for a parked row.
+-- and the search text that dead_letter_list.sql shows for a parked row.
 with judged as materialized (
     select id,
         case
