@@ -26,7 +26,7 @@ CEILINGS = {
     "modules with one importer": 41,
     "private functions named once, %": 12.1,
     "modules named …ing": 9,
-    "import edges": 1_527,
+    "import edges": 1_528,
     "import cycles": 0,
     "docstrings that lean on another": 0,
     "files in import circles of the dashboard": 0,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from time import monotonic
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from fastapi import Query
 from pydantic import Field
@@ -240,6 +240,18 @@ class DestinationCounts(Model):
     relay_count: int | None = Field(description="Relays that serve it. Null: the admin's role may not see them.")
     sends_to: str | None = Field(description="Where its relays send. Null: unknown, or no relay runs.")
 
+    @classmethod
+    def of(cls, found: DestinationBacklog) -> Self:
+        """Converts the backlog of a destination."""
+        running = None if found.relays is None else [relay for relay in found.relays if not relay.refused]
+        return cls(
+            destination=found.name,
+            unsent=Counted(value=found.unsent, relation="eq" if found.unsent < MOST_UNSENT_COUNTED else "about"),
+            oldest_pending_age_seconds=_rounded(found.oldest_seconds),
+            relay_count=None if running is None else len(running),
+            sends_to=running[0].destination if running else None,
+        )
+
 
 class Rates(Model):
     """Messages per second, over up to the last five minutes; null: no data yet."""
@@ -300,21 +312,10 @@ def to_response(backlog: Backlog, *, top: int) -> BacklogResponse:
         other_routing_keys=OtherRoutingKeys(
             routing_key_count=len(ranked[top:]), total=_counted(sum((totals[key] for key in ranked[top:]), ZERO))
         ),
-        destinations=[_destination(each) for each in figures.destinations],
+        destinations=[DestinationCounts.of(each) for each in figures.destinations],
         broker=backlog.broker,
         broker_error=None if problem is None else Error(type="", message=problem),
         queues=None if problem or not backlog.complete else queue_depths(backlog),
-    )
-
-
-def _destination(found: DestinationBacklog) -> DestinationCounts:
-    running = None if found.relays is None else [relay for relay in found.relays if not relay.refused]
-    return DestinationCounts(
-        destination=found.name,
-        unsent=Counted(value=found.unsent, relation="eq" if found.unsent < MOST_UNSENT_COUNTED else "about"),
-        oldest_pending_age_seconds=_rounded(found.oldest_seconds),
-        relay_count=None if running is None else len(running),
-        sends_to=running[0].destination if running else None,
     )
 
 

@@ -1,8 +1,9 @@
 """`GET /alerts` and `POST /alerts/test`: lists alerts and their notifications, and tests the webhooks."""
 
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from fastapi import Query
 from pydantic import Field
@@ -53,6 +54,15 @@ class AlertResponse(Model):
     resolved_at: Moment | None = Field(description="Null while the condition holds.")
     deliveries: list[AlertDelivery]
 
+    @classmethod
+    def of(cls, row: Mapping[str, Any], *, hides_errors: bool) -> Self:
+        """Converts a row of the table. Summaries of groups contain an error text, which some principals may not see."""
+        summary = row["summary"]
+        if hides_errors and row["code"].startswith("group_"):
+            summary = summary.partition(": ")[0]
+        facts = {**row, "id": str(row["id"]), "deliveries": json.loads(row["deliveries"]), "summary": summary}
+        return cls(started_at=facts.pop("since"), **facts)
+
 
 class QuietHours(Model):
     """Hours during which only errors are sent."""
@@ -71,6 +81,21 @@ class AlertSettings(Model):
     after_seconds: float
     every_seconds: float
     quiet: QuietHours | None
+
+    @classmethod
+    def of(cls, rules: AlertRules) -> Self:
+        """Converts the rules of this process."""
+        quiet = rules.quiet
+        return cls(
+            targets=list(rules.webhooks),
+            codes=sorted(rules.codes),
+            dead_letters_above=rules.dead_letters_above,
+            after_seconds=rules.after.total_seconds(),
+            every_seconds=rules.every.total_seconds(),
+            quiet=None
+            if quiet is None
+            else QuietHours(begins=f"{quiet.begins:%H:%M}", ends=f"{quiet.ends:%H:%M}", time_zone=quiet.zone.key),
+        )
 
 
 class AlertPage(Page[AlertResponse]):
@@ -118,10 +143,10 @@ async def list_alerts(context: Viewer, wanted: Annotated[AlertsParameters, Query
         keys_of=lambda row: time_keys(row["fired_at"], row["id"]),
     )
     return AlertPage(
-        items=[_alert(dict(row), hides_errors=context.masking.hides_errors) for row in page.items],
+        items=[AlertResponse.of(row, hides_errors=context.masking.hides_errors) for row in page.items],
         next=page.next,
         previous=page.previous,
-        settings=_settings(context.admin.alerts),
+        settings=None if context.admin.alerts is None else AlertSettings.of(context.admin.alerts),
     )
 
 
@@ -157,28 +182,3 @@ async def send_test(context: Operator) -> AlertTest:
         details = {each.target: each.error or "delivered" for each in items}
         await record(connection, context, action="alerts.test", target="", details=details)
     return AlertTest(items=items)
-
-
-def _alert(row: dict[str, Any], *, hides_errors: bool) -> AlertResponse:
-    row["deliveries"] = json.loads(row["deliveries"])
-    row["started_at"] = row.pop("since")
-    # Summaries of groups contain an error text, which is hidden from this principal.
-    if hides_errors and row["code"].startswith("group_"):
-        row["summary"] = row["summary"].partition(": ")[0]
-    return AlertResponse(**row | {"id": str(row["id"])})
-
-
-def _settings(rules: AlertRules | None) -> AlertSettings | None:
-    if rules is None:
-        return None
-    quiet = rules.quiet
-    return AlertSettings(
-        targets=list(rules.webhooks),
-        codes=sorted(rules.codes),
-        dead_letters_above=rules.dead_letters_above,
-        after_seconds=rules.after.total_seconds(),
-        every_seconds=rules.every.total_seconds(),
-        quiet=None
-        if quiet is None
-        else QuietHours(begins=f"{quiet.begins:%H:%M}", ends=f"{quiet.ends:%H:%M}", time_zone=quiet.zone.key),
-    )

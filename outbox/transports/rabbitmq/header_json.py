@@ -121,15 +121,6 @@ _Field = tuple[str, Any]
 """The AMQP type, "" if the JSON value implies it, and the value."""
 
 
-def _short_string(reader: _Reader) -> str:
-    return reader.text(reader.number("B"))
-
-
-def _octet(reader: _Reader) -> int:
-    octet: int = reader.number("B")
-    return octet
-
-
 def _timestamp(reader: _Reader) -> str | int:
     """Reads a time in seconds, or in milliseconds, as many publishers write it. Returns the number if it is out of range."""
     value: int = reader.number("Q")
@@ -194,9 +185,9 @@ _FIELDS: Mapping[bytes, Callable[[_Reader], _Field]] = {
 }
 
 _READERS: Mapping[str, Callable[[_Reader], Any]] = {
-    "short string": _short_string,
+    "short string": lambda reader: reader.text(reader.number("B")),
     "table": lambda reader: reader.table(reader.unfinished),
-    "octet": _octet,
+    "octet": lambda reader: reader.number("B"),
     "timestamp": _timestamp,
 }
 # In JSON the property is named as in the specification.
