@@ -143,7 +143,7 @@ async def list_alerts(context: Viewer, wanted: Annotated[AlertsParameters, Query
         keys_of=lambda row: time_keys(row["fired_at"], row["id"]),
     )
     return AlertPage(
-        items=[AlertResponse.of(row, hides_errors=context.masking.hides_errors) for row in page.items],
+        items=[AlertResponse.of(dict(row), hides_errors=context.masking.hides_errors) for row in page.items],
         next=page.next,
         previous=page.previous,
         settings=None if context.admin.alerts is None else AlertSettings.of(context.admin.alerts),
