@@ -2,13 +2,16 @@
 
 import base64
 import json
+import time
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from typing import Any
 
 import httpx
 import pytest
 
 from outbox.admin import Admin
+from outbox.admin.repairs import requests
 from outbox.admin.repairs import routes as changing
 from outbox.admin.repairs.requests import SchemaViolation, find_violations
 from outbox.postgres.pool import Pool, open_pool
@@ -208,6 +211,21 @@ DOUBLING = {f"d{depth}": {"allOf": [{"$ref": f"#/$defs/d{depth + 1}"}] * 2} for 
 )
 async def test_a_schema_that_cannot_be_evaluated_accepts_everything(schema: dict[str, Any]) -> None:
     assert await find_violations(schema, {"a": "x"}) is None  # to follow it to its end would take for ever
+
+
+class Stalled(dict[str, object]):
+    """An object that other work of the machine delays whenever it is looked at."""
+
+    def __contains__(self, key: object) -> bool:
+        time.sleep(0.1)
+        return super().__contains__(key)
+
+
+async def test_a_busy_machine_accepts_no_body_that_does_not_match(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(requests, "CHECK_TIMEOUT", timedelta(milliseconds=50))
+    schema = {"required": ["order"], "properties": {"order": {"type": "integer"}}}
+    assert await find_violations(schema, Stalled(order="eight")) != []
+    assert await find_violations(schema, Stalled(order=8)) == []
 
 
 @pytest.mark.parametrize(
