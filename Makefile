@@ -12,7 +12,7 @@ RELEASE ?= trixie
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dashboard docs screenshots run test test-unit test-fast test-rabbitmq chaos check bench bench-peers migrate lock format
+.PHONY: help setup dashboard docs screenshots run test test-unit test-fast test-rabbitmq chaos check check-types check-others bench bench-peers migrate lock format
 
 help: ## List the targets
 	@echo "make TARGET [ARGS='…']"
@@ -49,9 +49,14 @@ chaos: setup ## Run the long crash tests
 	@exec $(BIN)/python -m pytest -m chaos $(ARGS)
 
 check: setup ## Check format, lint, types, import layers, locks, documentation and the dashboard
+	@$(MAKE) --no-print-directory --jobs 2 check-types check-others
+
+check-types: # takes as long as all others together
+	@echo "check: types (mypy)" && $(BIN)/mypy
+
+check-others:
 	@echo "check: format (ruff)" && $(BIN)/ruff format --check .
 	@echo "check: lint (ruff)" && $(BIN)/ruff check .
-	@echo "check: types (mypy)" && $(BIN)/mypy
 	@echo "check: import layers (import-linter)" && $(BIN)/lint-imports --no-cache
 	@echo "check: words (scripts/glossary.py)" && $(BIN)/python scripts/glossary.py
 	@echo "check: shape of the source" && $(BIN)/python scripts/shape.py
