@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import asyncpg
 
@@ -73,7 +73,8 @@ class RelayDestination:
         self.name = name
         self._pool = pool
         self._id = uuid4()
-        self._sql = relay_queries(table)
+        self._sql = relay_queries(table, self._id)
+        self._is_held = False
         self._warned = False
 
     async def hold(self) -> OtherRelay | None:
@@ -81,6 +82,8 @@ class RelayDestination:
         with unavailable_errors("looking at the destinations of relays", limit=_TIMEOUT):
             async with taken_from(self._pool) as connection:
                 try:
+                    if self._is_held and await connection.execute(self._sql["extend"], timeout=_SECONDS) == "UPDATE 1":
+                        return None
                     async with connection.transaction():
                         # Under a lock: two relays that start together must not both find no other one.
                         await self._execute(connection, "serialize")
@@ -89,6 +92,7 @@ class RelayDestination:
                             return OtherRelay(**dict(row))
                         await self._execute(connection, "forget", self.name)
                         await self._execute(connection, "hold", self._id, self.destination, self.name, HELD_FOR)
+                    self._is_held = True
                 except _INACCESSIBLE as error:
                     if not self._warned:
                         self._warned = True
@@ -162,6 +166,8 @@ def disagreement(relays: Sequence[KnownRelay]) -> str | None:
     return f"relays of one outbox table disagree about where its messages go: {'; '.join(parts[:_MOST_NAMED])}"
 
 
-def relay_queries(table: TableName) -> "dict[str, str]":
-    """Returns the statements of `relays.sql`."""
-    return dict(queries("relays.sql", **{**satellite_names(table.schema), "table": table.sql}))
+def relay_queries(table: TableName, relay: UUID | None = None) -> "dict[str, str]":
+    """Returns the statements of `relays.sql`; `extend` is for `relay`."""
+    seconds = {"held_seconds": f"{HELD_FOR.total_seconds():g}", "spare_seconds": f"{_SECONDS:g}"}
+    names = {**satellite_names(table.schema), "table": table.sql, "id": str(relay), **seconds}
+    return dict(queries("relays.sql", **names))

@@ -1,6 +1,7 @@
 """All relays of an outbox table send to one place, and a second place is refused before anything is taken."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 
@@ -13,6 +14,8 @@ from outbox.core.findings import Finding
 from outbox.core.urls import server_address
 from outbox.doctor import Installation, examine
 from outbox.errors import ConfigurationError
+from outbox.postgres.queries import TableName
+from outbox.postgres.relays import RelayDestination, relay_queries
 from tests.relay.support import INSERT, ScriptedTransport, running
 from tests.support.eventually import eventually
 
@@ -108,6 +111,38 @@ async def test_a_relay_that_was_replaced_while_it_could_not_renew_ends(url: str,
     with pytest.raises(ConfigurationError, match="other"):
         async with asyncio.timeout(30):
             await task
+
+
+@pytest.fixture
+async def own(url: str) -> AsyncIterator[RelayDestination]:
+    """The record of a relay that runs."""
+    async with asyncpg.create_pool(url, min_size=1, max_size=1) as pool:
+        record = RelayDestination(pool, TableName("outbox_table", None), destination="here", name="own")
+        assert await record.hold() is None
+        yield record
+
+
+async def test_a_valid_record_is_extended_without_the_lock(own: RelayDestination, connection: asyncpg.Connection) -> None:
+    await connection.execute("update outbox_relay set held_until = clock_timestamp() + interval '6 seconds'")
+    async with connection.transaction():
+        await connection.execute(relay_queries(TableName("outbox_table", None))["serialize"])
+        async with asyncio.timeout(5):
+            assert await own.hold() is None
+    assert await connection.fetchval("select held_until > clock_timestamp() + interval '10 seconds' from outbox_relay")
+
+
+@pytest.mark.parametrize("left", ["4 seconds", "-1 second"])
+async def test_a_record_that_is_about_to_expire_is_not_extended_before_a_look_at_others(
+    left: str, own: RelayDestination, connection: asyncpg.Connection
+) -> None:
+    await connection.execute("update outbox_relay set held_until = clock_timestamp() + $1::text::interval", left)
+    await connection.execute(
+        "insert into outbox_relay (id, outbox_table, destination, name, held_until) "
+        "values (gen_random_uuid(), 'outbox_table'::regclass::oid, 'elsewhere', 'other', 'infinity')"
+    )
+    other = await own.hold()
+    assert other is not None
+    assert (other.name, other.destination) == ("other", "elsewhere")
 
 
 async def test_without_their_table_relays_run_and_warn(

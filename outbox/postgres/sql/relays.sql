@@ -18,6 +18,15 @@ values ($1, '{table}'::regclass::oid, $2, $3, clock_timestamp() + $4::interval)
 on conflict (id) do update
 set held_until = excluded.held_until
 
+-- name: extend
+-- Extends the record of the relay {id} that is valid for another {spare_seconds} seconds or more. One string without parameters takes one
+-- round trip, also behind a transaction pooler. It needs no lock: while a record is valid, no relay that sends elsewhere gets one. This statement
+-- may take as long as what is left, so that no other relay finds the record expired meanwhile.
+select set_config('synchronous_commit', 'off', true);
+update {relay}
+set held_until = clock_timestamp() + interval '{held_seconds} seconds'
+where id = '{id}' and not refused and held_until > clock_timestamp() + interval '{spare_seconds} seconds'
+
 -- name: refuse
 -- Records for the time $4 that the relay $1 did not start, because others do not send to $2.
 insert into {relay} (id, outbox_table, destination, name, held_until, refused)
