@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 
+from app.orders.consumers import consumers
 from tests.support import eventually_sync
 from tests.support.processes import OurProcess, free_port, running
 
@@ -61,4 +62,13 @@ def service(folder: Path, settings: Mapping[str, str], *, name: str = "service")
         it = Service(process, f"http://127.0.0.1:{port}")
         process.says("Uvicorn running on")
         it.is_ready()
+        queues_are_bound(process, settings)
         yield it
+
+
+def queues_are_bound(process: OurProcess, settings: Mapping[str, str]) -> None:
+    """Waits for all bindings of the example: a queue misses events that are sent before it is bound."""
+    is_example = settings.get("OUTBOX_EXAMPLE", "true") == "true" and "OUTBOX_CONSUMERS" not in settings
+    if is_example and "worker" in settings.get("OUTBOX_RUN", "worker") and "OUTBOX_LOG_LEVEL" not in settings:
+        for consumer in consumers:
+            process.says(f"consumes queue {consumer.queue}, bound")

@@ -13,10 +13,9 @@ import httpx
 import pytest
 
 from app.__main__ import suggested_command
-from app.orders.consumers import consumers
 from outbox.admin import Role
 from outbox.admin.principals import new_token
-from tests.app.support import Service
+from tests.app.support import Service, queues_are_bound
 from tests.support import eventually_sync
 from tests.support.dashboard import build_dashboard
 from tests.support.processes import OurProcess, free_port, running
@@ -49,15 +48,8 @@ def everything(folder: Path, settings: dict[str, str], *, name: str = "app") -> 
         link = next(line.split()[-1] for line in process.output.splitlines() if line.startswith("  Service"))
         service = Service(process, link)
         service.is_ready()
-        _says_that_queues_are_bound(process, settings)
+        queues_are_bound(process, settings)
         yield service
-
-
-def _says_that_queues_are_bound(process: OurProcess, settings: dict[str, str]) -> None:
-    """Waits for all bindings: a queue misses events that are sent before it is bound."""
-    if "worker" in settings.get("OUTBOX_RUN", "worker") and "OUTBOX_LOG_LEVEL" not in settings:
-        for consumer in consumers:
-            process.says(f"consumes queue {consumer.queue}, bound")
 
 
 def postgres_processes(data_dir: Path) -> list[str]:
@@ -208,7 +200,7 @@ def test_uvicorn_app_main_does_the_same(tmp_path: Path, settings: dict[str, str]
         service = Service(process, f"http://127.0.0.1:{port}")
         process.says("Uvicorn running on", timeout=60)
         service.is_ready()
-        _says_that_queues_are_bound(process, settings)
+        queues_are_bound(process, settings)
         service.ends_as(service.place(), "confirmed")
         process.send(signal.SIGTERM)
         process.wait(60)
