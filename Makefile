@@ -51,10 +51,10 @@ chaos: setup ## Run the long crash tests
 check: setup ## Check format, lint, types, import layers, locks, documentation and the dashboard
 	@$(MAKE) --no-print-directory --jobs 2 check-types check-others
 
-check-types: # takes as long as all others together
+check-types: setup ## Check types, which takes as long as all other checks
 	@echo "check: types (mypy)" && $(BIN)/mypy
 
-check-others:
+check-others: setup ## Check everything but types
 	@echo "check: format (ruff)" && $(BIN)/ruff format --check .
 	@echo "check: lint (ruff)" && $(BIN)/ruff check .
 	@echo "check: import layers (import-linter)" && $(BIN)/lint-imports --no-cache
