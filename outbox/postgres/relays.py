@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import asyncpg
 
@@ -73,7 +73,14 @@ class RelayDestination:
         self.name = name
         self._pool = pool
         self._id = uuid4()
-        self._sql = relay_queries(table, self._id)
+        self._sql = queries(
+            "relays.sql",
+            **satellite_names(table.schema),
+            table=table.sql,
+            id=str(self._id),
+            held_seconds=f"{HELD_FOR.total_seconds():g}",
+            spare_seconds=f"{_SECONDS:g}",
+        )
         self._is_held = False
         self._warned = False
 
@@ -130,10 +137,11 @@ AGREE = "give all relays of the table the same OUTBOX_BROKER_URL and OUTBOX_EXCH
 
 async def known_relays(connection: Connection, table: TableName) -> Sequence[KnownRelay]:
     """Returns the running and recently refused relays of `table`; none if their table is missing or not accessible."""
+    sql = query("relays.sql", "list", **satellite_names(table.schema), table=table.sql)
     try:
         # A savepoint, if the caller is in a transaction, which must survive a missing table.
         async with connection.transaction():
-            return [KnownRelay(**dict(row)) for row in await connection.fetch(relay_queries(table)["list"])]
+            return [KnownRelay(**dict(row)) for row in await connection.fetch(sql)]
     except _INACCESSIBLE:
         return ()
 
@@ -164,10 +172,3 @@ def disagreement(relays: Sequence[KnownRelay]) -> str | None:
         for relay in relays
     ]
     return f"relays of one outbox table disagree about where its messages go: {'; '.join(parts[:_MOST_NAMED])}"
-
-
-def relay_queries(table: TableName, relay: UUID | None = None) -> "dict[str, str]":
-    """Returns the statements of `relays.sql`; `extend` is for `relay`."""
-    seconds = {"held_seconds": f"{HELD_FOR.total_seconds():g}", "spare_seconds": f"{_SECONDS:g}"}
-    names = {**satellite_names(table.schema), "table": table.sql, "id": str(relay), **seconds}
-    return dict(queries("relays.sql", **names))

@@ -224,7 +224,7 @@ class Stalled(dict[str, object]):
 async def test_a_busy_machine_accepts_no_body_that_does_not_match(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(requests, "CHECK_TIMEOUT", timedelta(milliseconds=50))
     schema = {"required": ["order"], "properties": {"order": {"type": "integer"}}}
-    assert await find_violations(schema, Stalled(order="eight")) != []
+    assert await find_violations(schema, Stalled(order="eight"))
     assert await find_violations(schema, Stalled(order=8)) == []
 
 

@@ -14,13 +14,17 @@ from outbox.core.findings import Finding
 from outbox.core.urls import server_address
 from outbox.doctor import Installation, examine
 from outbox.errors import ConfigurationError
-from outbox.postgres.queries import TableName
-from outbox.postgres.relays import RelayDestination, relay_queries
+from outbox.postgres.queries import TableName, query
+from outbox.postgres.relays import RelayDestination
 from tests.relay.support import INSERT, ScriptedTransport, running
 from tests.support.eventually import eventually
 
 OWN = "PostgreSQL, the outbox's own database, exchange outbox"
 SCRIPTED = "tests.relay.support.ScriptedTransport, exchange outbox"
+OTHER = (
+    "insert into outbox_relay (id, outbox_table, destination, name, held_until) "
+    "values (gen_random_uuid(), 'outbox_table'::regclass::oid, 'elsewhere', 'other', 'infinity')"
+)
 
 
 @pytest.fixture(autouse=True)
@@ -104,10 +108,7 @@ async def test_a_relay_that_was_replaced_while_it_could_not_renew_ends(url: str,
     await eventually(lambda: running_relays(connection))
     async with connection.transaction():
         await connection.execute("delete from outbox_relay")
-        await connection.execute(
-            "insert into outbox_relay (id, outbox_table, destination, name, held_until) "
-            "values (gen_random_uuid(), 'outbox_table'::regclass::oid, 'elsewhere', 'other', 'infinity')"
-        )
+        await connection.execute(OTHER)
     with pytest.raises(ConfigurationError, match="other"):
         async with asyncio.timeout(30):
             await task
@@ -125,21 +126,18 @@ async def own(url: str) -> AsyncIterator[RelayDestination]:
 async def test_a_valid_record_is_extended_without_the_lock(own: RelayDestination, connection: asyncpg.Connection) -> None:
     await connection.execute("update outbox_relay set held_until = clock_timestamp() + interval '6 seconds'")
     async with connection.transaction():
-        await connection.execute(relay_queries(TableName("outbox_table", None))["serialize"])
+        await connection.execute(query("relays.sql", "serialize", table="outbox_table"))
         async with asyncio.timeout(5):
             assert await own.hold() is None
     assert await connection.fetchval("select held_until > clock_timestamp() + interval '10 seconds' from outbox_relay")
 
 
-@pytest.mark.parametrize("left", ["4 seconds", "-1 second"])
-async def test_a_record_that_is_about_to_expire_is_not_extended_before_a_look_at_others(
+@pytest.mark.parametrize("left", ["19 seconds", "4 seconds", "-1 second"])
+async def test_a_record_is_never_extended_beside_a_relay_that_sends_elsewhere(
     left: str, own: RelayDestination, connection: asyncpg.Connection
 ) -> None:
     await connection.execute("update outbox_relay set held_until = clock_timestamp() + $1::text::interval", left)
-    await connection.execute(
-        "insert into outbox_relay (id, outbox_table, destination, name, held_until) "
-        "values (gen_random_uuid(), 'outbox_table'::regclass::oid, 'elsewhere', 'other', 'infinity')"
-    )
+    await connection.execute(OTHER)
     other = await own.hold()
     assert other is not None
     assert (other.name, other.destination) == ("other", "elsewhere")

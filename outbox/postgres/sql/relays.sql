@@ -19,13 +19,19 @@ on conflict (id) do update
 set held_until = excluded.held_until
 
 -- name: extend
--- Extends the record of the relay {id} that is valid for another {spare_seconds} seconds or more. One string without parameters takes one
--- round trip, also behind a transaction pooler. It needs no lock: while a record is valid, no relay that sends elsewhere gets one. This statement
--- may take as long as what is left, so that no other relay finds the record expired meanwhile.
+-- Extends the record of the relay {id}, unless it ends within {spare_seconds} seconds or another relay sends elsewhere. One string without
+-- parameters takes one round trip, also behind a transaction pooler. It needs no lock: while a record is valid, no relay that sends elsewhere gets
+-- one. If one did nevertheless, because this statement took longer than the record was valid, the next look finds it.
 select set_config('synchronous_commit', 'off', true);
-update {relay}
+update {relay} as own
 set held_until = clock_timestamp() + interval '{held_seconds} seconds'
 where id = '{id}' and not refused and held_until > clock_timestamp() + interval '{spare_seconds} seconds'
+    and not exists (
+        select
+        from {relay} as other
+        where other.outbox_table = own.outbox_table and not other.refused and other.destination <> own.destination
+            and other.held_until >= clock_timestamp()
+    )
 
 -- name: refuse
 -- Records for the time $4 that the relay $1 did not start, because others do not send to $2.
