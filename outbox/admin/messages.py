@@ -404,7 +404,7 @@ async def _send_conditions(
     unsent = row["state"] not in (MessageState.SENT, MessageState.PARKED)
     relay_pauses: Sequence[Pause] = ()
     if unsent:
-        async with optional_tables(connection):
+        async with optional_tables(connection, or_forbidden=False):
             every = await pauses(connection, schema=admin.table.schema)
             relay_pauses = [pause for pause in every if pause.scope == "relay"]
     return SendConditions(

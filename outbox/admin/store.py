@@ -169,7 +169,7 @@ class BacklogReader:
         return None
 
     async def _deliveries(self, connection: Connection) -> Sequence[QueueCounts]:
-        async with optional_tables(connection):
+        async with optional_tables(connection, or_forbidden=False):
             rows = await connection.fetch(self._sql["deliveries"], DELIVERY_COUNT_LIMIT)
             full = [row for row in rows if max(row["queued"], row["in_flight"] + row["retrying"]) >= row["rows"]]
             estimates: dict[tuple[str, str], int] = {}
@@ -256,7 +256,7 @@ class HeldKey:
 async def subscriptions(connection: Connection, table: TableName) -> Sequence[Subscription]:
     """Reads the bindings of all exchanges. Returns none if the table does not exist."""
     sql = query("topology.sql", "subscriptions", **satellite_names(table.schema))
-    async with optional_tables(connection):
+    async with optional_tables(connection, or_forbidden=False):
         return [Subscription(*row) for row in await connection.fetch(sql, MOST_SUBSCRIPTIONS)]
     return []
 

@@ -185,13 +185,14 @@ def boolean_option(given: Mapping[str, str], name: str, *, default: bool) -> boo
     return default if text is None else text == "true"
 
 
-def number_option(given: Mapping[str, str], name: str, *, default: int, most: int = 2**63 - 1) -> int:
-    """Returns an option of a broker's URL, from 1 to `most`. Raises `ConfigurationError` for another text."""
+def number_option(given: Mapping[str, str], name: str, *, default: int, most: int | None = None) -> int:
+    """Returns an option of a broker's URL, from 1 to `most` (None: 2**63 - 1). Raises `ConfigurationError` for another text."""
     text = given.get(name)
     if text is None:
         return default
-    if not re.fullmatch("[0-9]{1,19}", text) or not 1 <= int(text) <= most:
-        raise ConfigurationError(f"broker has an option {name} that is not a number from 1 to {most:,}")
+    if not re.fullmatch("[0-9]{1,19}", text) or not 1 <= int(text) <= (most or 2**63 - 1):
+        upto = "" if most is None else f" to {most:,}"
+        raise ConfigurationError(f"broker has an option {name} that is not a number from 1{upto}")
     return int(text)
 
 

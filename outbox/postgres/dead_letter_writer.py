@@ -10,7 +10,7 @@ from outbox.core.fingerprint import fingerprint
 from outbox.core.outcome import Failure
 from outbox.masking import Masking, preview, searchable
 from outbox.ports import DeadMessage
-from outbox.postgres.queries import TableName, queries
+from outbox.postgres.queries import TableName, query
 from outbox.postgres.schema.objects import SATELLITES
 
 _ANY_TEXT = ("UTF8", "SQL_ASCII")
@@ -24,9 +24,8 @@ _LONGEST_NAME = 1_000
 def recording_steps(schema: str | None) -> str:
     """Returns the common table expressions that record each row of the one named `death`, see `sql/dead_letter_writer.sql`."""
     tables = ("dead_letter", "edition", "operation", "operation_item")
-    return queries("dead_letter_writer.sql", **{table: TableName(SATELLITES[table], schema).sql for table in tables})[
-        "recorded"
-    ]
+    names = {table: TableName(SATELLITES[table], schema).sql for table in tables}
+    return query("dead_letter_writer.sql", "recorded", **names)
 
 
 @dataclass(frozen=True, slots=True)

@@ -212,12 +212,14 @@ async def roll_back_quietly(connection: Any) -> None:
 
 
 @asynccontextmanager
-async def optional_tables(connection: Any) -> AsyncIterator[None]:
-    """Runs a block in a savepoint, and ends it silently if a table does not exist or may not be used.
+async def optional_tables(connection: Any, *, or_forbidden: bool = True) -> AsyncIterator[None]:
+    """Runs a block in a savepoint, and ends it silently if a table does not exist, or `or_forbidden` may not be used.
 
-    History, statistics and pauses are optional: without their tables the rest of the transaction goes on.
+    An installation may lack the tables of reports, or of queues in PostgreSQL; the rest of the transaction goes on without.
+    Not `or_forbidden` where what this role may not see would look as if there were nothing.
     """
-    with suppress(asyncpg.UndefinedTableError, asyncpg.InsufficientPrivilegeError):
+    missing = (asyncpg.UndefinedTableError, *((asyncpg.InsufficientPrivilegeError,) if or_forbidden else ()))
+    with suppress(*missing):
         async with connection.transaction():
             yield
 

@@ -11,7 +11,7 @@ import asyncpg
 
 from outbox.core.destinations import DEFAULT
 from outbox.errors import DatabaseUnavailableError
-from outbox.postgres.pool import Connection, Pool, taken_from, unavailable_errors
+from outbox.postgres.pool import Connection, Pool, optional_tables, taken_from, unavailable_errors
 from outbox.postgres.queries import TableName, queries, query
 from outbox.postgres.schema.objects import destination_table, outbox_names, satellite_names, table_names
 
@@ -138,12 +138,9 @@ AGREE = "give all relays of the table the same OUTBOX_BROKER_URL and OUTBOX_EXCH
 async def known_relays(connection: Connection, table: TableName) -> Sequence[KnownRelay]:
     """Returns the running and recently refused relays of `table`; none if their table is missing or not accessible."""
     sql = query("relays.sql", "list", **satellite_names(table.schema), table=table.sql)
-    try:
-        # A savepoint, if the caller is in a transaction, which must survive a missing table.
-        async with connection.transaction():
-            return [KnownRelay(**dict(row)) for row in await connection.fetch(sql)]
-    except _INACCESSIBLE:
-        return ()
+    async with optional_tables(connection):
+        return [KnownRelay(**dict(row)) for row in await connection.fetch(sql)]
+    return ()
 
 
 async def destination_backlogs(connection: Connection, table: TableName) -> Sequence[DestinationBacklog]:

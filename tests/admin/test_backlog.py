@@ -15,6 +15,7 @@ from outbox.admin import cache as snapshots
 from outbox.admin import store as counting
 from outbox.admin.backlog import Intake, drained_in
 from outbox.admin.brokers import BrokerView, Depths
+from outbox.admin.store import BacklogReader, subscriptions
 from outbox.postgres.schema.objects import outbox_table
 from tests.admin.rows import insert, insert_each
 from tests.admin.support import client_of, serving
@@ -329,3 +330,19 @@ async def test_no_count_reads_more_rows_than_its_limit(connection: asyncpg.Conne
                 assert node["Node Type"] not in ("Seq Scan", "Bitmap Heap Scan"), (name, node)
                 if node["Node Type"].startswith("Index"):
                     assert rows_read(node) <= 3 * most, (name, node)
+
+
+READS = {
+    "deliveries": lambda connection, table: BacklogReader(table).figures(connection, deliveries=True),
+    "subscriptions": subscriptions,
+}
+
+
+@pytest.mark.parametrize("name", READS)
+async def test_what_the_role_may_not_read_is_an_error_and_not_an_empty_list(name: str, connection: asyncpg.Connection) -> None:
+    transaction = connection.transaction()
+    await transaction.start()
+    await connection.execute("create role reader; grant select on outbox_table to reader; set local role reader")
+    with pytest.raises(asyncpg.InsufficientPrivilegeError):
+        await READS[name](connection, outbox_table("outbox_table"))
+    await transaction.rollback()
