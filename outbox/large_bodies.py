@@ -28,7 +28,7 @@ from typing import Any, NamedTuple, Protocol, Self
 from urllib.parse import parse_qsl, unquote, urlsplit
 from uuid import uuid4
 
-from outbox.core.codec import BODY_STORE, Stored, decode_stored, encode_stored
+from outbox.core.codec import BODY_STORE, decode_stored, encode_stored
 from outbox.errors import BodyStoreUnavailableError, ConfigurationError, MissingExtraError, StoredBodyError
 
 __all__ = ["BodyStore", "FileStore", "LargeBodies", "S3Store", "StoredObject"]
@@ -163,8 +163,13 @@ class LargeBodies:
         if stored is None:
             raise StoredBodyError(f"the header {BODY_STORE!r} is not of a form that this release knows: {header!r:.60}")
         body: bytes = await self._within_limit(self.store.get(stored.key))
-        if len(body) != stored.size or sha256(body).hexdigest() != stored.sha256:
-            raise StoredBodyError(_changed(stored, body))
+        found = ""
+        if len(body) != stored.size:
+            found = f"{len(body):,} bytes instead of {stored.size:,}"
+        elif sha256(body).hexdigest() != stored.sha256:
+            found = "another SHA-256 than its message says"
+        if found:
+            raise StoredBodyError(f"the stored body {stored.key} has {found}: restore it, then requeue")
         return body
 
     async def put_all(self, bodies: Sequence[bytes]) -> list[str]:
@@ -232,12 +237,6 @@ class LargeBodies:
             raise BodyStoreUnavailableError(
                 f"{self.store!r} did not answer within {self._timeout.total_seconds():g} s"
             ) from error
-
-
-def _changed(stored: Stored, body: bytes) -> str:
-    if len(body) != stored.size:
-        return f"the stored body {stored.key} has {len(body):,} bytes instead of {stored.size:,}: restore it, then requeue"
-    return f"the stored body {stored.key} has another SHA-256 than its message says: restore it, then requeue"
 
 
 class FileStore:

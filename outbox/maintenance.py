@@ -25,7 +25,7 @@ from outbox.postgres.pool import borrow_from, given_or_open, taken_from, unavail
 from outbox.postgres.pruning import PostgresLease, Pruning
 from outbox.postgres.queries import TableName
 from outbox.postgres.schema import check_outbox_table
-from outbox.reporting.statistics import thin_stats
+from outbox.reporting.tables import thin_stats
 from outbox.runtime.brokers import keeps_dead_letters, open_broker
 from outbox.runtime.observing import Reports, build_observer, component_name, observed_by
 from outbox.runtime.tracer import silenced

@@ -109,15 +109,11 @@ def rows_of(
         )
         rows.append(row)
     if encrypt is not None:
-        rows = [_encrypted(row, encrypt) for row in rows]
+        # Encryption returns the body and its header.
+        rows = [_with_body(row, codec.ENCRYPTION, *encrypt(row.body, message_id=row.id)) for row in rows]
     if stamp is None:
         return rows
     return [row._replace(extras=(row.extras or Extras())._replace(hlc=stamp())) for row in rows]
-
-
-def _encrypted(row: Row, encrypt: Encrypt) -> Row:
-    body, header = encrypt(row.body, message_id=row.id)
-    return _with_body(row, body, codec.ENCRYPTION, header)
 
 
 def positions_above(rows: Sequence[Row], above: int) -> list[int]:
@@ -129,11 +125,11 @@ def with_stored_bodies(rows: Sequence[Row], positions: Sequence[int], headers: S
     """Returns the rows, with empty bodies and these headers `x-body-store` at these positions."""
     stored = list(rows)
     for position, header in zip(positions, headers, strict=True):
-        stored[position] = _with_body(rows[position], b"", codec.BODY_STORE, header)
+        stored[position] = _with_body(rows[position], codec.BODY_STORE, b"", header)
     return stored
 
 
-def _with_body(row: Row, body: bytes, name: str, header: str) -> Row:
+def _with_body(row: Row, name: str, body: bytes, header: str) -> Row:
     headers = {} if row.headers is None else json.loads(row.headers)
     return row._replace(body=body, headers=json.dumps({**headers, name: header}, ensure_ascii=False))
 

@@ -42,7 +42,7 @@ from outbox.postgres.queries import TableName, queries
 from outbox.postgres.schema.objects import satellite_names
 from outbox.reporting.facts import CAPACITY
 from outbox.reporting.pauses import pauses
-from outbox.reporting.queries import reporting_queries
+from outbox.reporting.tables import reporting_queries
 
 TICK = timedelta(milliseconds=500)
 """Time for which facts are collected, to be written in one batch."""

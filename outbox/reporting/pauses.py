@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from outbox.errors import ConfigurationError
-from outbox.reporting.queries import reporting_queries
+from outbox.reporting.tables import reporting_queries
 
 MAX_TEXT = 1_000
 """Maximum length of a name, a reason and a requester."""

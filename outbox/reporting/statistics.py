@@ -12,7 +12,6 @@ from outbox.core.outcome import Dead, Done, Retry
 from outbox.postgres.pool import Connection
 from outbox.postgres.queries import queries
 from outbox.postgres.schema.objects import satellite_names
-from outbox.reporting.queries import reporting_queries
 
 LATENCY_BOUNDS = (
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800, 3_600, 21_600, 86_400,
@@ -218,31 +217,3 @@ class SeriesReader:
             name, arguments = "series_by_name", (*asked, gcd(*steps), *covered, list(steps), most, OTHERS, by_queue)
         rows: Sequence[Any] = await self._connection.fetch(self._sql[name], *arguments)
         return rows
-
-
-MINUTES_KEPT = timedelta(days=2)
-HOURS_KEPT = timedelta(days=60)
-BATCH = 1_000
-_HOUR, _DAY = 3_600, 86_400
-
-
-async def thin_stats(
-    connection: Connection,
-    *,
-    schema: str | None = None,
-    minutes_kept: timedelta = MINUTES_KEPT,
-    hours_kept: timedelta = HOURS_KEPT,
-    batch: int = BATCH,
-) -> int:
-    """Merges up to `batch` old rows into hours or days (UTC); returns the number of merged rows, 0 when nothing is left.
-
-    Sums counts and latencies exactly, even while other processes add to them, and keeps the maximum of backlog and age. Raises
-    the driver's errors.
-    """
-    sql = reporting_queries(schema)["thin_stats"]
-    for seconds, kept in ((_HOUR, minutes_kept), (_DAY, hours_kept)):
-        async with connection.transaction():
-            thinned: int = await connection.fetchval(sql, seconds, kept, batch)
-        if thinned:
-            return thinned
-    return 0

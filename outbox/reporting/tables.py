@@ -1,21 +1,22 @@
-"""Writes reports in short transactions on the reporter's connection."""
+"""SQL of reports: what the reporter writes in short transactions on its connection, and the merging of old statistics."""
 
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import Any
 
 import asyncpg
 
 from outbox.core.clock import DatabaseClock
 from outbox.postgres.pool import Connection, roll_back_quietly
-from outbox.postgres.queries import BellName, TableName
-from outbox.postgres.schema.objects import SATELLITES
+from outbox.postgres.queries import BellName, TableName, queries
+from outbox.postgres.schema.objects import SATELLITES, satellite_names
 from outbox.reporting.facts import Fact
-from outbox.reporting.pauses import PauseKey
-from outbox.reporting.queries import STATEMENT_TIMEOUT, reporting_queries
 from outbox.reporting.statistics import Counts, Key
 
+STATEMENT_TIMEOUT = timedelta(seconds=3)
+LOCK_TIMEOUT = timedelta(seconds=1)
 _TIMEOUT = STATEMENT_TIMEOUT.total_seconds() + 1
 """Timeout in the client, longer than the server's: it counts only if the server does not answer."""
 UNSTORABLE = (asyncpg.DataError, asyncpg.UntranslatableCharacterError, asyncpg.CharacterNotInRepertoireError, UnicodeError)
@@ -27,6 +28,16 @@ _RIGHTS = {
     "component": "select insert update",
     "control": "select",
 }
+
+
+def reporting_queries(schema: str | None) -> Mapping[str, str]:
+    """Returns the statements of `reporting.sql`."""
+    return queries(
+        "reporting.sql",
+        statement_timeout=f"{STATEMENT_TIMEOUT / timedelta(milliseconds=1):.0f}",
+        lock_timeout=f"{LOCK_TIMEOUT / timedelta(milliseconds=1):.0f}",
+        **satellite_names(schema),
+    )
 
 
 class ReportingTables:
@@ -85,7 +96,7 @@ class ReportingTables:
         async with self._transaction(connection):
             await connection.execute(self._sql["beat"], *values, timeout=_TIMEOUT)
 
-    async def pauses(self, connection: Connection) -> tuple[float, Mapping[PauseKey, float | None]]:
+    async def pauses(self, connection: Connection) -> tuple[float, Mapping[tuple[str, str], float | None]]:
         """Returns the database's time in seconds since 1970, and the current pauses with their remaining seconds."""
         async with self._transaction(connection):
             rows = await connection.fetch(self._sql["pauses"], timeout=_TIMEOUT)
@@ -109,6 +120,34 @@ class ReportingTables:
         except BaseException:
             await roll_back_quietly(connection)
             raise
+
+
+MINUTES_KEPT = timedelta(days=2)
+HOURS_KEPT = timedelta(days=60)
+BATCH = 1_000
+_HOUR, _DAY = 3_600, 86_400
+
+
+async def thin_stats(
+    connection: Connection,
+    *,
+    schema: str | None = None,
+    minutes_kept: timedelta = MINUTES_KEPT,
+    hours_kept: timedelta = HOURS_KEPT,
+    batch: int = BATCH,
+) -> int:
+    """Merges up to `batch` old rows into hours or days (UTC); returns the number of merged rows, 0 when nothing is left.
+
+    Sums counts and latencies exactly, even while other processes add to them, and keeps the maximum of backlog and age. Raises
+    the driver's errors.
+    """
+    sql = reporting_queries(schema)["thin_stats"]
+    for seconds, kept in ((_HOUR, minutes_kept), (_DAY, hours_kept)):
+        async with connection.transaction():
+            thinned: int = await connection.fetchval(sql, seconds, kept, batch)
+        if thinned:
+            return thinned
+    return 0
 
 
 async def measure(clock: DatabaseClock, connection: Connection) -> None:

@@ -10,7 +10,8 @@ import pytest
 
 from outbox.admin.admin import _READING
 from outbox.admin.stats import default_step, fit_steps, quantile, steps_between
-from outbox.reporting.statistics import SeriesReader, thin_stats
+from outbox.reporting.statistics import SeriesReader
+from outbox.reporting.tables import thin_stats
 from tests.postgres_transport.support import explained, rows_read
 
 ROW = """

@@ -11,8 +11,8 @@ from outbox.core.events import BacklogMeasured, BatchSent, Processed, Processing
 from outbox.core.message import Message
 from outbox.core.outcome import DONE, Cause, Dead, DeliveryOutcome, Failure, Retry
 from outbox.postgres.queries import TableName
-from outbox.reporting.statistics import LATENCY_BOUNDS, MOST_KEYS, OTHERS, Counts, Key, Statistics, thin_stats
-from outbox.reporting.tables import ReportingTables
+from outbox.reporting.statistics import LATENCY_BOUNDS, MOST_KEYS, OTHERS, Counts, Key, Statistics
+from outbox.reporting.tables import ReportingTables, thin_stats
 from tests.reporting.support import at_work, published
 from tests.support import eventually
 
