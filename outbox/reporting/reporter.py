@@ -333,6 +333,10 @@ class Reporter:
         # Before the write: a change during it calls for another heartbeat.
         activity.changed = False
         self._reported_pauses = self._gates.progress(activity.paused)
+        applied = as_json(_as_objects(self._reported_pauses.applied))
+        current = activity.as_json(pausing=_as_objects(self._reported_pauses.pending))
+        if await self._tables.beat_again(connection, component.id, activity=current, applied=applied, stopped=stopped):
+            return
         await self._tables.beat(
             connection,
             component.id,
@@ -343,9 +347,9 @@ class Reporter:
             __version__,
             component.service_version,
             self._settings.heartbeat,
-            activity.as_json(pausing=_as_objects(self._reported_pauses.pending)),
+            current,
             as_json(list(component.consumers)),
-            as_json(_as_objects(self._reported_pauses.applied)),
+            applied,
             stopped,
         )
 

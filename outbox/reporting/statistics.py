@@ -76,6 +76,8 @@ class Statistics:
     _began: float = 0.0
     _ends: float = 0.0
     _rows: int = 0
+    _highest: dict[str, tuple[float, int, timedelta | None]] = field(default_factory=dict)
+    """By queue, "" for the outbox: minute, backlog and age of the highest measurements that were recorded."""
 
     def sent(self, event: BatchSent) -> None:
         """Counts sent messages in the current minute, and as created in their own; latency is their time in the outbox."""
@@ -109,13 +111,26 @@ class Statistics:
         counts.add_latency(event.duration.total_seconds())
 
     def measured(self, event: BacklogMeasured | QueueMeasured) -> None:
-        """Records a measured backlog of the outbox or a queue; the maximum of each minute is kept."""
+        """Records a measured backlog of the outbox or a queue; the maximum of each minute is kept.
+
+        What does not exceed the maximum that was recorded for the minute changes nothing, and is not written again.
+        """
         age = event.oldest_due
         if isinstance(event, BacklogMeasured):
             queue, backlog, age = "", event.unsent, age or timedelta(0)
         else:
             queue, backlog = event.queue, event.depth
-        counts = self._counts_now(self.now(), "", queue)
+        now = self.now()
+        minute = now // 60
+        known_minute, most, oldest = self._highest.get(queue, (minute, -1, None))
+        if known_minute != minute:
+            most, oldest = -1, None
+        if backlog <= most and (age is None or (oldest is not None and age <= oldest)):
+            return
+        if age is not None:
+            oldest = max(age, oldest or age)
+        self._highest[queue] = (minute, max(backlog, most), oldest)
+        counts = self._counts_now(now, "", queue)
         counts.backlog = max(backlog, counts.backlog or 0)
         if age is not None:
             counts.oldest_age = max(age, counts.oldest_age or timedelta(0))

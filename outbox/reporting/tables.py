@@ -10,7 +10,7 @@ import asyncpg
 
 from outbox.core.clock import DatabaseClock
 from outbox.postgres.pool import Connection, roll_back_quietly
-from outbox.postgres.queries import BellName, TableName, queries
+from outbox.postgres.queries import BellName, TableName, queries, render
 from outbox.postgres.schema.objects import SATELLITES, satellite_names
 from outbox.reporting.facts import Fact
 from outbox.reporting.statistics import Counts, Key
@@ -32,11 +32,13 @@ _RIGHTS = {
 
 def reporting_queries(schema: str | None) -> Mapping[str, str]:
     """Returns the statements of `reporting.sql`."""
+    values = {name: f"{{{name}}}" for name in ("activity", "applied", "stopped", "id")}
     return queries(
         "reporting.sql",
         statement_timeout=f"{STATEMENT_TIMEOUT / timedelta(milliseconds=1):.0f}",
         lock_timeout=f"{LOCK_TIMEOUT / timedelta(milliseconds=1):.0f}",
         **satellite_names(schema),
+        **values,
     )
 
 
@@ -92,9 +94,15 @@ class ReportingTables:
                 await connection.execute(self._sql[name], *map(_storable, arguments), timeout=_TIMEOUT)
 
     async def beat(self, connection: Connection, *values: object) -> None:
-        """Writes a heartbeat."""
+        """Writes a heartbeat, the component's first."""
         async with self._transaction(connection):
             await connection.execute(self._sql["beat"], *values, timeout=_TIMEOUT)
+
+    async def beat_again(self, connection: Connection, id_: str, *, activity: str, applied: str, stopped: bool) -> bool:
+        """Writes a heartbeat in one round trip, with JSON of `as_json`; False if the component's row does not exist."""
+        values = {"id": _literal(id_), "activity": _literal(activity), "applied": _literal(applied)}
+        statement = render(self._sql["beat_again"], stopped=str(stopped), **values)
+        return await connection.execute(statement, timeout=_TIMEOUT) == "UPDATE 1"
 
     async def pauses(self, connection: Connection) -> tuple[float, Mapping[tuple[str, str], float | None]]:
         """Returns the database's time in seconds since 1970, and the current pauses with their remaining seconds."""
@@ -155,6 +163,11 @@ async def measure(clock: DatabaseClock, connection: Connection) -> None:
     asked = clock.steady_clock()
     seconds = await connection.fetchval("select extract(epoch from clock_timestamp())::float8", timeout=_TIMEOUT)
     clock.measured(seconds, asked=asked)
+
+
+def _literal(text: str) -> str:
+    """Returns ASCII text as a literal of SQL, which means the same whatever the server's settings."""
+    return "E'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
 def as_json(value: object) -> str:

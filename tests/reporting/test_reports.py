@@ -1,13 +1,17 @@
 """Reports of relays and workers to the database."""
 
 import json
+from datetime import timedelta
 
 import asyncpg
 from pydantic import BaseModel
 
 from outbox import Consumer, MessageRelay, Worker
 from outbox.chains import ChainState, chain
-from outbox.reporting.components import ComponentStatus, components
+from outbox.postgres.pool import connect_to
+from outbox.postgres.queries import TableName
+from outbox.reporting.components import ComponentKind, ComponentStatus, components
+from outbox.reporting.tables import ReportingTables, as_json
 from tests.reporting.support import Box, at_work, published
 from tests.support import eventually
 
@@ -134,6 +138,35 @@ async def test_components_report_heartbeats_and_activity(connection: asyncpg.Con
         [consumer] = json.loads(rows[1]["consumers"])
         assert (consumer["queue"], consumer["binding_key"]) == ("mail", "order.*")
     assert await connection.fetchval("select count(*) from outbox_component where stopped_at is not null") == 2
+
+
+async def test_a_heartbeat_holds_any_text_and_brings_back_a_row_that_was_deleted(
+    connection: asyncpg.Connection, database_url: str
+) -> None:
+    name = await connection.fetchval("select current_database()")
+    # A backslash in a plain literal means something else then.
+    await connection.execute(f'alter database "{name}" set standard_conforming_strings = off')
+    queue = "o'brien \\' {id} \N{LATIN SMALL LETTER E WITH ACUTE} \N{FIRE}; commit"
+    tables, id_ = ReportingTables(TableName("outbox_table")), "relay-1' \\"
+    async with connect_to(database_url, application_name="test")() as own:
+        written = {"activity": as_json({"failing_queues": [queue]}), "applied": as_json([{"scope": "queue", "name": queue}])}
+        assert not await tables.beat_again(own, id_, **written, stopped=False)
+        every = timedelta(seconds=5)
+        await tables.beat(own, id_, "relay", "relay-1", "host", 1, "1", None, every, "{}", "[]", "[]", False)
+        assert await tables.beat_again(own, id_, **written, stopped=True)
+        assert not own.is_in_transaction()
+    [found] = await connection.fetch("select id, activity, applied, stopped_at from outbox_component")
+    assert (found["id"], json.loads(found["activity"])["failing_queues"]) == (id_, [queue])
+    assert (json.loads(found["applied"])[0]["name"], found["stopped_at"] is None) == (queue, False)
+
+
+async def test_a_component_whose_row_was_deleted_reports_again(connection: asyncpg.Connection, database_url: str) -> None:
+    async with at_work(MessageRelay(database_url, broker=database_url)):
+        await eventually(lambda: connection.fetchval("select exists(select from outbox_component)"))
+        await connection.execute("delete from outbox_component")
+        await eventually(lambda: connection.fetchval("select exists(select from outbox_component)"), timeout=30)
+    [found] = await components(connection)
+    assert (found.kind, found.condition) == (ComponentKind.RELAY, ComponentStatus.STOPPED)
 
 
 async def _running(connection: asyncpg.Connection) -> list[asyncpg.Record] | None:

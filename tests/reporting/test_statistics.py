@@ -67,6 +67,26 @@ def test_events_add_up_by_minute_routing_key_and_queue() -> None:
     assert statistics.take() == []
 
 
+def test_a_measurement_is_written_again_if_it_is_higher_or_of_another_minute() -> None:
+    now = NOON.timestamp()
+    statistics = Statistics(lambda: now)
+
+    def written(backlog: int, seconds: int | None = None) -> bool:
+        oldest = None if seconds is None else timedelta(seconds=seconds)
+        statistics.measured(QueueMeasured(queue="mail", depth=backlog, oldest_due=oldest))
+        return [(counts.backlog, counts.oldest_age) for _, counts in statistics.take()] == [(backlog, oldest)]
+
+    assert written(0)
+    assert not written(0)
+    assert written(3, 1)
+    assert written(2, 2)
+    assert not written(3, 2)
+    assert not written(3)
+    now += 60
+    assert written(0)
+    assert written(0, 0)
+
+
 def test_a_limited_number_of_names_is_counted_separately_and_the_rest_together() -> None:
     statistics = Statistics(NOON.timestamp)
     for number in range(3 * MOST_KEYS):

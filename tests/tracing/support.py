@@ -133,14 +133,13 @@ def new_relay(database: str, broker: str, **options: Any) -> MessageRelay:
     return MessageRelay(database, broker=broker, exchange_name="shop", **{**NO_METRICS, **options})
 
 
-async def publish(database: str, routing_key: str, body: object = 1, *, count: int = 1, **options: Any) -> None:
-    """Publishes within a span `request`, one message after another in one transaction."""
+async def publish(database: str, routing_key: str, body: object = 1, *, count: int = 1, **options: Any) -> list[str | None]:
+    """Publishes within a span `request`, one message after another in one transaction; returns their ids."""
     connection = await asyncpg.connect(database)
     try:
         with trace.get_tracer("test").start_as_current_span("request"):
             async with connection.transaction():
-                for _ in range(count):
-                    await Publisher().publish(connection, routing_key, body, **options)
+                return [await Publisher().publish(connection, routing_key, body, **options) for _ in range(count)]
     finally:
         await connection.close()
 

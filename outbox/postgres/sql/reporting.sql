@@ -74,6 +74,17 @@ values ($1, $2, $3, $4, $5, $6, $7, $8, $9::jsonb, $10::jsonb, $11::jsonb, case 
 on conflict (id) do update
 set seen_at = clock_timestamp(), activity = excluded.activity, applied = excluded.applied, stopped_at = excluded.stopped_at
 
+-- name: beat_again
+-- One round trip, and one transaction: the statements of a message without parameters are committed together.
+set transaction isolation level read committed;
+set local synchronous_commit = off;
+set local statement_timeout = {statement_timeout};
+set local lock_timeout = {lock_timeout};
+update {component}
+set seen_at = clock_timestamp(), activity = {activity}::jsonb, applied = {applied}::jsonb,
+    stopped_at = case when {stopped} then clock_timestamp() end
+where id = {id}
+
 -- name: pauses
 -- The active pauses, how many seconds each of them has left, and the time.
 select scope, name, (extract(epoch from until) - extract(epoch from clock_timestamp()))::float8 as seconds_left,
