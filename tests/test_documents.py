@@ -26,7 +26,7 @@ from sqlalchemy import Connection
 from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker, create_async_engine
 
 from benchmarks.peers import __main__ as peers
-from outbox import Publisher, Worker, consume, ensure_outbox_schema_async, ensure_outbox_schema_sync
+from outbox import Publisher, Worker, consume, ensure_outbox_schema_async
 from outbox.cli import main
 from outbox.observers.logging import FIELDS
 from outbox.postgres.pool import Pool, open_pool
@@ -364,10 +364,9 @@ async def _as_on_the_page(pool: Pool) -> None:
 
 @pytest.mark.parametrize("page", sorted({page for page, _ in of_outbox()}))
 def test_the_commands_of_a_page_do_what_they_say(
-    page: str, database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    page: str, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ensure_outbox_schema_sync(database_url)
-    asyncio.run(_prepare(database_url, _as_on_the_page))
+    asyncio.run(_prepare(database, _as_on_the_page))
     monkeypatch.chdir(tmp_path)
     # The runbook looks at the same things for many alerts; once is enough.
     commands = [words for where, words in of_outbox() if where == page]
@@ -376,20 +375,19 @@ def test_the_commands_of_a_page_do_what_they_say(
         if any(set(pattern.split()) <= set(words) for pattern in NOT_WAITED_FOR):
             continue
         arguments, _, file = shlex.join(words[1:]).partition(" '>' ")
-        answer = CliRunner(env={"OUTBOX_DATABASE_URL": database_url}).invoke(main, shlex.split(arguments))
+        answer = CliRunner(env={"OUTBOX_DATABASE_URL": database}).invoke(main, shlex.split(arguments))
         assert answer.exception is None or isinstance(answer.exception, SystemExit), (words, answer.exception)
         assert (answer.exit_code != 0) == (shlex.join(words) in FAILING), (words, answer.exit_code, answer.output)
         if file:
             Path(file).write_bytes(answer.stdout_bytes)
 
 
-def test_the_requests_of_the_page_on_the_api_are_answered(database_url: str) -> None:
-    ensure_outbox_schema_sync(database_url)
-    asyncio.run(_prepare(database_url, _as_on_the_page))
+def test_the_requests_of_the_page_on_the_api_are_answered(database: str) -> None:
+    asyncio.run(_prepare(database, _as_on_the_page))
     given = {"8f1c00d2aa31be47": "d63623d0af109ec5", "5c73762f-7c66-4b48-8146-637331cc91c6": "m1"}
     page = [block for block in BLOCKS if block.page == "docs/admin.md"]
     requests = [words for block in page for words in commands_of(block) if words[0] == "curl"]
-    with served(db_engine_url=database_url) as address, httpx.Client(headers={"authorization": "Bearer operator"}) as client:
+    with served(db_engine_url=database) as address, httpx.Client(headers={"authorization": "Bearer operator"}) as client:
         for words in requests:
             line = shlex.join(words)
             for then, now in given.items():

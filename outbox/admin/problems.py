@@ -104,9 +104,10 @@ _KINDS: Mapping[Code, tuple[int, str]] = {
 }
 
 
-class ProblemDetails(BaseModel):
+class OutboxProblem(BaseModel):
     """Problem details (RFC 9457), with a stable `code` and the `request_id` that the log contains."""
 
+    # `problem_responses` refers to the schema by this name, so no model of a host application may have the same.
     model_config = ConfigDict(extra="allow", json_schema_serialization_defaults_required=True)
 
     type: str = Field(default="about:blank", description="Always `about:blank`: `code` identifies the problem.")
@@ -181,7 +182,7 @@ def answer(problem: Problem, request: Request, error: Exception | None = None) -
     else:
         path, detail = _on_one_line(request.url.path), _on_one_line(problem.detail)
         logger.info("%s %s: %s: %s (request %s)", request.method, path, problem.code, detail, logged_id)
-    details = ProblemDetails(
+    details = OutboxProblem(
         title=problem.code.summary,
         status=problem.status_code,
         code=problem.code,
@@ -206,15 +207,19 @@ def problem_responses(*codes: Code) -> dict[int | str, dict[str, Any]]:
     by_status: dict[int | str, list[Code]] = {}
     for code in sorted(set(codes), key=list(Code).index):
         by_status.setdefault(code.status, []).append(code)
-    return {
+    responses: dict[int | str, dict[str, Any]] = {
         status: {
             "description": " or ".join(f"`{code}`: {code.summary}" for code in same),
-            "model": ProblemDetails,
-            "content": _Content(),
+            "content": {MEDIA_TYPE: {"schema": {"$ref": f"#/components/schemas/{OutboxProblem.__name__}"}}},
             _CODES: [str(code) for code in same],
         }
         for status, same in by_status.items()
     }
+    # FastAPI builds a validator for each model of each route, and used most of its start for those of problems. One model for
+    # each route brings the schema into the document, and the others refer to it.
+    for first in list(responses.values())[:1]:
+        first |= {"model": OutboxProblem, "content": _Content()}
+    return responses
 
 
 def add_problem_responses(responses: Mapping[int | str, Mapping[str, Any]], *codes: Code) -> dict[int | str, dict[str, Any]]:

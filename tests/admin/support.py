@@ -1,5 +1,6 @@
 """An application with the admin API, and clients with a role each."""
 
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -20,13 +21,28 @@ def principal_by_header(request: Request) -> Principal | None:
     return None if role is None else Principal(f"a {role}", Role(role))
 
 
+class _Service:
+    """An application whose admin can be replaced: its routes are built once for many tests, which took most of their time."""
+
+    def __init__(self, authenticate: Callable[..., Any] | None) -> None:
+        self.app = FastAPI()
+        self.admin: Admin | None = None
+        self.app.include_router(admin_router(lambda: self.admin, authenticate=authenticate), prefix=PREFIX)
+
+
+_free: dict[Callable[..., Any] | None, list[_Service]] = defaultdict(list)
+"""Applications that no test uses now, by the function that authenticates."""
+
+
 @asynccontextmanager
-async def serving(admin: Admin, **options: Any) -> AsyncIterator[FastAPI]:
+async def serving(admin: Admin, *, authenticate: Callable[..., Any] | None = principal_by_header) -> AsyncIterator[FastAPI]:
     """Opens the admin for the block, and yields an application with its routes."""
-    app = FastAPI()
-    app.include_router(admin_router(admin, authenticate=options.pop("authenticate", principal_by_header)), prefix=PREFIX)
+    service = _free[authenticate].pop() if _free[authenticate] else _Service(authenticate)
+    service.admin = admin
     async with admin:
-        yield app
+        yield service.app
+    # Not after an error: the application may still answer a request.
+    _free[authenticate].append(service)
 
 
 def client_of(app: FastAPI, role: Role | None = Role.OPERATOR) -> httpx.AsyncClient:

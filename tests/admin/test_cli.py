@@ -15,7 +15,6 @@ from typing import Any, get_args
 import pytest
 from click.testing import CliRunner, Result
 
-from outbox import ensure_outbox_schema_sync
 from outbox.admin.dlq.models import Outcome
 from outbox.cli import main
 from outbox.cli.client import Client
@@ -34,10 +33,9 @@ VOLATILE = re.compile(r"; request \w+|\"(as_of|confirm_token|expires_at|starts_a
 
 
 @pytest.fixture
-def url(database_url: str) -> str:
+def url(database: str) -> str:
     """A database with every table."""
-    ensure_outbox_schema_sync(database_url)
-    return database_url
+    return database
 
 
 @pytest.fixture(autouse=True)

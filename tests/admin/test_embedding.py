@@ -13,7 +13,6 @@ from fastapi import Request
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
-from outbox import ensure_outbox_schema_sync
 from outbox.admin import Admin, Principal
 from tests.admin.support import client_of, serving
 from tests.support.processes import OurProcess, free_port, running
@@ -25,15 +24,14 @@ PREFIX = "/internal/outbox"
 
 
 @pytest.fixture
-def host(tmp_path: Path, database_url: str) -> Iterator[tuple[OurProcess, httpx.Client]]:
+def host(tmp_path: Path, database: str) -> Iterator[tuple[OurProcess, httpx.Client]]:
     """The application, and a client that sends requests like a proxy that strips its prefix."""
-    ensure_outbox_schema_sync(database_url)
     found = PROGRAM.search(PAGE.read_text())
     assert found is not None
     (tmp_path / "host.py").write_text(found["text"])
     port = free_port()
     arguments = ["-m", "uvicorn", "host:app", "--app-dir", str(tmp_path), "--port", str(port), "--root-path", "/shop"]
-    settings = {"DATABASE_URL": database_url, "ADA_KEY": ADA["x-company-key"]}
+    settings = {"DATABASE_URL": database, "ADA_KEY": ADA["x-company-key"]}
     with (
         running(arguments, tmp_path, settings) as process,
         httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client,

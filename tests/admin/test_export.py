@@ -13,7 +13,6 @@ import asyncpg
 import httpx
 import pytest
 
-from outbox import ensure_outbox_schema_sync
 from outbox.admin import Admin, Role
 from outbox.admin import export as export_module
 from outbox.admin.dlq.routes import list_dead_letters
@@ -300,7 +299,7 @@ async def test_an_export_waits_for_a_slot_before_every_page(
     assert turns == ["a operator"] * 3
 
 
-def test_a_failure_aborts_the_connection_instead_of_ending_the_file(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_aborts_the_connection_instead_of_ending_the_file(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(export_module, "PAGE", 2)
 
     async def failing(context: Any, wanted: Any) -> Any:
@@ -308,11 +307,10 @@ def test_a_failure_aborts_the_connection_instead_of_ending_the_file(database_url
             raise asyncpg.PostgresConnectionError("gone")
         return await list_dead_letters(context, wanted)
 
-    ensure_outbox_schema_sync(database_url)
-    asyncio.run(_bury(database_url, 3))
+    asyncio.run(_bury(database, 3))
     monkeypatch.setattr("outbox.admin.export.list_dead_letters", failing)
     headers = {"authorization": "Bearer viewer"}
-    with served(db_engine_url=database_url) as address:
+    with served(db_engine_url=database) as address:
         for format_ in ("csv", "ndjson"):
             with httpx.stream("GET", f"{address}/export/dlq?format={format_}", headers=headers) as response:
                 assert response.status_code == 200

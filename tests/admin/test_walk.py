@@ -94,9 +94,9 @@ def test_every_operation_documents_its_problems_as_problems_only(operation: Oper
     assert {"401", "403", "422", "500", "503"} <= responses.keys()
     for status, response in responses.items():
         if int(status) >= 400:
-            assert response["content"] == {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}}
+            assert response["content"] == {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/OutboxProblem"}}}
             assert all(str(Code(code).status) == status for code in response["x-problem-codes"])
-    assert "ProblemDetails" in document["components"]["schemas"]
+    assert "OutboxProblem" in document["components"]["schemas"]
 
 
 @pytest.mark.parametrize("operation", CLOSED, ids=str)

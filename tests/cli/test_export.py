@@ -14,7 +14,6 @@ import asyncpg
 import pytest
 from click.testing import CliRunner, Result
 
-from outbox import ensure_outbox_schema_sync
 from outbox.admin.dlq.routes import list_dead_letters
 from outbox.cli import main
 from outbox.postgres.pool import Pool, open_pool
@@ -33,10 +32,9 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def url(database_url: str) -> str:
+def url(database: str) -> str:
     """A database with all tables."""
-    ensure_outbox_schema_sync(database_url)
-    return database_url
+    return database
 
 
 @pytest.fixture

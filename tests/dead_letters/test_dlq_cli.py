@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 import pytest
 from click.testing import CliRunner, Result
 
-from outbox import ensure_outbox_schema_sync
 from outbox.cli import main
 from outbox.postgres.pool import Pool, open_pool
 from outbox.runtime.settings import VARIABLES
@@ -29,10 +28,9 @@ AGO = re.compile(r"\d+ (s|min) ago|\bnow\b")
 
 
 @pytest.fixture
-def url(database_url: str) -> str:
+def url(database: str) -> str:
     """A database with every table."""
-    ensure_outbox_schema_sync(database_url)
-    return database_url
+    return database
 
 
 @pytest.fixture

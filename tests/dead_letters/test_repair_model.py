@@ -7,7 +7,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from outbox import ensure_outbox_schema_sync
 from outbox.dead_letters import Action, DeadLetters, ItemOutcome, Repaired
 from outbox.postgres.pool import open_pool
 from tests.dead_letters.repairs import bury, letters, outbox
@@ -57,10 +56,9 @@ class Model:
 
 
 @pytest.fixture
-def url(database_url: str) -> str:
+def url(database: str) -> str:
     """A database with every table."""
-    ensure_outbox_schema_sync(database_url)
-    return database_url
+    return database
 
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -1,6 +1,6 @@
 """Findings of the doctor about a database."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 
 import asyncpg
@@ -14,14 +14,6 @@ from outbox.doctor import Installation, Report, examine
 from outbox.postgres.queries import TableName
 from outbox.postgres.schema.versions import VERSIONS, stamp
 from outbox.schema import ensure_outbox_schema_async, migrate
-
-
-@pytest.fixture
-async def connection(database_url: str) -> AsyncIterator[asyncpg.Connection]:
-    await ensure_outbox_schema_async(database_url)
-    connection = await asyncpg.connect(database_url)
-    yield connection
-    await connection.close()
 
 
 async def examined(database_url: str, **given: object) -> Report:

@@ -9,7 +9,6 @@ from outbox import consume
 from outbox.core.findings import Finding, Severity
 from outbox.doctor import Installation, Report, examine
 from outbox.engine.consumer import Consumer
-from outbox.schema import ensure_outbox_schema_async
 from outbox.worker import Worker
 from tests.servers.rabbitmq import PrivateRabbitMQ
 from tests.support import RabbitAdmin, eventually
@@ -23,10 +22,9 @@ _QUEUE = "letters"
 async def welcome(user: dict[str, str]) -> None: ...
 
 
-async def examined(database_url: str, broker_url: str, *consumers: Consumer, **given: object) -> list[Finding]:
-    await ensure_outbox_schema_async(database_url)
+async def examined(database: str, broker_url: str, *consumers: Consumer, **given: object) -> list[Finding]:
     installation = Installation(
-        database_url=database_url,
+        database_url=database,
         broker_url=broker_url,
         consumers=consumers,
         **{"consumer_timeout": timedelta(minutes=30), **given},  # type: ignore[arg-type]
@@ -51,38 +49,38 @@ async def provisioned(broker_url: str, broker_admin: RabbitAdmin) -> None:
 
 
 @pytest.mark.usefixtures("provisioned")
-async def test_a_broker_with_everything_that_its_consumers_declare_is_ok(database_url: str, broker_url: str) -> None:
-    assert await examined(database_url, broker_url, welcome) == []
+async def test_a_broker_with_everything_that_its_consumers_declare_is_ok(database: str, broker_url: str) -> None:
+    assert await examined(database, broker_url, welcome) == []
 
 
 async def test_missing_exchanges_and_queues_are_reported_and_not_created(
-    database_url: str, broker_url: str, broker_admin: RabbitAdmin
+    database: str, broker_url: str, broker_admin: RabbitAdmin
 ) -> None:
-    found = {finding.summary for finding in await examined(database_url, broker_url, welcome)}
+    found = {finding.summary for finding in await examined(database, broker_url, welcome)}
     assert found == {
         "the exchange 'outbox' is missing",
         "the exchange 'outbox.dlx' is missing",
         "the queue 'letters.dlq' is missing",
         "the queue 'letters' is missing",
     }
-    assert await examined(database_url, broker_url, welcome)
+    assert await examined(database, broker_url, welcome)
 
 
 @pytest.mark.usefixtures("provisioned")
-async def test_a_queue_of_another_kind_is_named(database_url: str, broker_url: str) -> None:
+async def test_a_queue_of_another_kind_is_named(database: str, broker_url: str) -> None:
     ordered = Consumer("user.created", welcome, _QUEUE, (), ordered=True)
-    [finding] = await examined(database_url, broker_url, ordered)
+    [finding] = await examined(database, broker_url, ordered)
     assert "x-single-active-consumer" in finding.summary
     assert finding.severity is Severity.WARNING
 
 
 @pytest.mark.parametrize("limit", [{"x-message-ttl": 60_000}, {"x-delivery-limit": 5}])
 async def test_a_dead_letter_queue_that_drops_messages_is_an_error(
-    database_url: str, broker_url: str, broker_admin: RabbitAdmin, limit: dict[str, int]
+    database: str, broker_url: str, broker_admin: RabbitAdmin, limit: dict[str, int]
 ) -> None:
     await broker_admin.declare_queue(f"{_QUEUE}.dlq", arguments={**await unlimited(broker_admin), **limit})
     [name] = limit
-    errors = [finding for finding in await examined(database_url, broker_url, welcome) if name in finding.summary]
+    errors = [finding for finding in await examined(database, broker_url, welcome) if name in finding.summary]
     assert [finding.severity for finding in errors] == [Severity.ERROR]
 
 
@@ -93,13 +91,13 @@ async def unlimited(broker_admin: RabbitAdmin) -> dict[str, int]:
 
 @pytest.mark.usefixtures("provisioned")
 async def test_policies_and_old_bindings_are_seen_through_the_management_api(
-    database_url: str, broker_url: str, broker_admin: RabbitAdmin, rabbitmq_server: PrivateRabbitMQ
+    database: str, broker_url: str, broker_admin: RabbitAdmin, rabbitmq_server: PrivateRabbitMQ
 ) -> None:
     await broker_admin.set_policy("short", r"\.dlq$", {"max-length": 10}, apply_to="queues")
     renamed = Consumer("user.registered", welcome, _QUEUE, ())
 
     async def both() -> bool:
-        found = await examined(database_url, broker_url, renamed, management_url=rabbitmq_server.admin_url)
+        found = await examined(database, broker_url, renamed, management_url=rabbitmq_server.admin_url)
         text = " ".join(finding.summary for finding in found)
         return "max-length = 10" in text and "still bound with 'user.created'" in text
 
@@ -108,10 +106,10 @@ async def test_policies_and_old_bindings_are_seen_through_the_management_api(
 
 @pytest.mark.usefixtures("provisioned")
 async def test_a_missing_binding_is_an_error_unless_another_binding_takes_everything(
-    database_url: str, broker_url: str, broker_admin: RabbitAdmin, rabbitmq_server: PrivateRabbitMQ
+    database: str, broker_url: str, broker_admin: RabbitAdmin, rabbitmq_server: PrivateRabbitMQ
 ) -> None:
     async def missing() -> bool:
-        found = await examined(database_url, broker_url, welcome, management_url=rabbitmq_server.admin_url)
+        found = await examined(database, broker_url, welcome, management_url=rabbitmq_server.admin_url)
         errors = {finding.summary for finding in found if finding.severity is Severity.ERROR}
         return "the queue 'letters' is not bound to 'outbox' with 'user.created'" in errors
 
@@ -187,7 +185,7 @@ async def provisioned_with_retries(broker_url: str, broker_admin: RabbitAdmin) -
 )
 @pytest.mark.usefixtures("provisioned_with_retries")
 async def test_a_policy_that_can_lose_messages_is_reported_for_each_affected_queue(
-    database_url: str,
+    database: str,
     broker_url: str,
     broker_admin: RabbitAdmin,
     rabbitmq_server: PrivateRabbitMQ,
@@ -201,20 +199,20 @@ async def test_a_policy_that_can_lose_messages_is_reported_for_each_affected_que
         return all(queue.get("effective_policy_definition") for queue in queues.values())
 
     await eventually(in_force)
-    findings = await examined(database_url, broker_url, remind, management_url=rabbitmq_server.admin_url)
+    findings = await examined(database, broker_url, remind, management_url=rabbitmq_server.admin_url)
     assert {(finding.severity.value, finding.summary[: len(text)]) for finding, text in _matched(findings, found)} == found
     assert len(findings) == len(found)
 
 
 @pytest.mark.usefixtures("provisioned")
 async def test_a_policy_makes_up_for_an_argument_that_a_queue_lacks(
-    database_url: str, broker_url: str, broker_admin: RabbitAdmin, rabbitmq_server: PrivateRabbitMQ
+    database: str, broker_url: str, broker_admin: RabbitAdmin, rabbitmq_server: PrivateRabbitMQ
 ) -> None:
     """Such as a queue from before an upgrade to RabbitMQ 4, which has a delivery limit by default since then."""
     await broker_admin.delete_queue(_QUEUE)
     await broker_admin.declare_queue(_QUEUE)
     await broker_admin.bind("outbox", _QUEUE, "user.created")
-    [lacking] = await examined(database_url, broker_url, welcome)
+    [lacking] = await examined(database, broker_url, welcome)
     assert "differs from its declaration" in lacking.summary
     policy = {
         "dead-letter-exchange": "outbox.dlx",
@@ -226,21 +224,21 @@ async def test_a_policy_makes_up_for_an_argument_that_a_queue_lacks(
     await broker_admin.set_policy("stronger", f"^{_QUEUE}$", policy, apply_to="queues")
 
     async def well() -> bool:
-        return await examined(database_url, broker_url, welcome, management_url=rabbitmq_server.admin_url) == []
+        return await examined(database, broker_url, welcome, management_url=rabbitmq_server.admin_url) == []
 
     await eventually(well)
 
 
 @pytest.mark.usefixtures("provisioned")
-async def test_a_handler_that_may_take_longer_than_the_broker_waits_is_named(database_url: str, broker_url: str) -> None:
+async def test_a_handler_that_may_take_longer_than_the_broker_waits_is_named(database: str, broker_url: str) -> None:
     slow = Consumer("user.created", welcome, _QUEUE, (), timeout="40m")
-    [finding] = await examined(database_url, broker_url, slow)
+    [finding] = await examined(database, broker_url, slow)
     assert finding.check == "timeouts"
-    assert await examined(database_url, broker_url, slow, consumer_timeout=timedelta(hours=1)) == []
+    assert await examined(database, broker_url, slow, consumer_timeout=timedelta(hours=1)) == []
 
 
-async def test_a_broker_that_cannot_be_reached_is_a_finding_without_secrets(database_url: str) -> None:
-    [finding] = await examined(database_url, "amqp://ada:geheim@127.0.0.1:1/", welcome)
+async def test_a_broker_that_cannot_be_reached_is_a_finding_without_secrets(database: str) -> None:
+    [finding] = await examined(database, "amqp://ada:geheim@127.0.0.1:1/", welcome)
     assert finding.severity is Severity.ERROR
     assert "geheim" not in finding.summary
 

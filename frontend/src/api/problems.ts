@@ -77,6 +77,6 @@ export function failureFromResponse(response: Response, body: unknown): Failure 
   });
 }
 
-function isProblem(body: unknown): body is components["schemas"]["ProblemDetails"] {
+function isProblem(body: unknown): body is components["schemas"]["OutboxProblem"] {
   return typeof body === "object" && body !== null && "code" in body && "title" in body && "detail" in body;
 }
