@@ -1,15 +1,17 @@
 """Option types, and options that several commands share, with their environment variables."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from outbox.cli.command import CliError
 from outbox.core.duration import as_delay, as_retention
+from outbox.core.urls import postgres_url, server_kind
 from outbox.errors import ConfigurationError, DurationError
 from outbox.runtime.environment import secret
 from outbox.runtime.settings import SETTINGS, Kind, Reader, Setting
@@ -126,6 +128,25 @@ class _Secret(click.Option):
             raise CliError(str(error)) from error
 
 
+_URLS: Mapping[str, Callable[..., object]] = {
+    "database_url": postgres_url,
+    "listen_url": postgres_url,
+    "broker_url": server_kind,
+}
+
+
+def _checked_url(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """Refuses the URL of another kind of server, with the name by which the user gave it."""
+    if value:
+        name = str(param.name)
+        is_typed = ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        try:
+            _URLS[name](value, argument=param.opts[0] if is_typed else SETTINGS[name].variable)
+        except ConfigurationError as error:
+            raise CliError(str(error)) from error
+    return value
+
+
 def setting(name: str, *, flag: str | None = None, **attributes: Any) -> Callable[[F], F]:
     """Creates an option from a row of the settings table, with its environment variable, default and help.
 
@@ -154,6 +175,8 @@ def setting(name: str, *, flag: str | None = None, **attributes: Any) -> Callabl
     }
     if row.secret:
         given["cls"] = _Secret
+    if name in _URLS:
+        given["callback"] = _checked_url
     return click.option(flag or f"--{name.replace('_', '-')}", name, **given | attributes)
 
 

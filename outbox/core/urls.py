@@ -64,16 +64,16 @@ def server_kind(url: str, *, argument: str = "url") -> ServerKind:
     if scheme in _AWS_SCHEMES:
         return ServerKind.AWS
     raise UrlError(
-        f"{argument} has the scheme {scheme!r}: write postgresql://user:password@host:5432/database, "
-        f"amqp://user:password@host:5672/vhost, kafka://user:password@host:9092, nats://user:password@host:4222 (natss:// with "
-        f"TLS), redis://user:password@host:6379/0, sqs://region or sns://region/topic"
+        f"{argument} has the scheme {scheme!r}: write postgresql://host:5432/database, amqp://host:5672/vhost, "
+        f"kafka://host:9092, nats://host:4222 (natss:// with TLS), redis://host:6379/0, sqs://region or sns://region/topic"
     )
 
 
 def postgres_url(url: str, *, argument: str = "db_engine_url") -> str:
     """Returns `url` with the plain scheme `postgresql://`. Raises `UrlError` for any other kind of server."""
-    if server_kind(url, argument=argument) is not ServerKind.POSTGRES:
-        raise UrlError(f"{argument} must be a postgresql:// URL, not {_scheme(url, argument)}://")
+    scheme = _scheme(url, argument, such_as="postgresql://")
+    if scheme not in _POSTGRES_SCHEMES:
+        raise UrlError(f"{argument} must be a postgresql:// URL, not {scheme}://")
     return "postgresql" + url[url.index("://") :]
 
 
@@ -267,7 +267,7 @@ def _find_password(text: str, word_start: int, word_end: int) -> tuple[int, int]
     return word_start, word_start
 
 
-def _scheme(url: object, argument: str) -> str:
+def _scheme(url: object, argument: str, *, such_as: str = "postgresql:// or amqp://") -> str:
     if not isinstance(url, str):
         raise UrlError(f"{argument} must be a URL as text, not {type(url).__name__}")
     try:
@@ -276,5 +276,5 @@ def _scheme(url: object, argument: str) -> str:
         # The parser's message repeats a part of the URL, which may be the password.
         raise UrlError(f"{argument} is not a URL: its host cannot be read") from None
     if "://" not in url or not scheme:
-        raise UrlError(f"{argument} is not a URL: it has no scheme such as postgresql:// or amqp://")
+        raise UrlError(f"{argument} is not a URL: it has no scheme such as {such_as}")
     return scheme

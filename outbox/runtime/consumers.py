@@ -45,11 +45,10 @@ def _load(target: str, kind: type[T], word: str, wanted: str) -> tuple[T, ...]:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         # The missing module may be one that the consumers import, so the error names that module.
-        hint = (
-            "; run the command in the folder that contains it"
-            if error.name and f"{module_name}.".startswith(f"{error.name}.")
-            else ""
-        )
+        hint = ""
+        if error.name and f"{module_name}.".startswith(f"{error.name}."):
+            is_file = module_name.endswith(".py")
+            hint = "; write the module without .py" if is_file else "; run the command in the folder that contains it"
         raise ConfigurationError(f"{target}: no module named {error.name}{hint}") from error
     found: object = module
     for part in name.split(".") if name else ():

@@ -97,15 +97,20 @@ def test_commands_are_listed_by_section() -> None:
     [
         (["relay"], "no database configured: set OUTBOX_DATABASE_URL, or give --database-url"),
         (["migrate"], "no database configured: set OUTBOX_DATABASE_URL, or give --database-url"),
-        (["relay", "--database-url", "mysql://ada:hunter2@db/x"], "postgresql://"),
+        (["relay", "--database-url", "mysql://ada:hunter2@db/x"], "--database-url must be a postgresql:// URL, not mysql://"),
+        (
+            ["backlog", "--database-url", "ada:hunter2@db/x"],
+            "--database-url is not a URL: it has no scheme such as postgresql://",
+        ),
         (
             ["worker", "tests.cli.slow_consumers:consumers", "--broker-url", "kafka://b"],
             "a worker stores the messages of kafka in its database",
         ),
-        (["relay", "--database-url", "postgresql://db/x", "--broker-url", "mqtt://broker"], "'mqtt'"),
+        (["relay", "--database-url", "postgresql://db/x", "--broker-url", "mqtt://b"], "--broker-url has the scheme 'mqtt'"),
         (["worker", "tests.cli.slow_consumers:consumers", "--broker-url", "redis://b"], "stores the messages of redis in"),
         (["worker", "tests.cli.slow_consumers:consumers"], "no broker configured"),
         (["worker", "tests.cli.nowhere:consumers", "--broker-url", "amqp://b"], "no module named tests.cli.nowhere"),
+        (["worker", "handlers.py:consumers", "--broker-url", "amqp://b"], "write the module without .py"),
         (["worker", "tests.cli.slow_consumers:absent", "--broker-url", "amqp://b"], "has no absent"),
         (["worker", "tests.cli.slow_consumers:nothing", "--broker-url", "amqp://b"], "contains no consumers"),
         (["worker", "tests.cli.slow_consumers:wrong", "--broker-url", "amqp://b"], "'not a consumer', which is not"),
@@ -122,6 +127,19 @@ def test_a_user_error_is_one_sentence_without_a_traceback(arguments: list[str], 
     assert answer.output.startswith("outbox: ")
     assert len(answer.output.strip().splitlines()) == 1
     assert "hunter2" not in answer.output
+
+
+def test_an_address_is_named_by_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OUTBOX_DATABASE_URL", "mysql://ada:hunter2@db/x")
+    answer = CliRunner().invoke(main, ["migrate"])
+    assert (answer.exit_code, answer.output) == (1, "outbox: OUTBOX_DATABASE_URL must be a postgresql:// URL, not mysql://\n")
+
+
+def test_a_misspelt_command_is_answered_with_a_similar_one() -> None:
+    answer = CliRunner().invoke(main, ["bcklog"])
+    assert answer.exit_code == 2
+    assert "No such command 'bcklog'. Did you mean 'backlog'?" in answer.output
+    assert "Did you mean" not in CliRunner().invoke(main, ["--backlog"]).output
 
 
 def test_a_misspelt_variable_stops_a_command(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,7 +45,7 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     ("arguments", "sentence"),
     [
         (["relay", "--database", A, "--database", A], "database 2: the name a is used twice"),
-        (["relay", "--database", "a=mysql://ada:hunter2@db/a"], "database 1: the database a has the scheme 'mysql'"),
+        (["relay", "--database", "a=mysql://ada:hunter2@db/a"], "database 1: the database a must be a postgresql:// URL"),
         (["relay", "--database", A, "--databases", "nowhere"], "give either --database or --databases"),
         (["relay", "--database", A, "--database-url", "postgresql://db/b"], "--database-url is an address of one database"),
         (["relay", "--database", A, "--listen-url", "postgresql://db/b"], "--listen-url is an address of one database"),

@@ -41,7 +41,8 @@ def connection_to(url: str) -> OwnedConnection:
     [
         (postgres_url, "amqp://u:geheim@h", "db_engine_url must be a postgresql:// URL, not amqp://"),
         (amqp_url, "postgresql://u:geheim@h", "rmq_connection_url must be an amqp:// or amqps:// URL, not postgresql://"),
-        (postgres_url, "mysql://u:geheim@h", "scheme 'mysql'"),
+        (postgres_url, "mysql://u:geheim@h", "db_engine_url must be a postgresql:// URL, not mysql://"),
+        (postgres_url, "localhost:5432/geheim", "it has no scheme such as postgresql://$"),
         (server_kind, "localhost:5432/geheim", "no scheme"),
         (server_kind, "geheim", "no scheme"),
         (server_kind, "", "no scheme"),
