@@ -110,7 +110,7 @@ def parse_pausing(kinds: tuple[type[BaseException], ...], failures: int, pause: 
 
 
 def _error_types(name: str, value: Errors, *, refused: tuple[type[BaseException], ...]) -> tuple[type[BaseException], ...]:
-    types = (value,) if isinstance(value, type) else tuple(value)
+    types = (value,) if isinstance(value, type | str) else tuple(value)
     for type_ in types:
         if not isinstance(type_, type) or not issubclass(type_, BaseException):
             raise ConfigurationError(f"{name} must be exception types, such as (ConnectionError,), not {type_!r}")
@@ -266,6 +266,8 @@ def consume(
 
     With an event in place of the binding key, the callback gets the event's model, whatever version a message has.
     """
+    if not isinstance(binding_key, str | Event) and callable(binding_key):
+        raise ConfigurationError('@consume needs a binding key: write @consume("order.placed")')
     event = binding_key if isinstance(binding_key, Event) else None
 
     def decorate(callback: Callable[..., Any]) -> Consumer:

@@ -25,13 +25,14 @@ from functools import partial
 from importlib.util import find_spec
 from typing import Any, Literal
 
-from outbox.errors import MissingExtraError
+from outbox.errors import ConfigurationError, MissingExtraError
 
 if find_spec("fastapi") is None or find_spec("sqlalchemy") is None:
     raise MissingExtraError(purpose="outbox.fastapi", extra="fastapi")
 
 from fastapi import Depends, FastAPI
 from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker
+from sqlalchemy.orm import sessionmaker
 from starlette.requests import HTTPConnection
 
 from outbox.fastapi.routes import SESSION_OF, RouteCheck, check_sessions
@@ -61,6 +62,8 @@ def transactional(sessions: async_sessionmaker[AsyncSession]) -> Callable[[], As
     Code that runs after the response has started, such as a background task or the body of a stream, must not use the session:
     it raises, because its transaction is over.
     """
+    if not callable(sessions):
+        raise ConfigurationError(f"transactional takes an async_sessionmaker, not {type(sessions).__name__}")
 
     async def get_session() -> AsyncIterator[AsyncSession]:
         # `close_resets_only=False` makes a closed session raise: it would otherwise begin a transaction that nothing commits.
@@ -91,6 +94,10 @@ def publisher_for(
         publisher: the publisher to bind; by default one that writes to `outbox_table`.
         scope: the scope with which the application depends on its session. "request" commits after the response was sent.
     """
+    if isinstance(get_session, async_sessionmaker | sessionmaker):
+        raise ConfigurationError(
+            "publisher_for takes a session dependency, such as transactional(…) returns, not a session factory"
+        )
     source = publisher if publisher is not None else Publisher()
     check_route = RouteCheck(get_session, scope)
 
@@ -144,6 +151,9 @@ def outbox_lifespan(
     """
     given = {"relay": relay, "worker": worker, "archiver": archiver, "maintainer": maintainer}
     makers = {name: make for name, make in given.items() if make is not None}
+    for name, make in makers.items():
+        if not callable(make):
+            raise ConfigurationError(f"{name} must be a function that creates the part: write {name}=lambda app: …")
 
     @asynccontextmanager
     async def combined(app: FastAPI) -> AsyncIterator[dict[str, Any]]:

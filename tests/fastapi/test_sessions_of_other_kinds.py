@@ -5,13 +5,15 @@ from typing import Annotated, Any
 
 import asyncpg
 import httpx
+import pytest
 from fastapi import Depends, FastAPI, HTTPException
 from sqlalchemy import create_engine
 from sqlalchemy.orm import Session, sessionmaker
 from sqlalchemy.pool import NullPool
 
 from outbox import BoundPublisher, ensure_outbox_table_async
-from outbox.fastapi import publisher_for
+from outbox.errors import ConfigurationError
+from outbox.fastapi import publisher_for, transactional
 from tests.fastapi.support import client_of, routing_keys
 
 
@@ -88,3 +90,10 @@ async def test_a_host_s_tests_replace_the_publisher_by_one_that_records() -> Non
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as client:
         assert (await client.post("/users")).status_code == 201
     assert Recording.published == [("user.created", {"name": "ada"})]
+
+
+def test_what_is_no_session_dependency_is_refused_at_once() -> None:
+    with pytest.raises(ConfigurationError, match="publisher_for takes a session dependency"):
+        publisher_for(sessionmaker())
+    with pytest.raises(ConfigurationError, match="transactional takes an async_sessionmaker, not Engine"):
+        transactional(create_engine("postgresql://db/x"))  # type: ignore[arg-type]

@@ -137,6 +137,11 @@ async def test_a_part_that_cannot_be_created_fails_the_start() -> None:
             pytest.fail("it started")
 
 
+async def test_a_lifespan_refuses_a_part_in_place_of_a_function() -> None:
+    with pytest.raises(ConfigurationError, match=r"relay must be a function .* write relay=lambda app: …"):
+        outbox_lifespan(relay=Working())  # type: ignore[arg-type]
+
+
 async def test_passwords_in_a_crash_reach_no_report(caplog: pytest.LogCaptureFixture) -> None:
     crash = RuntimeError("cannot reach postgresql://ada:hunter2@db/orders")
     async with supervised({"relay": lambda: Working(crash)}, grace_period=GRACE) as running:

@@ -87,6 +87,16 @@ def test_names_that_no_broker_takes_are_refused(wrong: dict[str, str]) -> None:
         Consumer(**{"binding_key": "#", "callback": placed, **wrong})  # type: ignore[arg-type]
 
 
+def test_consume_without_a_binding_key_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r'needs a binding key: write @consume\("order\.placed"\)'):
+        consume(placed)  # type: ignore[arg-type]
+
+
+def test_types_of_errors_are_not_names() -> None:
+    with pytest.raises(ConfigurationError, match=r"dead_on must be exception types, .* not 'ValueError'"):
+        Consumer("#", placed, dead_on="ValueError")  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, True, None])
 def test_max_deliveries_is_a_whole_number_from_one(wrong: object) -> None:
     with pytest.raises(ConfigurationError, match="max_deliveries"):
