@@ -180,7 +180,8 @@ def _unconsumed(seen: TopologySnapshot) -> Iterator[TopologyProblem]:
         # None consumers: unknown, which is no reason for a warning.
         if queue is None or not queue.exists or queue.consumers != 0:
             continue
-        waiting = f", and {queue.waiting:,} messages wait in it" if queue.waiting else ""
+        wait = "message waits" if queue.waiting == 1 else "messages wait"
+        waiting = f", and {queue.waiting:,} {wait} in it" if queue.waiting else ""
         hint = (
             "start its worker; if it is no longer needed, delete its rows of outbox_subscription"
             if seen.broker is BrokerKind.POSTGRESQL

@@ -299,7 +299,7 @@ class _HttpClient(Client):
         except ValueError:
             raise ConfigurationError("--url is not a valid URL: write https://host/outbox") from None
         if parts.username is not None or parts.password is not None:
-            raise ConfigurationError(f"--url must not contain a user or password: set {TOKEN}")
+            raise ConfigurationError(f"--url must not contain a user or a password; set {TOKEN} instead")
         if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
             raise ConfigurationError("--url must be the http or https address of a service: write https://host/outbox")
         if parts.query or parts.fragment:

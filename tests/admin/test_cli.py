@@ -494,7 +494,7 @@ def test_another_server_than_ours_is_a_sentence(service: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
-        (["--url", "https://ada:hunter2@host/outbox"], 1, "--url must not contain a user or password"),
+        (["--url", "https://ada:hunter2@host/outbox"], 1, "must not contain a user or a password; set OUTBOX_TOKEN instead"),
         (["--url", "ftp://host/outbox"], 1, "write https://host/outbox"),
         (["--url", "https://host/outbox?token=hunter2"], 1, "remove the query and fragment"),
         (["--url", "https://host:port/outbox"], 1, "write https://host/outbox"),

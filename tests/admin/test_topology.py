@@ -101,6 +101,20 @@ async def test_queues_have_the_counts_of_the_backlog(viewer: httpx.AsyncClient, 
     assert topology["warnings"][0]["summary"] == "no worker consumes the queue 'mail', and 3 messages wait in it"
 
 
+async def test_a_single_message_is_one_message(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
+    await connection.execute("insert into outbox_subscription (exchange, queue, binding_key) values ('outbox', 'mail', 'a')")
+    await connection.execute("""
+        insert into outbox_delivery (exchange, queue, message_id, routing_key, body, tracking_ids, attempt, available_at)
+        values ('outbox', 'mail', '1', 'a', '', '[]', 1, now())
+    """)
+
+    async def warned() -> bool:
+        summary: str = (await shown(viewer))["warnings"][0]["summary"]
+        return summary == "no worker consumes the queue 'mail', and 1 message waits in it"
+
+    await eventually(warned)
+
+
 async def test_unroutable_routing_keys_are_warnings(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
     first = await insert(connection, routing_key="a", last_error="unroutable", send_after="1 second")
     await insert(connection, routing_key="a", last_error="unroutable", send_after="infinity")
