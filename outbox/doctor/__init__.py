@@ -217,12 +217,16 @@ async def _examine_aws(url: str, consumers: "Sequence[Consumer]") -> list[Findin
 
 async def _examine_database(installation: Installation) -> list[Finding]:
     from outbox.relay import BELL_CONNECTIONS, SPARE_CONNECTIONS
+    from outbox.transports.postgres.broker import POOL_SIZE
 
     connect = connect_to(installation.database_url, application_name=_NAME)
     table = TableName.parse(installation.table_name)
     # The largest number of connections of one relay and one worker, as `MessageRelay` and `Worker` size their pools.
     in_transactions = sum(bool(consumer.plan.resources) for consumer in installation.consumers)
     needed = installation.lanes + SPARE_CONNECTIONS + BELL_CONNECTIONS + in_transactions * installation.prefetch_count
+    needed += 2  # each of them reports over a connection of its own
+    if server_kind(installation.broker_url or installation.database_url) is ServerKind.POSTGRES:
+        needed += POOL_SIZE + BELL_CONNECTIONS  # of the worker, for its queues
     # Where a relay with these settings sends. None: unknown, because a PostgreSQL broker URL may or may not name the outbox's
     # own database.
     destination = None

@@ -207,6 +207,13 @@ async def test_settings_that_end_a_relays_transaction_are_named(connection: asyn
     assert any("synchronous_commit is off" in summary for summary in found)
 
 
+async def test_the_connections_of_a_relay_and_a_worker_are_counted(connection: asyncpg.Connection, database_url: str) -> None:
+    for broker_url, needed in ((None, 20), ("amqp://127.0.0.1:1", 10)):
+        report = await examined(database_url, lanes=2, broker_url=broker_url)
+        [finding] = [each for each in report.findings if each.check == "connections"]
+        assert finding.summary.endswith(f"a relay and a worker with these settings take up to {needed}")
+
+
 async def test_a_server_with_too_little_room_is_named(connection: asyncpg.Connection, database_url: str) -> None:
     [finding] = problems(await examined(database_url, lanes=5_000))
     assert finding.check == "connections"
