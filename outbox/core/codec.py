@@ -59,7 +59,8 @@ def encode_body(body: object, *, routing_key: str) -> tuple[bytes, str]:
             return bytes(body), OCTETS
         return json.dumps(body).encode(), JSON
     except (TypeError, ValueError, RecursionError) as error:
-        raise EncodingError(f"the body of {routing_key!r} cannot be serialised: {error}") from error
+        hint = "" if isinstance(body, BaseModel) else ". Publish a pydantic model, or values of JSON"
+        raise EncodingError(f"the body of {routing_key!r} cannot be serialised: {error}{hint}") from error
 
 
 def is_json(content_type: str | None) -> bool:

@@ -69,6 +69,11 @@ def test_a_body_that_cannot_be_serialised_names_its_routing_key(body: object) ->
     assert isinstance(refusal.value, ValueError)
 
 
+def test_a_body_that_json_has_no_value_for_is_answered_with_what_to_publish() -> None:
+    with pytest.raises(EncodingError, match=r"datetime is not JSON serializable\. Publish a pydantic model"):
+        codec.encode_body({"at": datetime(2030, 1, 1, tzinfo=UTC)}, routing_key="order.placed")
+
+
 def test_a_body_nested_too_deep_is_an_error_and_not_a_crash() -> None:
     with pytest.raises(EncodingError):
         codec.encode_body(_deep(), routing_key="order.placed")
