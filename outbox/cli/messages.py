@@ -13,7 +13,7 @@ from outbox.cli import options
 from outbox.cli.client import Client, with_client
 from outbox.cli.command import Command, DefaultGroup
 from outbox.cli.dlq.repair import confirm, read_headers
-from outbox.cli.options import PAST_TIME, json_output
+from outbox.cli.options import FUTURE_TIME, PAST_TIME, json_output
 from outbox.cli.output import (
     age,
     counted,
@@ -57,7 +57,6 @@ class _Listing(DefaultGroup):
         return "show" if first and not first.startswith("-") else "list"
 
 
-_DUE_TIME = click.DateTime(["%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%dT%H:%M%z"])
 message_filters = options.combine(
     click.option("--routing-key", metavar="KEY", help="Only with this routing key; a trailing * matches a prefix."),
     click.option("--ordering-key", metavar="KEY", help="Only with this ordering key, in sending order."),
@@ -172,7 +171,7 @@ async def send_messages_now(client: Client, **given: Any) -> int:
 
 
 @messages.command("reschedule", cls=Command)
-@click.option("--due", type=_DUE_TIME, help="New due time: 2030-01-31T12:00+00:00.")
+@click.option("--due", type=FUTURE_TIME, help="New due time: 2030-01-31T12:00Z, or 2h for two hours from now.")
 @click.option("--priority", type=click.IntRange(0, 9), help="New priority; higher is sent first.")
 @_selecting_messages
 @with_client
@@ -224,7 +223,7 @@ async def edit_message(
 @click.option("--body", type=click.File("rb"), required=True, help="File with the body; - reads standard input.")
 @click.option("--headers", type=click.File("r"), help="File with the headers, a JSON object.")
 @click.option("--ordering-key", metavar="KEY", help="Ordering key: sent after earlier messages with the same key.")
-@click.option("--due", type=_DUE_TIME, help="Due time: 2030-01-31T12:00+00:00.  [default: now]")
+@click.option("--due", type=FUTURE_TIME, help="Due time: 2030-01-31T12:00Z, or 2h for two hours from now.  [default: now]")
 @click.option("--force", is_flag=True, help="Accept a body that violates a consumer's schema.")
 @click.option("--reason", help="Reason, recorded in the audit log.")
 @click.option("--by", "actor", help="With a database: your name in the audit log.  [default: your user name]")

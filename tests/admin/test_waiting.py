@@ -559,6 +559,8 @@ async def test_commands_change_waiting_messages(database: str, connection: async
     await run("messages", "reschedule", later, "--due", "2100-01-31T12:00+00:00", "--priority", "3")
     found = json.loads(await run("messages", later, "--json"))
     assert (found["due_at"], found["priority"]) == ("2100-01-31T12:00:00.000Z", 3)
+    await run("messages", "reschedule", later, "--due", "2h")
+    assert "has no time zone: write" in await run("messages", "reschedule", later, "--due", "2100-01-31T12:00", code=2)
     assert "1 message changed." in await run("messages", "send-now", *filtered, "--yes")
     assert "order.placed.late" in await run("messages", "edit", later, "--routing-key", "order.placed.late")
     (tmp_path / "body.json").write_text('{"order": 9}')
