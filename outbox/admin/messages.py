@@ -563,5 +563,5 @@ def _not_found(id_: str) -> Problem:
     return Problem(
         Code.NOT_FOUND,
         f"the outbox has no row {id_[:100]!r}: it may have been deleted after sending. Its chain may still be known: "
-        "GET /chains/{tracking_id} with the id of the message, or of another message of the chain",
+        "look for it with the id of the message, or of another message of the chain",
     )

@@ -310,6 +310,8 @@ _SERVER_TIMEOUTS = {
 def reason_of(error: BaseException) -> str:
     """One line that says what the driver reported, without secrets."""
     text = redacted(str(error)).strip().splitlines()
+    if text and isinstance(error, asyncpg.InvalidPasswordError):
+        return text[0]  # after the name of the type, masking would hide a word of it
     return f"{type(error).__name__}: {text[0]}" if text else type(error).__name__
 
 

@@ -3,12 +3,14 @@
 import json
 from urllib.parse import quote
 
+import asyncpg
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from outbox.core.outcome import Failure
 from outbox.masking import HIDDEN, Masking
+from outbox.postgres.pool import reason_of
 
 MASKING = Masking()
 S = "h9Kx-27qLw"
@@ -306,3 +308,9 @@ def test_errors_are_hidden_where_a_messages_secrets_cannot_be_found(
     of_message = Masking().of_message(b'{"token": "abcdefgh"}')
     assert of_message.failure(Failure("ValueError", "refused abcdefgh", "")) == Failure("ValueError", HIDDEN, "")
     assert "errors are hidden" in caplog.text
+
+
+def test_what_postgresql_says_about_a_wrong_password_is_shown() -> None:
+    error = asyncpg.InvalidPasswordError('password authentication failed for user "ada"')
+    text = f"lost the database, trying again: looking at outbox_table: {reason_of(error)}"
+    assert Masking().masked_text(text) == text

@@ -11,6 +11,7 @@ import pytest
 from outbox.core.message import Message
 from outbox.core.outcome import DONE
 from outbox.errors import BrokerUnavailableError, ConfigurationError, UrlError
+from outbox.masking import Masking
 from outbox.ports import CONFIRMED, UNROUTABLE, Confirmed, NotSent, Refused
 from outbox.transports.rabbitmq import RabbitBroker
 from tests.rabbitmq.support import EXCHANGE, MakeBroker, Recorder, bound, consuming, deliver, message, send
@@ -209,6 +210,7 @@ async def test_a_wrong_password_is_named_and_not_shown(make_broker: MakeBroker, 
     with pytest.raises(BrokerUnavailableError, match="refused the user or the password") as caught:
         await broker.open()
     assert "s3cret" not in str(caught.value)
+    assert "ACCESS_REFUSED" in Masking().masked_text(str(caught.value))  # as it is logged
 
 
 async def test_a_missing_confirm_times_out_and_matches_no_later_message(

@@ -183,7 +183,7 @@ class OwnedConnection:
             if isinstance(error, TimeoutError):
                 reason = f"no answer within {self._timeout.total_seconds():g} s"
             elif isinstance(error, ProbableAuthenticationError):
-                reason = f"the broker refused the user or the password: {error}"
+                reason = f"the broker refused the user or the password ({error})"  # after a colon, masking would hide it
             elif connection is not None and connection.close_reason:
                 reason = f"the broker refused: {connection.close_reason}"
             else:
