@@ -403,6 +403,7 @@ def _client(settings: Mapping[str, Any], health: Mapping[str, Any]) -> Client:
         raise ConfigurationError(
             f"no database and no service configured: set OUTBOX_DATABASE_URL or {URL}, or give --database-url or --url"
         )
+    options.check_urls(settings)
     if not health:
         return InProcessClient(settings)
     _require("fastapi")

@@ -49,8 +49,11 @@ class Retention(Seconds):
         """Parses the time."""
         try:
             return as_retention(value)
-        except DurationError:
-            return super().convert(value, param, ctx)
+        except DurationError as error:
+            try:
+                return super().convert(value, param, ctx)
+            except click.BadParameter:
+                self.fail(str(error), param, ctx)
 
 
 class Parsed(click.ParamType):  # type: ignore[type-arg]
@@ -103,7 +106,12 @@ class FutureTime(click.ParamType):  # type: ignore[type-arg]
         try:
             found = datetime.fromisoformat(value)
         except ValueError:
-            return datetime.now(UTC) + RETENTION.convert(value, param, ctx)
+            try:
+                return datetime.now(UTC) + RETENTION.convert(value, param, ctx)
+            except click.BadParameter:
+                self.fail(
+                    f"{value!r} is not a time: write 2030-01-31T12:00Z, or how long from now, such as 90s, 2h, 3d", param, ctx
+                )
         if found.tzinfo is None:
             self.fail(f"{value!r} has no time zone: write {value}Z for UTC", param, ctx)
         return found
@@ -135,13 +143,20 @@ _URLS: Mapping[str, Callable[..., object]] = {
 }
 
 
-def _checked_url(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+def check_urls(given: Mapping[str, Any]) -> None:
     """Refuses the URL of another kind of server, with the name by which the user gave it."""
-    if value:
-        name = str(param.name)
-        is_typed = ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    ctx = click.get_current_context()
+    for name, check in _URLS.items():
+        if url := given.get(name):
+            is_typed = ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
+            check(url, argument=f"--{name.replace('_', '-')}" if is_typed else SETTINGS[name].variable)
+
+
+def _checked_url(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    # With --url a command does not use these, so it checks them itself when it does.
+    if not any(each.name == "url" for each in ctx.command.params):
         try:
-            _URLS[name](value, argument=param.opts[0] if is_typed else SETTINGS[name].variable)
+            check_urls({str(param.name): value})
         except ConfigurationError as error:
             raise CliError(str(error)) from error
     return value

@@ -263,9 +263,13 @@ def _listen(address: Address, app: "Page") -> WSGIServer:
     except OSError as error:
         taken = error.errno in (errno.EADDRINUSE, errno.EACCES)
         if address.port is not None or not taken:
+            other = (
+                "OUTBOX_MONITORING_PORT to another port" if taken else "OUTBOX_MONITORING_HOST to an address of this machine"
+            )
+            nothing = "or to 0" if taken else "or OUTBOX_MONITORING_PORT to 0"
             raise ConfigurationError(
                 f"cannot serve health and metrics on {address.host}:{port}: {error.strerror}; "
-                "set OUTBOX_MONITORING_PORT to another port, or to 0 to serve neither"
+                f"set {other}, {nothing} to serve neither"
             ) from error
     server = _server(address.host, 0, app)
     _logger.warning("Port %d is taken, serving health and metrics on port %d", port, server.server_port)

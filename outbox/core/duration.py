@@ -57,7 +57,12 @@ def as_retention(value: str | float | timedelta) -> timedelta:
     """Parses a retention time: `30d`, `12h`, or a value that `as_delay` accepts. Raises `DurationError`."""
     match = _DAYS_OR_HOURS.fullmatch(value) if isinstance(value, str) else None
     if match is None:
-        return as_delay(value)
+        try:
+            return as_delay(value)
+        except DurationError as error:
+            if not isinstance(value, str):
+                raise
+            raise DurationError(f"{error}; or days or hours, such as '30d' or '12h'") from None
     number = int(match["number"])
     return timedelta(days=number) if match["unit"] == "d" else timedelta(hours=number)
 

@@ -134,8 +134,11 @@ def _retention(value: object) -> object:
     """Days (`30d`), hours (`12h`), or a value of `_seconds`."""
     try:
         return as_retention(value) if isinstance(value, str) else value
-    except DurationError:
-        return _seconds(value)
+    except DurationError as error:
+        try:
+            return _seconds(value)
+        except DurationError:
+            raise error from None
 
 
 def _retention_or_never(value: object) -> object:

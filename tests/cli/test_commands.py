@@ -182,6 +182,19 @@ def test_an_invalid_retry_delay_is_named() -> None:
     assert "'1h' is not a duration" in answer.output
 
 
+def test_an_invalid_retention_is_answered_with_days_and_hours() -> None:
+    for command in (["maintain", "--history-retention"], ["dlq", "requeue", "--inbox-retention"]):
+        answer = CliRunner().invoke(main, [*command, "1x"])
+        assert answer.exit_code == 2
+        assert "or days or hours, such as '30d' or '12h'" in answer.output
+
+
+def test_an_invalid_due_time_is_answered_with_times() -> None:
+    answer = CliRunner().invoke(main, ["messages", "reschedule", "1", "--due", "tomorrow"])
+    assert answer.exit_code == 2
+    assert "'tomorrow' is not a time: write 2030-01-31T12:00Z, or how long from now" in answer.output
+
+
 # --- migrate -----------------------------------------------------------------------------------------------------------
 
 
@@ -280,6 +293,13 @@ def test_a_monitoring_port_that_is_taken_is_named(database_url: str, tmp_path: P
             assert process.wait() == 1
             assert "set OUTBOX_MONITORING_PORT to another port" in process.output
             assert "Traceback" not in process.output
+
+
+def test_a_monitoring_host_of_another_machine_is_named(database_url: str, tmp_path: Path) -> None:
+    settings = {"OUTBOX_DATABASE_URL": database_url, "OUTBOX_MONITORING_HOST": "192.0.2.1"}
+    with running([*CLI, "relay"], tmp_path, settings) as process:
+        assert process.wait() == 1
+        assert "set OUTBOX_MONITORING_HOST to an address of this machine" in process.output
 
 
 def test_a_relay_without_its_table_exits_with_the_hint_to_migrate(database_url: str, tmp_path: Path) -> None:

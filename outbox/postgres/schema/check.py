@@ -7,7 +7,15 @@ from typing import Any
 from outbox.errors import SchemaError
 from outbox.postgres.pool import Connection
 from outbox.postgres.queries import TableName, queries
-from outbox.postgres.schema.objects import ARCHIVE, SATELLITES, TRANSPORT, outbox_names, satellite_names, table_names
+from outbox.postgres.schema.objects import (
+    ARCHIVE,
+    OUTBOX_TABLE,
+    SATELLITES,
+    TRANSPORT,
+    outbox_names,
+    satellite_names,
+    table_names,
+)
 
 OUTBOX_FILES = ("outbox_table.sql", "outbox_table_2.sql", "outbox_table_3.sql", "publish_function.sql")
 """Files with the expected shape of an outbox table."""
@@ -89,7 +97,11 @@ async def check_outbox_table(connection: Connection, table: TableName) -> str:
     """Returns the schema that contains `table`. Raises `SchemaError` if it is missing or has another shape."""
     schema = await schema_of(connection, table)
     if schema is None:
-        raise SchemaError(f"the table {table} does not exist: create it with {_MIGRATE}, or only this table with {_ENSURE}")
+        is_usual = table.name == OUTBOX_TABLE
+        options = "" if is_usual else " (with --table-name, or with --destination for the table of a destination)"
+        raise SchemaError(
+            f"the table {table} does not exist: create it with {_MIGRATE}{options}, or only this table with {_ENSURE}"
+        )
     differences = await _required_differences(connection, outbox_differences(table, by_path=True))
     if not differences:
         return schema
