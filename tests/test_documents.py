@@ -81,7 +81,7 @@ NOT_RUN = {
         "takes the registry; tests/app/test_alerting.py runs a service with such settings"
     ),
     "docs/getting-started.md: $ python3 -m venv .venv && . .venv/bin/activate": "takes the registry, as README's",
-    "docs/getting-started.md: $ uvicorn shop:app": "the service is run with the program, by the test that is named there",
+    "docs/getting-started.md: $ . .venv/bin/activate": "the service is run with the program, by the test that is named there",
     'docs/tracing.md: $ pip install "fastapi-outbox[cli,rabbitmq,otel]" openteleme …': (
         "takes the registry and a collector; tests/tracing/test_otlp.py exports to one"
     ),
