@@ -242,10 +242,15 @@ class _Content(dict[str, Any]):
         return super().setdefault(MEDIA_TYPE, default)
 
 
+def lacks_schema(error: Exception) -> bool:
+    """Whether the database answered that a table, a column or a privilege is missing."""
+    return isinstance(error.__cause__ if isinstance(error, DatabaseUnavailableError) else error, _OF_SCHEMAS)
+
+
 def _of_database(error: Exception) -> Problem:
     """Returns the problem for an error of the database: unavailable, outdated schema, invalid value, or our own fault."""
     reason = error.__cause__ if isinstance(error, DatabaseUnavailableError) else error
-    if isinstance(reason, _OF_SCHEMAS):
+    if lacks_schema(error):
         return _outdated(f"{reason}: run `outbox migrate`, or `outbox doctor` to see what is missing")
     # asyncpg raises DataError itself, not a subclass, when it cannot encode a value.
     if isinstance(reason, _OF_VALUES) or type(reason) is asyncpg.DataError:

@@ -266,6 +266,14 @@ async def test_an_unavailable_database_is_a_finding(database: str) -> None:
     assert told(found) == {"database_unreachable": ("error", "")}
 
 
+async def test_missing_tables_are_not_an_unavailable_database(database: str, well: asyncpg.Connection) -> None:
+    await well.execute("drop table outbox_group_mark")
+    async with serving(Admin(database)) as app, client_of(app, Role.VIEWER) as client:
+        [finding] = (await verdict(client))["findings"]
+    assert finding["summary"].startswith("the database lacks what this release uses: ")
+    assert "run `outbox migrate`" in finding["hint"]
+
+
 async def test_metrics_and_doctor_report_the_same_verdict(database: str, well: asyncpg.Connection) -> None:
     await deliver(well, "mail", 3, ago="6 minutes")
     async with Admin(database) as admin:

@@ -19,6 +19,7 @@ from outbox.admin.brokers import BrokerKind, DeclaredConsumer, declared_consumer
 from outbox.admin.cache import SingleFlightCache, Snapshot
 from outbox.admin.dlq.routes import Letters, UnarchivedView
 from outbox.admin.models import MOST_COUNTED, Model, Moment
+from outbox.admin.problems import lacks_schema
 from outbox.admin.store import Count, MessageState, Relation, backlog_queries
 from outbox.admin.topology import TopologySnapshot, TopologyView, find_problems
 from outbox.admin.verdict.findings import (
@@ -71,7 +72,8 @@ class VerdictView:
         try:
             found = await self.judgement()
         except (DatabaseUnavailableError, TimeoutError) as error:
-            return Snapshot(database_unreachable(str(error) or "timeout"), datetime.now(UTC))
+            verdict = database_unreachable(str(error) or "timeout", lacks_schema=lacks_schema(error))
+            return Snapshot(verdict, datetime.now(UTC))
         return Snapshot(found.value.verdict, found.as_of)
 
     async def judgement(self) -> "Snapshot[Judgement]":
