@@ -22,11 +22,11 @@ CEILINGS = {
     # edges are typed events, their AsyncAPI document, and its command. A file and 16 edges are destinations, a file and 12
     # edges encryption, and 12 files and 76 edges Kafka, NATS and Redis, whose clients call private methods of ours.
     "Python files": 262,
-    "lines of Python": 60_140,
+    "lines of Python": 60_215,
     "modules with one importer": 40,
-    "private functions named once, %": 12.0,
+    "private functions named once, %": 12.1,
     "modules named …ing": 9,
-    "import edges": 1_523,
+    "import edges": 1_526,
     "import cycles": 0,
     "docstrings that lean on another": 0,
     "files in import circles of the dashboard": 0,
