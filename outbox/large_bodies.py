@@ -344,6 +344,7 @@ class S3Store:
     ) -> None:
         try:
             from aiobotocore.session import get_session
+            from aiohttp import ClientPayloadError
             from botocore.exceptions import BotoCoreError, ClientError
         except ModuleNotFoundError as error:
             raise MissingExtraError(purpose="S3Store", extra="s3") from error
@@ -354,7 +355,8 @@ class S3Store:
         self._options = {"endpoint_url": endpoint_url, "region_name": region_name}
         self._session = get_session()
         self._answered: type[Exception] = ClientError
-        self._failures: tuple[type[Exception], ...] = (ClientError, BotoCoreError, OSError)
+        # aiobotocore passes on what aiohttp raises if the connection is lost within the content of an object.
+        self._failures: tuple[type[Exception], ...] = (ClientError, BotoCoreError, ClientPayloadError, OSError)
         # A client belongs to the loop in which it was opened.
         self._clients: dict[asyncio.AbstractEventLoop, _SharedClient] = {}
 

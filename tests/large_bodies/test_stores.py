@@ -107,6 +107,20 @@ async def test_a_bucket_that_is_missing_or_a_server_that_is_away_are_not_a_missi
             await LargeBodies(other, timeout=timedelta(seconds=10)).put(b"hello")
 
 
+async def test_a_connection_that_is_lost_within_a_body_is_a_server_that_is_away(
+    s3_url: str,
+) -> None:
+    async def answer_in_part(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nthe first bytes")
+        writer.close()
+
+    async with await asyncio.start_server(answer_in_part, "127.0.0.1") as server:
+        port = server.sockets[0].getsockname()[1]
+        with pytest.raises(BodyStoreUnavailableError, match="cannot be used"):
+            await S3Store("bodies", endpoint_url=f"http://127.0.0.1:{port}").get("a1")
+
+
 async def test_calls_of_one_loop_share_a_client_while_one_is_open(s3_url: str) -> None:
     store = S3Store("bodies", "shared", endpoint_url=s3_url)
     async with store.opened() as client, store.opened() as other:
