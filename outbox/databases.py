@@ -6,6 +6,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from inspect import isawaitable, iscoroutinefunction
 from os import PathLike
 from pathlib import Path
@@ -16,6 +17,7 @@ from outbox.core.urls import postgres_url, redacted
 from outbox.engine.lifecycle import GRACE_PERIOD, Stopping, run_until_stopped
 from outbox.engine.observers import SERVED, ServedDatabase
 from outbox.engine.tasks import ungrouped
+from outbox.engine.transactions import Threads
 from outbox.errors import ConfigurationError, HandlersAbandonedError, OutboxError
 from outbox.runtime.health import OK, STARTING, UNAVAILABLE
 from outbox.runtime.observing import METRICS
@@ -72,6 +74,7 @@ class Databases:
         self._longest_pause = arguments.interval("longest_pause", longest_pause)
         self._grace_period = arguments.grace_period(grace_period)
         self._stopping = Stopping()
+        self._thread = Threads(1)
         self._serving: dict[str, _Serving] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         """The last task of each database, which may still drain after the database has disappeared."""
@@ -92,11 +95,17 @@ class Databases:
         """
         self._serving.clear()
         self._is_known, self._abandoned = False, None
+        # One, and a daemon: reads that never end must not fill the threads of the loop, which resolve addresses for all
+        # databases, and must not keep the process from ending.
+        self._thread = Threads(1, "databases")
         # The components end themselves within the grace period: the margins are for those that do not.
         margin = 2 * CANCEL_TIMEOUT
-        await run_until_stopped(
-            self._work, self._stopping, grace_period=self._grace_period + margin, handle_signals=handle_signals
-        )
+        try:
+            await run_until_stopped(
+                self._work, self._stopping, grace_period=self._grace_period + margin, handle_signals=handle_signals
+            )
+        finally:
+            self._thread.close()
         if self._abandoned is not None:
             raise self._abandoned
 
@@ -169,7 +178,7 @@ class Databases:
         """Returns the databases, and the problems of entries that are left out, by the name or the line of the entry."""
         if isinstance(self._source, str | PathLike):
             try:
-                text = await asyncio.to_thread(Path(self._source).read_text, "utf-8")
+                text = await self._thread.call(partial(Path(self._source).read_text, "utf-8"))
             except (OSError, ValueError) as error:
                 reason = (error.strerror if isinstance(error, OSError) else None) or "it is not text"
                 raise ConfigurationError(reason) from error
@@ -179,7 +188,7 @@ class Databases:
             found = self._source
         else:
             # In a thread, because a query that blocks the event loop would delay every database.
-            answer = await (self._source() if iscoroutinefunction(self._source) else asyncio.to_thread(self._source))
+            answer = await (self._source() if iscoroutinefunction(self._source) else self._thread.call(self._source))
             found = await answer if isawaitable(answer) else answer
         if not isinstance(found, Mapping):
             raise ConfigurationError(f"it must be a mapping of names to URLs, not {type(found).__name__}")

@@ -5,8 +5,10 @@ import logging
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -270,6 +272,33 @@ async def test_a_callable_that_fails_is_asked_again_and_the_known_databases_stay
     assert "the list of databases cannot be read, trying again: again" in caplog.text
     assert "it must be a mapping of names to URLs, not int" in caplog.text
     assert "hunter2" not in caplog.text
+
+
+async def test_a_callable_that_never_returns_takes_one_thread_that_keeps_no_process_alive(
+    fleet: Fleet, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("outbox.databases.READ_TIMEOUT", timedelta(milliseconds=10))
+    callers: list[threading.Thread] = []
+    may_return = threading.Event()
+
+    def ask() -> Mapping[str, str]:
+        callers.append(threading.current_thread())
+        if len(callers) > 1:
+            may_return.wait(30)
+        return {"a": A} if len(callers) == 1 else {"b": B}
+
+    try:
+        async with running(Databases(ask, fleet.make, refresh=0.01)):
+            await eventually(lambda: "cannot be read, trying again: TimeoutError" in caplog.text)
+            await asyncio.sleep(0.2)  # some more reads
+            assert len(callers) == 2, "nothing is asked while an answer is missing"
+            assert all(caller.daemon for caller in callers)
+            assert fleet.at_work == {"a": A}
+            may_return.set()
+            await eventually(lambda: fleet.at_work == {"b": B})
+    finally:
+        may_return.set()
+    await eventually(lambda: not any(caller.is_alive() for caller in callers))
 
 
 async def test_what_a_callable_answers_at_the_start_must_be_valid(fleet: Fleet) -> None:
