@@ -152,11 +152,19 @@ class NatsLink:
 
     async def connection(self, within: float) -> "NatsConnection":
         """Returns the connection. Raises `BrokerUnavailableError` if there is none within so many seconds."""
-        # One at a time, and the others take its result.
-        async with self._connecting:
+        end = asyncio.get_running_loop().time() + max(within, 0)
+        # One at a time, and the others take its result. If it fails, each tries in turn, in what is left of its own time.
+        try:
+            async with asyncio.timeout_at(end):
+                await self._connecting.acquire()
+        except TimeoutError:
+            raise BrokerUnavailableError("NATS is not available: others have tried to connect for all of the time") from None
+        try:
             if self._connection is None or self._connection.is_lost:
-                self._connection = await NatsConnection.connected(self._options, within)
+                self._connection = await NatsConnection.connected(self._options, end - asyncio.get_running_loop().time())
             return self._connection
+        finally:
+            self._connecting.release()
 
     async def close(self) -> None:
         """Closes the connection. Idempotent."""

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from time import monotonic
 from typing import Any
 from uuid import uuid4
 
@@ -267,6 +268,21 @@ async def test_a_server_that_is_away_is_not_the_messages_fault(own_nats: Nats) -
         await transport.open()
         assert await sent(transport, message("events.a", b"3")) == [CONFIRMED]
     assert await bodies(own_nats, "events") == [b"1", b"3"]
+
+
+async def test_batches_that_connect_at_the_same_time_end_in_time_if_the_server_is_mute() -> None:
+    async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    async with await asyncio.start_server(say_nothing, "127.0.0.1") as server:
+        transport = NatsTransport(f"nats://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        batches = [sent(transport, message("a", b"1"), timeout=SHORT) for _ in range(5)]
+        began = monotonic()
+        results = await asyncio.gather(*batches)
+        assert monotonic() - began < 2 * SHORT.total_seconds()
+        assert all(isinstance(result, NotSent) for [result] in results)
+        await transport.close()
 
 
 async def test_a_kill_in_the_middle_of_a_batch_loses_nothing_that_was_confirmed(own_nats: Nats) -> None:
