@@ -303,6 +303,19 @@ async def test_ordered_readers_take_turns_so_that_entries_are_stored_in_their_or
         assert bodies(list(await waiting)) == [b"2", b"3"]
 
 
+async def test_an_ordered_reader_claims_all_that_a_dead_one_has_so_that_no_other_one_overtakes_it(redis: Redis) -> None:
+    add(redis, "order.placed", *(b"%d" % n for n in range(4)))
+    redis.client.xgroup_create("order.placed", "mail", id="0")
+    redis.client.xreadgroup("mail", "dead", {"order.placed": ">"})
+    source = RedisSource(f"{redis.url}?claim_after=1")
+    async with source.read(subscription(ordered=True)) as first, source.read(subscription(ordered=True)) as second:
+        received = await fetched(first, 2)
+        assert bodies(received) == [b"0", b"1"]
+        for _ in range(2):
+            assert await second.fetch(10) == []
+        assert bodies(await fetched(first, 2)) == [b"2", b"3"]
+
+
 async def test_an_answer_that_was_lost_with_its_connection_is_read_again(redis: Redis, proxied: Callable[[str], Proxy]) -> None:
     proxy = proxied(redis.url)
     async with RedisSource(proxy.url).read(subscription()) as reader:

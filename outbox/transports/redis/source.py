@@ -31,6 +31,8 @@ CLEAN_UP_EVERY = 60.0
 """Seconds between two removals: of consumers of dead processes, and if the URL says so, of entries that were read."""
 FORGET_AFTER = timedelta(minutes=10)
 """Time without a heartbeat after which a consumer without pending entries is removed."""
+MOST_PENDING = 1_000
+"""More entries than one consumer has pending in a stream."""
 _BUSY_PAUSE = 0.05
 _BUSY, _UNKNOWN = 1, 2
 _RELEASED = b"86400000"
@@ -200,7 +202,9 @@ class RedisReader:
                 is_over = isinstance((await self._control(command(b"CLIENT", b"KILL", b"ID", b"%d" % read.id)))[0], int)
         of = (self._group, self._name)
         for stream in self._streams:
-            [pending] = await self._control(command(b"XPENDING", stream, self._group, b"-", b"+", b"1000", self._name))
+            [pending] = await self._control(
+                command(b"XPENDING", stream, self._group, b"-", b"+", b"%d" % MOST_PENDING, self._name)
+            )
             if isinstance(pending, list) and pending:
                 ids = [entry[0] for entry in pending]
                 await self._control(command(b"XCLAIM", stream, *of, b"0", *ids, b"IDLE", _RELEASED, b"JUSTID"))
@@ -312,11 +316,13 @@ class RedisReader:
     async def _claim(self, session: Session, limit: int) -> None:
         """Takes over entries that their consumers have held for too long without a heartbeat."""
         idle = b"%d" % (self._options.claim_after * 1_000)
+        # All at once for an ordered queue: another reader would claim the rest, and might store it first.
+        count = b"%d" % (MOST_PENDING if self._ordered else limit)
         for stream in self._streams:
             cursor = _FIRST
             while len(self._waiting) < limit:
                 [reply] = await session.call(
-                    command(b"XAUTOCLAIM", stream, self._group, self._name, idle, cursor, b"COUNT", b"%d" % limit)
+                    command(b"XAUTOCLAIM", stream, self._group, self._name, idle, cursor, b"COUNT", count)
                 )
                 if not isinstance(reply, list):
                     await self._receive(reply)
