@@ -11,6 +11,7 @@ from typing import Any
 
 import asyncpg
 import pytest
+from redis.exceptions import ResponseError
 
 from outbox import Consumer, Reject, Worker, get_tracking_ids
 from outbox.core.message import OutboxMessage
@@ -344,6 +345,16 @@ async def test_an_ordered_reader_takes_what_it_knows_nothing_of_before_what_foll
         add(redis, "order.placed", b"3")
         assert bodies(await fetched(reader, 1)) == [b"2"]
         assert bodies(await fetched(reader, 1)) == [b"3"]
+
+
+@pytest.mark.parametrize("before", ["", "Error running script (call to f_0a1b): @user_script:2: @user_script: 2: "])
+async def test_a_group_that_is_gone_is_created_again_whatever_a_script_writes_before_the_error(
+    before: str, redis: Redis
+) -> None:
+    async with RedisSource(redis.url).read(subscription(ordered=True)) as reader:
+        redis.client.delete("order.placed")
+        await reader._receive(ResponseError(f"{before}NOGROUP No such key 'order.placed' or consumer group 'mail'"))
+        assert len(redis.client.xinfo_groups("order.placed")) == 1
 
 
 async def test_a_key_that_is_no_stream_stops_the_worker_at_its_start(database: str, redis: Redis) -> None:

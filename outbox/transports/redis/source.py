@@ -338,7 +338,8 @@ class RedisReader:
     async def _receive(self, reply: Reply) -> list[Any]:
         """Takes the entries of a reply to XREADGROUP, and returns those of the last stream."""
         if isinstance(reply, ResponseError):
-            if not str(reply).startswith("NOGROUP"):
+            # Redis 6.2 puts words of its own before an error in a script.
+            if "NOGROUP" not in str(reply):
                 raise BrokerUnavailableError(f"Redis does not give entries: {text_of(reply)}")
             # The data was deleted while this worker runs.
             await self._add(self._streams)
