@@ -18,6 +18,7 @@ from outbox.core.message import OutboxMessage
 from outbox.errors import ConfigurationError, TopologyError
 from outbox.ports import Received, Subscription
 from outbox.transports.redis import RedisSource
+from outbox.transports.redis.server import RedisOptions
 from outbox.transports.redis.source import RedisReader
 from tests.servers.proxy import Proxy
 from tests.servers.redis import Redis
@@ -355,6 +356,19 @@ async def test_a_group_that_is_gone_is_created_again_whatever_a_script_writes_be
         redis.client.delete("order.placed")
         await reader._receive(ResponseError(f"{before}NOGROUP No such key 'order.placed' or consumer group 'mail'"))
         assert len(redis.client.xinfo_groups("order.placed")) == 1
+
+
+async def test_a_reader_whose_end_is_cancelled_leaves_no_connection(redis: Redis, proxied: Callable[[str], Proxy]) -> None:
+    proxy = proxied(redis.url)
+    reader = RedisReader(RedisOptions.parse(proxy.url), subscription())
+    await reader.start()
+    assert await reader.fetch(10) == []
+    proxy.swallow()
+    ending = asyncio.create_task(reader.end())
+    await asyncio.wait([ending], timeout=0.1)
+    ending.cancel()
+    await asyncio.wait([ending])
+    assert not any(session.is_alive for session in reader._sessions.values())
 
 
 async def test_a_key_that_is_no_stream_stops_the_worker_at_its_start(database: str, redis: Redis) -> None:

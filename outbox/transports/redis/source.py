@@ -186,11 +186,13 @@ class RedisReader:
 
     async def end(self) -> None:
         """Lets others claim at once what is pending for this consumer, and ends."""
-        with suppress(BrokerUnavailableError):
-            if "read" in self._sessions:
-                await self._release(self._sessions["read"])
-        for session in self._sessions.values():
-            session.end()
+        try:
+            with suppress(BrokerUnavailableError):
+                if "read" in self._sessions:
+                    await self._release(self._sessions["read"])
+        finally:
+            for session in self._sessions.values():
+                session.end()
 
     async def _release(self, read: Session) -> None:
         is_over = read.is_alive
