@@ -273,7 +273,11 @@ class KafkaReader:
             self._commit(self._consumer)
 
     def _commit(self, consumer: Consumer) -> None:
-        """Commits what is acknowledged. What another member has by now, or has to wait for a rebalance, is left as it is."""
+        """Commits what is acknowledged.
+
+        What another member has by now, has to wait for a rebalance, or is of a topic that was deleted, is left as it is: only
+        polling brings the rebalance that takes it away.
+        """
         wanted = {key: position for key, position in self._positions.items() if position.to_commit > position.committed}
         if not wanted:
             return
@@ -281,7 +285,7 @@ class KafkaReader:
         try:
             committed = consumer.commit(offsets=offsets, asynchronous=False)
         except KafkaException as error:
-            if error.args[0].name() in _NOT_OURS:
+            if error.args[0].name() in _NOT_OURS | NO_TOPIC:
                 return
             raise BrokerUnavailableError(f"Kafka does not take offsets: {text_of(error)}") from error
         for each in committed or ():

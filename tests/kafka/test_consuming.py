@@ -19,7 +19,7 @@ from outbox.core.message import OutboxMessage
 from outbox.errors import ConfigurationError
 from outbox.ports import Received, Subscription
 from outbox.transports.kafka_source import KafkaReader, KafkaSource, topics_of
-from tests.servers.kafka import MockKafka
+from tests.servers.kafka import KafkaError, MockKafka
 from tests.servers.proxy import Proxy
 from tests.support import eventually
 from tests.support.processes import running as running_process
@@ -338,6 +338,18 @@ async def test_an_acknowledgement_after_the_partition_has_moved_changes_nothing(
             await reader.fetch(1)  # learns that it has lost the partition
             await reader.acknowledge(stale)
             assert mock.committed("mail", "order.placed", partitions=1) == 2
+
+
+async def test_a_topic_that_was_deleted_before_its_offsets_were_committed_does_not_stop_its_reader(mock: MockKafka) -> None:
+    mock.create_topic("order.placed", partitions=1)
+    mock.produce("order.placed", b"1")
+    async with reading(mock) as reader:
+        found = await fetched(reader, 1)
+        mock.fail_commits(*[KafkaError.UNKNOWN_TOPIC_OR_PARTITION] * 100)
+        await reader.acknowledge(found)
+        # As from another topic: the mock brokers delete none.
+        mock.produce("order.placed", b"2")
+        assert [each.message.body for each in await fetched(reader, 1)] == [b"2"]
 
 
 async def test_a_reader_that_is_not_asked_stays_in_its_group(mock: MockKafka, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,12 +15,14 @@ from tests.support import eventually
 
 PRODUCE = 0
 """Kafka's number of the request that carries records."""
+OFFSET_COMMIT = 8
 _PRODUCER = 0
 
 
 class KafkaError(IntEnum):
     """Errors that a mock broker can answer with, by Kafka's numbers."""
 
+    UNKNOWN_TOPIC_OR_PARTITION = 3
     REQUEST_TIMED_OUT = 7
     MSG_SIZE_TOO_LARGE = 10
     NOT_ENOUGH_REPLICAS = 19
@@ -157,6 +159,11 @@ class MockKafka(Kafka):
         """Makes the next produce requests fail, one with each error; 0 lets one succeed."""
         numbers = (ctypes.c_int * len(errors))(*errors)
         _library().rd_kafka_mock_push_request_errors_array(self._cluster, PRODUCE, len(errors), numbers)
+
+    def fail_commits(self, *errors: int) -> None:
+        """Makes the next commits of offsets fail, one with each error."""
+        numbers = (ctypes.c_int * len(errors))(*errors)
+        _library().rd_kafka_mock_push_request_errors_array(self._cluster, OFFSET_COMMIT, len(errors), numbers)
 
     def stop_failing(self) -> None:
         """Lets all further produce requests succeed."""
