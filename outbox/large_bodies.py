@@ -194,7 +194,8 @@ class LargeBodies:
         """
         deleted, batch = 0, dict[str, dict[str, datetime]]()
         async with self.opened(), aclosing(self.store.list()) as objects:
-            async for name, modified_at in objects:
+            while (listed := await self._within_limit(anext(objects, None))) is not None:
+                name, modified_at = listed
                 found = _NAME.fullmatch(name)
                 if found is None:
                     continue

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import re
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import AsyncGenerator, Iterator, Sequence, Set
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import pytest
 
 from outbox.core.codec import decode_stored
 from outbox.errors import BodyStoreUnavailableError, ConfigurationError, StoredBodyError
-from outbox.large_bodies import BodyStore, FileStore, LargeBodies, S3Store
+from outbox.large_bodies import BodyStore, FileStore, LargeBodies, S3Store, StoredObject
 from tests.large_bodies.stores import MemoryStore
 from tests.servers.moto import CREDENTIALS, REGION, running_moto
 
@@ -140,6 +140,17 @@ async def test_a_store_that_does_not_answer_in_time_is_away() -> None:
     bodies = LargeBodies(Silent(), timeout=timedelta(milliseconds=20))
     with pytest.raises(BodyStoreUnavailableError, match=r"did not answer within 0\.02 s"):
         await bodies.get(await bodies.put(b""))
+
+
+async def test_a_sweep_of_a_store_that_does_not_answer_in_time_ends() -> None:
+    class Silent(MemoryStore):
+        async def list(self) -> AsyncGenerator[StoredObject, None]:
+            yield StoredObject("a1", datetime.now(UTC))
+            await asyncio.get_running_loop().create_future()
+
+    async with asyncio.timeout(5):
+        with pytest.raises(BodyStoreUnavailableError, match=r"did not answer within 0\.02 s"):
+            await LargeBodies(Silent(), timeout=timedelta(milliseconds=20)).sweep(Rows())
 
 
 @pytest.mark.parametrize(
