@@ -434,7 +434,13 @@ def message_of(record: Any, topic: str | TopicOf) -> Message:
     arguments = decode_envelope(own, id_=place, routing_key=routing_key_of(record.topic(), topic), created_at=sent)
     key = record.key()
     arguments["ordering_key"] = None if key is None else _text(key, otherwise=hexlify)
-    return Message(body=record.value() or b"", content_type=headers.pop(CONTENT_TYPE, None), headers=headers, **arguments)
+    content_type = headers.pop(CONTENT_TYPE, None)  # of any type, if the record says that it is JSON
+    return Message(
+        body=record.value() or b"",
+        content_type=None if content_type is None else str(content_type),
+        headers=headers,
+        **arguments,
+    )
 
 
 def _text(value: bytes | str, *, otherwise: Callable[[bytes], bytes]) -> str:

@@ -207,6 +207,17 @@ async def test_records_that_cannot_be_stored_or_are_too_large_are_dead_letters_a
     assert mock.committed("mail", "order.placed", partitions=1) == 5
 
 
+async def test_a_header_for_the_content_type_that_is_no_text_does_not_stop_the_queue(
+    database: str, connection: asyncpg.Connection, mock: MockKafka
+) -> None:
+    mock.create_topic("order.placed", partitions=1)
+    found: list[bytes] = []
+    async with relaying(database, mock.url), working(database, mock.consuming_url, collecting(found)):
+        odd = [OutboxMessage("order.placed", b"1", headers={"content-type": value}) for value in (5, {"a": None}, None)]
+        await publish(connection, *odd, OutboxMessage("order.placed", b"2"))
+        await eventually(lambda: sorted(found) == [b"1", b"1", b"1", b"2"])
+
+
 async def test_a_topic_that_does_not_exist_yet_is_read_once_it_does(
     database: str, mock: MockKafka, caplog: pytest.LogCaptureFixture
 ) -> None:
