@@ -380,11 +380,11 @@ def filter_subjects(binding_key: str, subject: str) -> list[str]:
 
 
 def message_of(fetched: _Fetched, subject: str) -> Message:
-    """Returns the message, also of a publisher that is not Outbox: then its id is that of the stream."""
+    """Returns the message, also of a publisher that is not Outbox: then its id is that of the stream. Never raises."""
     token = fetched.token
     lines = (line.partition(":") for line in (fetched.headers or b"").decode(errors="replace").split("\r\n")[1:])
     named: dict[str, Any] = {name.strip(): value.strip() for name, separator, value in lines if separator}
-    with suppress(ValueError, TypeError, KeyError):
+    with suppress(ValueError, TypeError, KeyError, RecursionError):
         for name in json.loads(named.get(JSON_HEADERS, "[]")):
             named[name] = json.loads(named[name])
 

@@ -188,9 +188,11 @@ async def test_messages_of_other_publishers_are_handled(database: str, nats_serv
     }
     await produce(nats_server, subject, b"plain")
     await produce(nats_server, subject, b"odd", headers=unreadable)
+    await produce(nats_server, subject, b"deep", headers={"x-outbox-json-headers": "[" * 3_000})
     async with working(database, url, Consumer("order.placed", handle, queue="mail"), prefetch_count=1):
-        await eventually(lambda: len(seen) == 2)
-    (_, plain, tracking), (_, odd, odd_tracking) = seen
+        await eventually(lambda: len(seen) == 3)
+    (_, plain, tracking), (_, odd, odd_tracking), (deep, *_) = seen
+    assert deep == b"deep"
     assert (plain.message_id, tracking) == (f"nats:{stream}:1", (f"nats:{stream}:1",))
     assert (plain.routing_key, plain.content_type) == ("order.placed", None)
     assert abs(plain.timestamp - datetime.now(UTC)) < timedelta(minutes=5)
