@@ -123,6 +123,8 @@ def test_the_envelope_of_sns_is_opened() -> None:
     foreign = {name: value for name, value in envelope.items() if name != "MessageAttributes"} | {"Message": "hello"}
     found = decoded({"MessageId": "m-1", "Body": json.dumps(foreign)})
     assert (found.id, found.body, found.headers) == ("sqs:mail:n-1", b"hello", {})
+    half = json.dumps(foreign | {"Message": "half \ud800"})
+    assert decoded({"MessageId": "m-1", "Body": half}).body == b"half ?"
 
 
 @pytest.mark.parametrize(
@@ -133,6 +135,7 @@ def test_the_envelope_of_sns_is_opened() -> None:
         {"Body": '"TopicArn" ' + "[" * 100_000},
         {"Body": "x", "MessageAttributes": {"headers": {"StringValue": "[1"}, "x-outbox-tracking-ids": {"StringValue": "{"}}},
         {"Body": "x", "MessageAttributes": {"headers": {"StringValue": "7"}, "x-outbox-encoding": {"StringValue": "base64"}}},
+        {"Body": "x", "MessageAttributes": {"headers": {"StringValue": '[[1, 2], ["a", 3]]'}}},
         {"Body": "x", "Attributes": {"SentTimestamp": "soon"}, "MessageAttributes": {"a": 7}},
     ],
 )

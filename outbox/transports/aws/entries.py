@@ -86,13 +86,14 @@ def message_of(received: Mapping[str, Any], *, queue: str, routing_key: str) -> 
         text, id_ = notification["Message"], str(notification.get("MessageId", id_))
         named = _strings(notification.get("MessageAttributes"), "Value")
     headers: dict[str, Any] = {name: value for name, value in named.items() if name not in _OUR_ATTRIBUTES}
-    with suppress(ValueError, TypeError, RecursionError):
-        headers |= json.loads(named.get(HEADERS, "{}"))
+    with suppress(ValueError, RecursionError):
+        more = json.loads(named.get(HEADERS, "{}"))
+        headers |= more if isinstance(more, dict) else {}
     fields: dict[str, Any] = {**headers, **named}
     fields[ROUTING_KEY] = fields.get(ROUTING_KEY_ATTRIBUTE)
     if MESSAGE_ID not in fields:
         fields.setdefault(ORDERING_KEY, system.get("MessageGroupId"))
-    body = text.encode()
+    body = text.encode(errors="replace")  # the JSON of another program's envelope may have half a surrogate pair
     if named.get(ENCODING) == BASE64:
         with suppress(ValueError):
             body = b64decode(text.strip(), validate=True)
