@@ -10,20 +10,22 @@ The header `x-body-store` of a message has the key, the size and the SHA-256 of 
 import asyncio
 import os
 import re
+import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence, Set
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import (
     AbstractAsyncContextManager,
     AsyncExitStack,
     aclosing,
     asynccontextmanager,
     contextmanager,
-    nullcontext,
     suppress,
 )
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, NamedTuple, Protocol, Self
 from urllib.parse import parse_qsl, unquote, urlsplit
 from uuid import uuid4
@@ -43,6 +45,8 @@ SETTLED = timedelta(days=1)
 """Age from which a body without a reference counts as such. The transaction that stored a younger one may still be open."""
 AT_ONCE = 8
 """Most bodies of one publisher that are stored at the same time."""
+MOST_THREADS = 16
+"""Most calls of a `FileStore` that run at once in one event loop."""
 BATCH = 1_000
 """Bodies that a sweep looks up with one query."""
 
@@ -250,33 +254,51 @@ class FileStore:
         self._path = Path(path)
         if not self._path.is_absolute():
             raise ConfigurationError(f"the folder of a FileStore must be an absolute path, not {str(path)!r}")
+        self._threads: dict[asyncio.AbstractEventLoop, _Threads] = {}
 
     def __repr__(self) -> str:
         return f"FileStore({str(self._path)!r})"
 
     async def put(self, name: str, content: bytes) -> None:
         """See `BodyStore.put`."""
-        await asyncio.to_thread(self._write, self._path_of(name), content)
+        await self._in_thread(partial(self._write, self._path_of(name), content))
 
     async def get(self, name: str) -> bytes:
         """See `BodyStore.get`. While the folder is missing or empty, it counts as not mounted."""
-        return await asyncio.to_thread(self._read, self._path_of(name))
+        content: bytes = await self._in_thread(partial(self._read, self._path_of(name)))
+        return content
 
     async def delete(self, name: str) -> None:
         """See `BodyStore.delete`."""
         with self._unavailable():
-            await asyncio.to_thread(self._path_of(name).unlink, missing_ok=True)
+            await self._in_thread(partial(self._path_of(name).unlink, missing_ok=True))
 
     async def list(self) -> AsyncGenerator[StoredObject, None]:
         """See `BodyStore.list`."""
         with self._unavailable():
-            for folder in await asyncio.to_thread(lambda: sorted(self._path.glob("[0-9a-z][0-9a-z]"))):
-                for found in await asyncio.to_thread(_files, folder):
+            for folder in await self._in_thread(lambda: sorted(self._path.glob("[0-9a-z][0-9a-z]"))):
+                for found in await self._in_thread(partial(_files, folder)):
                     yield found
 
-    def opened(self) -> AbstractAsyncContextManager[object]:
-        """See `BodyStore.opened`. There are no connections."""
-        return nullcontext()
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator["_Threads"]:
+        """See `BodyStore.opened`. There are threads instead of connections."""
+        # Not those of the loop: a folder that hangs would take all of them, and with them the resolving of addresses. They are
+        # daemons: it must not keep the process from ending either.
+        loop = asyncio.get_running_loop()
+        threads = self._threads.setdefault(loop, _Threads())
+        threads.users += 1
+        try:
+            yield threads
+        finally:
+            threads.users -= 1
+            if threads.users == 0:
+                self._threads.pop(loop)
+                threads.close()
+
+    async def _in_thread(self, work: Callable[[], Any]) -> Any:
+        async with self.opened() as threads:
+            return await threads.call(work)
 
     def _path_of(self, name: str) -> Path:
         # A name may come from a header that any producer wrote: nothing in it may lead out of the folder.
@@ -313,6 +335,41 @@ class FileStore:
             yield
         except OSError as error:
             raise BodyStoreUnavailableError(f"{self!r} cannot be used: {error}") from error
+
+
+class _Threads:
+    """Up to `MOST_THREADS` daemon threads for the calls of one event loop, and their users."""
+
+    def __init__(self) -> None:
+        self.users = 0
+        self._calls: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
+        self._idle = threading.Semaphore(0)
+        self._started = 0
+
+    async def call(self, work: Callable[[], Any]) -> Any:
+        """Calls `work` in a thread. Cancelled, it stops waiting; what has started still runs to its end."""
+        future: Future[Any] = Future()
+        self._calls.put((future, work))
+        if not self._idle.acquire(blocking=False) and self._started < MOST_THREADS:
+            self._started += 1
+            threading.Thread(target=self._run, name=f"outbox-bodies-{self._started}", daemon=True).start()
+        return await asyncio.wrap_future(future)
+
+    def close(self) -> None:
+        """Ends the threads, each after the call that it runs."""
+        for _ in range(self._started):
+            self._calls.put(None)
+
+    def _run(self) -> None:
+        while (call := self._calls.get()) is not None:
+            future, work = call
+            if future.set_running_or_notify_cancel():
+                try:
+                    future.set_result(work())
+                except Exception as error:  # noqa: BLE001  raised where the result is awaited
+                    future.set_exception(error)
+            del call, future, work  # frees the body before the next call arrives
+            self._idle.release()
 
 
 def _files(folder: Path) -> list[StoredObject]:

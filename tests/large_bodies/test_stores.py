@@ -3,6 +3,7 @@
 import asyncio
 import os
 import re
+import threading
 from collections.abc import AsyncGenerator, Iterator, Sequence, Set
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from outbox.core.codec import decode_stored
+from outbox.core.codec import decode_stored, encode_stored
 from outbox.errors import BodyStoreUnavailableError, ConfigurationError, StoredBodyError
 from outbox.large_bodies import BodyStore, FileStore, LargeBodies, S3Store, StoredObject
 from tests.large_bodies.stores import MemoryStore
 from tests.servers.moto import CREDENTIALS, REGION, running_moto
+from tests.support import eventually
 
 DAY = timedelta(days=1)
 
@@ -99,6 +101,30 @@ async def test_a_folder_that_is_missing_or_empty_is_away_and_not_without_the_bod
         with pytest.raises(BodyStoreUnavailableError):
             await call
     assert not (tmp_path / "missing").exists()
+
+
+async def test_a_folder_that_hangs_takes_no_threads_of_the_loop_and_keeps_no_process_from_ending(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("outbox.large_bodies.MOST_THREADS", 2)
+    before = set(threading.enumerate())
+    bodies = LargeBodies(FileStore(tmp_path), timeout=timedelta(milliseconds=10))
+    header = encode_stored("ab" * 16, b"")
+    # Reading waits for a writer.
+    pipe = tmp_path / "ab" / ("ab" * 16)
+    pipe.parent.mkdir()
+    os.mkfifo(pipe)
+    try:
+        async with bodies.opened():
+            for _ in range(5):
+                with pytest.raises(BodyStoreUnavailableError, match="did not answer"):
+                    await bodies.get(header)
+            threads = set(threading.enumerate()) - before
+            assert len(threads) == 2
+            assert all(thread.daemon for thread in threads)
+    finally:
+        os.close(os.open(pipe, os.O_RDWR))  # lets the readers begin, and end
+    await eventually(lambda: not any(thread.is_alive() for thread in threads))
 
 
 async def test_a_bucket_that_is_missing_or_a_server_that_is_away_are_not_a_missing_body(s3_url: str) -> None:
