@@ -35,7 +35,7 @@ from outbox.transports.nats import (
 )
 
 ACK_WAIT = timedelta(seconds=30)
-"""After this time without an acknowledgement, NATS delivers a message again. Storing takes milliseconds."""
+"""After this time without an acknowledgement or a sign of its reader, NATS delivers a message again."""
 MOST_UNACKNOWLEDGED = 10_000
 """Most messages that all workers of a queue have fetched and not stored yet."""
 ORDERED_BATCH = 200
@@ -55,6 +55,7 @@ _FILTER_NOT_IN_STREAM = 10093
 """The error of a server before 2.10 for a filter that matches more than the stream has."""
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 _NAK = b"-NAK"
+_IN_PROGRESS = b"+WPI"
 
 
 class NatsSource:
@@ -85,7 +86,12 @@ class NatsSource:
         reader = NatsReader(self._link, subscription, self._subject, self._stream)
         try:
             await reader.open()
-            yield reader
+            keeping = asyncio.create_task(reader.keep())
+            try:
+                yield reader
+            finally:
+                keeping.cancel()
+                await asyncio.wait([keeping])
         finally:
             await reader.close()
 
@@ -171,6 +177,15 @@ class NatsReader:
             await connection.acknowledge([token.reply for token in tokens])
             for token in tokens:
                 self._unacknowledged.pop(token.sequence, None)
+
+    async def keep(self) -> None:
+        """Until it is cancelled, shows that this reader still has what it returned, so no other one gets it."""
+        while True:
+            await asyncio.sleep(ACK_WAIT.total_seconds() / 3)
+            if self._unacknowledged:
+                with suppress(BrokerUnavailableError):  # then NATS delivers them again after `ACK_WAIT`
+                    connection = await self._link.connection(CONNECT_TIMEOUT.total_seconds())
+                    connection.write((token.reply, _IN_PROGRESS) for token in self._unacknowledged.values())
 
     async def close(self) -> None:
         """Returns what was not acknowledged to the consumer."""

@@ -7,6 +7,7 @@ import signal
 from collections import defaultdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import asyncpg
@@ -256,6 +257,27 @@ async def test_what_a_reader_did_not_acknowledge_goes_to_the_next_one_at_once(na
         again += await reader.fetch(1)
         assert [each.message.body for each in again] == [b"2", b"3"]
         await reader.acknowledge(again)
+    assert await unacknowledged(nats_server, stream, "mail") == 0
+    await source.close()
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+async def test_what_a_living_reader_has_goes_to_no_other_one_however_long_storing_takes(
+    ordered: bool, nats_server: Nats, stream: str, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("outbox.transports.nats_source.ACK_WAIT", timedelta(seconds=1))
+    await produce(nats_server, f"{stream}.order.placed", b"1", b"2")
+    source = NatsSource(url)
+    subscription = Subscription(
+        queue="mail", binding_key="order.*", exchange_name="nats", prefetch_count=1, retry_delays=(), ordered=ordered
+    )
+    async with source.read(subscription) as reader, source.read(subscription) as other:
+        received = list(await reader.fetch(500))
+        assert [each.message.body for each in received] == [b"1", b"2"]
+        end = monotonic() + 4
+        while monotonic() < end:
+            assert list(await other.fetch(500)) == []
+        await reader.acknowledge(received)
     assert await unacknowledged(nats_server, stream, "mail") == 0
     await source.close()
 
