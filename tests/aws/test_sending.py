@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -136,6 +137,36 @@ async def test_an_endpoint_that_is_away_is_reported(monkeypatch: pytest.MonkeyPa
     [result] = await sent(transport, message("mail"))
     assert isinstance(result, NotSent)
     await transport.close()
+
+
+@pytest.mark.parametrize("url", ["sqs://eu-west-1", f"sns://eu-west-1/orders?account={ACCOUNT}"])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"200 OK\r\nContent-Length: 14\r\n\r\n<html>Sign in!",
+        b"200 OK\r\nContent-Length: 13\r\n\r\n<html></html>",
+        b"200 OK\r\nContent-Length: 2\r\n\r\n[]",
+        b"400 Bad Request\r\nContent-Length: 1\r\n\r\n\xff",
+        b"403 Forbidden\r\nContent-Length: 14\r\n\r\n<html>Blocked!",
+    ],
+)
+async def test_an_answer_that_is_none_of_aws_is_a_result(answer: bytes, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in CREDENTIALS.items():
+        monkeypatch.setenv(name, value)
+
+    async def be_a_proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(100_000)
+        writer.write(b"HTTP/1.1 " + answer)
+        writer.close()
+
+    async with await asyncio.start_server(be_a_proxy, "127.0.0.1") as server:
+        endpoint = f"endpoint_url=http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        transport = AwsTransport(f"{url}{'&' if '?' in url else '?'}{endpoint}")
+        with suppress(BrokerUnavailableError):
+            await transport.open()
+        [result] = await sent(transport, message("mail"))
+        assert isinstance(result, NotSent | Unconfirmed)
+        await transport.close()
 
 
 async def test_a_process_without_credentials_is_told_how_to_get_them(monkeypatch: pytest.MonkeyPatch) -> None:

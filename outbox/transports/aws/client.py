@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from io import BytesIO
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
 from aiobotocore.config import AioConfig
@@ -20,6 +20,7 @@ from botocore.exceptions import (
     NoCredentialsError,
     PartialCredentialsError,
 )
+from botocore.parsers import ResponseParserError
 
 from outbox.core.urls import ROUTING_KEY_IN_TOPIC, aws_names, boolean_option, number_option, redacted, server_address
 from outbox.errors import BrokerUnavailableError, ConfigurationError, UrlError
@@ -61,6 +62,7 @@ _BUSY = re.compile("throttl|TooManyRequests|RequestLimitExceeded|OverLimit|SlowD
 _OPTIONS = {"endpoint_url", "account", "create", "visibility_timeout", "wait_time"}
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,75}(\.fifo)?")
 """The name of a queue. Five characters are left for `.fifo`."""
+_FOREIGN = "AWS is unavailable: something else answers, such as a proxy"
 _T = TypeVar("_T")
 
 
@@ -125,6 +127,13 @@ class AwsOptions:
         return self.name.endswith(FIFO)
 
 
+class _Answer(dict[str, Any]):
+    """An answer of AWS. Raises `BrokerUnavailableError` for a part that each of its answers to the request would have."""
+
+    def __missing__(self, name: str) -> NoReturn:
+        raise BrokerUnavailableError(f"{_FOREIGN}, without {name}")
+
+
 class Aws:
     """Clients of AWS's services in one region, which are created when they are first used.
 
@@ -141,8 +150,8 @@ class Aws:
     async def call(self, service: str, operation: str, **parameters: Any) -> Mapping[str, Any]:
         """Calls an operation, once.
 
-        Raises `BrokerUnavailableError` if AWS is away or busy, or refuses the credentials, and `ClientError` for another
-        answer about the request; `code_of` has its code.
+        Raises `BrokerUnavailableError` if AWS is away or busy, refuses the credentials, or if something else answers, such as a
+        proxy, and `ClientError` for another answer about the request; `code_of` has its code.
         """
         try:
             client = self._clients.get(service) or await self._create(service)
@@ -161,7 +170,10 @@ class Aws:
             ) from error
         except (BotoCoreError, OSError) as error:
             raise BrokerUnavailableError(f"AWS is unavailable: {text_of(error)}") from error
-        return answer
+        # What botocore makes of an answer that it does not understand.
+        except (ResponseParserError, UnicodeDecodeError, AttributeError, KeyError) as error:
+            raise BrokerUnavailableError(f"{_FOREIGN}: {text_of(error)}") from error
+        return _Answer(answer)
 
     async def queue_url(self, name: str) -> str | None:
         """Returns the URL of a queue; None if it does not exist. Raises the errors of `call`."""
