@@ -5,6 +5,7 @@ import re
 import signal
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from redis.exceptions import ResponseError
 
 from outbox import Consumer, Reject, Worker, get_tracking_ids
 from outbox.core.message import OutboxMessage
-from outbox.errors import ConfigurationError, TopologyError
+from outbox.errors import BrokerUnavailableError, ConfigurationError, TopologyError
 from outbox.ports import Received, Subscription
 from outbox.transports.redis import RedisSource
 from outbox.transports.redis.server import RedisOptions
@@ -335,6 +336,24 @@ async def test_an_answer_that_was_lost_with_its_connection_is_read_again(redis: 
         assert bodies(received) == [b"1", b"2"]
         await reader.acknowledge(received)
     assert pending(redis) == 0
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+async def test_large_bodies_over_a_slow_network_are_read_with_smaller_requests(
+    ordered: bool, redis: Redis, proxied: Callable[[str], Proxy], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("outbox.transports.redis.server.CONNECT_TIMEOUT", timedelta(seconds=1))
+    add(redis, "order.placed", *(b"%d" % n + b" " * 20_000 for n in range(300)))
+    proxy = proxied(redis.url)
+    proxy.limit(2_000_000)  # a third of all in the time for one request
+    received: list[Received] = []
+    async with RedisSource(proxy.url).read(subscription(ordered=ordered)) as reader, asyncio.timeout(60):
+        while len(received) < 300:
+            with suppress(BrokerUnavailableError):
+                more = await reader.fetch(500)
+                await reader.acknowledge(more)
+                received += more
+    assert [int(each.message.body) for each in received] == list(range(300))
 
 
 async def test_an_ordered_reader_takes_what_it_knows_nothing_of_before_what_follows(redis: Redis) -> None:

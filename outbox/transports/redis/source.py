@@ -132,6 +132,8 @@ class RedisReader:
         self._done: dict[_Token, None] = {}
         """Entries that are to be acknowledged."""
         self._waiting: deque[Received] = deque()
+        self._most = MOST_PENDING
+        """Most entries of one request, as far as known from what arrived in time."""
         self._lost: set[bytes] = set()
         """Streams from which the server may have given entries to this consumer that did not arrive."""
         self._next: dict[str, float] = {}
@@ -152,19 +154,30 @@ class RedisReader:
                 await self._acknowledge_done()
             if self._is_due("streams", LOOK_AGAIN):
                 await self._find_streams()
-            for stream in tuple(self._lost):
-                await self._read_own(session, stream, limit)
-            if self._is_due("claim", self._options.claim_after / 3):
-                await self._claim(session, limit)
-            if self._is_due("clean up", CLEAN_UP_EVERY):
-                idle = b"%d" % (FORGET_AFTER.total_seconds() * 1_000)
-                # Without permission for scripts, dead consumers stay in the group. They do no harm.
-                await session.call(*(command(b"EVAL", _FORGET, b"1", stream, self._group, idle) for stream in self._streams))
-                if self._options.trim:
-                    await session.call(*(command(b"EVAL", _TRIM, b"1", stream) for stream in self._streams))
-            if not self._waiting:
-                await (self._read_in_turn if self._ordered else self._read_new)(session, limit)
+            count = min(limit, self._most)
+            try:
+                await self._fill(session, count)
+            except BrokerUnavailableError:
+                # With large bodies, the answer may have been too long to arrive in time, and would be again.
+                self._most = max(count // 4, 1)
+                raise
+            self._most = min(self._most + self._most // 8 + 1, MOST_PENDING)
         return [self._waiting.popleft() for _ in range(min(limit, len(self._waiting)))]
+
+    async def _fill(self, session: Session, limit: int) -> None:
+        """Reads entries, about `limit` with one request, into `_waiting`."""
+        for stream in tuple(self._lost):
+            await self._read_own(session, stream, limit)
+        if self._is_due("claim", self._options.claim_after / 3):
+            await self._claim(session, limit)
+        if self._is_due("clean up", CLEAN_UP_EVERY):
+            idle = b"%d" % (FORGET_AFTER.total_seconds() * 1_000)
+            # Without permission for scripts, dead consumers stay in the group. They do no harm.
+            await session.call(*(command(b"EVAL", _FORGET, b"1", stream, self._group, idle) for stream in self._streams))
+            if self._options.trim:
+                await session.call(*(command(b"EVAL", _TRIM, b"1", stream) for stream in self._streams))
+        if not self._waiting:
+            await (self._read_in_turn if self._ordered else self._read_new)(session, limit)
 
     async def acknowledge(self, received: Sequence[Received]) -> None:
         """See `outbox.ports.Reader.acknowledge`. What could not be acknowledged is with the next `fetch`."""
