@@ -31,6 +31,7 @@ from outbox.transports.nats import (
     SERVERS_HEADERS,
     NatsConnection,
     NatsLink,
+    NoAnswerError,
     checked_subject,
 )
 
@@ -270,7 +271,14 @@ class NatsReader:
     async def _has_all(self, pull: "_Pull") -> bool:
         """Whether all that is unacknowledged is here. Then other readers have stored what they had."""
         for _ in range(CHECKS):
-            if await pull.count_unacknowledged() == len(self._unacknowledged) + len(pull.fetched):
+            arrived = pull.arrived
+            try:
+                unacknowledged = await pull.count_unacknowledged()
+            except NoAnswerError:
+                if pull.arrived == arrived:
+                    raise
+                return await self._has_all(pull)  # the answer comes behind the messages that are still arriving
+            if unacknowledged == len(self._unacknowledged) + len(pull.fetched):
                 return True
             await asyncio.sleep(CHECK_AGAIN.total_seconds())
         return False
@@ -293,6 +301,7 @@ class _Pull:
     def __init__(self, connection: NatsConnection, stream: str, consumer: str) -> None:
         self.connection = connection
         self.fetched: deque[_Fetched] = deque()
+        self.arrived = 0  # so many messages in all
         self.is_over = False
         self._stream = stream
         self._consumer = consumer
@@ -373,6 +382,8 @@ class _Pull:
         self._left = max(self._left - 1, 0)
         if reply.startswith(b"$JS.ACK."):
             now = asyncio.get_running_loop().time()
+            self.arrived += 1
+            self._ends = now + (PATIENCE + GRACE).total_seconds()  # large ones may take longer to arrive
             self.fetched.append(_Fetched(_Token.of(reply), subject.decode(errors="replace"), body, headers, now))
 
 

@@ -5,6 +5,7 @@ import json
 import re
 import signal
 from collections import defaultdict
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import monotonic
@@ -20,6 +21,7 @@ from outbox.errors import TopologyError
 from outbox.ports import Subscription
 from outbox.transports.nats_source import NatsSource, _Token, consumer_name, filter_subjects
 from tests.servers.nats import Nats
+from tests.servers.proxy import Proxy
 from tests.support import eventually
 from tests.support.processes import running as running_process
 from tests.support.streams import OPTIONS, collecting, fail_and_requeue, is_drained, publish, relaying, working
@@ -279,6 +281,26 @@ async def test_what_a_living_reader_has_goes_to_no_other_one_however_long_storin
             assert list(await other.fetch(500)) == []
         await reader.acknowledge(received)
     assert await unacknowledged(nats_server, stream, "mail") == 0
+    await source.close()
+
+
+async def test_an_ordered_reader_waits_for_large_messages_over_a_slow_network(
+    nats_server: Nats, stream: str, url: str, proxied: Callable[[str], Proxy]
+) -> None:
+    await produce(nats_server, f"{stream}.order.placed", *(b"%d" % n + b" " * 50_000 for n in range(120)))
+    proxy = proxied(url)
+    proxy.limit(1_000_000)  # for longer than a request to the server may take
+    source = NatsSource(proxy.url)
+    subscription = Subscription(
+        queue="mail", binding_key="order.*", exchange_name="nats", prefetch_count=1, retry_delays=(), ordered=True
+    )
+    received: list[int] = []
+    async with source.read(subscription) as reader, asyncio.timeout(30):
+        while len(received) < 120:
+            more = await reader.fetch(500)
+            received += [int(each.message.body) for each in more]
+            await reader.acknowledge(more)
+    assert received == list(range(120))
     await source.close()
 
 
