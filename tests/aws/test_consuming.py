@@ -206,6 +206,20 @@ async def test_what_was_not_acknowledged_goes_to_another_reader_at_once_when_the
     await source.close()
 
 
+async def test_a_reader_whose_end_is_cancelled_leaves_no_open_request(moto: Moto) -> None:
+    source = AwsSource(f"{moto.sqs(wait_time='5')}&queue=mail")
+    before = asyncio.all_tasks()
+    reading = source.read(subscription())
+    reader = await reading.__aenter__()
+    assert await reader.fetch(10) == []
+    ending = asyncio.create_task(reader.close())
+    await asyncio.sleep(0.1)
+    ending.cancel()
+    await eventually(lambda: len(asyncio.all_tasks() - before) == 1, timeout=2)  # that of the heartbeat
+    await reading.__aexit__(None, None, None)
+    await source.close()
+
+
 async def test_messages_stay_with_their_reader_while_it_lives_and_arrive_again_when_it_does_not(moto: Moto) -> None:
     source = AwsSource(moto.sns("orders", visibility_timeout="2", wait_time="2"))
     async with source.read(subscription("order.#")) as reader, source.read(subscription("order.#")) as other:

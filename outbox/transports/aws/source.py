@@ -164,8 +164,10 @@ class AwsReader:
     async def close(self) -> None:
         """Lets others receive at once what was not acknowledged."""
         if (receiving := self._receiving) is not None:
-            await asyncio.wait([receiving], timeout=CLOSE_PATIENCE.total_seconds())
-            receiving.cancel()
+            try:
+                await asyncio.wait([receiving], timeout=CLOSE_PATIENCE.total_seconds())
+            finally:
+                receiving.cancel()
             await asyncio.wait([receiving])
             if not receiving.cancelled():
                 receiving.exception()  # it is of no use any more, and asyncio logs one that is not looked at
