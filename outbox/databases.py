@@ -13,11 +13,11 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from outbox.core import arguments
+from outbox.core.threads import Threads
 from outbox.core.urls import postgres_url, redacted
 from outbox.engine.lifecycle import GRACE_PERIOD, Stopping, run_until_stopped
 from outbox.engine.observers import SERVED, ServedDatabase
 from outbox.engine.tasks import ungrouped
-from outbox.engine.transactions import Threads
 from outbox.errors import ConfigurationError, HandlersAbandonedError, OutboxError
 from outbox.runtime.health import OK, STARTING, UNAVAILABLE
 from outbox.runtime.observing import METRICS
@@ -74,7 +74,7 @@ class Databases:
         self._longest_pause = arguments.interval("longest_pause", longest_pause)
         self._grace_period = arguments.grace_period(grace_period)
         self._stopping = Stopping()
-        self._thread = Threads(1)
+        self._thread = Threads(1, "databases")
         self._serving: dict[str, _Serving] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         """The last task of each database, which may still drain after the database has disappeared."""
@@ -95,8 +95,7 @@ class Databases:
         """
         self._serving.clear()
         self._is_known, self._abandoned = False, None
-        # One, and a daemon: reads that never end must not fill the threads of the loop, which resolve addresses for all
-        # databases, and must not keep the process from ending.
+        # Only one: reads that never end must not become more and more threads.
         self._thread = Threads(1, "databases")
         # The components end themselves within the grace period: the margins are for those that do not.
         margin = 2 * CANCEL_TIMEOUT

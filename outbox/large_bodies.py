@@ -10,9 +10,8 @@ The header `x-body-store` of a message has the key, the size and the SHA-256 of 
 import asyncio
 import os
 import re
-import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence, Set
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import (
     AbstractAsyncContextManager,
     AsyncExitStack,
@@ -21,16 +20,17 @@ from contextlib import (
     contextmanager,
     suppress,
 )
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any, NamedTuple, Protocol, Self
 from urllib.parse import parse_qsl, unquote, urlsplit
 from uuid import uuid4
 
 from outbox.core.codec import BODY_STORE, decode_stored, encode_stored
+from outbox.core.threads import Threads
 from outbox.errors import BodyStoreUnavailableError, ConfigurationError, MissingExtraError, StoredBodyError
 
 __all__ = ["BodyStore", "FileStore", "LargeBodies", "S3Store", "StoredObject"]
@@ -254,7 +254,7 @@ class FileStore:
         self._path = Path(path)
         if not self._path.is_absolute():
             raise ConfigurationError(f"the folder of a FileStore must be an absolute path, not {str(path)!r}")
-        self._threads: dict[asyncio.AbstractEventLoop, _Threads] = {}
+        self._threads: dict[asyncio.AbstractEventLoop, _Shared] = {}
 
     def __repr__(self) -> str:
         return f"FileStore({str(self._path)!r})"
@@ -281,20 +281,18 @@ class FileStore:
                     yield found
 
     @asynccontextmanager
-    async def opened(self) -> AsyncIterator["_Threads"]:
-        """See `BodyStore.opened`. There are threads instead of connections."""
-        # Not those of the loop: a folder that hangs would take all of them, and with them the resolving of addresses. They are
-        # daemons: it must not keep the process from ending either.
+    async def opened(self) -> AsyncIterator[Threads]:
+        """See `BodyStore.opened`. There are threads instead of connections: a folder may hang."""
         loop = asyncio.get_running_loop()
-        threads = self._threads.setdefault(loop, _Threads())
-        threads.users += 1
+        shared = self._threads.setdefault(loop, _Shared(Threads(MOST_THREADS, "bodies")))
+        shared.users += 1
         try:
-            yield threads
+            yield shared.threads
         finally:
-            threads.users -= 1
-            if threads.users == 0:
+            shared.users -= 1
+            if shared.users == 0:
                 self._threads.pop(loop)
-                threads.close()
+                shared.threads.close()
 
     async def _in_thread(self, work: Callable[[], Any]) -> Any:
         async with self.opened() as threads:
@@ -337,39 +335,12 @@ class FileStore:
             raise BodyStoreUnavailableError(f"{self!r} cannot be used: {error}") from error
 
 
-class _Threads:
-    """Up to `MOST_THREADS` daemon threads for the calls of one event loop, and their users."""
+@dataclass
+class _Shared:
+    """The threads of one event loop, and how many use them."""
 
-    def __init__(self) -> None:
-        self.users = 0
-        self._calls: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
-        self._idle = threading.Semaphore(0)
-        self._started = 0
-
-    async def call(self, work: Callable[[], Any]) -> Any:
-        """Calls `work` in a thread. Cancelled, it stops waiting; what has started still runs to its end."""
-        future: Future[Any] = Future()
-        self._calls.put((future, work))
-        if not self._idle.acquire(blocking=False) and self._started < MOST_THREADS:
-            self._started += 1
-            threading.Thread(target=self._run, name=f"outbox-bodies-{self._started}", daemon=True).start()
-        return await asyncio.wrap_future(future)
-
-    def close(self) -> None:
-        """Ends the threads, each after the call that it runs."""
-        for _ in range(self._started):
-            self._calls.put(None)
-
-    def _run(self) -> None:
-        while (call := self._calls.get()) is not None:
-            future, work = call
-            if future.set_running_or_notify_cancel():
-                try:
-                    future.set_result(work())
-                except Exception as error:  # noqa: BLE001  raised where the result is awaited
-                    future.set_exception(error)
-            del call, future, work  # frees the body before the next call arrives
-            self._idle.release()
+    threads: Threads
+    users: int = 0
 
 
 def _files(folder: Path) -> list[StoredObject]:

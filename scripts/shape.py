@@ -20,13 +20,14 @@ ROOT = Path(__file__).resolve().parent.parent
 CEILINGS = {
     # 6 files and 16 edges are outbox.interop: users import a module for each framework, and one for CloudEvents. 3 files and 17
     # edges are typed events, their AsyncAPI document, and its command. A file and 16 edges are destinations, a file and 12
-    # edges encryption, and 12 files and 76 edges Kafka, NATS and Redis, whose clients call private methods of ours.
-    "Python files": 262,
-    "lines of Python": 60_215,
+    # edges encryption, and 12 files and 76 edges Kafka, NATS and Redis, whose clients call private methods of ours. A
+    # file is threads, which handlers, files and sources of databases share.
+    "Python files": 263,
+    "lines of Python": 60_350,
     "modules with one importer": 40,
-    "private functions named once, %": 12.1,
+    "private functions named once, %": 12.0,
     "modules named …ing": 9,
-    "import edges": 1_526,
+    "import edges": 1_530,
     "import cycles": 0,
     "docstrings that lean on another": 0,
     "files in import circles of the dashboard": 0,

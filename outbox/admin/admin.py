@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar, cast, g
 from urllib.parse import quote, urlsplit
 
 from outbox.admin.principals import Role, Tokens
+from outbox.admin.problems import NotOpenError
 from outbox.core.arguments import at_least_one, exactly_one, one_of
 from outbox.core.arguments import exchange_name as checked_exchange_name
 from outbox.core.urls import postgres_url
@@ -279,7 +280,7 @@ class Admin:
     def pool(self) -> Pool:
         """Connections for reads. Raises `ConfigurationError` unless the admin is open."""
         if self._pool is None:
-            raise ConfigurationError("the admin is not open: enter it in the application's lifespan, async with admin")
+            raise NotOpenError
         return self._pool
 
     @property
@@ -303,13 +304,13 @@ class Admin:
     def dead_letters(self) -> DeadLetters:
         """Reads and repairs dead letters. Raises `ConfigurationError` unless the admin is open."""
         if self._dead_letters is None:
-            raise ConfigurationError("the admin is not open: enter it in the application's lifespan, async with admin")
+            raise NotOpenError
         return self._dead_letters
 
     def shared(self, kind: "Callable[[Admin], S]") -> S:
         """Returns the one `kind(self)` that all requests share. Creates it on first use, and closes it with the admin."""
         if self._pool is None:
-            raise ConfigurationError("the admin is not open: enter it in the application's lifespan, async with admin")
+            raise NotOpenError
         if kind not in self._shared:
             self._shared[kind] = instance = kind(self)
             self._closing.push_async_callback(instance.close)

@@ -129,6 +129,13 @@ class Problem(HTTPException):
         self.more = more
 
 
+class NotOpenError(ConfigurationError):
+    """A use of an admin that was not entered. To a client it is an internal error."""
+
+    def __init__(self) -> None:
+        super().__init__("the admin is not open: enter it in the application's lifespan, async with admin")
+
+
 def problem_of(error: Exception) -> Problem | None:
     """Converts an exception to a problem. Returns None for an exception that the host application handles."""
     match error:
@@ -146,7 +153,7 @@ def problem_of(error: Exception) -> Problem | None:
                 for each in error.errors()[:20]
             ]
             return Problem(Code.INVALID_REQUEST, f"{errors[0]['field']}: {errors[0]['message']}", errors=errors)
-        case ConfigurationError():
+        case ConfigurationError() if not isinstance(error, NotOpenError):
             return Problem(Code.INVALID_REQUEST, str(error))
         case SchemaError():
             return _outdated(str(error))

@@ -13,13 +13,14 @@ from outbox.core.codec import BODY_STORE, ENCRYPTION
 from outbox.core.events import Duplicate, SpanIds
 from outbox.core.message import Message
 from outbox.core.outcome import DONE, RETURNED, Cause, Dead, DeliveryOutcome, Failure, Postponed, Retry
+from outbox.core.threads import Threads
 from outbox.core.tracking import follow
 from outbox.engine.circuit import PermitHandle, ProbeResult
 from outbox.engine.consumer import Consumer
 from outbox.engine.lifecycle import Outage, Stopping
 from outbox.engine.quarantine import Quarantine
 from outbox.engine.signature import BatchInputs, Inputs
-from outbox.engine.transactions import DATABASE_PATIENCE, DATABASE_PAUSE, NotBegunError, Threads, Transactions
+from outbox.engine.transactions import DATABASE_PATIENCE, DATABASE_PAUSE, NotBegunError, Transactions
 from outbox.errors import (
     BodyStoreUnavailableError,
     CommitFailedError,

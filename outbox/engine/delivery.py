@@ -18,6 +18,7 @@ from outbox.core.events import (
 )
 from outbox.core.message import Message
 from outbox.core.outcome import RETURNED, Cause, Dead, DeliveryOutcome, Done, Failure, Postponed, Retry, Returned
+from outbox.core.threads import Threads
 from outbox.engine.attempt import EXPIRED, Run, WorkerContext, runner_of, time_limit
 from outbox.engine.batch import BatchCollector
 from outbox.engine.circuit import Circuit, probe_result
@@ -25,7 +26,6 @@ from outbox.engine.consumer import Consumer
 from outbox.engine.lifecycle import OPEN, Pauses, Stopping
 from outbox.engine.quarantine import ALONE_LIMIT
 from outbox.engine.tasks import TaskSet
-from outbox.engine.transactions import Threads
 from outbox.errors import BrokerUnavailableError, HandlerTimeoutError, StaleDeliveryError
 from outbox.ports import Delivery, Gate, Receive
 from outbox.retry import RetryPolicy

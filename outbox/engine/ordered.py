@@ -11,12 +11,12 @@ from typing import Any, assert_never
 from outbox.core.failures import FailedAttempt
 from outbox.core.message import Message
 from outbox.core.outcome import RETURNED, Dead, DeliveryOutcome, Done, Postponed, Retry, Returned
+from outbox.core.threads import Threads
 from outbox.engine.attempt import EXPIRED, Run, WorkerContext
 from outbox.engine.consumer import Consumer
 from outbox.engine.delivery import CRASHED, UNEXPECTED_PAUSE, DeliveryHandler, Settled
 from outbox.engine.lifecycle import OPEN, Stopping, until_set
 from outbox.engine.tasks import TaskSet
-from outbox.engine.transactions import Threads
 from outbox.errors import StaleDeliveryError
 from outbox.ports import Delivery, Gate, Receive
 from outbox.retry import RetryPolicy

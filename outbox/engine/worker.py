@@ -17,6 +17,7 @@ from outbox.core.events import (
     Resumed,
 )
 from outbox.core.outcome import Failure
+from outbox.core.threads import Threads
 from outbox.engine.attempt import WorkerContext
 from outbox.engine.consumer import Consumer, queue_of
 from outbox.engine.delivery import DeliveryHandler
@@ -24,7 +25,6 @@ from outbox.engine.lifecycle import Outage, Stopping, never_closed, until_closed
 from outbox.engine.ordered import OrderedDeliveryHandler
 from outbox.engine.quarantine import Quarantine
 from outbox.engine.tasks import TaskSet
-from outbox.engine.transactions import Threads
 from outbox.errors import BrokerUnavailableError, HandlersAbandonedError, OutboxError
 from outbox.ports import Broker, Gate, MeasuresQueues, Observer, Subscription, Tracer, UnitsOfWork
 from outbox.retry import RetryPolicy
@@ -135,7 +135,7 @@ class WorkerRunner:
         """Consumes from the consumer's queue, except while its gate is closed, until the worker stops."""
         stopping, gate = context.stopping, self._gate_of(consumer.queue)
         strategy, pausing = consumer.strategy(self._settings.retry_delays), consumer.options.pausing
-        threads = Threads(min(self._settings.prefetch_count, THREAD_LIMIT), consumer.queue)
+        threads = Threads(min(self._settings.prefetch_count, THREAD_LIMIT), f"handler-{consumer.queue}")
         handler_of = OrderedDeliveryHandler if consumer.ordered else DeliveryHandler
         handler = handler_of(consumer, RetryPolicy(strategy, describe=self._describe), context, threads, gate)
         # The broker may need a queue for each delay: announce all that are known in advance.

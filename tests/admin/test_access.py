@@ -36,6 +36,16 @@ def bearer(token: str) -> dict[str, str]:
     return {"authorization": f"Bearer {token}"}
 
 
+async def test_an_admin_that_was_not_entered_is_an_error_of_the_server(caplog: pytest.LogCaptureFixture) -> None:
+    app = FastAPI()
+    app.include_router(admin_router(Admin(db_engine_url="postgresql://nobody@localhost/none")), prefix="/outbox")
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url="https://service/outbox") as client:
+        answer = await client.get("/backlog", headers=bearer(ADA))
+    assert (answer.status_code, answer.json()["code"]) == (500, "internal")
+    assert "the admin is not open: enter it in the application's lifespan" in caplog.text
+
+
 async def test_a_token_is_valid_until_the_end_of_its_last_day(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async with served(database) as client:
         assert (await client.get("/session", headers=bearer(OLGA))).status_code == 200

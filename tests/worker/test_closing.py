@@ -10,10 +10,10 @@ import pytest
 from outbox import Consumer
 from outbox.core.events import Dependency
 from outbox.core.outcome import Failure
+from outbox.core.threads import Threads
 from outbox.engine.attempt import AttemptRunner, Run, WorkerContext
 from outbox.engine.lifecycle import Outage, Stopping
 from outbox.engine.quarantine import Quarantine
-from outbox.engine.transactions import Threads
 from outbox.retry import Delays, RetryPolicy
 from outbox.transports.memory import MemoryBroker
 from tests.contract.harness import Recorder
@@ -58,7 +58,7 @@ async def test_a_handler_that_is_closed_from_outside_has_no_outcome(
 
     async def attempt(run: Run) -> None:
         policy = RetryPolicy(Delays(()), describe=Failure.of)
-        outcomes.append(await AttemptRunner(Consumer("#", handle, "mail"), policy, context(), Threads(1)).attempt(run))
+        outcomes.append(await AttemptRunner(Consumer("#", handle, "mail"), policy, context(), Threads(1, "test")).attempt(run))
 
     broker = MemoryBroker(exchange_name="shop")
     async with taking(broker, "mail", "#") as taken:

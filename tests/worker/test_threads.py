@@ -5,12 +5,12 @@ import threading
 
 import pytest
 
-from outbox.engine.transactions import Threads
+from outbox.core.threads import Threads
 from tests.worker.support import SOON
 
 
 async def test_a_call_cancelled_before_a_thread_is_free_does_not_start() -> None:
-    threads, calls = Threads(1), []
+    threads, calls = Threads(1, "test"), []
     begun, let_go = threading.Event(), threading.Event()
 
     def first() -> None:
