@@ -4,7 +4,7 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && exit; done; echo python3)
 BIN := .venv/bin
 ARGS ?=
-JOBS ?= 3
+JOBS ?= 4
 FAST := tests/unit tests/masking tests/observers tests/publisher tests/worker tests/fastapi
 RELEASE ?= trixie
 
