@@ -9,10 +9,8 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
-import asyncpg
-
 from outbox.core.urls import postgres_url
-from outbox.postgres.pool import CONNECT_TIMEOUT, close_quietly, unavailable_errors
+from outbox.postgres.pool import CONNECT_TIMEOUT, close_quietly, open_connection, unavailable_errors
 from outbox.postgres.queries import TableName
 from outbox.postgres.schema.ensure import Plan, ensure_schema, ensure_table, run, run_sync
 from outbox.postgres.schema.hosts import create_destination, downgrade, include_name, include_name_beside, upgrade
@@ -94,7 +92,7 @@ async def _run(plan: Plan, db: object) -> None:
         await run(plan, db)
         return
     with unavailable_errors("connecting to the database"):
-        connection = await asyncpg.connect(
+        connection = await open_connection(
             postgres_url(db, argument="db"),
             statement_cache_size=0,
             timeout=CONNECT_TIMEOUT.total_seconds(),

@@ -176,8 +176,10 @@ def _log_failed_send(event: SendFailed) -> None:
         case _:
             assert_never(event.outcome)
     if _log.isEnabledFor(level):
-        subject = _subject(event.message_id, event.routing_key)
-        _write(event, level, "%s %s, %s: %s", event.type.value, subject, end, _safe(event.failure))
+        subject, failure = _subject(event.message_id, event.routing_key), event.failure
+        # The type of a failure of the relay's own is that of the event.
+        reason = failure.message if failure.type == event.type.value else failure
+        _write(event, level, "%s %s, %s: %s", event.type.value, subject, end, _safe(reason))
 
 
 def _log_isolation(event: PoisonIsolated) -> None:

@@ -1,10 +1,12 @@
 """Connections to PostgreSQL: from a URL or a given pool, bounded in time, and working behind a transaction pooler."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import asyncpg
 
@@ -34,12 +36,12 @@ class Preparing:
     async def connect(self, *arguments: Any, **options: Any) -> "_Connection":
         """A connection as `asyncpg.connect` makes it, which may have been made twice. Raises the driver's errors."""
         assumed = self._kept  # others connect meanwhile, and may find out sooner
-        connection: _Connection = await asyncpg.connect(*arguments, **options, statement_cache_size=assumed)
+        connection: _Connection = await _connect(*arguments, **options, statement_cache_size=assumed)
         try:
             kept = self._kept = KEPT_STATEMENTS if await is_direct(connection) else 0
             if kept != assumed:
                 await connection.close(timeout=1)
-                connection = await asyncpg.connect(*arguments, **options, statement_cache_size=kept)
+                connection = await _connect(*arguments, **options, statement_cache_size=kept)
             if kept and not self._keep_plans:
                 # Tables that are queues grow a thousandfold within seconds: a plan that was made before is of no use.
                 await connection.execute("set plan_cache_mode = force_custom_plan")
@@ -107,7 +109,7 @@ async def open_pool(
     Statements are prepared for one use, because named ones do not survive a transaction pooler; where `preparing`, they are
     kept if there is none. Connections are not reset between uses, because ours set nothing outside of a transaction.
     """
-    arguments = _connection_arguments(application_name, connect_timeout)
+    arguments = _connection_arguments(application_name, connect_timeout) | {"connect": _connect}
     if preparing is not None:
         del arguments["statement_cache_size"]
         arguments |= {"connect": preparing.connect, "connection_class": connection_class}
@@ -133,8 +135,17 @@ def connect_to(url: str, *, application_name: str, connect_timeout: timedelta = 
     return connect
 
 
+async def _connect(dsn: str | None = None, **arguments: Any) -> Any:
+    """A connection as `asyncpg.connect` makes it. An error of name resolution names the host, which the system's does not."""
+    try:
+        return await asyncpg.connect(dsn, **arguments)
+    except socket.gaierror as error:
+        hosts = urlsplit(dsn or "").netloc.rpartition("@")[2]
+        raise socket.gaierror(error.errno, f"{error.strerror}: {hosts or 'the host of PGHOST'}") from error
+
+
 async def open_connection(
-    dsn: str | None = None, *, connect: Callable[..., Awaitable[Any]] = asyncpg.connect, **arguments: Any
+    dsn: str | None = None, *, connect: Callable[..., Awaitable[Any]] = _connect, **arguments: Any
 ) -> Any:
     """A new connection; raises `NoConnectionError` if there is none in time, which is no statement's fault."""
     with _no_connection_errors(arguments["timeout"]):

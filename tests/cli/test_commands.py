@@ -252,6 +252,14 @@ def test_an_unreachable_database_is_one_sentence() -> None:
     assert "hunter2" not in answer.output
 
 
+@pytest.mark.parametrize("command", ["migrate", "backlog"])
+def test_a_host_that_is_not_found_is_named(command: str) -> None:
+    answer = CliRunner().invoke(main, [command, "--database-url", "postgresql://ada:hunter2@nohost.invalid:5432/x"])
+    assert answer.exit_code == 1
+    assert "nohost.invalid:5432" in answer.output
+    assert "hunter2" not in answer.output
+
+
 # --- processes ---------------------------------------------------------------------------------------------------------
 
 
