@@ -61,7 +61,7 @@ async def test_the_stream_comes_back_and_what_happened_meanwhile_is_shown(
     await failed(stage, "the wire is cut", 2)
     proxy.accept()
     await expect(rows(page)).to_have_count(2, timeout=45_000)
-    await _says(page, "Live")
+    await _says(page, "Live", within=45_000)  # it tries again after up to half a minute
 
 
 async def test_a_service_that_answers_nothing_is_not_called_live(visit: Visit) -> None:
@@ -131,9 +131,9 @@ async def test_it_rests_while_a_dialog_is_open_and_while_nobody_looks(stage: Sta
     await expect(page.get_by_role("button", name=re.compile("new · Refresh"))).to_be_visible()
 
 
-async def _says(page: Page, word: str) -> None:
-    """What the shell says of the stream; behind an open dialog, too."""
-    await expect(page.get_by_text(word, exact=True).locator("visible=true").first).to_be_visible()
+async def _says(page: Page, word: str, *, within: float | None = None) -> None:
+    """What the shell says of the stream, within so many milliseconds; behind an open dialog, too."""
+    await expect(page.get_by_text(word, exact=True).locator("visible=true").first).to_be_visible(timeout=within)
 
 
 async def _looks_away(page: Page, state: str) -> None:

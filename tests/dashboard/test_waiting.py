@@ -1,6 +1,7 @@
 """A message is changed before it is sent or handled, and says why it waits."""
 
 import re
+import signal
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -129,9 +130,12 @@ async def test_a_message_in_a_queue_says_why_it_waits_and_is_retried_or_ended(in
     await expect(dialog).to_contain_text("Attempt 1 failed; attempt 2 is due at")
     await expect(dialog.get_by_role("region", name="Failed attempts")).to_contain_text("shop.BankAwayError: no answer")
     await assert_accessible(page)
+    in_postgres.worker.send(signal.SIGSTOP)
     await dialog.get_by_role("button", name="Retry now").click()
     await page.get_by_role("button", name="Retry 1 message").click()
     await announced(page, "1 message due now.")
+    await expect(dialog).to_contain_text("It is due, and is the next one that a worker takes.")
+    in_postgres.worker.send(signal.SIGCONT)
     await expect(dialog).to_contain_text(f"Delivery {first} is no longer in the queue.")
 
     await page.goto(f"{in_postgres.ui}queues?name={QUEUE}&delivery={third}")

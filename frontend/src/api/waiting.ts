@@ -54,9 +54,12 @@ export function useDelivery(id: string) {
     queryKey: ["deliveries", "one", id] as const,
     queryFn: ({ signal }) =>
       unwrap(client.GET("/deliveries/{id}", { params: { path: { id: Number(id) } }, signal })),
-    // Its dialog suspends updates. A delivery in flight is read again nevertheless: otherwise it would never seem to end.
+    // Its dialog suspends updates. A delivery that a worker has or takes next is read again nevertheless: otherwise it would
+    // never seem to end.
     refetchInterval: ({ state: { data, status } }) =>
-      status === "success" && data?.state === "in_flight" ? REFETCH_INTERVAL : interval,
+      status === "success" && (data?.state === "in_flight" || data?.state === "queued")
+        ? REFETCH_INTERVAL
+        : interval,
   });
 }
 
