@@ -60,10 +60,11 @@ class MaintenanceRunner:
         """Works until `stopping` is requested; then finishes the running batch and releases the lease."""
         while not stopping.requested:
             try:
-                if not await self._lease.hold():
+                has_lease = await self._lease.hold()
+                self._outage.answers()
+                if not has_lease:
                     await stopping.wait(STANDBY)
                     continue
-                self._outage.answers()
                 self._observer.notify(MaintenanceStarted())
                 lost = Stopping()
                 # One request for both: duties end in the same way when the process stops and when another one has the lease.
@@ -95,6 +96,7 @@ class MaintenanceRunner:
                 if monotonic() + pause.total_seconds() >= held_until:
                     lost.request()
             else:
+                self._outage.answers()
                 held_until, pause = renewal_began + self._lasts.total_seconds(), self._lasts / 3
                 pauses.reset()
 

@@ -7,9 +7,18 @@ from datetime import timedelta
 import asyncpg
 import pytest
 
-from outbox.core.events import DutyDone, DutyFailed, Event, MaintenanceStarted, MaintenanceStopped
+from outbox.core.events import (
+    DependencyLost,
+    DependencyRestored,
+    DutyDone,
+    DutyFailed,
+    Event,
+    MaintenanceStarted,
+    MaintenanceStopped,
+)
 from outbox.engine.lifecycle import Stopping
 from outbox.engine.maintenance import Duty, MaintenanceRunner
+from outbox.errors import DatabaseUnavailableError
 from outbox.postgres.pool import open_pool
 from outbox.postgres.pruning import PostgresLease
 from outbox.postgres.queries import TableName
@@ -106,3 +115,32 @@ async def test_a_duty_goes_on_in_batches_until_nothing_is_left_and_one_that_fail
         await eventually(lambda: noting.saw(DutyDone) and noting.saw(DutyFailed))
         noting.stopping.request()
     assert DutyDone(duty="pruning", changed=23) in noting.events
+
+
+class FailingLease:
+    """A lease whose answers are given: whether it is held, or None while the database is away. The last one stays."""
+
+    def __init__(self, *answers: bool | None) -> None:
+        self._answers = list(answers)
+
+    async def hold(self) -> bool:
+        answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+        if answer is None:
+            raise DatabaseUnavailableError("no connection")
+        return answer
+
+    async def release(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("answers", [(None, False), (True, None, True)], ids=["in standby", "with the lease"])
+async def test_the_end_of_an_outage_is_reported(monkeypatch: pytest.MonkeyPatch, answers: tuple[bool | None, ...]) -> None:
+    monkeypatch.setattr("outbox.engine.maintenance.STANDBY", timedelta(milliseconds=20))
+    noting = Noting()
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(MaintenanceRunner(FailingLease(*answers), [], noting, lasts=SHORT).run(noting.stopping))
+        try:
+            await eventually(lambda: noting.saw(DependencyLost))
+            await eventually(lambda: noting.saw(DependencyRestored), timeout=5)
+        finally:
+            noting.stopping.request()
