@@ -1,6 +1,7 @@
 """SQL of reports: what the reporter writes in short transactions on its connection, and the merging of old statistics."""
 
 import json
+import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -94,12 +95,26 @@ class ReportingTables:
                 await connection.execute(self._sql[name], *map(_storable, arguments), timeout=_TIMEOUT)
 
     async def beat(self, connection: Connection, *values: object) -> None:
-        """Writes a heartbeat, the component's first."""
-        async with self._transaction(connection):
-            await connection.execute(self._sql["beat"], *values, timeout=_TIMEOUT)
+        """Writes a heartbeat, the component's first. What the database cannot store is replaced."""
+        try:
+            async with self._transaction(connection):
+                await connection.execute(self._sql["beat"], *values, timeout=_TIMEOUT)
+        except UNSTORABLE:
+            storable = [_storable_json(value) if isinstance(value, str) else value for value in map(_storable, values)]
+            async with self._transaction(connection):
+                await connection.execute(self._sql["beat"], *storable, timeout=_TIMEOUT)
 
     async def beat_again(self, connection: Connection, id_: str, *, activity: str, applied: str, stopped: bool) -> bool:
-        """Writes a heartbeat in one round trip, with JSON of `as_json`; False if the component's row does not exist."""
+        """Writes a heartbeat in one round trip, with JSON of `as_json`; False if the component's row does not exist.
+
+        What the database cannot store is replaced.
+        """
+        try:
+            return await self._beat_again(connection, id_, activity, applied, stopped=stopped)
+        except UNSTORABLE:
+            return await self._beat_again(connection, id_, _storable_json(activity), _storable_json(applied), stopped=stopped)
+
+    async def _beat_again(self, connection: Connection, id_: str, activity: str, applied: str, *, stopped: bool) -> bool:
         values = {"id": _literal(id_), "activity": _literal(activity), "applied": _literal(applied)}
         statement = render(self._sql["beat_again"], stopped=str(stopped), **values)
         return await connection.execute(statement, timeout=_TIMEOUT) == "UPDATE 1"
@@ -173,6 +188,14 @@ def _literal(text: str) -> str:
 def as_json(value: object) -> str:
     """Encodes `value` for a jsonb column, which cannot hold NUL."""
     return json.dumps(value).replace("\\u0000", "\\ufffd")
+
+
+_ESCAPE = re.compile(r"\\(?:u([0-9a-f]{4})|.)")
+
+
+def _storable_json(text: str) -> str:
+    """Replaces NUL, surrogates and all characters beyond ASCII in JSON of `json.dumps`, for a jsonb column of any encoding."""
+    return _ESCAPE.sub(lambda found: "?" if found[1] and not "0001" <= found[1] <= "007f" else found[0], text)
 
 
 def _storable(value: Any) -> Any:

@@ -1,6 +1,7 @@
 """Problems of reporting affect nothing else: no tables, no privileges, no room, no database."""
 
 import asyncio
+import json
 import logging
 from datetime import UTC, datetime, timedelta
 
@@ -118,6 +119,9 @@ async def test_text_that_a_database_cannot_store_is_escaped(connection: asyncpg.
     assert len(rows[1]["error_message"]) <= MOST_MESSAGE + 40
     assert (rows[0]["root_id"], rows[0]["parent_id"]) == ("r", "p")
     assert recorder.lost == 0
+    # The heartbeat has the failure, too. Without it, the component would count as lost.
+    activity = json.loads(await connection.fetchval("select activity from outbox_component where stopped_at is not null"))
+    assert activity["last_failure"]["text"].startswith("ValueError: half a pair ? and ?, and ?xxx")
 
 
 async def test_a_lock_on_the_history_delays_no_pause_and_no_handler(connection: asyncpg.Connection, database_url: str) -> None:
