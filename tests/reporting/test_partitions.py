@@ -2,8 +2,8 @@
 
 import asyncio
 from collections.abc import Coroutine
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Any, Self
 
 import asyncpg
 import pytest
@@ -95,6 +95,21 @@ async def test_old_days_are_dropped_whole_and_old_strays_deleted(connection: asy
     assert await drop_partitions(connection, timedelta(days=30)) == 2
     assert await drop_partitions(connection, timedelta(days=30)) == 0
     assert await _where(connection) == {_name(0): 1}
+
+
+async def test_a_wrong_clock_of_this_machine_drops_nothing(
+    connection: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class AMonthAhead(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> Self:
+            return super().now(tz) + timedelta(days=30)
+
+    await ensure_partitions(connection)
+    await _wrote(connection, 3)
+    monkeypatch.setattr(history, "datetime", AMonthAhead)
+    assert await drop_partitions(connection, timedelta(days=14)) == 0
+    assert await _where(connection) == {_name(0): 3}
 
 
 @pytest.mark.parametrize("strays", [200, pytest.param(2_000_000, marks=[pytest.mark.chaos, pytest.mark.timeout(600)])])
