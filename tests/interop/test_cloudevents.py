@@ -186,6 +186,12 @@ def test_times_are_read_in_every_form_that_is_allowed(time: str | int) -> None:
     assert cloudevents.decode(BINARY | {"ce-time": time}, b"").time == AT
 
 
+def test_a_value_of_http_may_be_a_quoted_string() -> None:
+    given = BINARY | {"ce-source": '"/a b"', "ce-subject": '"say \\"%E2%82%AC\\""', "ce-id": 'a"b"'}
+    event = cloudevents.decode(given, b"")
+    assert (event.source, event.subject, event.id) == ("/a b", 'say "€"', 'a"b"')
+
+
 def test_an_ordinary_message_becomes_an_event_with_its_id_and_original_routing_key() -> None:
     message = SimpleNamespace(
         body=b'{"id": 7}',
