@@ -548,7 +548,7 @@ class Settings(BaseModel):
         "How long a condition must hold before an alert is sent, and how long it must be over before the alert is resolved.",
     )
     alert_dead_letters_above: int = _alerts(
-        0, "Number of open dead letters above which an alert is sent.", unit="dead letters", ge=0, le=LARGEST_NUMBER
+        0, "Number of open dead letters above which an alert is sent.", unit="dead letters", ge=0, le=9_999
     )
     alert_quiet: str | None = _alerts(
         None, "Hours in which only errors are sent, as `22:00-07:00 Europe/Berlin`.", unset="none"

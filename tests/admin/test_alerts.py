@@ -369,6 +369,7 @@ def test_invalid_rules_are_rejected_without_disclosing_a_secret() -> None:
         (lambda: AlertRules([hook], secret=SECRET, quiet="07:00-07:00"), "different times"),
         (lambda: AlertRules([hook], secret=SECRET, quiet="22:00-07:00 Atlantis"), "name of a time zone"),
         (lambda: AlertRules([hook], secret=SECRET, every=NOW), "every of alerts"),
+        (lambda: AlertRules([hook], secret=SECRET, dead_letters_above=10_000), "from 0 to 9,999"),  # as far as they are counted
         (lambda: AlertRules([hook], secret=SECRET, dashboard_url="shop.example"), "must begin with https://"),
     ):
         text = asked(make)

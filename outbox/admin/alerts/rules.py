@@ -13,6 +13,7 @@ from typing import Any, Literal, Self, get_args
 from urllib.parse import quote, urlencode, urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from outbox.admin.models import MOST_COUNTED
 from outbox.admin.verdict.findings import CODES
 from outbox.errors import ConfigurationError
 
@@ -150,8 +151,9 @@ class AlertRules:
         for name, value in (("after", after), ("every", every), ("timeout", timeout)):
             if value < timedelta(0) or (name != "after" and not value):
                 raise ConfigurationError(f"{name} of alerts must be above 0, not {value}")
-        if dead_letters_above < 0:
-            raise ConfigurationError(f"dead_letters_above must be 0 or more, not {dead_letters_above}")
+        # The verdict counts no further, so a higher limit would never be exceeded.
+        if not 0 <= dead_letters_above < MOST_COUNTED:
+            raise ConfigurationError(f"dead_letters_above must be from 0 to {MOST_COUNTED - 1:,}, not {dead_letters_above}")
         self.after, self.every, self.timeout = after, every, timeout
         self.dead_letters_above = dead_letters_above
         self.quiet = None if quiet is None else QuietTime.parse(quiet)
