@@ -201,6 +201,26 @@ async def test_the_error_of_a_webhook_is_stored_without_its_url(
         receiver.holds.set()
 
 
+async def test_the_end_is_sent_after_the_beginning_that_had_to_be_tried_again(
+    database: str, connection: asyncpg.Connection, receiver: Receiver
+) -> None:
+    async with alerts_of(database, rules(receiver, on=["dead_letters"])) as made:
+        receiver.status = 503
+        await died(database, "m")
+        await round_of(made)
+        receiver.status = 204
+        await connection.execute("update outbox_dead_letter set status = 'discarded'")
+        await round_of(made)
+        assert len(receiver.requests) == 1, "the beginning is not due yet, and the end waits for it"
+        await connection.execute("update outbox_alert_delivery set due_at = now() where due_at is not null")
+        await round_of(made)
+        assert [each["type"] for each in receiver.bodies] == [
+            "outbox.alert.fired",
+            "outbox.alert.fired",
+            "outbox.alert.resolved",
+        ]
+
+
 async def test_a_new_group_raises_one_alert_and_a_reopened_group_an_open_one(
     database: str, connection: asyncpg.Connection, receiver: Receiver
 ) -> None:

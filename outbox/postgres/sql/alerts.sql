@@ -29,11 +29,20 @@ select $1, $2, target, body, $5
 from unnest($3::text[], $4::text[]) as given (target, body)
 
 -- name: take
--- Takes due notifications, and keeps them from other processes for $1.
+-- Takes due notifications, and keeps them from other processes for $1. That of the end of an alert waits for that of its beginning.
 update {alert_delivery} as delivery
 set attempts = attempts + 1, due_at = clock_timestamp() + $1::interval
 where id = any(array(
-    select id from {alert_delivery} where due_at <= clock_timestamp() order by due_at, id limit $2 for update skip locked
+    select id
+    from {alert_delivery} as due
+    where due_at <= clock_timestamp() and not exists (
+        select
+        from {alert_delivery} as earlier
+        where earlier.alert_id = due.alert_id and earlier.target = due.target and earlier.id < due.id and earlier.due_at is not null
+    )
+    order by due_at, id
+    limit $2
+    for update skip locked
 ))
 returning id, alert_id, event, target, body, attempts
 
