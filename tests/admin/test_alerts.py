@@ -309,6 +309,24 @@ async def test_in_a_quiet_time_errors_are_sent_and_warnings_wait_or_are_dropped(
         assert left == "resolved before it was sent"
 
 
+async def test_a_warning_that_becomes_an_error_in_a_quiet_time_is_sent(
+    database: str, connection: asyncpg.Connection, receiver: Receiver
+) -> None:
+    now = datetime.now(UTC)
+    quiet = f"{now - timedelta(hours=1):%H:%M}-{now + timedelta(hours=1):%H:%M}"
+    async with alerts_of(database, rules(receiver, on=["dead_letters"], quiet=quiet)) as made:
+        await died(database, "old", died_at=now - timedelta(days=1))
+        await round_of(made)
+        assert await connection.fetchval("select severity from outbox_alert") == "warning"
+        assert receiver.requests == []
+        await died(database, "m")
+        await round_of(made)
+        await round_of(made)
+        [body_sent] = receiver.bodies
+        assert (body_sent["type"], body_sent["data"]["severity"]) == ("outbox.alert.fired", "error")
+        assert body_sent["data"]["summary"] == "2 dead letters are open, 1 of them new"
+
+
 @pytest.mark.parametrize(
     ("text", "at", "over"),
     [

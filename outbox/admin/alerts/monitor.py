@@ -147,9 +147,11 @@ class Alerting:
             alert.since,
             alert.momentary,
         )
-        if row["is_new"]:
+        alert_id: int = row["id"]
+        # An alert that has become an error in a quiet time must not wait for its end.
+        if row["is_new"] or (alert.severity == "error" and self._rules.quiet is not None):
             facts = {
-                "id": str(row["id"]),
+                "id": str(alert_id),
                 "code": alert.code,
                 "severity": alert.severity,
                 "summary": alert.summary,
@@ -159,8 +161,10 @@ class Alerting:
                 "link": link,
                 "at": encode_instant(row["fired_at"]),
             }
-            await self._deliver(connection, row["id"], "fired", facts, self._rules.due(alert.severity, now))
-        alert_id: int = row["id"]
+            if row["is_new"]:
+                await self._deliver(connection, alert_id, "fired", facts, self._rules.due(alert.severity, now))
+            else:
+                await connection.execute(self._sql["hasten"], alert_id, *self._bodies("fired", facts))
         return alert_id
 
     async def _resolve(self, connection: Connection, raised: Sequence[int], now: datetime) -> None:
@@ -190,6 +194,10 @@ class Alerting:
         facts: Mapping[str, Any],
         due_at: datetime,
     ) -> None:
+        await connection.execute(self._sql["deliver"], alert_id, event, *self._bodies(event, facts), due_at)
+
+    def _bodies(self, event: Literal["fired", "resolved"], facts: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+        """Returns the targets, and the body for each."""
         webhooks = self._rules.webhooks
         bodies = [self._sender.body(webhook, event, facts) for webhook in webhooks.values()]
         await connection.execute(self._sql["deliver"], alert_id, event, list(webhooks), bodies, due_at)

@@ -28,6 +28,13 @@ insert into {alert_delivery} (alert_id, event, target, body, due_at)
 select $1, $2, target, body, $5
 from unnest($3::text[], $4::text[]) as given (target, body)
 
+-- name: hasten
+-- Makes notifications of the alert $1 that nobody has got yet due now, with new bodies: it has become an error.
+update {alert_delivery} as delivery
+set due_at = clock_timestamp(), body = given.body
+from unnest($2::text[], $3::text[]) as given (target, body)
+where alert_id = $1 and event = 'fired' and attempts = 0 and due_at > clock_timestamp() and delivery.target = given.target
+
 -- name: take
 -- Takes due notifications, and keeps them from other processes for $1. That of the end of an alert waits for that of its beginning.
 update {alert_delivery} as delivery
