@@ -221,6 +221,23 @@ async def test_the_end_is_sent_after_the_beginning_that_had_to_be_tried_again(
         ]
 
 
+async def test_a_webhook_with_an_invalid_host_is_retried_and_stops_no_other(
+    database: str, connection: asyncpg.Connection, receiver: Receiver
+) -> None:
+    # With a dash that is no hyphen, as word processors put it.
+    wanted = AlertRules(
+        ["https://hooks\N{EN DASH}prod.example/secret-path", receiver.url], secret=SECRET, on=["dead_letters"], after=AT_ONCE
+    )
+    async with alerts_of(database, wanted) as made:
+        await died(database, "m")
+        await round_of(made)
+        assert len(receiver.requests) == 1
+        [row] = await connection.fetch("select last_error, due_at from outbox_alert_delivery where sent_at is null")
+        assert row["last_error"].startswith("InvalidURL: ")
+        assert row["due_at"] is not None
+        assert "secret-path" not in row["last_error"]
+
+
 async def test_a_new_group_raises_one_alert_and_a_reopened_group_an_open_one(
     database: str, connection: asyncpg.Connection, receiver: Receiver
 ) -> None:

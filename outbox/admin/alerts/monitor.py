@@ -333,7 +333,8 @@ class Sender:
                 answer = await self._client.post(webhook.url, headers=headers, content=content)
         except TimeoutError:
             return f"no response within {self._rules.timeout.total_seconds():g} s", False
-        except httpx.HTTPError as error:
+        # `InvalidURL` is not one of the others: a host with a character that no domain may have.
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
             # Paths of webhooks are secrets, and the problem is shown to viewers.
             text = redacted(f"{type(error).__name__}: {error}".rstrip(": ")).replace(webhook.url, "the webhook")
             return text[:LONGEST_ERROR], False
