@@ -5,6 +5,7 @@ import base64
 import hashlib
 import hmac
 import json
+import logging
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -236,6 +237,19 @@ async def test_a_webhook_with_an_invalid_host_is_retried_and_stops_no_other(
         assert row["last_error"].startswith("InvalidURL: ")
         assert row["due_at"] is not None
         assert "secret-path" not in row["last_error"]
+
+
+async def test_no_log_contains_the_address_of_a_webhook(
+    database: str, receiver: Receiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    async with alerts_of(database, rules(receiver, on=["dead_letters"])) as made:
+        await died(database, "m")
+        await round_of(made)
+        async with httpx.AsyncClient() as client:
+            await client.get(receiver.url.replace("secret-path", "other"))
+    assert "secret-path" not in caplog.text
+    assert "/hooks/T0/other" in caplog.text, "requests of the application are logged as before"
 
 
 async def test_a_new_group_raises_one_alert_and_a_reopened_group_an_open_one(

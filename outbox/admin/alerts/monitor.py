@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -199,8 +200,7 @@ class Alerting:
     def _bodies(self, event: Literal["fired", "resolved"], facts: Mapping[str, Any]) -> tuple[list[str], list[str]]:
         """Returns the targets, and the body for each."""
         webhooks = self._rules.webhooks
-        bodies = [self._sender.body(webhook, event, facts) for webhook in webhooks.values()]
-        await connection.execute(self._sql["deliver"], alert_id, event, list(webhooks), bodies, due_at)
+        return list(webhooks), [self._sender.body(webhook, event, facts) for webhook in webhooks.values()]
 
     # --- conditions ----------------------------------------------------------------------------------------------------
 
@@ -295,8 +295,16 @@ class Alerting:
         ]
 
 
+_sending: ContextVar[bool] = ContextVar("outbox_sending_alert", default=False)
+
+
+def _is_logged(_record: logging.LogRecord) -> bool:
+    """Filters out the lines that httpx logs at INFO of our requests: they contain the address of the webhook."""
+    return not _sending.get()
+
+
 class Sender:
-    """Posts notifications to webhooks. Does not follow redirects."""
+    """Posts notifications to webhooks. Does not follow redirects, and lets httpx log nothing."""
 
     def __init__(self, rules: AlertRules, environment: str | None) -> None:
         self._rules = rules
@@ -310,6 +318,7 @@ class Sender:
             import httpx
         except ImportError:
             raise MissingExtraError(purpose="Sending alerts", extra="alerts") from None
+        logging.getLogger("httpx").addFilter(_is_logged)  # one function, which is added once
         async with httpx.AsyncClient(timeout=self._rules.timeout.total_seconds()) as self._client:
             yield
         self._client = None
@@ -328,6 +337,7 @@ class Sender:
         if self._client is None:
             raise RuntimeError("the sender is not open")
         headers, content = self._rules.request(webhook, message_id, body, datetime.now(UTC))
+        token = _sending.set(True)
         try:
             async with asyncio.timeout(self._rules.timeout.total_seconds()):
                 answer = await self._client.post(webhook.url, headers=headers, content=content)
@@ -338,6 +348,8 @@ class Sender:
             # Paths of webhooks are secrets, and the problem is shown to viewers.
             text = redacted(f"{type(error).__name__}: {error}".rstrip(": ")).replace(webhook.url, "the webhook")
             return text[:LONGEST_ERROR], False
+        finally:
+            _sending.reset(token)
         if answer.is_success:
             return "", True
         return f"status {answer.status_code}", answer.status_code == httpx.codes.GONE
