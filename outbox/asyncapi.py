@@ -289,6 +289,8 @@ class _Fit:
             return
         yield from self.limits(writer, reader, path)
         yield from self.fields(writer, reader, path)
+        if not writer.get("properties"):
+            yield from self.keys(writer, reader, f"{path}{{}}")
         if "items" in reader and reader["items"] is not False:
             yield from self.check(writer.get("items", {}), reader["items"], f"{path}[]")
         before, after = writer.get("prefixItems", ()), reader.get("prefixItems", ())
@@ -345,7 +347,22 @@ class _Fit:
             elif isinstance(extra, Mapping):
                 yield from self.check(writer["properties"][name], extra, inner)
         if isinstance(extra, Mapping) and not writer.get("properties"):  # a mapping of any keys to values of one schema
-            yield from self.check(unnamed, extra, f"{path}{{}}")
+            for values in writer.get("patternProperties", {}).values() or (unnamed,):
+                yield from self.check(values, extra, f"{path}{{}}")
+
+    def keys(self, writer: Json, reader: Json, path: str) -> Iterator[Change]:
+        """Compares the keys of two mappings, and the values whose keys have a pattern."""
+        if "propertyNames" in reader:
+            written, read = ({"type": "string", **each.get("propertyNames", {})} for each in (writer, reader))
+            yield from self.check(written, read, path)
+        patterns = writer.get("patternProperties", {})
+        for pattern, values in reader.get("patternProperties", {}).items():
+            if pattern in patterns:
+                yield from self.check(patterns[pattern], values, path)
+            else:
+                own = next(iter(patterns), None)
+                before, after = (pattern, own) if self.breaks == "consumers" else (own, pattern)
+                yield self.change("limit_changed", path, f"pattern was {_shown(before)} and is {_shown(after)}")
 
     def type_change(self, path: str, writers: Sequence[Json], readers: Sequence[Json]) -> Change:
         written, read = (" or ".join(dict.fromkeys(map(_type_name, each))) for each in (writers, readers))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, create_model
 
 from outbox.asyncapi import Change, asyncapi_document, compare_documents
 from outbox.contracts import Event
@@ -50,6 +50,9 @@ def received(old: Any, new: Any) -> list[str]:
 class Colour(StrEnum):
     RED = "red"
     BLUE = "blue"
+
+
+Sku = Annotated[str, StringConstraints(pattern="^x")]
 
 
 class Line(BaseModel):
@@ -202,6 +205,27 @@ UNION = Annotated[Card | Cash, Field(discriminator="kind")]
             create_model("Open", id=(int, ...)), Closed, [], ["fields without a schema are now refused"], id="a closed model"
         ),
         pytest.param(Tree, create_model("Tree", children=(list[Tree], ...)), [], [], id="a recursive model"),
+        pytest.param(
+            model(counts=dict[Sku, int]),
+            model(counts=dict[Sku, str]),
+            ["counts{} was integer and is string"],
+            ["counts{} was integer and is string"],
+            id="values of a mapping whose keys have a pattern",
+        ),
+        pytest.param(
+            model(counts=dict[str, int]),
+            model(counts=dict[Sku, int]),
+            [],
+            ['counts{} pattern was not set and is "^x"'],
+            id="keys of a mapping that get a pattern",
+        ),
+        pytest.param(
+            model(counts=dict[Literal["a", "b"], int]),
+            model(counts=dict[Literal["a"], int]),
+            [],
+            ['counts{} may no longer be "b"'],
+            id="keys of a mapping that are narrowed",
+        ),
     ],
 )
 def test_a_change_of_a_body_breaks_those_who_can_no_longer_read_or_write_it(
