@@ -7,6 +7,7 @@ import json
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from importlib.util import find_spec
@@ -161,7 +162,7 @@ class Provider:
     async def _verify(self, token: str, nonce: str) -> Mapping[str, Any]:
         from joserfc import jwt
         from joserfc.errors import JoseError
-        from joserfc.jwk import KeySet
+        from joserfc.jwk import JWKRegistry, KeySet
 
         rules = jwt.JWTClaimsRegistry(
             leeway=LEEWAY_SECONDS,
@@ -176,7 +177,12 @@ class Provider:
         for newest in (False, True):
             keys = await self._provider_keys(newest=newest)
             try:
-                claims = jwt.decode(token, KeySet.import_key_set(keys), algorithms=ALGORITHMS).claims
+                usable = []
+                for key in keys["keys"]:
+                    # RFC 7517, 5: a key that is not supported, such as one on an unknown curve, must not spoil the others.
+                    with suppress(JoseError, ValueError, KeyError, TypeError):
+                        usable.append(JWKRegistry.import_key(key))
+                claims = jwt.decode(token, KeySet(usable), algorithms=ALGORITHMS).claims
                 rules.validate(claims)
             except (JoseError, ValueError, KeyError, TypeError) as error:
                 if newest or "claim" in type(error).__name__.lower():

@@ -136,6 +136,16 @@ async def test_a_login_without_a_role_is_refused(browser: httpx.AsyncClient, pro
         assert await returned(browser, code="c", state=asked["state"]) == "/outbox/ui/?login=no_role"
 
 
+async def test_keys_that_are_not_supported_are_ignored(browser: httpx.AsyncClient, provider: FakeProvider) -> None:
+    provider.further_keys = [
+        {"kty": "EC", "crv": "brainpoolP256r1", "x": "AA", "y": "AA", "kid": "two"},
+        {"kty": "EC", "crv": "P-256", "kid": "three"},
+        {"kid": "four"},
+    ]
+    asked = await begun(browser, provider)
+    assert await returned(browser, code="c", state=asked["state"]) == "/outbox/ui/"
+
+
 async def test_only_the_browser_that_began_a_login_completes_it(browser: httpx.AsyncClient, provider: FakeProvider) -> None:
     asked = await begun(browser, provider)
     assert await returned(browser, code="c", state="another") == "/outbox/ui/?login=expired"

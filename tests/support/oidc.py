@@ -18,6 +18,7 @@ class FakeProvider:
     def __init__(self) -> None:
         self.key = RSAKey.generate_key(2048, {"kid": "one"})
         self.published = self.key
+        self.further_keys: list[dict[str, Any]] = []
         self.issuer = ""
         self.claims: dict[str, Any] = {"email": "ada@shop.example", "groups": ["people", "sre"]}
         self.asked: dict[str, Any] = {}
@@ -43,7 +44,7 @@ class FakeProvider:
     async def keys(self) -> dict[str, Any]:
         """The public keys."""
         self.requests.append("keys")
-        return {"keys": [self.published.as_dict(private=False)]}
+        return {"keys": [*self.further_keys, self.published.as_dict(private=False)]}
 
     async def exchange(self, request: Request) -> JSONResponse:
         """Exchanges a code for an id token."""
