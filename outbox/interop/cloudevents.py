@@ -209,19 +209,17 @@ def decode(
     for name, value in found.items():
         prefix = next((prefix for prefix in _PREFIXES if name.startswith(prefix)), None)
         if prefix is not None:
-            attributes[name.removeprefix(prefix)] = _from_http(value) if prefix == "ce-" and isinstance(value, str) else value
+            if prefix == "ce-" and isinstance(value, str):
+                # Senders of HTTP may use quotation marks around what they percent-encode.
+                quoted = _IN_QUOTES.fullmatch(value.strip())
+                value = unquote(value if quoted is None else re.sub(r"\\(.)", r"\1", quoted[1], flags=re.DOTALL))  # noqa: PLW2901
+            attributes[name.removeprefix(prefix)] = value
     if content_type is not None:
         attributes["datacontenttype"] = content_type
     return _checked(attributes, _decoded_data(body, content_type))
 
 
 _IN_QUOTES = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
-
-
-def _from_http(value: str) -> str:
-    """Returns the value of a header, percent-decoded; before that without quotation marks, as senders of HTTP may use them."""
-    quoted = _IN_QUOTES.fullmatch(value.strip())
-    return unquote(value if quoted is None else re.sub(r"\\(.)", r"\1", quoted[1], flags=re.DOTALL))
 
 
 _ATTRIBUTES = ("id", "source", "type", "datacontenttype", "dataschema", "subject", "time")

@@ -277,15 +277,17 @@ async def test_a_callable_that_fails_is_asked_again_and_the_known_databases_stay
 async def test_a_callable_that_never_returns_takes_one_thread_that_keeps_no_process_alive(
     fleet: Fleet, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("outbox.databases.READ_TIMEOUT", timedelta(milliseconds=10))
     callers: list[threading.Thread] = []
     may_return = threading.Event()
 
     def ask() -> Mapping[str, str]:
         callers.append(threading.current_thread())
-        if len(callers) > 1:
-            may_return.wait(30)
-        return {"a": A} if len(callers) == 1 else {"b": B}
+        if len(callers) == 1:
+            # From the second read on.
+            monkeypatch.setattr("outbox.databases.READ_TIMEOUT", timedelta(milliseconds=10))
+            return {"a": A}
+        may_return.wait(30)
+        return {"b": B}
 
     try:
         async with running(Databases(ask, fleet.make, refresh=0.01)):

@@ -29,7 +29,7 @@ select $1, $2, target, body, $5
 from unnest($3::text[], $4::text[]) as given (target, body)
 
 -- name: hasten
--- Makes notifications of the alert $1 that nobody has got yet due now, with new bodies: it has become an error.
+-- Makes notifications of the alert $1 that were not sent yet due now, with new bodies: it has become an error.
 update {alert_delivery} as delivery
 set due_at = clock_timestamp(), body = given.body
 from unnest($2::text[], $3::text[]) as given (target, body)
