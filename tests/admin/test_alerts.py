@@ -16,6 +16,7 @@ from typing import Any
 import asyncpg
 import httpx
 import pytest
+from opentelemetry import context as otel_context
 
 from outbox.admin import Admin, Role, topology
 from outbox.admin import cache as remembered
@@ -250,6 +251,23 @@ async def test_no_log_contains_the_address_of_a_webhook(
             await client.get(receiver.url.replace("secret-path", "other"))
     assert "secret-path" not in caplog.text
     assert "/hooks/T0/other" in caplog.text, "requests of the application are logged as before"
+
+
+async def test_no_span_is_made_of_a_request_to_a_webhook(
+    database: str, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suppressed: list[object] = []
+    post = httpx.AsyncClient.post
+
+    async def seen(client: httpx.AsyncClient, *arguments: Any, **options: Any) -> httpx.Response:
+        suppressed.append(otel_context.get_value("suppress_instrumentation"))
+        return await post(client, *arguments, **options)
+
+    monkeypatch.setattr(httpx.AsyncClient, "post", seen)
+    async with alerts_of(database, rules(receiver, on=["dead_letters"])) as made:
+        await died(database, "m")
+        await round_of(made)
+    assert suppressed == [True]
 
 
 async def test_a_new_group_raises_one_alert_and_a_reopened_group_an_open_one(

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
+from datetime import timedelta
 from typing import Any
 
 import asyncpg
@@ -17,6 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from outbox import Archiver, Consumer, Maintenance
 from outbox.admin import Admin
+from outbox.admin.alerts import Alerting, AlertRules
 from tests.relay.support import running as running_relay
 from tests.support import eventually
 from tests.tracing.support import Spans, is_child, new_relay, publish, system
@@ -71,7 +73,10 @@ async def test_idle_processes_make_no_spans(database: str, broker: str, spans: S
             )
         for other in others:
             await stack.enter_async_context(running(other))
-        await stack.enter_async_context(Admin(db_engine_url=database))
+        rules = AlertRules(["slack+https://127.0.0.1:1/hooks"], after=timedelta(0), every=timedelta(milliseconds=50))
+        admin = await stack.enter_async_context(Admin(db_engine_url=database, alerts=rules))
+        alerting: Any = Alerting(admin, rules)
+        await stack.enter_async_context(running(alerting))
         wanted = {"relay", "worker", "maintenance", *(["archiver"] if len(others) == 2 else [])}
         await eventually(lambda: _all_beat(kinds, wanted))
     assert [span.name for span in spans.all] == []

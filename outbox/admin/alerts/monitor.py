@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from outbox.admin.admin import Admin
@@ -23,6 +24,7 @@ from outbox.postgres.pruning import PostgresLease
 from outbox.postgres.queries import queries
 from outbox.postgres.schema.objects import satellite_names
 from outbox.runtime.observing import component_name
+from outbox.runtime.tracer import silenced
 
 if TYPE_CHECKING:
     import httpx
@@ -57,7 +59,7 @@ class Alerting:
 
     async def run(self, *, handle_signals: bool = True) -> None:
         """Runs until `stop()`, SIGINT or SIGTERM."""
-        await run_until_stopped(self._work, self._stopping, grace_period=GRACE_PERIOD, handle_signals=handle_signals)
+        await run_until_stopped(silenced(self._work), self._stopping, grace_period=GRACE_PERIOD, handle_signals=handle_signals)
 
     def stop(self) -> None:
         """Asks `run` to return. May be called more than once."""
@@ -340,7 +342,8 @@ class Sender:
         token = _sending.set(True)
         try:
             async with asyncio.timeout(self._rules.timeout.total_seconds()):
-                answer = await self._client.post(webhook.url, headers=headers, content=content)
+                # A span would contain the address of the webhook, and this may run within a request.
+                answer = await silenced(partial(self._client.post, webhook.url, headers=headers, content=content))()
         except TimeoutError:
             return f"no response within {self._rules.timeout.total_seconds():g} s", False
         # `InvalidURL` is not one of the others: a host with a character that no domain may have.
