@@ -23,7 +23,7 @@ from outbox.transports.rabbitmq import settlement as settling
 from outbox.transports.rabbitmq import topology as topology_module
 from outbox.transports.rabbitmq.broker import RunningSubscription
 from outbox.transports.rabbitmq.connection import is_blocked
-from outbox.transports.rabbitmq.topology import Inquiry, Topology, delay_resource, inquiry_on, rounded_delay
+from outbox.transports.rabbitmq.topology import Exchange, Inquiry, Queue, Topology, delay_resource, inquiry_on, rounded_delay
 from tests.rabbitmq.alarms import memory_alarm
 from tests.rabbitmq.support import EXCHANGE, FAILURE, MakeBroker, Recorder, bound, consuming, deliver, message, send
 from tests.servers.rabbitmq import OwnRabbitMQ
@@ -481,6 +481,30 @@ async def test_each_deletion_is_reported_once_for_any_number_of_consumers(
         async with inquiry_on(broker._publishing) as one, inquiry_on(broker._publishing) as other:
             await asyncio.gather(*(broker._topology.ensure_dead_letters(each, EXCHANGE, "mail") for each in (one, other)))
         assert len([advice for advice in recorder.of(Advice) if "'shop.dlx'" in advice.text]) == 1
+
+
+async def test_a_deletion_is_reported_once_though_one_task_learns_of_it_after_another_has_declared_it(
+    broker: RabbitBroker, broker_admin: RabbitAdmin, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exists, is_missing, may_go_on = topology_module.exists, asyncio.Event(), asyncio.Event()
+    async with inquiry_on(broker._publishing) as one, inquiry_on(broker._publishing) as late:
+
+        async def learned_late(inquiry: Inquiry, resource: Exchange | Queue) -> bool:
+            found = await exists(inquiry, resource)
+            if inquiry is late:
+                is_missing.set()
+                await may_go_on.wait()
+            return found
+
+        monkeypatch.setattr(topology_module, "exists", learned_late)
+        await broker._topology.ensure_exchange(one, EXCHANGE)
+        await broker_admin.delete_exchange(EXCHANGE)
+        learning = asyncio.create_task(broker._topology.ensure_exchange(late, EXCHANGE))
+        await is_missing.wait()
+        await broker._topology.ensure_exchange(one, EXCHANGE)
+        may_go_on.set()
+        await learning
+    assert [advice.text for advice in recorder.of(Advice)] == ["the exchange 'shop' had been deleted, and was declared again"]
 
 
 async def test_a_first_declaration_is_not_reported_as_a_deletion(broker: RabbitBroker, recorder: Recorder) -> None:

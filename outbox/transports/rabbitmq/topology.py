@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -180,6 +181,7 @@ class Topology:
         self._advise = advise
         self._report_redeclared = report_redeclared
         self._compared: set[str] = set()
+        self._declared = Counter[str]()
         self._refused_bindings: dict[tuple[str, str, str], _RefusedBinding] = {}
 
     async def ensure_exchange(self, inquiry: Inquiry, exchange: str) -> bool:
@@ -229,10 +231,11 @@ class Topology:
     async def _ensure(self, inquiry: Inquiry, resource: Resource) -> bool:
         """Declares `resource` if it is missing. Returns whether it existed."""
         name = str(resource)  # with its kind: the exchange and the queue of a delay have the same name
-        known = name in self._compared
+        known, times = name in self._compared, self._declared[name]
         if not await exists(inquiry, resource):
-            # Several tasks may find it missing at once: only the first reports it, and none if it was never there before.
-            deleted = known and name in self._compared
+            # Several tasks may find it missing at once, and one may have declared it since: only the first reports it, and none
+            # if it was never there before.
+            deleted = known and name in self._compared and self._declared[name] == times
             self._compared.discard(name)
             try:
                 await _declare(inquiry, resource)
@@ -242,6 +245,7 @@ class Topology:
                     f"provision it, or grant the permission to configure it"
                 ) from None
             self._compared.add(name)
+            self._declared[name] += 1
             if deleted:
                 self._report_redeclared(f"the {resource} had been deleted, and was declared again")
             return False
