@@ -17,15 +17,16 @@ from contextlib import (
     AsyncExitStack,
     aclosing,
     asynccontextmanager,
+    closing,
     contextmanager,
     suppress,
 )
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 from urllib.parse import parse_qsl, unquote, urlsplit
 from uuid import uuid4
 
@@ -34,6 +35,8 @@ from outbox.core.threads import Threads
 from outbox.errors import BodyStoreUnavailableError, ConfigurationError, MissingExtraError, StoredBodyError
 
 __all__ = ["BodyStore", "FileStore", "LargeBodies", "S3Store", "StoredObject"]
+
+_T = TypeVar("_T")
 
 ABOVE = 262_144
 """Default size above which a body is stored, in bytes."""
@@ -254,7 +257,7 @@ class FileStore:
         self._path = Path(path)
         if not self._path.is_absolute():
             raise ConfigurationError(f"the folder of a FileStore must be an absolute path, not {str(path)!r}")
-        self._threads: dict[asyncio.AbstractEventLoop, _Shared] = {}
+        self._threads = _PerLoop(_threads)
 
     def __repr__(self) -> str:
         return f"FileStore({str(self._path)!r})"
@@ -280,19 +283,9 @@ class FileStore:
                 for found in await self._in_thread(partial(_files, folder)):
                     yield found
 
-    @asynccontextmanager
-    async def opened(self) -> AsyncIterator[Threads]:
+    def opened(self) -> AbstractAsyncContextManager[Threads]:
         """See `BodyStore.opened`. There are threads instead of connections: a folder may hang."""
-        loop = asyncio.get_running_loop()
-        shared = self._threads.setdefault(loop, _Shared(Threads(MOST_THREADS, "bodies")))
-        shared.users += 1
-        try:
-            yield shared.threads
-        finally:
-            shared.users -= 1
-            if shared.users == 0:
-                self._threads.pop(loop)
-                shared.threads.close()
+        return self._threads.opened()
 
     async def _in_thread(self, work: Callable[[], Any]) -> Any:
         async with self.opened() as threads:
@@ -335,12 +328,10 @@ class FileStore:
             raise BodyStoreUnavailableError(f"{self!r} cannot be used: {error}") from error
 
 
-@dataclass
-class _Shared:
-    """The threads of one event loop, and how many use them."""
-
-    threads: Threads
-    users: int = 0
+@asynccontextmanager
+async def _threads() -> AsyncIterator[Threads]:
+    with closing(Threads(MOST_THREADS, "bodies")) as threads:
+        yield threads
 
 
 def _files(folder: Path) -> list[StoredObject]:
@@ -387,7 +378,7 @@ class S3Store:
         # aiobotocore passes on what aiohttp raises if the connection is lost within the content of an object.
         self._failures: tuple[type[Exception], ...] = (ClientError, BotoCoreError, ClientPayloadError, OSError)
         # A client belongs to the loop in which it was opened.
-        self._clients: dict[asyncio.AbstractEventLoop, _SharedClient] = {}
+        self._clients = _PerLoop[Any](lambda: self._session.create_client("s3", **self._options))
 
     def __repr__(self) -> str:
         return f"S3Store({self._bucket!r}, {self._prefix!r})"
@@ -418,22 +409,9 @@ class S3Store:
                 for each in page.get("Contents", ()):
                     yield StoredObject(each["Key"].removeprefix(self._prefix), each["LastModified"])
 
-    @asynccontextmanager
-    async def opened(self) -> AsyncIterator[Any]:
+    def opened(self) -> AbstractAsyncContextManager[Any]:
         """See `BodyStore.opened`."""
-        loop = asyncio.get_running_loop()
-        shared = self._clients.setdefault(loop, _SharedClient())
-        shared.users += 1
-        try:
-            async with shared.opening:
-                if shared.client is None:
-                    shared.client = await shared.stack.enter_async_context(self._session.create_client("s3", **self._options))
-            yield shared.client
-        finally:
-            shared.users -= 1
-            if shared.users == 0:
-                self._clients.pop(loop)
-                await shared.stack.aclose()
+        return self._clients.opened()
 
     @asynccontextmanager
     async def _calling(self, name: str) -> AsyncIterator[Any]:
@@ -449,11 +427,36 @@ class S3Store:
             raise BodyStoreUnavailableError(f"{self!r} cannot be used: {error}") from error
 
 
-class _SharedClient:
-    """The client of one event loop, its users, and what closes it after the last one."""
+class _PerLoop(Generic[_T]):
+    """What all users of an event loop share: opened by `make` for the first of them, and closed after the last one."""
 
-    def __init__(self) -> None:
-        self.users = 0
-        self.opening = asyncio.Lock()
-        self.stack = AsyncExitStack()
-        self.client: Any = None
+    def __init__(self, make: Callable[[], AbstractAsyncContextManager[_T]]) -> None:
+        self._make = make
+        self._shared: dict[asyncio.AbstractEventLoop, _Shared[_T]] = {}
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[_T]:
+        """Yields it. Raises what opening it raises."""
+        loop = asyncio.get_running_loop()
+        shared = self._shared.setdefault(loop, _Shared())
+        shared.users += 1
+        try:
+            async with shared.opening:
+                if shared.value is None:
+                    shared.value = await shared.stack.enter_async_context(self._make())
+            yield shared.value
+        finally:
+            shared.users -= 1
+            if shared.users == 0:
+                self._shared.pop(loop)
+                await shared.stack.aclose()
+
+
+@dataclass
+class _Shared(Generic[_T]):
+    """What one event loop has, its users, and what closes it."""
+
+    users: int = 0
+    value: _T | None = None
+    opening: asyncio.Lock = field(default_factory=asyncio.Lock)
+    stack: AsyncExitStack = field(default_factory=AsyncExitStack)

@@ -1,9 +1,9 @@
-"""Sets of tasks that end together, and unwrapping of exception groups."""
+"""Sets of tasks that end together, tasks of a block, and unwrapping of exception groups."""
 
 import asyncio
 import contextvars
-from collections.abc import Callable, Coroutine, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self
@@ -19,6 +19,17 @@ def ungrouped() -> Iterator[None]:
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
         raise error from group
+
+
+@asynccontextmanager
+async def in_background(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Runs `work`, which never returns by itself, for the block, and has cancelled it afterwards."""
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
 
 
 CLEAN_UP = timedelta(seconds=3)

@@ -21,6 +21,7 @@ from outbox.core.codec import (
 from outbox.core.envelope import CONTENT_TYPE, JSON_HEADERS, decode_envelope, routing_key_of
 from outbox.core.message import Message
 from outbox.core.urls import ROUTING_KEY_IN_TOPIC, nats_parameter, nats_subject
+from outbox.engine.tasks import in_background
 from outbox.errors import BrokerUnavailableError, ConfigurationError, TopologyError
 from outbox.ports import Received, Subscription
 from outbox.transports.nats import (
@@ -87,12 +88,8 @@ class NatsSource:
         reader = NatsReader(self._link, subscription, self._subject, self._stream)
         try:
             await reader.open()
-            keeping = asyncio.create_task(reader.keep())
-            try:
+            async with in_background(reader.keep()):
                 yield reader
-            finally:
-                keeping.cancel()
-                await asyncio.wait([keeping])
         finally:
             await reader.close()
 

@@ -213,7 +213,7 @@ async def test_a_reader_whose_end_is_cancelled_leaves_no_open_request(moto: Moto
     reader = await reading.__aenter__()
     assert await reader.fetch(10) == []
     ending = asyncio.create_task(reader.close())
-    await asyncio.sleep(0.1)
+    await asyncio.sleep(0)  # it begins to wait for the open request
     ending.cancel()
     await eventually(lambda: len(asyncio.all_tasks() - before) == 1, timeout=2)  # that of the heartbeat
     await reading.__aexit__(None, None, None)

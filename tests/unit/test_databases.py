@@ -17,6 +17,7 @@ import pytest
 from outbox import Databases, LogFields
 from outbox.cli.logs import PlainFormatter
 from outbox.core.events import Dependency, DependencyLost, DependencyRestored
+from outbox.core.threads import Threads
 from outbox.databases import parse_databases
 from outbox.engine.observers import SERVED
 from outbox.errors import ConfigurationError, HandlersAbandonedError, OutboxError, SchemaError
@@ -279,6 +280,14 @@ async def test_a_callable_that_never_returns_takes_one_thread_that_keeps_no_proc
 ) -> None:
     callers: list[threading.Thread] = []
     may_return = threading.Event()
+    reads, call = 0, Threads.call
+
+    async def counted(threads: Threads, function: Callable[[], Any]) -> Any:
+        nonlocal reads
+        reads += 1
+        return await call(threads, function)
+
+    monkeypatch.setattr(Threads, "call", counted)
 
     def ask() -> Mapping[str, str]:
         callers.append(threading.current_thread())
@@ -292,7 +301,7 @@ async def test_a_callable_that_never_returns_takes_one_thread_that_keeps_no_proc
     try:
         async with running(Databases(ask, fleet.make, refresh=0.01)):
             await eventually(lambda: "cannot be read, trying again: TimeoutError" in caplog.text)
-            await asyncio.sleep(0.2)  # some more reads
+            await eventually(lambda: reads >= 5)
             assert len(callers) == 2, "nothing is asked while an answer is missing"
             assert all(caller.daemon for caller in callers)
             assert fleet.at_work == {"a": A}

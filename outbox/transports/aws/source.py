@@ -12,6 +12,7 @@ from botocore.exceptions import ClientError
 
 from outbox.core.topics import matches
 from outbox.core.urls import ROUTING_KEY_IN_TOPIC, ServerKind
+from outbox.engine.tasks import in_background
 from outbox.errors import BrokerUnavailableError, TopologyError
 from outbox.ports import Received, Subscription
 from outbox.transports.aws.client import (
@@ -73,12 +74,8 @@ class AwsSource:
         reader = AwsReader(self._aws, self.options, subscription, name)
         try:
             await reader.open()
-            renewing = asyncio.create_task(reader.keep())
-            try:
+            async with in_background(reader.keep()):
                 yield reader
-            finally:
-                renewing.cancel()
-                await asyncio.wait([renewing])
         finally:
             await reader.close()
 

@@ -18,6 +18,7 @@ from redis.exceptions import NoPermissionError, ResponseError
 
 from outbox.core.topics import matches
 from outbox.core.urls import ROUTING_KEY_IN_TOPIC, ServerKind, server_address
+from outbox.engine.tasks import in_background
 from outbox.errors import BrokerUnavailableError, TopologyError
 from outbox.ports import Received, Subscription
 from outbox.transports.redis.entries import message_of
@@ -100,13 +101,9 @@ class RedisSource:
         reader = RedisReader(self.options, subscription)
         try:
             await reader.start()
-            beating = asyncio.create_task(reader.keep())
-            try:
+            # Ends before the release: a later heartbeat would take the entries back.
+            async with in_background(reader.keep()):
                 yield reader
-            finally:
-                # Before the release: a later heartbeat would take the entries back.
-                beating.cancel()
-                await asyncio.wait([beating])
         finally:
             await reader.end()
 
