@@ -59,12 +59,29 @@ PEERS: Mapping[str, Sequence[str]] = {
         "procrastinate, concurrency 30",
         "faststream-outbox, default",
         "faststream-outbox, 10 workers, batches of 100",
+        "Oban, default",
+        "Oban, limit 100",
+        "pgmq, one by one",
+        "pgmq, batches of 100",
     ),
 }
 """What is measured on which server: ours, then each peer as it comes and as its documentation advises for short handlers."""
-SLOW = ("procrastinate, ", "faststream-outbox, default")
+PREDECESSOR = ("predecessor, default", "predecessor, prefetch 100")
+"""Measured on RabbitMQ if its folder is given."""
+SLOW = ("procrastinate, ", "faststream-outbox, default", "Oban, ", "pgmq, one by one")
 """Gets a tenth of the messages."""
-PACKAGES = ("aio-pika", "faststream", "taskiq", "celery", "dramatiq", "pgqueuer", "procrastinate", "faststream-outbox")
+PACKAGES = (
+    "aio-pika",
+    "faststream",
+    "taskiq",
+    "celery",
+    "dramatiq",
+    "pgqueuer",
+    "procrastinate",
+    "faststream-outbox",
+    "oban",
+    "pgmq",
+)
 
 Rates = dict[str, dict[str, list[float]]]
 """By server and name: messages a second, in each round."""
@@ -76,10 +93,13 @@ def main() -> None:
     parser.add_argument("names", nargs="*", help="parts of the names of those to measure; default: all")
     parser.add_argument("--rounds", type=int, default=3, help="rounds, of which the median is shown (default 3)")
     parser.add_argument("--amount", type=int, default=20_000, help="messages (default 20,000)")
+    parser.add_argument("--predecessor", type=Path, help="folder that contains the package `outbox` of the predecessor")
     parser.add_argument("--write", action="store_true", help=f"write {PAGE.relative_to(ROOT)} and what belongs to it")
     wanted = parser.parse_args()
+    if wanted.predecessor and not (wanted.predecessor / "outbox").is_dir():
+        parser.error(f"--predecessor {wanted.predecessor}: no folder `outbox` in it")
     python = environment()
-    rates = asyncio.run(_measured(python, wanted.names, wanted.rounds, wanted.amount))
+    rates = asyncio.run(_measured(python, wanted.names, wanted.rounds, wanted.amount, wanted.predecessor))
     figures = {
         "date": datetime.now(UTC).date().isoformat(),
         "machine": machine(),
@@ -94,42 +114,59 @@ def main() -> None:
 
 
 def environment() -> Path:
-    """The Python of the peers' environment, which is made if it is not there, or not as the lock says."""
+    """The Python of the peers' environment, which is made if it is not there, is of another Python, or not as the lock says."""
     python, installed = ENVIRONMENT / "bin" / "python", ENVIRONMENT / "installed.lock"
-    if not installed.exists() or installed.read_bytes() != LOCK.read_bytes():
+    wanted = f"# {sys.version}\n{LOCK.read_text()}"
+    if not installed.exists() or installed.read_text() != wanted:
         print("bench-peers: making build/peers from requirements/peers.lock", flush=True)
         venv.create(ENVIRONMENT, clear=True, with_pip=True)
         options = ("--quiet", "--disable-pip-version-check", "--require-hashes")
         subprocess.run([python, "-m", "pip", "install", *options, "-r", LOCK], check=True)
-        installed.write_bytes(LOCK.read_bytes())
+        installed.write_text(wanted)
     return python
 
 
 def versions(python: Path) -> dict[str, str]:
     """Of the peers."""
-    program = f"import importlib.metadata as m, json; print(json.dumps({{n: m.version(n) for n in {PACKAGES}}}))"
+    program = (
+        "import importlib.metadata as m, json; there = {d.name: d.version for d in m.distributions()}; "
+        f"print(json.dumps({{n: there[n] for n in {PACKAGES} if n in there}}))"
+    )
     found: dict[str, str] = json.loads(subprocess.run([python, "-c", program], check=True, capture_output=True).stdout)
     return found
 
 
-async def _measured(python: Path, words: Sequence[str], rounds: int, amount: int) -> Rates:
+async def _measured(python: Path, words: Sequence[str], rounds: int, amount: int, predecessor: Path | None) -> Rates:
     rates: Rates = {}
+    measured = {server: [name for name in names if _installable(name)] for server, names in PEERS.items()}
+    if predecessor:
+        measured["RabbitMQ"] += PREDECESSOR
     with running_servers() as servers:
         for _ in range(rounds):
-            for server, names in PEERS.items():
+            for server, names in measured.items():
                 for name in names:
                     if not words or any(word in name for word in words):
-                        rate = await _rate(servers, python, server, name, amount // 10 if name.startswith(SLOW) else amount)
+                        number = amount // 10 if name.startswith(SLOW) else amount
+                        rate = await _rate(servers, python, server, name, number, predecessor)
                         print(f"{server:<12}{name:<48}{rate:>10,.0f}", flush=True)
                         rates.setdefault(server, {}).setdefault(name, []).append(rate)
     return rates
 
 
-async def _rate(servers: Servers, python: Path, server: str, name: str, amount: int) -> float:
+def _installable(name: str) -> bool:
+    if name.startswith("Oban") and sys.version_info < (3, 12):
+        print(f"{name}: not measured, because it needs Python 3.12", flush=True)
+        return False
+    return True
+
+
+async def _rate(servers: Servers, python: Path, server: str, name: str, amount: int, predecessor: Path | None) -> float:
     async with servers.fresh_database() as url, servers.fresh_vhost() as broker:
         target = broker if server == "RabbitMQ" else url
         if name.startswith("Outbox"):
             return said([sys.executable, "-m", "benchmarks.peers.ours", name, target, str(amount), url])
+        if name in PREDECESSOR:
+            return said([sys.executable, HERE / "on_predecessor.py", str(predecessor), name, target, str(amount), url])
         return said([python, HERE / f"on_{server.lower()}.py", name, target, str(amount)])
 
 

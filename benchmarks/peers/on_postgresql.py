@@ -72,11 +72,51 @@ async def faststream_outbox(url: str, count: int, **options: object) -> None:
     await FastStream(broker, logger=None).run()
 
 
+async def oban(url: str, count: int, limit: int) -> None:
+    from oban import Oban, worker
+    from oban.schema import install
+
+    meter = Meter(count)
+
+    @worker(queue="bench")
+    class Handler:
+        async def process(self, job: object) -> None:
+            meter.handled()
+
+    pool = await Oban.create_pool(url)
+    await install(pool)
+    async with Oban(pool=pool) as publisher:
+        for start in range(0, count, 1000):
+            await publisher.enqueue_many(*(Handler.new({"body": BODY}) for _ in range(start, min(start + 1000, count))))
+    async with Oban(pool=pool, queues={"bench": limit}):
+        await asyncio.Event().wait()
+
+
+async def pgmq(url: str, count: int, batch: int) -> None:
+    from pgmq import AsyncPGMQueue, install_pgmq_from_sql
+
+    meter = Meter(count)
+    install_pgmq_from_sql(dsn=url)
+    queue = AsyncPGMQueue(conn_string=url, init_extension=False)
+    await queue.init()
+    await queue.create_queue("bench")
+    for start in range(0, count, 1000):
+        await queue.send_batch("bench", [{"body": BODY}] * min(1000, count - start))
+    while messages := await queue.read_batch("bench", batch_size=batch):
+        for _ in messages:
+            meter.handled()
+        await queue.delete_batch("bench", [message.msg_id for message in messages])
+
+
 PEERS = {
     "pgqueuer, default": lambda url, count: pgqueuer(url, count, 10),
     "pgqueuer, batches of 100": lambda url, count: pgqueuer(url, count, 100),
     "procrastinate, default": lambda url, count: procrastinate(url, count, 1),
     "procrastinate, concurrency 30": lambda url, count: procrastinate(url, count, 30),
+    "Oban, default": lambda url, count: oban(url, count, 10),
+    "Oban, limit 100": lambda url, count: oban(url, count, 100),
+    "pgmq, one by one": lambda url, count: pgmq(url, count, 1),
+    "pgmq, batches of 100": lambda url, count: pgmq(url, count, 100),
     "faststream-outbox, default": faststream_outbox,
     "faststream-outbox, 10 workers, batches of 100": lambda url, count: faststream_outbox(
         url, count, max_workers=10, fetch_batch_size=100, min_fetch_interval=0.01, terminal_flush_batch_size=100
