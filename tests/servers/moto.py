@@ -24,6 +24,28 @@ REGION = "eu-west-1"
 ACCOUNT = "123456789012"
 CREDENTIALS: Mapping[str, str] = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
 _START_SECONDS = 60.0
+_PROGRAM = """
+import sys, threading, time
+from moto.server import main
+from moto.sqs.models import SQSBackend
+
+receive, lock = SQSBackend.receive_message, threading.Lock()
+
+def long_poll(self, queue_name, count, wait_seconds_timeout, visibility_timeout, message_attribute_names=None):
+    ends = time.monotonic() + wait_seconds_timeout
+    while True:
+        with lock:
+            found = receive(self, queue_name, count, 0, visibility_timeout, message_attribute_names)
+        left = ends - time.monotonic()
+        if found or left <= 0:
+            return found
+        self.get_queue(queue_name).wait_for_messages(min(left, 1))
+
+SQSBackend.receive_message = long_poll
+main(["-p", sys.argv[1]])
+"""
+"""Starts moto. Its own long poll (5.2.5) checks only at its start which groups of a FIFO queue are in flight. Here it checks
+each time that messages arrive, one receiver at a time, so that two receivers never have messages of the same group."""
 
 
 class Moto:
@@ -48,7 +70,7 @@ class Moto:
         self._folder.mkdir(exist_ok=True)
         log = self._folder / "output.log"
         self._process = process = SupervisedProcess(
-            [sys.executable, "-m", "moto.server", "-p", str(self.port)],
+            [sys.executable, "-c", _PROGRAM, str(self.port)],
             account=Account(os.geteuid(), os.getegid(), switched=False),
             folder=self._folder,
             environment={"PATH": os.defpath},
