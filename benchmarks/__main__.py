@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from benchmarks.administering import admin_reads
 from benchmarks.browsing import dashboard
-from benchmarks.enduring import maintenance, pinned_transaction
+from benchmarks.enduring import long_backlogs, maintenance, pinned_transaction
 from benchmarks.handling import handlers_on_postgres, handlers_on_rabbitmq
-from benchmarks.idling import idle_databases, idle_processes, idle_processes_far_away
+from benchmarks.idling import idle_databases, idle_processes, idle_processes_far_away, starting
 from benchmarks.measuring import OWN_COST, Figure, repeated
 from benchmarks.publishing import bulk_publishing, encrypting_bodies, many_writers
 from benchmarks.relaying import (
@@ -60,10 +60,12 @@ BENCHMARKS: dict[str, tuple[Benchmark, int, str]] = {
     "latency-postgres": (latency_on_postgres, 1_000, "ms"),
     "otel-rabbitmq": (tracing_on_rabbitmq, 20_000, "messages/s"),
     "otel-postgres": (tracing_on_postgres, 20_000, "messages/s"),
+    "starts": (starting, 5, "ms"),
     "idle": (idle_processes, 14, "each"),
     "idle-far": (idle_processes_far_away, 14, "each"),
     "databases": (idle_databases, 50, "each"),
     "writers": (many_writers, 16_000, "commits/s"),
+    "backlogs": (long_backlogs, 10_000_000, "messages/s"),
     "pinned": (pinned_transaction, 60, "messages/s"),
     "maintenance": (maintenance, 1_000_000, "ms"),
     "admin-reads": (admin_reads, 1_000_000, "ms"),

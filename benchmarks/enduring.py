@@ -1,4 +1,4 @@
-"""What a long life does to the rate: a transaction that keeps dead rows from being removed, and maintenance at work."""
+"""What a long life does to the rate: long backlogs, a transaction that keeps dead rows, and maintenance at work."""
 
 import asyncio
 import time
@@ -8,7 +8,8 @@ from contextlib import asynccontextmanager
 import asyncpg
 
 from benchmarks.measuring import percentile
-from benchmarks.servers import BODY, Servers, execute, running
+from benchmarks.servers import BODY, PATIENCE, Servers, execute, filled_outbox, running
+from benchmarks.working import Counter, declared_queue
 from outbox import MessageRelay, Worker, consume
 from outbox.maintenance import Maintenance
 
@@ -17,6 +18,76 @@ SHARE_MEASURED = 0.2
 PAUSE = 0.02
 TOGETHER = 80
 """Messages that are published at once, every `PAUSE` seconds: about four thousand a second."""
+
+
+async def long_backlogs(servers: Servers, longest: int) -> dict[str, float]:
+    """Messages relayed to RabbitMQ, and handled from PostgreSQL, a second, while up to `longest` of them are waiting."""
+    figures = {}
+    lengths = [(max(longest // share, SKIPPED + TAKEN + 10_000), 0) for share in (1_000, 10, 1)]
+    for waiting, dead in [*lengths, (lengths[0][0], DEAD_LETTERS)]:
+        name = f"{waiting:,} waiting" + (f", {dead:,} dead letters" if dead else "")
+        async with servers.fresh_database() as url, servers.fresh_vhost() as broker:
+            await _dead_letters(url, dead)
+            await declared_queue(url, broker)
+            await filled_outbox(url, waiting)
+            async with running(MessageRelay(db_engine_url=url, broker=broker, enable_metrics=False)):
+                figures[f"relayed, {name}"] = await _rate_of_deletions(url, "outbox_table")
+        async with servers.fresh_database() as url:
+            await _dead_letters(url, dead)
+            await declared_queue(url, url)
+            await _deliveries(url, waiting)
+            worker = Worker(broker=url, db_engine_url=url, consumers=[Counter(waiting + 1).consumer], enable_metrics=False)
+            async with running(worker):
+                figures[f"handled, {name}"] = await _rate_of_deletions(url, "outbox_delivery")
+    return figures
+
+
+SKIPPED = 5_000
+TAKEN = 20_000
+"""The rate is that of so many messages, after the first ones."""
+DEAD_LETTERS = 1_000_000
+
+
+async def _rate_of_deletions(url: str, table: str) -> float:
+    """Rows that go a second, from the first row on; the table is filled in the order of its ids."""
+    connection = await asyncpg.connect(url)
+    try:
+        first, at, skipped, began = await connection.fetchval(f"select min(id) from {table}"), 0, 0, time.perf_counter()
+        async with asyncio.timeout(PATIENCE):
+            while at < SKIPPED + TAKEN:
+                await asyncio.sleep(0.01)
+                at = await connection.fetchval(f"select min(id) from {table}") - first
+                if at < SKIPPED:
+                    skipped, began = at, time.perf_counter()
+        return (at - skipped) / (time.perf_counter() - began)
+    finally:
+        await connection.close()
+
+
+async def _deliveries(url: str, count: int) -> None:
+    """As a relay that hands over leaves them, in the queue of `declared_queue`."""
+    await execute(
+        url,
+        "insert into outbox_delivery (exchange, queue, message_id, routing_key, body, content_type, tracking_ids) "
+        "select 'outbox', 'bench', n::text, 'bench.event', $1, 'application/octet-stream', jsonb_build_array(n::text) "
+        "from generate_series(1, $2) as n",
+        BODY,
+        count,
+    )
+    await execute(url, "vacuum analyze outbox_delivery")
+
+
+async def _dead_letters(url: str, count: int) -> None:
+    await execute(
+        url,
+        "insert into outbox_dead_letter (source, exchange, queue, message_id, routing_key, body, tracking_ids, created_at, "
+        "attempt, cause, exception_type, exception_message, exception_traceback) "
+        "select 'worker', 'outbox', 'bench', n::text, 'bench.event', $1, jsonb_build_array(n::text), now(), "
+        "1, 'failed', 'ValueError', '', '' "
+        "from generate_series(1, $2) as n",
+        BODY,
+        count,
+    )
 
 
 async def pinned_transaction(servers: Servers, seconds: int) -> dict[str, float]:

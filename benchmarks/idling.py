@@ -1,9 +1,12 @@
-"""What idle processes cost: `outbox worker` and `outbox relay` with nothing to do, on the Postgres transport."""
+"""How long processes take to start, and what they cost with nothing to do, on the Postgres transport."""
 
 import asyncio
 import os
 import re
+import statistics
 import subprocess
+import sys
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,7 +14,8 @@ from tempfile import TemporaryDirectory
 
 import asyncpg
 
-from benchmarks.servers import PATIENCE, Servers, running_commands
+from benchmarks.servers import PATIENCE, Servers, filled_outbox, running_commands, until_empty
+from benchmarks.working import declared_queue
 from tests.servers.postgres import fresh_database, with_database
 from tests.servers.proxy import Proxy
 
@@ -37,6 +41,50 @@ async def idle_processes(servers: Servers, processes: int) -> dict[str, float]:
 async def idle_processes_far_away(servers: Servers, processes: int) -> dict[str, float]:
     """Idle processes whose database is `DISTANCE` away in each direction."""
     return await _idle(servers, processes, distance=DISTANCE)
+
+
+async def starting(servers: Servers, count: int) -> dict[str, float]:
+    """Milliseconds until `import outbox` is done, a relay has sent its first message, and the service is ready: medians.
+
+    Modules are compiled, and the service has started before and has its database.
+    """
+    figures: dict[str, list[float]] = {}
+    with TemporaryDirectory() as folder:
+        _ready_after(folder)
+        for _ in range(count):
+            figures.setdefault("python -c 'import outbox'", []).append(_imported_after())
+            figures.setdefault("outbox relay, until a message is sent", []).append(await _sent_after(servers))
+            figures.setdefault("python -m app, until it is ready", []).append(_ready_after(folder))
+    return {name: statistics.median(samples) for name, samples in figures.items()}
+
+
+def _imported_after() -> float:
+    began = time.perf_counter()
+    subprocess.run([sys.executable, "-c", "import outbox"], check=True)
+    return (time.perf_counter() - began) * 1_000
+
+
+async def _sent_after(servers: Servers) -> float:
+    async with servers.fresh_database() as url:
+        await declared_queue(url, url)
+        await filled_outbox(url, 1)
+        began = time.perf_counter()
+        with running_commands(["relay"], 1, {"OUTBOX_DATABASE_URL": url, "OUTBOX_MONITORING_PORT": "0"}):
+            await until_empty(url, "outbox_table")
+            return (time.perf_counter() - began) * 1_000
+
+
+def _ready_after(data_dir: str) -> float:
+    began = time.perf_counter()
+    command, settings = [sys.executable, "-m", "app"], {**os.environ, "OUTBOX_DATA_DIR": data_dir}
+    with subprocess.Popen(command, env=settings, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        try:
+            assert process.stdout is not None
+            if not any("Press Ctrl-C" in line for line in process.stdout):
+                raise RuntimeError("python -m app did not start")
+            return (time.perf_counter() - began) * 1_000
+        finally:
+            process.terminate()
 
 
 async def idle_databases(servers: Servers, databases: int) -> dict[str, float]:
@@ -73,7 +121,7 @@ async def idle_databases(servers: Servers, databases: int) -> dict[str, float]:
 async def _idle(servers: Servers, processes: int, *, distance: float) -> dict[str, float]:
     figures = {}
     away = f", {distance * 1_000:g} ms away" if distance else ""
-    for kind, arguments in (("worker", ["worker", CONSUMERS]), ("relay", ["relay"])):
+    for kind, arguments in (("worker", ["worker", CONSUMERS]), ("relay", ["relay"]), ("maintenance", ["maintain"])):
         async with servers.fresh_database() as url:
             with (
                 Proxy(url) as proxy,
@@ -87,9 +135,11 @@ async def _idle(servers: Servers, processes: int, *, distance: float) -> dict[st
                     before = await _transactions(connection), _processor_seconds(started)
                     await asyncio.sleep(MEASURED)
                     after = await _transactions(connection), _processor_seconds(started)
+                    memory = _private_megabytes(started)
                 finally:
                     await connection.close()
         transactions, processor = (late - early for early, late in zip(before, after, strict=True))
+        figures[f"idle {kind} of {processes}{away}, MB not shared"] = memory / processes
         figures[f"idle {kind} of {processes}{away}, transactions"] = transactions / MEASURED / processes
         figures[f"idle {kind} of {processes}{away}, per mille of a processor"] = processor / MEASURED / processes * 1_000
     return figures
@@ -116,3 +166,12 @@ def _processor_seconds(processes: Sequence["subprocess.Popen[bytes]"]) -> float:
     """User and system time; see proc(5)."""
     fields = [Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split() for process in processes]
     return sum(int(each[11]) + int(each[12]) for each in fields) / _TICKS
+
+
+def _private_megabytes(processes: Sequence["subprocess.Popen[bytes]"]) -> float:
+    """Memory that is not shared with another process; see proc(5), smaps_rollup."""
+    texts = [Path(f"/proc/{process.pid}/smaps_rollup").read_text() for process in processes]
+    return (
+        sum(int(kilobytes) for text in texts for kilobytes in re.findall(r"^Private_\w+:\s+(\d+) kB", text, re.MULTILINE))
+        / 1_000
+    )
