@@ -19,9 +19,11 @@ from pathlib import Path
 import setup
 
 _ROOT = Path(__file__).resolve().parent.parent
+_IMAGE = ("service", "kafka", "nats", "redis", "aws", "s3")
 _LOCKS = {
     "dev.lock": ("pyproject.toml", "--extra", "all", "--group", "dev", "--group", "docs"),
-    "service.lock": ("pyproject.toml", "--extra", "service"),
+    # Of the image, which relays to every broker that OUTBOX_BROKER_URL can name, and reads large bodies from S3.
+    "service.lock": ("pyproject.toml", *(word for extra in _IMAGE for word in ("--extra", extra))),
     "node.lock": ("--group", "node"),
     "peers.lock": ("--group", "peers"),
     # The build backend, read from standard input, in the same versions as in the test environment.
