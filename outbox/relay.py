@@ -157,11 +157,12 @@ FIRST_BACKOFF = timedelta(seconds=1)
 LONGEST_BACKOFF = timedelta(minutes=5)
 """First and longest pause of a refused message, ± 25 %. It doubles in between."""
 BELL_CONNECTIONS = 2
+"""One listens; the other is used for a moment, to find out whether notifications arrive."""
 SPARE_CONNECTIONS = 4
 """For the three housekeeping duties and for probes of stalled routes, so that lanes never wait for a connection."""
 
-RENEW_EVERY = timedelta(seconds=5)
-"""How often a relay renews the record of its destination, which is valid four times as long (`postgres.relays.HELD_FOR`)."""
+RENEW_EVERY = timedelta(seconds=10)
+"""How often a relay renews the record of its destination, which is valid twice as long (`postgres.relays.HELD_FOR`)."""
 CHECK_AGAIN = timedelta(seconds=1)
 _log = logging.getLogger("outbox")
 

@@ -33,7 +33,7 @@ HEARTBEAT = timedelta(seconds=10)
 ANSWER_TIMEOUT = timedelta(seconds=3)
 """Longest wait for one of the doorbell's short statements; after that the connection counts as lost."""
 SETUP_TIMEOUT = timedelta(seconds=15)
-"""Longest time to find out whether notifications arrive on a new pair of connections."""
+"""Longest time to find out whether notifications arrive on a new connection."""
 _ANSWER = ANSWER_TIMEOUT.total_seconds()
 _ONE_ROW = "SELECT 1"
 FIRST_LOOK_AT_WRITERS = timedelta(milliseconds=2)
@@ -160,14 +160,12 @@ class PostgresDoorbell:
             await asyncio.sleep(pause.total_seconds())
 
     async def _listen(self) -> timedelta:
-        # Two: behind a pooler, a connection may hear its own notification by chance, which proves nothing.
-        async with self._connect() as listening, self._connect() as commands:
+        async with self._connect() as listening:
             lost = asyncio.Event()
-            for connection in (listening, commands):
-                connection.add_termination_listener(lambda *_: lost.set())
+            listening.add_termination_listener(lambda *_: lost.set())
             async with asyncio.timeout(SETUP_TIMEOUT.total_seconds()):
                 bell = await self._resolve(listening)
-                notified = bell is not None and await notifications_arrive(listening, commands, bell.channel, self.ring)
+                notified = bell is not None and await self._hears(listening, bell.channel)
             if bell is None:
                 self._change_mode(
                     WakeMode.POLLING, "", "the table's trigger is missing or of an earlier release: run `outbox migrate`"
@@ -177,7 +175,7 @@ class PostgresDoorbell:
                 self._change_mode(WakeMode.POLLING, bell.channel, "notifications do not arrive (a transaction pooler?)")
                 return LISTEN_RETRY
             async with asyncio.TaskGroup() as tasks:
-                self._lock = lock = _Lock(listening, commands, bell, tasks, self.ring, lost)
+                self._lock = lock = _Lock(listening, bell, tasks, self.ring, lost)
                 try:
                     # They fell asleep while the doorbell polled, and hold no lock yet.
                     if self._naps:
@@ -189,10 +187,15 @@ class PostgresDoorbell:
                 finally:
                     self._lock = None
                     lock.abandon()
-            # Before the lost connections are closed, which may take a moment: sleepers must not rely on them meanwhile.
+            # Before the lost connection is closed, which may take a moment: sleepers must not rely on them meanwhile.
             self._change_mode(WakeMode.POLLING, bell.channel, "the listening connection was lost")
             self.ring()
         return REBUILD_PAUSE
+
+    async def _hears(self, listening: Connection, channel: str) -> bool:
+        # From another connection: behind a pooler, a connection may hear its own notification by chance, which proves nothing.
+        async with self._connect() as other:
+            return await notifications_arrive(listening, other, channel, self.ring)
 
     async def _acquire_lock(self) -> None:
         async with self._changing:
@@ -224,22 +227,20 @@ class _Nap:
 
 
 class _Lock:
-    """Takes and releases the asleep locks of a bell, on a dedicated connection.
+    """Takes and releases the asleep locks of a bell, on the connection that listens.
 
-    Sets `lost` if a connection does not answer in time. Then the connections are replaced, and sleepers poll meanwhile.
+    Sets `lost` if it does not answer in time. Then it is replaced, and sleepers poll meanwhile.
     """
 
     def __init__(
         self,
-        listening: Connection,
-        commands: Connection,
+        connection: Connection,
         bell: BellName,
         tasks: asyncio.TaskGroup,
         on_writers_done: Callable[[], None],
         lost: asyncio.Event,
     ) -> None:
-        self._listening = listening
-        self._commands = commands
+        self._connection = connection
         self._tasks = tasks
         self._on_writers_done = on_writers_done
         self._lost = lost
@@ -267,7 +268,7 @@ class _Lock:
         with self._report_loss():
             alone = await self._execute(self._fall_asleep) == _ONE_ROW
             self._is_held, self._in_doubt = True, False
-            # The connections may have been lost while the answer arrived.
+            # The connection may have been lost while the answer arrived.
             if not alone and not self._abandoned:
                 self._watching = self._tasks.create_task(self._watch_writers())
 
@@ -282,7 +283,7 @@ class _Lock:
                 self._in_doubt = False
 
     async def until_lost(self) -> None:
-        """Returns when a connection was closed or does not answer."""
+        """Returns when the connection was closed or does not answer."""
         while not self._lost.is_set():
             try:
                 async with asyncio.timeout(HEARTBEAT.total_seconds()):
@@ -290,7 +291,6 @@ class _Lock:
             except TimeoutError:
                 # A server that vanished without closing the connection sends nothing. Only an unanswered statement shows it.
                 with self._report_loss():
-                    await self._listening.execute("select", timeout=_ANSWER)
                     await self._execute("select")
 
     def abandon(self) -> None:
@@ -320,7 +320,7 @@ class _Lock:
 
     async def _execute(self, statement: str) -> str:
         async with self._statement_lock:
-            return await self._commands.execute(statement, timeout=_ANSWER)
+            return await self._connection.execute(statement, timeout=_ANSWER)
 
     @contextmanager
     def _report_loss(self) -> Iterator[None]:

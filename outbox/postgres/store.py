@@ -64,7 +64,7 @@ class PostgresStore:
         self._byte_limits = byte_limits
         self._lanes = Lanes(table, ordering)
         self._claimer = Claimer(table, self._lanes, longest_send=longest_send, byte_limits=byte_limits)
-        self._sql = {**self._claimer.sql, **queries("stalled.sql", table=table.sql)}
+        self._sql = {**self._lanes.sql, **self._claimer.sql, **queries("stalled.sql", table=table.sql)}
 
     @property
     def scan_start(self) -> ScanStart:
@@ -194,6 +194,8 @@ class PostgresStore:
 
     async def repair_lanes(self) -> int:
         """See `outbox.ports.Store.repair_lanes`."""
+        if not await self._count("any_blocked"):
+            return 0
         async with self._transaction(f"looking after ordering keys in {self._table}") as connection:
             return await self._lanes.repair(connection)
 
@@ -208,9 +210,17 @@ class PostgresStore:
         return Backlog(unsent=row["unsent"], oldest_due=time_of(row["oldest_due"]))
 
     async def _count(self, name: str, *arguments: object) -> int:
-        """Runs a statement and returns the number of changed rows, from the end of its command tag."""
-        async with self._transaction(f"{name} in {self._table}") as connection:
-            status = await connection.execute(self._sql[name], *arguments, timeout=_TIMEOUT)
+        """Runs a statement and returns the number of rows, from the end of its command tag."""
+        doing = f"{name} in {self._table}"
+        if arguments:
+            async with self._transaction(doing) as connection:
+                status = await connection.execute(self._sql[name], *arguments, timeout=_TIMEOUT)
+        else:
+            # Without parameters the transaction is one message. An idle relay sends hardly anything else.
+            settings = self._sql["begin"].replace("begin", "set transaction", 1)
+            with unavailable_errors(doing, lock_timeout=LOCK_TIMEOUT):
+                async with taken_from(self._pool) as connection:
+                    status = await connection.execute(f"{settings};\n{self._sql[name]}", timeout=_TIMEOUT)
         return int(status.rpartition(" ")[2])
 
     @asynccontextmanager

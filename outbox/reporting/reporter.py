@@ -299,7 +299,7 @@ class Reporter:
         self._pauses_changed = False
         # If the read fails, it is due again at once.
         self._due["pauses"] = asked
-        now, wanted = await self._tables.pauses(connection)
+        now, wanted = await self._tables.pauses(connection, is_direct=self._listening)
         every = self._settings.look_every if self._listening else self._settings.poll_every
         self._due["pauses"] = asked + every.total_seconds()
         self._clock.measured(now, asked=asked)

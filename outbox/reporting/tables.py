@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from datetime import timedelta
 from typing import Any
 
@@ -119,9 +119,12 @@ class ReportingTables:
         statement = render(self._sql["beat_again"], stopped=str(stopped), **values)
         return await connection.execute(statement, timeout=_TIMEOUT) == "UPDATE 1"
 
-    async def pauses(self, connection: Connection) -> tuple[float, Mapping[tuple[str, str], float | None]]:
-        """Returns the database's time in seconds since 1970, and the current pauses with their remaining seconds."""
-        async with self._transaction(connection):
+    async def pauses(self, connection: Connection, *, is_direct: bool) -> tuple[float, Mapping[tuple[str, str], float | None]]:
+        """Returns the database's time in seconds since 1970, and the current pauses with their remaining seconds.
+
+        `is_direct`: there is no transaction pooler, so no transaction is needed; see `_transaction`.
+        """
+        async with nullcontext() if is_direct else self._transaction(connection):
             rows = await connection.fetch(self._sql["pauses"], timeout=_TIMEOUT)
         wanted = {(row["scope"], row["name"]): row["seconds_left"] for row in rows if row["scope"] is not None}
         return rows[0]["now"], wanted

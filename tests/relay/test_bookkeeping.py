@@ -116,6 +116,10 @@ async def stage(url: str, connection: asyncpg.Connection) -> AsyncIterator[Stage
 
     class Gated(asyncpg.Connection):
         async def execute(self, query: str, *args: object, timeout: float | None = None) -> str:
+            if gate.closed and query.startswith("set transaction"):  # a transaction in one message
+                status = await super().execute(f"begin; {query}", timeout=timeout)
+                await self.execute("commit", timeout=timeout)
+                return status
             if query == "commit" and gate.closed:
                 gate.reached.set()
                 await gate.opened.wait()

@@ -90,7 +90,7 @@ async def test_cancelled_after_any_number_of_steps_it_holds_nothing(
     with pytest.raises(asyncio.CancelledError):
         await task
     await eventually(lambda: connection.fetchval(f"select not exists({ADVISORY_LOCKS})"))
-    await eventually(lambda: pool.get_size() - pool.get_idle_size() == 2, message="only the bell's connections are out")
+    await eventually(lambda: pool.get_size() - pool.get_idle_size() == 1, message="only the bell's connection is out")
     assert await connection.fetchval("select count(*) from (select id from outbox_table for update skip locked) as free") == (
         await connection.fetchval("select count(*) from outbox_table")
     )

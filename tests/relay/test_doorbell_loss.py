@@ -1,4 +1,4 @@
-"""A sleeper that falls asleep while its connections are being given up is not hurt by that."""
+"""A sleeper that falls asleep while its connection is being given up is not hurt by that."""
 
 import asyncio
 from typing import Any
@@ -24,11 +24,11 @@ class Answering:
         return "SELECT 0"
 
 
-async def test_an_answer_that_comes_when_the_connections_are_given_up_lets_nobody_watch() -> None:
+async def test_an_answer_that_comes_when_the_connection_is_given_up_lets_nobody_watch() -> None:
     connection: Any = Answering()
     lost = asyncio.Event()
     async with asyncio.TaskGroup() as tasks:
-        lock = _Lock(connection, connection, BELL, tasks, lambda: None, lost)
+        lock = _Lock(connection, BELL, tasks, lambda: None, lost)
         taking = asyncio.create_task(lock.acquire())
         await connection.asked.wait()
         lost.set()
@@ -41,7 +41,7 @@ async def test_an_answer_that_comes_when_the_connections_are_given_up_lets_nobod
 async def test_a_lock_that_was_given_up_is_asked_for_no_more() -> None:
     connection: Any = Answering()
     async with asyncio.TaskGroup() as tasks:
-        lock = _Lock(connection, connection, BELL, tasks, lambda: None, asyncio.Event())
+        lock = _Lock(connection, BELL, tasks, lambda: None, asyncio.Event())
         lock.abandon()
     await lock.acquire()
     assert not connection.asked.is_set()
