@@ -390,6 +390,24 @@ async def test_publishing_in_a_pipeline_waits_for_nothing(autocommit: bool, outb
     assert await onlooker.ids() == ids
 
 
+async def test_a_pipeline_learns_whether_a_message_was_pending(outbox_url: str, onlooker: Onlooker) -> None:
+    async with (
+        await psycopg.AsyncConnection.connect(outbox_url) as connection,
+        connection.pipeline(),
+        connection.transaction(),
+    ):
+        first = await publisher.publish(connection, "key", {}, dedup_key="once")
+        assert await publisher.publish(connection, "key", {}, dedup_key="once") is None
+        assert await publisher.cancel(connection, "once")
+        assert not await publisher.cancel(connection, "once")
+    with psycopg.connect(outbox_url) as sync_connection, sync_connection.pipeline():
+        second = publisher.publish(sync_connection, "key", {}, dedup_key="once")
+        assert publisher.publish(sync_connection, "key", {}, dedup_key="once") is None
+
+    assert first is not None
+    assert await onlooker.ids() == [second]
+
+
 @pytest.mark.parametrize("prepare_threshold", [0, 5, None])
 async def test_publishing_again_and_again_works_prepared_and_unprepared(
     prepare_threshold: int | None, outbox_url: str, onlooker: Onlooker

@@ -17,7 +17,7 @@ class Statement:
     """A statement on `table`, whose `parameters` are arrays.
 
     `numbered` is for asyncpg (`$1`, in the order of `parameters`), `named` for SQLAlchemy (`:body`), `formatted` for psycopg
-    (`%(body)s`).
+    (`%(body)s`). `answers`: the caller reads the rows that it returns.
     """
 
     table: TableName
@@ -25,9 +25,12 @@ class Statement:
     numbered: str
     named: str
     formatted: str
+    answers: bool = False
 
     @classmethod
-    def rendered(cls, table: TableName, parameters: tuple[str, ...], render: Callable[[Mapping[str, str]], str]) -> "Statement":
+    def rendered(
+        cls, table: TableName, parameters: tuple[str, ...], render: Callable[[Mapping[str, str]], str], *, answers: bool
+    ) -> "Statement":
         """Calls `render` with the parameters in each style."""
         return cls(
             table=table,
@@ -35,6 +38,7 @@ class Statement:
             numbered=render({name: f"${number}" for number, name in enumerate(parameters, start=1)}),
             named=render({name: f":{name}" for name in parameters}),
             formatted=render({name: f"%({name})s" for name in parameters}),
+            answers=answers,
         )
 
     def by_name(self, values: Values) -> Mapping[str, Sequence[Any] | None]:
@@ -142,7 +146,7 @@ def _statement(table: TableName, file: str, block: str, parameters: tuple[str, .
         released = query("publish_keys.sql", "released", table=table.sql)
         return query(file, block, table=table.sql, messages=messages, released=released, **spelling)
 
-    return Statement.rendered(table, parameters, rendered)
+    return Statement.rendered(table, parameters, rendered, answers=block in ("insert_unique", "cancel"))
 
 
 def drop_duplicates(rows: Sequence[Row]) -> list[Row]:

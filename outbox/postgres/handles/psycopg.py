@@ -29,7 +29,8 @@ class ConnectionWriter:
     def execute(self, statement: Statement, values: Values) -> Sequence[Any]:
         with Cursor(self.connection, row_factory=tuple_row) as cursor:
             cursor.execute(statement.formatted.encode(), statement.by_name(values))
-            return [] if cursor.description is None else [row[0] for row in cursor.fetchall()]
+            # Not by `description`, which a pipeline leaves empty until rows are fetched.
+            return [row[0] for row in cursor.fetchall()] if statement.answers else []
 
 
 class CursorWriter(ConnectionWriter):
@@ -54,7 +55,7 @@ class AsyncConnectionWriter:
     async def execute(self, statement: Statement, values: Values) -> Sequence[Any]:
         async with AsyncCursor(self.connection, row_factory=tuple_row) as cursor:
             await cursor.execute(statement.formatted.encode(), statement.by_name(values))
-            return [] if cursor.description is None else [row[0] for row in await cursor.fetchall()]
+            return [row[0] for row in await cursor.fetchall()] if statement.answers else []
 
 
 class AsyncCursorWriter(AsyncConnectionWriter):
