@@ -8,6 +8,7 @@ import pytest
 
 from outbox.transports.rabbitmq.connection import LostError, OwnedConnection, translate_connection_errors
 from outbox.transports.rabbitmq.frame_tap import InterceptedConnection
+from outbox.transports.rabbitmq.topology import Inquiry
 
 
 async def test_a_future_on_a_channel_whose_connection_was_closed_is_a_loss(broker_url: str) -> None:
@@ -60,3 +61,24 @@ async def test_a_cancelled_connect_is_not_a_failed_one(broker_url: str, monkeypa
     opening.cancel()
     await asyncio.wait({opening})
     assert opening.cancelled()
+
+
+async def test_a_cancelled_question_leaves_the_connection_open(broker_url: str) -> None:
+    """aiormq closes the channel of a cancelled call. A second Close would make the broker end the connection."""
+    link = OwnedConnection(broker_url, purpose="a test", connect_timeout=timedelta(seconds=30))
+    connection = await link.open()
+    for number in range(60):
+        inquiry = Inquiry(connection)
+        await inquiry.ask(lambda channel: channel.queue_declare("asked"))
+        slow = f"slow-{number}"
+        asking = asyncio.create_task(
+            inquiry.ask(lambda channel: channel.queue_declare(slow, durable=True, arguments={"x-queue-type": "quorum"}))  # noqa: B023
+        )
+        for _ in range(2 + number % 3):  # until the question was written
+            await asyncio.sleep(0)
+        asking.cancel()
+        await asyncio.wait({asking})
+    async with Inquiry(connection) as inquiry:
+        await inquiry.ask(lambda channel: channel.queue_declare("asked"))
+    assert link.current is connection
+    await link.close()

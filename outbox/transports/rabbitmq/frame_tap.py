@@ -192,7 +192,10 @@ class FrameTap:
 
 def abandon(channel: "AbstractChannel") -> None:
     """Closes a channel without waiting for the broker, so that later answers are ignored."""
-    if channel.is_closed:
+    # aiormq closes a channel by itself, but sets `is_closed` later, when a call on it is cancelled. A second Close would reach
+    # the broker after the channel is gone, and the broker would end the connection.
+    closing = getattr(channel, "_Channel__close_event", None)
+    if channel.is_closed or (closing is not None and closing.is_set()):
         return
     close = marshal(Channel.Close(reply_code=200, reply_text="", class_id=0, method_id=0), channel.number)
     try:
