@@ -252,6 +252,21 @@ async def test_a_delivery_is_settled_once(broker: RabbitBroker) -> None:
             await delivery.settle(DONE)
 
 
+async def test_an_outage_is_over_for_a_consumer_that_was_paused_in_it(
+    make_broker: MakeBroker, broker_url: str, recorder: Recorder, proxied: Callable[[str], Proxy]
+) -> None:
+    proxy = proxied(broker_url)
+    through = make_broker(proxy.url, observer=recorder)
+    for round_ in (1, 2):
+        async with consuming(through):
+            proxy.refuse()
+            proxy.cut()
+            await eventually(lambda: len(recorder.of(DependencyLost)) == round_)  # noqa: B023
+        proxy.accept()
+        async with consuming(through):
+            assert len(recorder.of(DependencyRestored)) == round_
+
+
 # --- crashes --------------------------------------------------------------------------------------------------------------
 
 

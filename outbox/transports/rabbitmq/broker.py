@@ -197,19 +197,26 @@ class Outages:
     def __init__(self, observer: Observer) -> None:
         self._observer = observer
         self._lost: set[str] = set()
+        self._is_away = False
         self._advised: set[str] = set()
 
     def lost(self, queue: str, reason: str) -> None:
         """Records that the consumer of `queue` lost it, and reports the first such loss."""
-        if not self._lost:
+        if not self._is_away:
+            self._is_away = True
             self._observer.notify(DependencyLost(dependency=Dependency.BROKER, reason=f"consuming from {queue!r}: {reason}"))
         self._lost.add(queue)
 
-    def restored(self, queue: str) -> None:
-        """Records that the consumer has its queue back, and reports when no other one is lost."""
+    def consuming(self, queue: str) -> None:
+        """Records that `queue` is consumed from, and reports the end of an outage when no other consumer has lost its queue."""
         self._lost.discard(queue)
-        if not self._lost:
+        if self._is_away and not self._lost:
+            self._is_away = False
             self._observer.notify(DependencyRestored(dependency=Dependency.BROKER))
+
+    def leave(self, queue: str) -> None:
+        """Records that `queue` is not consumed from any more. The next consumer that receives ends its outage."""
+        self._lost.discard(queue)
 
     def advise(self, text: str) -> None:
         """Reports `text` once: something works but could work better."""
@@ -252,6 +259,7 @@ class RunningSubscription:
         """Begins to consume: messages can arrive when this returns. Raises `BrokerUnavailableError` and `TopologyError`."""
         self._isolation.join(self)
         self._channel = await self._consume()
+        self._outages.consuming(self._subscription.queue)
         self._watcher = asyncio.create_task(self._watch(self._channel), name=f"outbox consumer {self._subscription.queue}")
 
     async def stop(self) -> None:
@@ -269,6 +277,7 @@ class RunningSubscription:
         """Stops, and gives back every message in flight."""
         self._isolation.leave(self)
         await self.stop()
+        self._outages.leave(self._subscription.queue)
         if self._channel is not None:
             # Messages in isolation go back as copies, see `CopySettlement.give_back`.
             for arrival in [arrival for arrival in self._channel.in_flight.values() if arrival.mark is not None]:
@@ -352,7 +361,7 @@ class RunningSubscription:
                 except TopologyError as error:
                     self._outages.advise(str(error))
             channel = self._channel = again
-            self._outages.restored(self._subscription.queue)
+            self._outages.consuming(self._subscription.queue)
 
     async def _check(self) -> None:
         """Declares and binds again what was deleted.
