@@ -6,9 +6,13 @@ from datetime import timedelta
 import aiormq
 import pytest
 
+from outbox.errors import StaleDeliveryError
 from outbox.transports.rabbitmq.connection import LostError, OwnedConnection, translate_connection_errors
+from outbox.transports.rabbitmq.consume_channel import ConsumerChannel
 from outbox.transports.rabbitmq.frame_tap import InterceptedConnection
+from outbox.transports.rabbitmq.inbound import Arrival
 from outbox.transports.rabbitmq.topology import Inquiry
+from tests.support import RabbitAdmin
 
 
 async def test_a_future_on_a_channel_whose_connection_was_closed_is_a_loss(broker_url: str) -> None:
@@ -81,4 +85,37 @@ async def test_a_cancelled_question_leaves_the_connection_open(broker_url: str) 
     async with Inquiry(connection) as inquiry:
         await inquiry.ask(lambda channel: channel.queue_declare("asked"))
     assert link.current is connection
+    await link.close()
+
+
+async def test_deliveries_to_a_consumer_that_was_cancelled_as_it_began_are_lost(
+    broker_url: str, broker_admin: RabbitAdmin
+) -> None:
+    """Answers to them on the closing channel would make the broker end the connection."""
+    link = OwnedConnection(broker_url, purpose="a test", connect_timeout=timedelta(seconds=30))
+    connection = await link.open()
+    await broker_admin.declare_queue("mail")
+    for _ in range(10):
+        await broker_admin.publish("", "mail", b"{}")
+    arrived: list[tuple[ConsumerChannel, Arrival]] = []
+    returned: list[Arrival] = []
+
+    def receive(channel: ConsumerChannel, arrival: Arrival) -> None:
+        arrived.append((channel, arrival))
+        opening.cancel()
+
+    while True:  # until the first delivery arrives together with the answer to `consume`
+        opening = asyncio.create_task(
+            ConsumerChannel.open(connection, "mail", prefetch_count=10, on_arrival=receive, on_returned=returned.append)
+        )
+        await asyncio.wait({opening})
+        if opening.cancelled():
+            break
+        await opening.result().close()
+        arrived.clear()
+        returned.clear()
+    assert len(returned) == len(arrived) > 0
+    for channel, arrival in arrived:
+        with pytest.raises(StaleDeliveryError):
+            channel.ack(arrival.tag)
     await link.close()

@@ -91,11 +91,12 @@ class ConsumerChannel:
             async with asyncio.timeout(_TIMEOUT.total_seconds()):
                 with translate_connection_errors():
                     channel = await connection.channel(publisher_confirms=False)
+                    consumer = cls(channel, on_arrival=on_arrival, on_returned=on_returned, in_order=in_order)
                     try:
-                        consumer = cls(channel, on_arrival=on_arrival, on_returned=on_returned, in_order=in_order)
                         await consumer.consume(queue, prefetch_count)
                         return consumer
                     except BaseException:
+                        consumer._end("closed")
                         abandon(channel)
                         raise
         except (NotFound, AccessRefused) as error:
@@ -108,7 +109,11 @@ class ConsumerChannel:
     async def consume(self, queue: str, prefetch_count: int) -> None:
         """Begins to consume: deliveries can arrive from now on."""
         await self._channel.basic_qos(prefetch_count=prefetch_count)
+        # Deliveries arrive before this call returns. If it is cancelled, aiormq closes the channel, and for an answer on it the
+        # broker would end the connection.
+        self._acknowledgements.hold()
         self._consumer_tag = (await self._channel.basic_consume(queue, _never_called)).consumer_tag
+        self._acknowledgements.release()
 
     @property
     def channel(self) -> "AbstractChannel":
