@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack, asynccontextmanager, suppress
+from contextvars import ContextVar
 from functools import cache
 from itertools import count
 from types import TracebackType
@@ -23,6 +24,7 @@ from outbox.errors import (
     Reject,
     StaleDeliveryError,
     StaleStatementError,
+    TransactionRequiredError,
 )
 from outbox.ports import Ending, Marks, Statement, Unit
 from outbox.postgres.inbox import Inbox, Marking, ended_by_itself
@@ -59,6 +61,9 @@ PING_AFTER = 30.0
 
 SPARE_FOR = 30.0
 """Seconds without use after which a kept connection goes back to the pool."""
+
+CLOSE_AGAIN = 0.1
+"""Seconds between two attempts to close a session that a task of its handler still uses."""
 
 
 class HandlerConnection(_Connection):
@@ -230,15 +235,33 @@ def handler_engine(url: str, *, size: int) -> "AsyncEngine":
             "server_settings": {"application_name": APPLICATION_NAME},
         },
     )
-    event.listen(engine.sync_engine, "checkin", lambda _connection, record: record.info.update(used=time.monotonic()))
+    event.listen(engine.sync_engine, "checkin", _note_use)
     event.listen(engine.sync_engine, "checkout", _refuse_lost)
     return engine
+
+
+def _note_use(connection: Any, record: Any) -> None:
+    """Notes when a connection was used last. Ends one that a task of the handler still uses, or kept from being rolled back."""
+    record.info["used"] = time.monotonic()
+    driver = None if connection is None else connection.driver_connection
+    if driver is None or driver.is_closed():
+        return
+    # SQLAlchemy's lock for one statement at a time: the transaction of a statement that has just been sent is not known yet.
+    if connection._execute_mutex.locked() or driver.is_in_transaction():  # noqa: SLF001
+        driver.terminate()
+
+
+_SESSION: ContextVar[Any] = ContextVar("outbox_handler_session", default=None)
+"""The session of the handler that the calling task runs, or that has started it."""
 
 
 def _refuse_lost(connection: Any, record: Any, _proxy: Any) -> None:
     """Replaces SQLAlchemy's `pool_pre_ping`, which costs three round trips before each use."""
     from sqlalchemy.exc import DisconnectionError
 
+    # A task that was connecting when its handler failed: no one would give the connection back.
+    if getattr(_SESSION.get(), "ended", False):
+        raise TransactionRequiredError(_SESSION_ENDED)
     if connection.driver_connection.is_closed():
         raise DisconnectionError("the server has closed the connection")
     now = time.monotonic()
@@ -311,6 +334,7 @@ class PostgresUnitsOfWork:
         self._untouched = 0
         self._waiting = 0
         self._returning: asyncio.Task[None] | None = None
+        self._closing: set[asyncio.Task[None]] = set()
 
     async def take(self) -> Any:
         """A connection of the pool, for `give_back`. Raises the driver's errors."""
@@ -354,10 +378,23 @@ class PostgresUnitsOfWork:
                 await give_back(self.pool, connection)
         self._returning = None
 
+    def close_later(self, session: "AsyncSession") -> None:
+        """Closes a session as soon as no task of its handler uses it any more."""
+
+        async def close() -> None:
+            while session.sync_session.in_transaction():
+                await asyncio.sleep(CLOSE_AGAIN)
+                with suppress(Exception):
+                    await session.close()
+
+        task = asyncio.create_task(close())
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
     def close(self) -> None:
-        """Stops the task that returns idle connections. The pool closes them."""
-        if self._returning is not None:
-            self._returning.cancel()
+        """Stops the tasks that return idle connections and close sessions. The pool and the engine close the connections."""
+        for task in (*self._closing, *([] if self._returning is None else [self._returning])):
+            task.cancel()
 
     def begin(
         self, wanted: frozenset[str], marks: Marks | None = None, ending: Ending | None = None
@@ -575,6 +612,7 @@ class _SessionTransaction(_HandlerTransaction):
 
     async def open(self) -> dict[str, object]:
         self.handle = session = _session_maker()(self.units.engine, closed=self.marking is not None)
+        _SESSION.set(session.sync_session)
         if self.marking is not None:
             self.marked = await (_begun_in_session if self.marking.only else _marked_in_session)(session, self.marking)
         elif "connection" in self.wanted:
@@ -631,10 +669,16 @@ class _SessionTransaction(_HandlerTransaction):
         await self.handle.rollback()
 
     async def close(self) -> None:
-        if self.handle.sync_session.in_transaction():
-            await self.handle.close()
+        session = self.handle.sync_session
+        session.ended = True
+        if session.in_transaction():
+            try:
+                await self.handle.close()
+            except Exception:  # noqa: BLE001  a task of the handler uses it, as after `gather`; its connection is not to be lost
+                self.units.close_later(self.handle)
 
 
+_SESSION_ENDED = "the session of this handler has ended with it: a task that runs later needs a session of its own"
 _ENDED_BY_HANDLER = (
     "the handler ended its transaction itself, and with it the mark in the inbox: its writes before that stay, its later "
     "writes were rolled back. With inbox=True leave commit and rollback to the worker, and use savepoints"
@@ -684,7 +728,7 @@ def _adapted(session: Any) -> Any:
 
 @cache
 def _session_maker() -> Any:
-    """A factory of sessions. A `closed` session refuses commits by the handler.
+    """A factory of sessions. A `closed` session refuses commits by the handler; one that has `ended` refuses everything.
 
     With an inbox, a commit in the middle would store the mark with only a part of the work, and a retry would skip the rest.
     """
@@ -694,6 +738,13 @@ def _session_maker() -> Any:
 
     class HandlerSession(Session):
         closed = False
+        ended = False
+
+        def get_bind(self, *arguments: Any, **options: Any) -> Any:
+            # A task that outlives its handler would begin a transaction that nothing ends, and keep its connection.
+            if self.ended:
+                raise TransactionRequiredError(_SESSION_ENDED)
+            return super().get_bind(*arguments, **options)
 
     def refuse(session: HandlerSession) -> None:
         if session.closed and not session.in_nested_transaction():

@@ -269,6 +269,50 @@ async def test_a_failed_statement_that_the_handler_ignored_is_a_failed_attempt(
     assert await _events(db) == []
 
 
+@pytest.mark.parametrize("connected", [False, True])
+@pytest.mark.parametrize("inbox", [False, True])
+async def test_a_statement_that_outlives_its_handler_costs_no_other_message(
+    shop: str, db: Connection, inbox: bool, connected: bool
+) -> None:
+    """`gather` raises the first error, and leaves the others running."""
+
+    async def fail() -> None:
+        raise ValueError("the card was declined")
+
+    async def handle(order: dict[str, int], session: AsyncSession) -> None:
+        if order["id"]:
+            await session.execute(text("insert into sale values (:id)"), order)
+            return
+        if connected:
+            await session.execute(text("select 1"))
+        await asyncio.gather(session.execute(text("select pg_sleep(60)")), fail())
+
+    broker = MemoryBroker(exchange_name="shop")
+    consumer = Consumer("order.*", handle, queue="mail", retry_delays=(), inbox=inbox)
+    worker = Worker(
+        broker=broker, consumers=[consumer], db_engine_url=shop, exchange_name="shop", prefetch_count=1, enable_metrics=False
+    )
+    await existing(broker, "mail", "order.*")
+    async with running(worker):
+        for id_ in (0, 1, 0, 2, 3):
+            await broker.send([message("order.placed", json.dumps({"id": id_}).encode())], timeout=TIMEOUT)
+        await eventually(lambda: broker.is_idle("mail"), timeout=SOON)
+    assert [dead.failure.type for dead in broker.dead_letters("mail")] == ["ValueError", "ValueError"]
+    assert await _sales(db) == 3
+
+
+async def test_a_session_is_unusable_after_its_handler_has_ended(shop: str, db: Connection) -> None:
+    kept: list[AsyncSession] = []
+
+    async def handle(order: object, session: AsyncSession) -> None:
+        kept.append(session)
+
+    await Shop(shop).handle(handle)
+    with pytest.raises(TransactionRequiredError, match="a session of its own"):
+        await kept[0].execute(text("insert into sale values (1)"))
+    assert await _sales(db) == 0
+
+
 async def test_a_connection_is_unusable_after_its_handler_has_ended(shop: str, db: Connection) -> None:
     kept: list[Any] = []
 
