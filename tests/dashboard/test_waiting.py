@@ -8,7 +8,7 @@ from typing import Any
 
 import asyncpg
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import Route, expect
 
 from outbox.admin import Role
 from tests.dashboard.axe import assert_accessible
@@ -181,6 +181,29 @@ async def test_an_event_is_published_from_the_console(stage: Stage, visit: Visit
         return found["state"] == "processed"
 
     await eventually(handled)
+
+
+async def test_a_message_is_published_once_if_the_first_response_is_lost(stage: Stage, visit: Visit) -> None:
+    lost: list[int] = []
+
+    async def lose_the_first_response(route: Route) -> None:
+        if route.request.method != "POST" or lost:
+            return await route.continue_()
+        lost.append((await route.fetch()).status)
+        return await route.abort()
+
+    routes = [(lambda url: url.endswith("/outbox/messages"), lose_the_first_response)]
+    page = await visit("messages", Role.OPERATOR, expected=("Failed to load resource: net::ERR_FAILED",), routes=routes)
+    await page.get_by_role("button", name="Publish …").click()
+    dialog = page.get_by_role("dialog", name="Publish a message")
+    await dialog.get_by_label("Routing key").fill("payment.lost")
+    await dialog.get_by_role("button", name="Publish", exact=True).click()
+    await expect(dialog.get_by_role("alert")).to_be_visible()
+    await dialog.get_by_role("button", name="Publish", exact=True).click()
+    await announced(page, "Published ")
+    async with stage.api() as client:
+        entries = (await client.get("/audit", params={"action": "messages.publish"})).json()["items"]
+    assert (lost, [each["details"]["routing_key"] for each in entries].count("payment.lost")) == ([201], 1)
 
 
 async def test_the_dialog_of_a_delivery_in_flight_shows_its_end(in_postgres: Stage, visit: Visit) -> None:

@@ -1,7 +1,9 @@
 // The API client, typed from the OpenAPI document. URLs are relative to the path the admin is mounted at.
 
 import createClient from "openapi-fetch";
+import { useRef } from "react";
 import { api } from "~/lib/mount";
+import { randomKey } from "~/lib/random";
 import { Failure, failureFromResponse, toFailure } from "./problems";
 import type { components, paths } from "./schema";
 
@@ -47,4 +49,14 @@ export function withoutUndefined<T extends object>(query: T): { [K in keyof T]: 
 /** Whether a retry may help: there was no response, or a proxy sent it. Errors of the service itself are shown at once. */
 export function isRetryable(thrown: unknown): boolean {
   return thrown instanceof Failure && (thrown.status === 0 || thrown.status === 502 || thrown.status === 504);
+}
+
+/** Returns idempotency headers. An identical request sent again gets the same key, so it runs only once. */
+export function useIdempotencyHeaders(): (request: unknown) => { "Idempotency-Key": string } {
+  const sent = useRef({ text: "", key: "" });
+  return (request) => {
+    const text = JSON.stringify(request);
+    if (sent.current.text !== text) sent.current = { text, key: randomKey() };
+    return { "Idempotency-Key": sent.current.key };
+  };
 }

@@ -1,10 +1,8 @@
 // Pauses and resumes relays, workers and queues. Active pauses are part of the components response.
 
 import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { useRef } from "react";
-import { randomKey } from "~/lib/random";
 import * as texts from "~/texts/api";
-import { client, type Schemas, unwrap } from "./client";
+import { client, type Schemas, unwrap, useIdempotencyHeaders } from "./client";
 import type { Resource } from "./queries";
 
 export type Pause = Schemas["PauseResponse"];
@@ -52,14 +50,4 @@ const CHANGED: readonly Resource[] = ["pauses", "components", "backlog", "messag
 
 function invalidateChanged(queries: ReturnType<typeof useQueryClient>): void {
   for (const resource of CHANGED) void queries.invalidateQueries({ queryKey: [resource] });
-}
-
-/** Returns idempotency headers. An identical request sent again gets the same key, so it runs only once. */
-function useIdempotencyHeaders(): (request: unknown) => { "Idempotency-Key": string } {
-  const sent = useRef({ text: "", key: "" });
-  return (request) => {
-    const text = JSON.stringify(request);
-    if (sent.current.text !== text) sent.current = { text, key: randomKey() };
-    return { "Idempotency-Key": sent.current.key };
-  };
 }

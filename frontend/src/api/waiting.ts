@@ -1,9 +1,7 @@
 // Deliveries in database queues, and changes of waiting messages and deliveries.
 
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { useRef } from "react";
-import { randomKey } from "~/lib/random";
-import { client, type Schemas, unwrap, withoutUndefined } from "./client";
+import { client, type Schemas, unwrap, useIdempotencyHeaders, withoutUndefined } from "./client";
 import { useInterval } from "./live";
 import type { MessageFilters } from "./messages";
 import type { Resource } from "./queries";
@@ -80,9 +78,10 @@ export function useChange(
   onChanged: (result: ChangeResponse) => void,
 ) {
   const queries = useQueryClient();
-  const key = useRef(randomKey());
+  const headers = useIdempotencyHeaders();
   return useMutation({
-    mutationFn: async (change: Change) => (await send(action, target, change, key.current)) as ChangeResponse,
+    mutationFn: async (change: Change) =>
+      (await send(action, target, change, headers(change))) as ChangeResponse,
     onSuccess(result) {
       for (const resource of CHANGED) void queries.invalidateQueries({ queryKey: [resource] });
       onChanged(result);
@@ -99,8 +98,7 @@ const CHANGED: readonly Resource[] = [
   "groups",
 ];
 
-function send(action: WaitingAction, target: WaitingTarget, change: object, key?: string) {
-  const headers = key === undefined ? {} : { "Idempotency-Key": key };
+function send(action: WaitingAction, target: WaitingTarget, change: object, headers = {}) {
   const body = { selector: target, ...change } as never;
   switch (action) {
     case "cancel":
@@ -131,23 +129,19 @@ export interface Publication {
 
 export function usePublish(onPublished: (result: Schemas["PublishedMessage"]) => void) {
   const queries = useQueryClient();
-  const key = useRef(randomKey());
+  const headers = useIdempotencyHeaders();
   return useMutation({
     mutationFn: ({ body, ...rest }: Publication) =>
       unwrap(
         client.POST("/messages", {
           body: rest as never,
           bodySerializer: () => `${JSON.stringify(rest).slice(0, -1)},"body":${body}}`,
-          headers: { "Idempotency-Key": key.current, "Content-Type": "application/json" },
+          headers: { ...headers({ body, ...rest }), "Content-Type": "application/json" },
         }),
       ),
     onSuccess(result) {
       for (const resource of CHANGED) void queries.invalidateQueries({ queryKey: [resource] });
       onPublished(result);
-    },
-    onError: () => {
-      // The user may edit the message before sending it again, and a key must not be reused for another request.
-      key.current = randomKey();
     },
   });
 }
