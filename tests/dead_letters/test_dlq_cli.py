@@ -226,6 +226,18 @@ def test_ids_are_changed_at_once_with_an_outcome_for_each(dlq: Dlq, on: Any) -> 
     assert on(statuses) == ["requeued", "open"]
 
 
+def test_what_was_skipped_and_is_not_done_is_a_failure(dlq: Dlq, on: Any) -> None:
+    on(lambda pool: bury(pool, 3))
+    assert dlq("discard", "1").exit_code == 0
+    again, requeued = dlq("discard", "1"), dlq("requeue", "1")
+    assert (again.exit_code, lines(again)[1]) == (0, "1   skipped  already discarded")
+    assert (requeued.exit_code, lines(requeued)[1]) == (1, "1   skipped  already discarded")
+    assert dlq("requeue", "2", "--at", "2h", "--detach").exit_code == 0
+    busy, all_others = dlq("discard", "2"), dlq("discard", "--all", "--yes")
+    assert (busy.exit_code, lines(busy)[1]) == (1, "2   skipped  in operation 1")
+    assert (all_others.exit_code, "1 discarded, 1 skipped." in all_others.output) == (1, True)
+
+
 def test_scripts_get_json(dlq: Dlq, on: Any) -> None:
     on(lambda pool: bury(pool, 2))
     assert json.loads(dlq("requeue", "1", "--json").stdout) == {

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from outbox.cli.client import Client, UnavailableError, with_client
+from outbox.cli.client import LARGEST_PAGE, Client, UnavailableError, with_client
 from outbox.cli.command import CliError, Command
 from outbox.cli.options import json_output
 from outbox.cli.output import age, counted, echo, echo_facts, echo_json, echo_table, overwrite, parse_time, time_and_age
@@ -30,6 +30,12 @@ OUTCOMES = (
 """Outcomes of a dead letter in a change, in the order of the summary."""
 _DONE = frozenset({"requeued", "discarded", "restored", "purged"})
 _FAILED = frozenset({"refused", "not_found", "failed_again"})
+_DONE_EARLIER = {
+    "requeue": ("already requeued", "already sent"),
+    "discard": ("already discarded",),
+    "restore": ("open already",),
+}
+"""Why an action skips a dead letter that already is as the action would leave it."""
 _NOT_DONE = frozenset({"stopped", "cancelled", "paused"})
 """States of an operation that did not finish its work."""
 _WORDS = {"failed_again": "failed again", "not_found": "not found"}
@@ -119,7 +125,7 @@ async def resume(client: Client, number: int, *, detach: bool, as_json: bool) ->
         operation = await client.post(f"/operations/{number}/resume")
     if not detach:
         operation = await follow(client, operation, quiet=as_json)
-    return conclude(operation, as_json=as_json)
+    return await conclude(client, operation, as_json=as_json)
 
 
 @click.command(cls=Command)
@@ -241,10 +247,17 @@ async def follow(client: Client, operation: Mapping[str, Any], *, quiet: bool) -
     return operation
 
 
-def conclude(answer: Mapping[str, Any], *, as_json: bool) -> int:
+async def conclude(client: Client, answer: Mapping[str, Any], *, as_json: bool) -> int:
     """Prints the outcome of an immediate change or an operation. Returns the exit code."""
     is_operation = "state" in answer
     failed = any(answer["counts"].get(outcome) for outcome in _FAILED)
+    if answer["counts"].get("skipped") and not failed:
+        items = (
+            (await client.get(f"/operations/{answer['id']}/items", outcome="skipped", limit=LARGEST_PAGE))["items"]
+            if is_operation
+            else [item for item in answer["items"] if item["outcome"] == "skipped"]
+        )
+        failed = any(item["reason"] not in _DONE_EARLIER.get(answer["action"], ()) for item in items)
     if as_json:
         echo_json(answer)
     elif is_operation:

@@ -144,7 +144,7 @@ async def _repair(client: Client, path: str, change: Mapping[str, Any], given: d
         answer = await client.post(path, {**change, "reason": reason, "confirm_token": plan["confirm_token"]})
     if "state" in answer and not given["detach"] and not change.get("starts_at"):
         answer = await follow(client, answer, quiet=as_json)
-    return conclude(answer, as_json=as_json)
+    return await conclude(client, answer, as_json=as_json)
 
 
 async def _repair_without_prompt(client: Client, path: str, change: Mapping[str, Any], reason: str | None) -> Any:
