@@ -353,7 +353,7 @@ class Editor:
             parked = await connection.fetchrow(self._sql["copy_parked"], number, request.by, request.reason, timeout=TIMEOUT)
             if parked is None:
                 return
-            _require_version(id_, edit, 1)
+            _require_version(id_, edit, parked["version"])
             _require_body(id_, edit, new)
             copy = parked["id"]
             if copy is None:

@@ -1,6 +1,7 @@
 """Requeueing with an edited body or headers: the old ones are kept, and concurrent edits are refused."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -117,6 +118,24 @@ async def test_an_edited_parked_row_keeps_its_place_and_leaves_a_letter_with_wha
     assert detail is not None
     assert (detail.letter.message_id, detail.body, detail.letter.source) == (row["message_id"], b'"shorter"', "relay")
     assert [edition.body for edition in detail.editions] == [b'"far too large"']
+
+
+async def test_an_edit_of_a_parked_row_that_was_edited_and_parked_again_is_refused(
+    pool: Pool, dead_letters: DeadLetters
+) -> None:
+    id_ = await park(pool, body=b'"far too large"')
+    read = await dead_letters.get(id_)
+    assert read is not None
+    edit = Edit(version=read.letter.version, body="shorter")
+    assert at_once(await dead_letters.requeue(id_, edit=edit)) == {id_: DONE}
+    await pool.execute("update outbox_table set failed_at = now(), attempts = 5, last_error = 'RefusedError: too large'")
+    late = replace(edit, body="another")
+    assert at_once(await dead_letters.requeue(id_, edit=late)) == {
+        id_: (REFUSED, "the edit is for version 1, but the current version is 2: reload it and edit again")
+    }
+    [row] = await outbox(pool)
+    assert row["body"] == b'"shorter"'
+    assert at_once(await dead_letters.requeue(id_, edit=replace(late, version=2))) == {id_: DONE}
 
 
 @pytest.mark.parametrize("headers", [{"x-outbox-attempt": "1"}, {"X-Outbox-Tracking-Ids": "[]"}])

@@ -12,14 +12,14 @@ from {dead_letter} as letter
 
 -- name: parked
 -- As `letters`, from parked rows of the outbox. A producer may have written any time; Python's end with the year 9999. Small bodies are
--- returned for a preview.
+-- returned for a preview. A parked row changes only after a requeue, so the number of requeues is its version.
 select 'outbox-' || id as letter, id as number, 1 as kind, 'relay' as source, 'open' as status, '' as exchange,
     coalesce(target_queue, '') as queue, routing_key, {parked_message_id} as message_id, tracking_ids::text as tracking_ids,
     ordering_key, 'refused' as cause, {parked_type} as exception_type,
     substr(last_error, length({parked_type}) + 3) as exception_message, {parked_fingerprint} as fingerprint, '' as worker, null::text as service_version,
     greatest(attempts, 1) as attempt, requeue_count, 1 as deaths, attempts as failures,
     greatest(least(created_at, timestamptz '9999-12-31 00:00+00'), timestamptz '0001-01-02 00:00+00') as created_at,
-    failed_at as first_failed_at, failed_at, 1 as version, null::timestamptz as resolved_at, null::text as resolved_by,
+    failed_at as first_failed_at, failed_at, requeue_count + 1 as version, null::timestamptz as resolved_at, null::text as resolved_by,
     null::text as resolution, content_type, octet_length(body) as size, null::text as preview,
     case when octet_length(body) <= 4096 then body end as shown,
     case

@@ -457,7 +457,7 @@ copy as (
     on conflict do nothing
     returning id
 )
-select copy.id
+select copy.id, gone.requeue_count + 1 as version
 from gone
 left join copy on true
 
