@@ -92,6 +92,28 @@ async def test_a_message_is_edited_and_sent_before_its_time(stage: Stage, visit:
     await eventually(sent)
 
 
+async def test_a_revealed_message_that_another_operator_edits_is_masked_and_can_be_edited(stage: Stage, visit: Visit) -> None:
+    [id_] = await scheduled(stage, "payment.shared")
+    page = await visit(f"messages/{id_}", Role.OPERATOR)
+    await page.get_by_role("button", name=re.compile("^Reveal \\(")).click()
+    body = page.get_by_role("region", name="Body", exact=True)
+    await expect(body).to_contain_text("secret")
+    async with stage.api() as client:
+        version = (await client.get(f"/messages/{id_}")).json()["version"]
+        edit = {"version": version, "body": {"payment": 9, "password": "changed"}}
+        assert (await client.patch(f"/messages/{id_}", json=edit)).status_code == 200
+    await scheduled(stage, "payment.other")  # the page reads messages again when their number changes
+    await expect(body.get_by_role("treeitem", name="payment: 9")).to_be_visible()
+    await expect(body.get_by_role("treeitem", name="password: masked")).to_be_visible()
+    await page.get_by_role("button", name="Edit …").click()
+    dialog = page.get_by_role("dialog", name=f"Edit message {id_}")
+    await dialog.get_by_role("button", name=re.compile("^Reveal the body")).click()
+    await expect(dialog.get_by_label("Body")).to_have_value('{"payment": 9, "password": "changed"}')
+    await dialog.get_by_label("Body").fill('{"payment": 10}')
+    await dialog.get_by_role("button", name="Save", exact=True).click()
+    await announced(page, f"Message {id_} was changed.")
+
+
 async def test_all_that_fit_a_filter_are_cancelled_after_a_dry_run(stage: Stage, visit: Visit) -> None:
     await scheduled(stage, "report.monthly", 3)
     page = await visit("messages?state=scheduled&routing_key=report.*", Role.OPERATOR)

@@ -1,6 +1,6 @@
 // Messages in the outbox: unsent ones, and sent ones that are still kept.
 
-import { keepPreviousData, queryOptions, useMutation } from "@tanstack/react-query";
+import { keepPreviousData, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import { type JsonNode, memberOf, readJson } from "~/lib/json";
 import { client, type Schemas, unwrap, withoutUndefined } from "./client";
 
@@ -83,9 +83,18 @@ export function message(id: string) {
   });
 }
 
-/** Reveals a message's masked values, which is written to the audit log. The result is not cached. */
-export function useReveal(id: string) {
-  return useMutation({ mutationFn: () => read(id, true), gcTime: 0 });
+/**
+ * Reveals a message's masked values, which is written to the audit log. The result is not cached, and belongs to one version: a
+ * message that has changed since is masked again.
+ */
+export function useReveal({ id, version }: Message) {
+  const queries = useQueryClient();
+  const reveal = useMutation({
+    mutationFn: () => read(id, true),
+    onSuccess: () => queries.invalidateQueries({ queryKey: message(id).queryKey }),
+    gcTime: 0,
+  });
+  return { ...reveal, data: reveal.data?.version === version ? reveal.data : undefined };
 }
 
 export type Reveal = ReturnType<typeof useReveal>;

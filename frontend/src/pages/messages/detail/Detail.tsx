@@ -44,7 +44,7 @@ export function Detail({ id, ...navigation }: Navigation & { id: string }) {
 }
 
 function Parts({ message }: { message: Message }) {
-  const reveal = useReveal(message.id);
+  const reveal = useReveal(message);
   return (
     <>
       <Status message={message} />
