@@ -122,11 +122,15 @@ class WaitingChange(Change):
 
     @abstractmethod
     async def rows(self, context: RequestContext, connection: Connection, most: int) -> Sequence[int]:
-        """Returns the given ids, or the first `most` rows that match the filter now."""
+        """Returns the first `most` of the given ids, or of the rows that match the filter now."""
 
     @abstractmethod
-    async def apply(self, context: RequestContext, connection: Connection, ids: Sequence[int]) -> "Sequence[ChangedItem]":
-        """Applies the change in the transaction of `connection`, and returns the outcome for each message."""
+    async def outcomes(self, connection: Connection, ids: Sequence[int], sql: Mapping[str, str]) -> "Mapping[int, ChangedItem]":
+        """Decides the outcome for each message, in the order of `ids`, and locks those that will change."""
+
+    @abstractmethod
+    async def apply(self, context: RequestContext, connection: Connection, done: Sequence[int]) -> None:
+        """Changes messages that `outcomes` has locked in the transaction of `connection`."""
 
 
 class ChangedItem(Model):
@@ -163,8 +167,12 @@ class MessagesChange(WaitingChange):
     async def rows(self, context: RequestContext, connection: Connection, most: int) -> Sequence[int]:
         """Returns the given ids, or rows that match the filter, in list order."""
         if (filter_ := self.selector.filter) is None:
-            return self.selector.unique_ids()
+            return self.selector.unique_ids()[:most]
         return await MessageListing(context.admin.table).ids(connection, filter_.as_filter(), most=most)
+
+    async def outcomes(self, connection: Connection, ids: Sequence[int], sql: Mapping[str, str]) -> "Mapping[int, ChangedItem]":
+        """Decides the outcome for each message, and locks those that will change."""
+        return await _outcomes(connection, sql, ids)
 
 
 class CancelRequest(MessagesChange):
@@ -172,15 +180,12 @@ class CancelRequest(MessagesChange):
 
     waiting_action: ClassVar[WaitingAction] = "cancel"
 
-    async def apply(self, context: RequestContext, connection: Connection, ids: Sequence[int]) -> Sequence[ChangedItem]:
+    async def apply(self, context: RequestContext, connection: Connection, done: Sequence[int]) -> None:
         """Parks the messages, and discards the resulting dead letters."""
         sql = _statements(context.admin.table)
-        outcomes = await _outcomes(connection, sql, ids)
-        done = [id_ for id_ in ids if outcomes[id_].outcome == "done"]
         await connection.execute(sql["park"], done, "Cancelled: an operator cancelled it before it was sent")
         names = [f"outbox-{id_}" for id_ in done]
         await context.admin.dead_letters.discard_within(connection, names, reason=self.reason, by=context.principal.name)
-        return list(outcomes.values())
 
 
 class SendNowRequest(MessagesChange):
@@ -201,14 +206,15 @@ class SendNowRequest(MessagesChange):
         """Whether the due time changes."""
         return True
 
-    async def apply(self, context: RequestContext, connection: Connection, ids: Sequence[int]) -> Sequence[ChangedItem]:
+    async def outcomes(self, connection: Connection, ids: Sequence[int], sql: Mapping[str, str]) -> "Mapping[int, ChangedItem]":
+        """Decides the outcome for each message. A priority is refused for messages with an ordering key."""
+        return await _outcomes(connection, sql, ids, refuse_ordered=bool(self.priority))
+
+    async def apply(self, context: RequestContext, connection: Connection, done: Sequence[int]) -> None:
         """Changes due time and priority, and wakes a relay."""
         sql = _statements(context.admin.table)
-        outcomes = await _outcomes(connection, sql, ids, refuse_ordered=bool(self.priority))
-        done = [id_ for id_ in ids if outcomes[id_].outcome == "done"]
         await connection.execute(sql["reschedule"], done, self.due, self.priority, self.changes_due)
         await connection.execute(sql["ring_messages"])
-        return list(outcomes.values())
 
 
 class RescheduleRequest(SendNowRequest):
@@ -242,7 +248,7 @@ class DeliveriesChange(WaitingChange):
     async def rows(self, context: RequestContext, connection: Connection, most: int) -> Sequence[int]:
         """Returns the given ids, or rows that match the filter, by due time."""
         if (filter_ := self.selector.filter) is None:
-            return self.selector.unique_ids()
+            return self.selector.unique_ids()[:most]
         return await Deliveries(context.admin.table).find(connection, filter_, most)
 
 
@@ -251,13 +257,15 @@ class RetryRequest(DeliveriesChange):
 
     waiting_action: ClassVar[WaitingAction] = "retry"
 
-    async def apply(self, context: RequestContext, connection: Connection, ids: Sequence[int]) -> Sequence[ChangedItem]:
+    async def outcomes(self, connection: Connection, ids: Sequence[int], sql: Mapping[str, str]) -> "Mapping[int, ChangedItem]":
+        """Decides the outcome for each delivery. Those that are due already are skipped."""
+        return await _delivery_outcomes(connection, sql, ids, _NOT_RETRIED)
+
+    async def apply(self, context: RequestContext, connection: Connection, done: Sequence[int]) -> None:
         """Makes the deliveries due, and wakes a worker."""
         sql = _statements(context.admin.table)
-        states = await _states(connection, sql, ids)
-        await connection.execute(sql["make_due"], [id_ for id_, state in states.items() if state == "waiting"])
+        await connection.execute(sql["make_due"], done)
         await connection.execute(sql["ring_deliveries"])
-        return [_delivery_item(id_, state, _NOT_RETRIED) for id_, state in states.items()]
 
 
 class MoveRequest(DeliveriesChange):
@@ -266,14 +274,16 @@ class MoveRequest(DeliveriesChange):
     waiting_action: ClassVar[WaitingAction] = "move"
     to: Annotated[Literal["front", "back"], Field(description="`front`: before all due deliveries. `back`: after them.")]
 
-    async def apply(self, context: RequestContext, connection: Connection, ids: Sequence[int]) -> Sequence[ChangedItem]:
+    async def outcomes(self, connection: Connection, ids: Sequence[int], sql: Mapping[str, str]) -> "Mapping[int, ChangedItem]":
+        """Decides the outcome for each delivery. Those with an ordering key are refused."""
+        reasons = _NOT_MOVED_TO_FRONT if self.to == "front" else _NOT_MOVED_TO_BACK
+        return await _delivery_outcomes(connection, sql, ids, reasons, refuse_ordered=True)
+
+    async def apply(self, context: RequestContext, connection: Connection, done: Sequence[int]) -> None:
         """Changes the due times, and wakes a worker."""
         sql = _statements(context.admin.table)
-        states = await _states(connection, sql, ids, refuse_ordered=True)
-        reasons, statement = (_NOT_MOVED_TO_FRONT, "move_to_front") if self.to == "front" else (_NOT_MOVED_TO_BACK, "make_due")
-        await connection.execute(sql[statement], [id_ for id_, state in states.items() if state not in reasons])
+        await connection.execute(sql["move_to_front" if self.to == "front" else "make_due"], done)
         await connection.execute(sql["ring_deliveries"])
-        return [_delivery_item(id_, state, reasons) for id_, state in states.items()]
 
 
 class DeadLetterRequest(DeliveriesChange):
@@ -281,17 +291,19 @@ class DeadLetterRequest(DeliveriesChange):
 
     waiting_action: ClassVar[WaitingAction] = "dead_letter"
 
-    async def apply(self, context: RequestContext, connection: Connection, ids: Sequence[int]) -> Sequence[ChangedItem]:
+    async def outcomes(self, connection: Connection, ids: Sequence[int], sql: Mapping[str, str]) -> "Mapping[int, ChangedItem]":
+        """Decides the outcome for each delivery."""
+        return await _delivery_outcomes(connection, sql, ids, _NOT_CHANGED)
+
+    async def apply(self, context: RequestContext, connection: Connection, done: Sequence[int]) -> None:
         """Dead-letters the deliveries with their latest failure, as a worker would, and releases those blocked by them."""
         admin, sql = context.admin, _statements(context.admin.table)
-        states = await _states(connection, sql, ids)
-        wanted = [id_ for id_, state in states.items() if state not in _NOT_CHANGED]
         ends = TransportTables(admin.table).queries("delivery.sql")
         writer = DeadLetterWriter(admin.masking, Storable(connection.get_settings().server_encoding))
         # Batches limit the memory that bodies take. All batches are in one transaction.
-        for start in range(0, len(wanted), _BATCH_SIZE):
+        for start in range(0, len(done), _BATCH_SIZE):
             token = lease_token(datetime.now(UTC))
-            rows = await connection.fetch(sql["take"], wanted[start : start + _BATCH_SIZE], token)
+            rows = await connection.fetch(sql["take"], done[start : start + _BATCH_SIZE], token)
             ended = [(row, *_encode_dead_letter(writer, row)) for row in rows]
             columns = map(list, zip(*((row["id"], token, *letter) for row, _, letter in ended), strict=True))
             await connection.fetch(ends["dead_letter"], *columns)
@@ -305,7 +317,6 @@ class DeadLetterRequest(DeliveriesChange):
             for queue, ordering_keys in keys.items():
                 await connection.fetch(ends["release"], queue, sorted(ordering_keys))
         await connection.execute(sql["ring_deliveries"])
-        return [_delivery_item(id_, state, _NOT_CHANGED) for id_, state in states.items()]
 
 
 _BATCH_SIZE = 200
@@ -360,17 +371,22 @@ _NOT_MOVED_TO_BACK: Mapping[str, tuple[ChangeOutcome, str]] = {
 }
 
 
-def _delivery_item(id_: int, state: str, reasons: Mapping[str, tuple[ChangeOutcome, str]]) -> ChangedItem:
-    outcome, reason = reasons.get(state, ("done", ""))
-    return ChangedItem(id=str(id_), outcome=outcome, reason=reason)
-
-
-async def _states(
-    connection: Connection, sql: Mapping[str, str], ids: Sequence[int], *, refuse_ordered: bool = False
-) -> Mapping[int, str]:
-    """Returns the state of each delivery, in the order of `ids`, and locks those that wait."""
-    found = {row["id"]: row for row in await connection.fetch(sql["lock_deliveries"], ids)}
-    return {id_: "ordered" if refuse_ordered and found[id_]["is_ordered"] else found[id_]["state"] for id_ in ids}
+async def _delivery_outcomes(
+    connection: Connection,
+    sql: Mapping[str, str],
+    ids: Sequence[int],
+    reasons: Mapping[str, tuple[ChangeOutcome, str]],
+    *,
+    refuse_ordered: bool = False,
+) -> Mapping[int, ChangedItem]:
+    """Decides the outcome for each delivery by its state, and locks those that will change."""
+    rows = {row["id"]: row for row in await connection.fetch(sql["lock_deliveries"], ids)}
+    outcomes = {}
+    for id_ in ids:
+        state = "ordered" if refuse_ordered and rows[id_]["is_ordered"] else rows[id_]["state"]
+        outcome, reason = reasons.get(state, ("done", ""))
+        outcomes[id_] = ChangedItem(id=str(id_), outcome=outcome, reason=reason)
+    return outcomes
 
 
 async def _outcomes(
@@ -398,6 +414,10 @@ async def _outcomes(
     return outcomes
 
 
+def _done(outcomes: Mapping[int, ChangedItem]) -> Sequence[int]:
+    return [id_ for id_, item in outcomes.items() if item.outcome == "done"]
+
+
 def _statements(table: TableName) -> Mapping[str, str]:
     return queries("waiting.sql", **satellite_names(table.schema), table=table.sql, beyond=">", way="asc", first="-infinity")
 
@@ -407,9 +427,14 @@ async def _apply_change(context: RequestContext, change: WaitingChange, key: str
     area_name = "deliveries" if isinstance(change, DeliveriesChange) else "messages"
     if area_name == "deliveries":
         require_deliveries(context.admin)
+    sql = _statements(context.admin.table)
     if change.dry_run:
         async with searching(context, "planning a change", has_cursor=False) as connection:
             ids = await change.rows(context, connection, change.max_items)
+        if change.selector.filter is None:
+            # A filter selects messages that can change, but given ids may be of any message, or of none.
+            async with context.admin.changing("planning a change") as connection:
+                ids = _done(await change.outcomes(connection, ids, sql))
         token = await issue_token(context, change, Expected(len(ids), ""))
         plan = ChangePlan(
             action=change.action,
@@ -424,13 +449,15 @@ async def _apply_change(context: RequestContext, change: WaitingChange, key: str
             return to_response(lock, replayed=True)
         confirmation = await require_confirmation(context, change)
         async with context.admin.changing("changing waiting messages") as connection:
-            # Waiting messages change all the time, so a token limits their number instead of fixing which ones. `apply` locks
-            # the rows found here, and skips those that a relay or worker took in between.
+            # Waiting messages change all the time, so a token limits their number instead of fixing which ones. The rows found
+            # here are locked by `outcomes`, which skips those that a relay or worker took in between.
             most = change.max_items if confirmation is None else min(change.max_items, confirmation.expected.count)
             ids = await change.rows(context, connection, most)
-            items = await change.apply(context, connection, ids)
+            outcomes = await change.outcomes(connection, ids, sql)
+            await change.apply(context, connection, _done(outcomes))
+            items = list(outcomes.values())
             counts = dict(Counter(item.outcome for item in items))
-            response = ChangeResponse(action=change.action, counts=counts, items=list(items))
+            response = ChangeResponse(action=change.action, counts=counts, items=items)
             if confirmation is not None:
                 # In the transaction of the change: a second request with the token waits here for the first, and is refused.
                 await use_token(connection, context, change, confirmation)

@@ -180,6 +180,22 @@ async def test_a_filter_requires_a_dry_run_and_never_changes_more_than_it_counte
     assert (again.status_code, again.json()["code"]) == (428, "confirmation_required")
 
 
+async def test_a_dry_run_and_a_limit_of_ids_count_what_would_change(
+    operator: httpx.AsyncClient, connection: asyncpg.Connection
+) -> None:
+    by_state = await insert_each(connection)
+    waiting = [id_ for state, id_ in by_state.items() if state not in ("parked", "sent")]
+    ids = {"selector": {"ids": [*by_state.values(), "999"]}}
+    plan = await post(operator, "/messages/cancel", **ids, dry_run=True)
+    assert (plan["count"], plan["sample"]) == (len(waiting), waiting)
+    retrying = await deliver(connection, available_at="1 hour", attempt=2)
+    due = await deliver(connection)
+    retried = await post(operator, "/deliveries/retry", selector={"ids": [due, retrying, 999]}, dry_run=True)
+    assert (retried["count"], retried["sample"]) == (1, [str(retrying)])
+    answer = await post(operator, "/messages/send-now", selector={"ids": waiting}, max_items=2)
+    assert outcomes(answer) == dict.fromkeys(waiting[:2], "done")
+
+
 async def test_the_dry_run_of_a_slow_filter_is_rejected(
     operator: httpx.AsyncClient, connection: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
