@@ -123,7 +123,9 @@ async def pause(
     if as_json:
         echo_json(answer)
     elif scope is not None:
-        echo(f"Paused {_target(scope, name)}{f' until {_utc(until)}' if until else ''}.")
+        # The name may be wrong, or its component may not have started yet.
+        unmet = " No running component is affected." if answer["state"] == "unmet" else ""
+        echo(f"Paused {_target(scope, name)}{f' until {_utc(until)}' if until else ''}.{unmet}")
     elif answer["items"]:
         for paused in answer["items"]:
             echo(_pause_line(paused))

@@ -410,7 +410,8 @@ def test_what_is_done_is_in_the_audit(run: Run, on: Any) -> None:
 
 def test_what_is_paused_is_told_until_it_goes_on(run: Run, on: Any) -> None:
     assert run("pause").output == "Nothing is paused.\n"
-    assert run("pause", "relay", "--reason", "moving").output == "Paused every relay.\n"
+    paused = run("pause", "relay", "--reason", "moving")
+    assert paused.output == "Paused every relay. No running component is affected.\n"
     assert json.loads(run("pause", "queue", "mail", "--until", "30m", "--json").stdout)["state"] == "unmet"
     listed = run("pause").output.splitlines()
     assert [line.split(",")[0] for line in listed] == ["the queue mail", "every relay"]
