@@ -49,6 +49,7 @@ export const observeFor = "Observe for (s)";
 export const maxRate = "Maximum rate (messages/s)";
 export const startsAt = (zone: string) => `Start at (${zone})`;
 export const localTime = "local time";
+export const startPassed = "This time has passed. Leave it empty to start now.";
 export const startsAtHint = "Up to 30 days ahead. Leave empty to start now.";
 export const maxRateHint = "Leave empty for no limit.";
 export const stopAt = "Stop at failure rate (%)";

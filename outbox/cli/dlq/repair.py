@@ -5,6 +5,7 @@ import json
 import signal
 import sys
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from typing import IO, Any
 
 import click
@@ -77,6 +78,8 @@ async def requeue(client: Client, **given: Any) -> int:
     wait, original_routing = given.pop("canary_wait"), given.pop("original_routing")
     if queue is not None and original_routing:
         raise click.UsageError("--to-queue and --original-routing cannot be combined: use one of them")
+    if given["starts_at"] is not None and given["starts_at"] < datetime.now(UTC):
+        raise click.UsageError("--at has passed: leave it out to start now")
     change = {
         "destination": "original_routing" if original_routing else None if queue is None else {"queue": queue},
         "edit": _edit(given.pop("body"), given.pop("headers"), given.pop("version"), given["ids"]),

@@ -42,14 +42,20 @@ describe("the options of a repair", () => {
   });
 
   it("report errors by field", () => {
-    expect(errorsIn(DEFAULT_OPTIONS, "requeue", true)).toEqual({});
+    expect(errorsIn(DEFAULT_OPTIONS, "requeue", true, "utc")).toEqual({});
     expect(
-      Object.keys(errorsIn({ ...DEFAULT_OPTIONS, rate: "0", stopPercent: "101" }, "requeue", false)),
+      Object.keys(errorsIn({ ...DEFAULT_OPTIONS, rate: "0", stopPercent: "101" }, "requeue", false, "utc")),
     ).toEqual(["rate", "stopPercent"]);
-    expect(errorsIn({ ...DEFAULT_OPTIONS, canaryCount: "2.5" }, "requeue", true)).toHaveProperty(
+    expect(errorsIn({ ...DEFAULT_OPTIONS, canaryCount: "2.5" }, "requeue", true, "utc")).toHaveProperty(
       "canaryCount",
     );
-    expect(errorsIn({ ...DEFAULT_OPTIONS, reason: "  " }, "purge", false)).toHaveProperty("reason");
+    expect(errorsIn({ ...DEFAULT_OPTIONS, reason: "  " }, "purge", false, "utc")).toHaveProperty("reason");
+    const startingAt = (time: number) => ({
+      ...DEFAULT_OPTIONS,
+      startsAt: new Date(time).toISOString().slice(0, 16),
+    });
+    expect(errorsIn(startingAt(Date.now() - 120_000), "requeue", false, "utc")).toHaveProperty("startsAt");
+    expect(errorsIn(startingAt(Date.now()), "requeue", false, "utc")).toEqual({});
   });
 
   it("accept the confirmed count with or without separators, and no other number", () => {

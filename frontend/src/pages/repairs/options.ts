@@ -67,7 +67,7 @@ export function requestOf(
   { action, selector, edit }: Pick<RepairDialogProps, "action" | "selector" | "edit">,
   options: Options,
 ): RepairRequest | undefined {
-  const errors = errorsIn(options, action, false);
+  const errors = errorsIn(options, action, false, "utc");
   if (errors.queue || errors.maxItems) return undefined;
   const requeue = action === "requeue";
   return {
@@ -94,8 +94,9 @@ export function executionOptionsOf(options: Options, withCanary: boolean, zone: 
 }
 
 /** Returns the errors in the input, by field. */
-export function errorsIn(options: Options, action: Action, withCanary: boolean): Errors {
+export function errorsIn(options: Options, action: Action, withCanary: boolean, zone: Zone): Errors {
   const requeue = action === "requeue";
+  const startsAt = parseTimeInput(options.startsAt, zone);
   return withoutEmpty({
     queue: requeue && options.where === "queue" && !options.queue.trim() && texts.queueRequired,
     maxItems: options.maxItems && !isWhole(options.maxItems) && texts.wholeOrEmpty,
@@ -107,7 +108,9 @@ export function errorsIn(options: Options, action: Action, withCanary: boolean):
       options.stopPercent &&
       !isWithin(options.stopPercent, 0, 100, "from") &&
       texts.percentOrEmpty,
-    startsAt: false,
+    // The field has whole minutes.
+    startsAt:
+      startsAt !== undefined && new Date(startsAt).getTime() < Date.now() - 60_000 && texts.startPassed,
     reason:
       (action === "purge" && !options.reason.trim() && texts.reasonRequired) ||
       (options.reason.length > 2_000 && texts.reasonTooLong),

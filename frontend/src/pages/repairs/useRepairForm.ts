@@ -68,7 +68,10 @@ export function useRepairForm(props: RepairDialogProps) {
   const isCurrent = isSettled && !run.isFetching && run.data !== undefined && !run.error;
   const count = run.data?.count ?? 0;
   const withCanary = action === "requeue" && !props.edit && usesCanary(options, selector, count);
-  const errors: Errors = { ...errorsIn(options, action, withCanary), ...errorsOf(repair.error ?? run.error) };
+  const errors: Errors = {
+    ...errorsIn(options, action, withCanary, zone),
+    ...errorsOf(repair.error ?? run.error),
+  };
   const isLost = repair.error !== null && mayHaveSucceeded(repair.error);
   const facts = { action, selector: settled.selector, errors, isCurrent, count, typed };
   const whyNot =
