@@ -232,7 +232,8 @@ def test_what_was_skipped_and_is_not_done_is_a_failure(dlq: Dlq, on: Any) -> Non
     again, requeued = dlq("discard", "1"), dlq("requeue", "1")
     assert (again.exit_code, lines(again)[1]) == (0, "1   skipped  already discarded")
     assert (requeued.exit_code, lines(requeued)[1]) == (1, "1   skipped  already discarded")
-    assert dlq("requeue", "2", "--at", "2h", "--detach").exit_code == 0
+    later = dlq("requeue", "2", "--at", "2h")
+    assert (later.exit_code, re.fullmatch(r"Operation 1 starts at .{25}: 1 pending\.\n", later.output) is not None) == (0, True)
     busy, all_others = dlq("discard", "2"), dlq("discard", "--all", "--yes")
     assert (busy.exit_code, lines(busy)[1]) == (1, "2   skipped  in operation 1")
     assert (all_others.exit_code, "1 discarded, 1 skipped." in all_others.output) == (1, True)

@@ -192,6 +192,9 @@ def _echo_operation(operation: Mapping[str, Any]) -> None:
     number = operation["id"]
     because = f", because {operation['stop_reason']}" if operation["stop_reason"] else ""
     state = _STATES.get(operation["state"], f"is {operation['state']}")
+    starts_at = parse_time(operation["options"]["starts_at"]) if operation["state"] == "running" else None
+    if is_later := starts_at is not None and starts_at > datetime.now(UTC):
+        state = f"starts at {starts_at.astimezone():%Y-%m-%d %H:%M:%S %z}"
     echo(f"Operation {number} {state}{because}: {_sentence(operation['counts'])}.")
     if (results := operation["results"]) and results["sent"]:
         words = {
@@ -205,7 +208,7 @@ def _echo_operation(operation: Mapping[str, Any]) -> None:
             f"{results[name]:,} {'is' if results[name] == 1 else 'are'} {word}" for name, word in words.items() if results[name]
         ]
         echo(f"Of {results['sent']:,} requeued messages, {', '.join(parts)}.")
-    if operation["state"] == "running":
+    if operation["state"] == "running" and not is_later:
         echo(f"Maintenance continues it. `outbox dlq resume {number}` runs it here.")
 
 
