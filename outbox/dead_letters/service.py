@@ -316,7 +316,10 @@ class DeadLetters:
         """Dry run of `action`: counts the letters by queue and exception, with a sample and warnings. Changes nothing."""
         options = Options(destination=destination, force=force, max_items=max_items, retention=self._retention)
         request = Request(action=Action(one_of("action", action, list(Action))), options=options)
-        letters = selector if isinstance(selector, DeadLetterFilter) else DeadLetterFilter(ids=tuple(_ids(selector)))
+        if isinstance(selector, DeadLetterFilter):
+            letters = selector
+        else:
+            letters = DeadLetterFilter(ids=tuple(oldest_ids(_ids(selector), max_items)))
         return await (await self._open()).planner.plan(request, _selected(letters, request), max_items)
 
     # --- operations ----------------------------------------------------------------------------------------------------
@@ -393,12 +396,10 @@ class DeadLetters:
         if isinstance(selector, DeadLetterFilter):
             letters = _selected(selector, request)
             return await parts.operations.create(request, letters, limit=limit, expected=expected, also=also)
-        given = _ids(selector)
-        require = None
+        ids, require = oldest_ids(_ids(selector), limit), None
         if isinstance(expected, Expected):
-            letters = _selected(DeadLetterFilter(ids=tuple(given)), request)
+            letters = _selected(DeadLetterFilter(ids=tuple(ids)), request)
             require = partial(parts.planner.require, expected=expected, selector=letters, limit=limit)
-        ids = oldest_ids(given, limit)
         if len(ids) > AT_ONCE or request.options.needs_operation:
             return await parts.operations.create(request, ids, also=also, require=require)
         return await parts.changes.execute(request, ids, also=also, require=require)

@@ -122,6 +122,11 @@ async def test_max_items_takes_the_oldest_of_the_given_ids(pool: Pool, dead_lett
     assert list(at_once(await dead_letters.discard(given, max_items=3))) == [ids[2], ids[1], ids[0]]
     assert len(at_once(await dead_letters.discard(given, max_items=12))) == 12
     assert at_once(await dead_letters.discard(["none", parked], max_items=1)) == {parked: (ItemOutcome.DONE, "")}
+    # A dry run counts those of the oldest ones that would change, not others in their place.
+    await dead_letters.restore([ids[2], ids[9]])
+    plan = await dead_letters.plan("discard", ids, max_items=5)
+    changed = at_once(await dead_letters.discard(ids, max_items=5, expected=plan.expected))
+    assert (plan.count, [id_ for id_, (outcome, _) in changed.items() if outcome is ItemOutcome.DONE]) == (1, [ids[2]])
 
 
 async def test_operations_are_read_page_by_page(pool: Pool, dead_letters: DeadLetters) -> None:
