@@ -350,6 +350,19 @@ def test_operations_are_shown_paused_and_cancelled(dlq: Dlq, on: Any) -> None:
     ]
 
 
+def test_lists_that_end_at_the_limit_say_so(dlq: Dlq, on: Any) -> None:
+    for group in ("f1", "f2"):
+        on(lambda pool, group=group: bury(pool, 2, queue=group, fingerprint=group))
+        dlq("discard", "--group", group, "--yes", "--detach")
+        dlq("cancel", group[1])
+    more = "1 shown: raise --limit to see more."
+    assert "1 shown: raise --limit or narrow the filter to see more." in dlq("groups", "--limit", "1").output
+    assert more in dlq("operations", "--limit", "1").output
+    assert more in dlq("operations", "1", "--limit", "1").output
+    assert not [name for name in ("groups", "operations") if "shown" in dlq(name, "--limit", "2").output]
+    assert "shown" not in dlq("operations", "1", "--limit", "2").output
+
+
 def test_a_stopped_operation_is_a_failure(dlq: Dlq, on: Any) -> None:
     on(lambda pool: bury(pool, 3))
     dlq("requeue", "--all", "--yes", "--detach")

@@ -159,6 +159,8 @@ async def groups(
         for group in answer["items"]
     ]
     echo_table(headings, rows, right=frozenset(numbers))
+    if answer["truncated"]:
+        echo(f"\n{len(rows):,} shown: raise --limit or narrow the filter to see more.")
 
 
 @click.command(cls=Command)

@@ -96,6 +96,8 @@ async def operations(
     numbers = ("LETTERS", "LEFT", "DONE", "HANDLED", "RETRYING", "FAILED AGAIN")
     headings = ("NUMBER", "ACTION", "STATE", "CREATED", *numbers, "BY", "REASON")
     echo_table(headings, rows, right=frozenset({"NUMBER", "CREATED", *numbers}))
+    if page["next"]:
+        echo(f"\n{len(rows):,} shown: raise --limit to see more.")
 
 
 @click.command(cls=Command)
@@ -178,6 +180,8 @@ async def _show(client: Client, number: int, outcome: str | None, limit: int, *,
         echo()
         rows = [(item["id"], _word(item["outcome"]), _word(item["result"] or "-"), item["reason"]) for item in items]
         echo_table(("ID", "OUTCOME", "RESULT", "REASON"), rows)
+    if page["next"] and len(items) == len(page["items"]):
+        echo(f"\n{len(items):,} shown: raise --limit to see more.")
 
 
 def _echo_changed(operation: Mapping[str, Any], *, as_json: bool) -> None:
