@@ -104,6 +104,20 @@ async def test_a_parked_message_is_not_requeued_in_addition_to_one_that_replaced
     assert at_once(await dead_letters.requeue(older)) == {older: DONE}
 
 
+async def test_a_parked_message_is_sent_in_place_of_an_older_one_that_was_requeued_before(
+    pool: Pool, dead_letters: DeadLetters
+) -> None:
+    older, younger = await park(pool, dedup_key="d"), await park(pool, dedup_key="d")
+    for id_ in (older, younger):  # as two batches of an operation
+        assert at_once(await dead_letters.requeue(id_)) == {id_: DONE}
+    claim = await store_on(pool).claim(10)
+    assert claim is not None
+    async with claim:
+        assert [f"outbox-{pending.row_id}" for pending in claim.messages] == [younger]
+        await claim.settle([SENT])
+    assert await outbox(pool) == []
+
+
 @pytest.mark.parametrize("ends", ["commit", "rollback"])
 async def test_a_requeue_comes_before_or_after_publishers_of_its_dedup_key(
     ends: str, database: str, pool: Pool, dead_letters: DeadLetters

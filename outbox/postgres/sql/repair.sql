@@ -142,15 +142,15 @@ select id::text as id, verdict[1] as outcome, verdict[2] as reason, requeue_coun
 from judged
 
 -- name: requeue_parked
--- In place, so that it keeps its position in its ordering key. The parameters are the same, without the last. `rival`: a row with the same
--- dedup key that is pending, or a newer one that is requeued in the same statement. Only one of them may be pending.
+-- In place, so that it keeps its position in its ordering key. The parameters are the same, without the last. `rival`: a newer row with the
+-- same dedup key that is pending, or is requeued in the same statement. An older pending one is dropped when it is claimed.
 with wanted as materialized (
     select parked.id, routing_key, created_at, requeue_count, sent_at, failed_at,
         coalesce(
             (
                 select max(id)
                 from {table} as other
-                where other.tableoid = parked.tableoid and other.dedup_key = parked.dedup_key
+                where other.tableoid = parked.tableoid and other.dedup_key = parked.dedup_key and other.id > parked.id
                     and other.sent_at is null and other.failed_at is null
             ),
             case
