@@ -180,6 +180,10 @@ class CancelRequest(MessagesChange):
 
     waiting_action: ClassVar[WaitingAction] = "cancel"
 
+    async def outcomes(self, connection: Connection, ids: Sequence[int], sql: Mapping[str, str]) -> "Mapping[int, ChangedItem]":
+        """Decides the outcome for each message, and locks those that will be removed."""
+        return await _outcomes(connection, sql, ids, to_remove=not self.dry_run)
+
     async def apply(self, context: RequestContext, connection: Connection, done: Sequence[int]) -> None:
         """Parks the messages, and discards the resulting dead letters."""
         sql = _statements(context.admin.table)
@@ -390,10 +394,17 @@ async def _delivery_outcomes(
 
 
 async def _outcomes(
-    connection: Connection, sql: Mapping[str, str], ids: Sequence[int], *, refuse_ordered: bool = False
+    connection: Connection,
+    sql: Mapping[str, str],
+    ids: Sequence[int],
+    *,
+    refuse_ordered: bool = False,
+    to_remove: bool = False,
 ) -> Mapping[int, ChangedItem]:
     """Decides the outcome for each message, in the order of `ids`, and locks those that will change."""
-    rows = {row["id"]: row for row in await connection.fetch(sql["lock_messages"], ids)}
+    lock = sql["lock_messages"]
+    statement = lock.replace("for no key update", "for update") if to_remove else lock
+    rows = {row["id"]: row for row in await connection.fetch(statement, ids)}
     outcomes: dict[int, ChangedItem] = {}
     for id_ in ids:
         row = rows[id_]

@@ -209,6 +209,34 @@ async def test_the_dry_run_of_a_slow_filter_is_rejected(
     assert (refused.status_code, refused.json()["code"]) == (422, "filter_too_broad")
 
 
+async def test_a_publisher_cancels_a_message_that_an_operator_is_changing(
+    operator: httpx.AsyncClient, connection: asyncpg.Connection, database: str
+) -> None:
+    waits = "select exists(select from pg_stat_activity where datname = current_database() and wait_event = $1)"
+    audit_turn = "hashtextextended('outbox audit ' || 'outbox_audit'::regclass::oid, 0)"
+    await Publisher().publish_async(connection, "order.unpaid", {}, eta=timedelta(hours=1), dedup_key="unpaid 7")
+    [message] = (await operator.get("/messages")).json()["items"]
+    publisher = await asyncpg.connect(database)
+
+    async def cancel() -> bool:
+        async with publisher.transaction():
+            return await Publisher().cancel_async(publisher, "unpaid 7")
+
+    try:
+        # The operator's transaction has locked the message, and waits before it writes its audit entry.
+        await connection.execute(f"select pg_advisory_lock({audit_turn})")
+        change = {"selector": {"ids": [message["id"]]}, "due_at": "2100-01-31T12:00:00Z"}
+        changing = asyncio.create_task(post(operator, "/messages/reschedule", **change))
+        await eventually(lambda: connection.fetchval(waits, "advisory"))
+        cancelling = asyncio.create_task(cancel())
+        await eventually(lambda: connection.fetchval(waits, "transactionid"))
+        await connection.execute(f"select pg_advisory_unlock({audit_turn})")
+        assert ((await changing)["counts"], await cancelling) == ({"done": 1}, True)
+    finally:
+        await publisher.close()
+    assert await state_of(operator, message["id"]) == "gone"
+
+
 async def test_a_repeated_request_gets_the_first_response_and_changes_nothing(
     operator: httpx.AsyncClient, connection: asyncpg.Connection
 ) -> None:
