@@ -127,6 +127,22 @@ async def test_all_that_fit_a_filter_are_cancelled_after_a_dry_run(stage: Stage,
     await expect(page.get_by_text("No messages match the filters.")).to_be_visible()
 
 
+async def test_a_change_of_more_messages_than_fit_into_one_request_says_so(stage: Stage, visit: Visit) -> None:
+    connection = await asyncpg.connect(stage.database_url)
+    try:
+        await connection.execute(
+            "insert into outbox_table (routing_key, body, send_after) "
+            "select 'report.many', '', now() + interval '1 day' from generate_series(1, 10001)"
+        )
+        page = await visit("messages?state=scheduled&routing_key=report.many", Role.OPERATOR)
+        await page.get_by_role("button", name="Cancel all …").click()
+        dialog = page.get_by_role("dialog", name="Cancel messages")
+        await expect(dialog).to_contain_text("At least 10,000 messages match now. The first 10,000 are changed;")
+    finally:
+        await connection.execute("delete from outbox_table where routing_key = 'report.many'")
+        await connection.close()
+
+
 async def test_viewers_see_why_they_may_not(stage: Stage, visit: Visit) -> None:
     [id_] = await scheduled(stage, "payment.later")
     page = await visit(f"messages/{id_}", Role.VIEWER)

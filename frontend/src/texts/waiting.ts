@@ -55,8 +55,12 @@ const verbs = {
 };
 export type Action = keyof typeof verbs;
 export const submit = (action: Action, count: number) => `${verbs[action]} ${plural(count, "message")}`;
+/** The service changes at most 10,000 at once, and counts no further. */
+const MOST = 10_000;
 export const matching = (count: number) =>
-  `${plural(count, "message")} ${count === 1 ? "matches" : "match"} now. No more than these are changed; messages in flight are skipped.`;
+  count < MOST
+    ? `${plural(count, "message")} ${count === 1 ? "matches" : "match"} now. No more than these are changed; messages in flight are skipped.`
+    : `At least ${number(MOST)} messages match now. The first ${number(MOST)} are changed; messages in flight are skipped.`;
 export const nothingMatches = "No messages match any more.";
 export const counting = "Counting …";
 export const keep = "Keep";
