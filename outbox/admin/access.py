@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cached_property
 from time import monotonic
 from typing import Annotated, Any, cast, get_args, get_origin, get_type_hints
 from urllib.parse import unquote_to_bytes, urlsplit
@@ -319,7 +320,19 @@ def is_head(request: Request) -> bool:
 
 def area(name: str) -> APIRouter:
     """Returns a router for one area, tagged with its name. Each endpoint sets `operation_id`: `outbox_<area>_<verb>`."""
-    return APIRouter(route_class=AdminRoute, tags=[name])
+    return _Area(route_class=AdminRoute, tags=[name])
+
+
+class _Area(APIRouter):
+    """A router whose routes FastAPI builds on the first request for one of their paths, not for a path of a later area."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        return super().matches(scope) if any(ending.search(scope["path"]) for ending in self.endings) else (Match.NONE, {})
+
+    @cached_property
+    def endings(self) -> list[re.Pattern[str]]:
+        """The paths of the routes, which an application prefixes."""
+        return [re.compile(route.path_regex.pattern.removeprefix("^")) for route in self.routes if isinstance(route, APIRoute)]
 
 
 async def _record_failure(request: Request, problem: Problem) -> None:
