@@ -342,5 +342,5 @@ def encode_filter(wanted: DeadLetterFilter) -> Mapping[str, Any]:
     return {
         name: encode_instant(value) if isinstance(value, datetime) else value
         for name, value in values.items()
-        if value is not None and value != ()
+        if value is not None and (value != () or name == "ids")
     }

@@ -40,7 +40,7 @@ class Letters:
         if _may_match_letters(filter_):
             branches.append(self._letters_branch(filter_, arguments))
         is_open = filter_.status is None or DeadLetterStatus.OPEN in as_sequence(filter_.status)
-        if is_open and filter_.source in (None, Source.RELAY) and (not filter_.ids or parked_ids(filter_.ids)):
+        if is_open and filter_.source in (None, Source.RELAY) and (filter_.ids is None or parked_ids(filter_.ids)):
             branches.append(Branch(1, self.sql("parked"), self._parked_conditions(filter_, arguments)))
         return branches
 
@@ -88,7 +88,7 @@ class Letters:
     def _letters_branch(self, filter_: DeadLetterFilter, arguments: "Arguments") -> "Branch":
         add = arguments.add
         conditions = _common_conditions(filter_, arguments)
-        if filter_.ids:
+        if filter_.ids is not None:
             conditions.append(f"id = any({add(dead_ids(filter_.ids))}::bigint[])")
         conditions += _text_conditions(filter_, arguments)
         # Literals instead of parameters: only then can a generic plan use the partial index of open letters.
@@ -111,7 +111,7 @@ class Letters:
     def _parked_conditions(self, filter_: DeadLetterFilter, arguments: "Arguments") -> Sequence[str]:
         add, names = arguments.add, self._names
         conditions = ["failed_at is not null", *_common_conditions(filter_, arguments)]
-        if filter_.ids:
+        if filter_.ids is not None:
             conditions.append(f"id = any({add(parked_ids(filter_.ids))}::bigint[])")
         for value, expression in (
             (filter_.routing_key, "routing_key"),
@@ -184,7 +184,7 @@ def is_letter_id(text: str) -> bool:
 
 
 def _may_match_letters(filter_: DeadLetterFilter) -> bool:
-    return not filter_.ids or bool(dead_ids(filter_.ids))
+    return filter_.ids is None or bool(dead_ids(filter_.ids))
 
 
 def _text_conditions(filter_: DeadLetterFilter, arguments: Arguments) -> Iterator[str]:

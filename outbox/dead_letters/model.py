@@ -40,13 +40,13 @@ class DeadLetterStatus(StrEnum):
 class DeadLetterFilter:
     """Filter for dead letters. A letter has to match every field that is set; an empty filter matches all.
 
-    `ids` are as operators know them. `group_id` is a fingerprint. `q` searches the masked text with the syntax of search
-    engines: words, "phrases", or, -not. `failed_after` is inclusive, `failed_before` exclusive. `min_failures` counts failed
-    attempts; for a parked message, the relay's attempts to send it. `destination` is the one whose relay could not send it. A
-    tuple of queues, routing keys, exception types, groups or statuses matches any of its values.
+    `ids` are as operators know them; an empty tuple matches nothing. `group_id` is a fingerprint. `q` searches the masked text
+    with the syntax of search engines: words, "phrases", or, -not. `failed_after` is inclusive, `failed_before` exclusive.
+    `min_failures` counts failed attempts; for a parked message, the relay's attempts to send it. `destination` is the one whose
+    relay could not send it. A tuple of queues, routing keys, exception types, groups or statuses matches any of its values.
     """
 
-    ids: tuple[str, ...] = ()
+    ids: tuple[str, ...] | None = None
     source: Source | None = None
     queue: str | tuple[str, ...] | None = None
     routing_key: str | tuple[str, ...] | None = None

@@ -163,6 +163,7 @@ async def test_letters_are_found_by_their_ids_of_both_kinds(listing: DeadLetterL
     wanted = [letter.id for letter in await listing.list()][1:]
     assert {letter.id for letter in await listing.list(DeadLetterFilter(ids=tuple(wanted)))} == set(wanted)
     assert wanted[-1].startswith("outbox-")
+    assert await listing.count(DeadLetterFilter(ids=())) == 0
 
 
 @pytest.mark.usefixtures("mixed")

@@ -9,24 +9,27 @@ from typing import Any, TypeVar, overload
 
 T = TypeVar("T")
 
-_INTERVAL_SECONDS = 0.02
+_FIRST_PAUSE, _LONGEST_PAUSE, _GROWTH = 0.02, 0.1, 1.25
+"""Seconds between two calls of a predicate. Many of them connect to a server, which costs it more than what is asked."""
 
 
 @overload
 async def eventually(
-    predicate: Callable[[], Awaitable[T]], *, timeout: float = ..., message: str = ..., interval: float = ...
+    predicate: Callable[[], Awaitable[T]], *, timeout: float = ..., message: str = ..., interval: float | None = ...
 ) -> T: ...
 @overload
-async def eventually(predicate: Callable[[], T], *, timeout: float = ..., message: str = ..., interval: float = ...) -> T: ...
 async def eventually(
-    predicate: Callable[[], Any], *, timeout: float = 30.0, message: str = "", interval: float = _INTERVAL_SECONDS
+    predicate: Callable[[], T], *, timeout: float = ..., message: str = ..., interval: float | None = ...
+) -> T: ...
+async def eventually(
+    predicate: Callable[[], Any], *, timeout: float = 30.0, message: str = "", interval: float | None = None
 ) -> Any:
     """Call the predicate, sync or async, until it returns something truthy, and return it.
 
     An AssertionError in the predicate counts as "not yet". After `timeout` seconds the test fails with the last value or
-    assertion.
+    assertion. The predicate is called every `interval` seconds; by default at growing intervals.
     """
-    attempt = _Attempt(predicate, timeout, message)
+    attempt = _Attempt(predicate, timeout, message, interval)
     while True:
         try:
             answer = predicate()
@@ -35,15 +38,14 @@ async def eventually(
                 return attempt.last
         except AssertionError as error:
             attempt.last = error
-        attempt.fail_if_late()
-        await asyncio.sleep(interval)
+        await asyncio.sleep(attempt.pause_unless_late())
 
 
 def eventually_sync(
-    predicate: Callable[[], T], *, timeout: float = 30.0, message: str = "", interval: float = _INTERVAL_SECONDS
+    predicate: Callable[[], T], *, timeout: float = 30.0, message: str = "", interval: float | None = None
 ) -> T:
     """Like `eventually`, without an event loop."""
-    attempt = _Attempt(predicate, timeout, message)
+    attempt = _Attempt(predicate, timeout, message, interval)
     while True:
         try:
             answer = predicate()
@@ -52,21 +54,23 @@ def eventually_sync(
                 return answer
         except AssertionError as error:
             attempt.last = error
-        attempt.fail_if_late()
-        time.sleep(interval)
+        time.sleep(attempt.pause_unless_late())
 
 
 class _Attempt:
-    def __init__(self, predicate: Callable[[], object], timeout: float, message: str) -> None:
+    def __init__(self, predicate: Callable[[], object], timeout: float, message: str, interval: float | None) -> None:
         self.last: object = None
         self._predicate = predicate
         self._timeout = timeout
         self._message = message
         self._deadline = time.monotonic() + timeout
+        self._pause = _FIRST_PAUSE if interval is None else interval
+        self._longest_pause = max(_LONGEST_PAUSE if interval is None else interval, self._pause)
 
-    def fail_if_late(self) -> None:
+    def pause_unless_late(self) -> float:
         if time.monotonic() < self._deadline:
-            return
+            pause, self._pause = self._pause, min(self._pause * _GROWTH, self._longest_pause)
+            return pause
         what = self._message or _source(self._predicate)
         failed = isinstance(self.last, AssertionError)
         seen = f"last failure: {self.last}" if failed else f"last value: {self.last!r}"
