@@ -1,5 +1,6 @@
 """What people and services do that a command cannot use is answered with a sentence, and Ctrl-C is obeyed at once."""
 
+import asyncio
 import os
 import pty
 import select
@@ -11,11 +12,12 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from outbox.admin.repairs.models import OperationResponse
+from outbox.cli.client import Client
 from outbox.cli.dlq.operations import Progress, conclude
 from outbox.dead_letters import DeadLetterFilter, DeadLetters, Operation
 from outbox.postgres.pool import Pool
@@ -114,7 +116,9 @@ def test_who_follows_an_operation_that_somebody_pauses_is_told_that_it_is_not_do
             created = operation(await dead_letters.requeue(DeadLetterFilter()))
             return await dead_letters.pause(created.id)
 
-    assert conclude(OperationResponse.of(on(paused)).model_dump(mode="json"), as_json=False) == 1
+    answer = OperationResponse.of(on(paused)).model_dump(mode="json")
+    asks_nothing = cast("Client", None)
+    assert asyncio.run(conclude(asks_nothing, answer, as_json=False)) == 1
 
 
 def test_progress_in_a_terminal_is_a_bar(
