@@ -23,13 +23,14 @@ def ungrouped() -> Iterator[None]:
 
 @asynccontextmanager
 async def in_background(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Runs `work`, which never returns by itself, for the block, and has cancelled it afterwards."""
-    task = asyncio.create_task(work)
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.wait([task])
+    """Runs `work`, which never returns by itself, for the block, and has cancelled it afterwards. Its error ends the block."""
+    with ungrouped():
+        async with asyncio.TaskGroup() as tasks:
+            task = tasks.create_task(work)
+            try:
+                yield
+            finally:
+                task.cancel()
 
 
 CLEAN_UP = timedelta(seconds=3)

@@ -424,6 +424,21 @@ def checks(checked_often: None, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return ended
 
 
+@pytest.mark.usefixtures("checked_often")
+async def test_an_unexpected_error_of_a_check_ends_the_subscription_instead_of_leaving_it_silent(
+    broker: RabbitBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(_: RunningSubscription) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(RunningSubscription, "_check", fail)
+    limit = asyncio.timeout(30)
+    with pytest.raises(ZeroDivisionError):
+        async with limit, consuming(broker, "mail", "order.*"):
+            await asyncio.Event().wait()
+    assert not limit.expired()
+
+
 async def _more(checks: list[str], count: int) -> None:
     seen = len(checks)
     await eventually(lambda: len(checks) >= seen + count, timeout=60)

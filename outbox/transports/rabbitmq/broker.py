@@ -14,6 +14,7 @@ from outbox.core.message import Message
 from outbox.core.outcome import RETURNED, Failure
 from outbox.core.urls import amqp_url
 from outbox.engine.lifecycle import Pauses
+from outbox.engine.tasks import ungrouped
 from outbox.errors import BrokerUnavailableError, ConfigurationError, StaleDeliveryError, TopologyError
 from outbox.ports import Guarantees, Intake, NotSent, Observer, QueueDepth, Receive, Refused, SendResult, Subscription
 from outbox.transports.rabbitmq.amqp_encoding import Publication, UnsendableError
@@ -152,11 +153,13 @@ class RabbitBroker:
             isolation=self._isolation,
             outages=self._outages,
         )
-        try:
-            await running.start()
-            yield running
-        finally:
-            await running.finish()
+        with ungrouped():
+            async with asyncio.TaskGroup() as tasks:
+                try:
+                    await running.start(tasks)
+                    yield running
+                finally:
+                    await running.finish()
 
     async def count_dead_letters(self, queue: str) -> int:
         """See `outbox.ports.Broker.count_dead_letters`."""
@@ -255,12 +258,12 @@ class RunningSubscription:
         self._channel: ConsumerChannel | None = None
         self._watcher: asyncio.Task[None] | None = None
 
-    async def start(self) -> None:
+    async def start(self, tasks: asyncio.TaskGroup) -> None:
         """Begins to consume: messages can arrive when this returns. Raises `BrokerUnavailableError` and `TopologyError`."""
         self._isolation.join(self)
         self._channel = await self._consume()
         self._outages.consuming(self._subscription.queue)
-        self._watcher = asyncio.create_task(self._watch(self._channel), name=f"outbox consumer {self._subscription.queue}")
+        self._watcher = tasks.create_task(self._watch(self._channel), name=f"outbox consumer {self._subscription.queue}")
 
     async def stop(self) -> None:
         """See `outbox.ports.Intake`."""
@@ -285,9 +288,6 @@ class RunningSubscription:
                     await RabbitDelivery(arrival, self._channel, self._settlement).settle(RETURNED)
             await self._channel.close()
             self._channel = None
-        if self._watcher is not None and not self._watcher.cancelled():
-            # The watcher never returns. If it ended by itself, this raises the bug that ended it.
-            self._watcher.result()
 
     async def postpone_marked(self, running: Sequence[Arrival]) -> bool:
         """See `outbox.transports.rabbitmq.delivery.Member`."""
