@@ -9,27 +9,24 @@ from typing import Any, TypeVar, overload
 
 T = TypeVar("T")
 
-_FIRST_PAUSE, _LONGEST_PAUSE, _GROWTH = 0.02, 0.1, 1.25
-"""Seconds between two calls of a predicate. Many of them connect to a server, which costs it more than what is asked."""
+_INTERVAL_SECONDS = 0.02
 
 
 @overload
 async def eventually(
-    predicate: Callable[[], Awaitable[T]], *, timeout: float = ..., message: str = ..., interval: float | None = ...
+    predicate: Callable[[], Awaitable[T]], *, timeout: float = ..., message: str = ..., interval: float = ...
 ) -> T: ...
 @overload
+async def eventually(predicate: Callable[[], T], *, timeout: float = ..., message: str = ..., interval: float = ...) -> T: ...
 async def eventually(
-    predicate: Callable[[], T], *, timeout: float = ..., message: str = ..., interval: float | None = ...
-) -> T: ...
-async def eventually(
-    predicate: Callable[[], Any], *, timeout: float = 30.0, message: str = "", interval: float | None = None
+    predicate: Callable[[], Any], *, timeout: float = 30.0, message: str = "", interval: float = _INTERVAL_SECONDS
 ) -> Any:
     """Call the predicate, sync or async, until it returns something truthy, and return it.
 
     An AssertionError in the predicate counts as "not yet". After `timeout` seconds the test fails with the last value or
-    assertion. The predicate is called every `interval` seconds; by default at growing intervals.
+    assertion.
     """
-    attempt = _Attempt(predicate, timeout, message, interval)
+    attempt = _Attempt(predicate, timeout, message)
     while True:
         try:
             answer = predicate()
@@ -38,14 +35,15 @@ async def eventually(
                 return attempt.last
         except AssertionError as error:
             attempt.last = error
-        await asyncio.sleep(attempt.pause_unless_late())
+        attempt.fail_if_late()
+        await asyncio.sleep(interval)
 
 
 def eventually_sync(
-    predicate: Callable[[], T], *, timeout: float = 30.0, message: str = "", interval: float | None = None
+    predicate: Callable[[], T], *, timeout: float = 30.0, message: str = "", interval: float = _INTERVAL_SECONDS
 ) -> T:
     """Like `eventually`, without an event loop."""
-    attempt = _Attempt(predicate, timeout, message, interval)
+    attempt = _Attempt(predicate, timeout, message)
     while True:
         try:
             answer = predicate()
@@ -54,23 +52,21 @@ def eventually_sync(
                 return answer
         except AssertionError as error:
             attempt.last = error
-        time.sleep(attempt.pause_unless_late())
+        attempt.fail_if_late()
+        time.sleep(interval)
 
 
 class _Attempt:
-    def __init__(self, predicate: Callable[[], object], timeout: float, message: str, interval: float | None) -> None:
+    def __init__(self, predicate: Callable[[], object], timeout: float, message: str) -> None:
         self.last: object = None
         self._predicate = predicate
         self._timeout = timeout
         self._message = message
         self._deadline = time.monotonic() + timeout
-        self._pause = _FIRST_PAUSE if interval is None else interval
-        self._longest_pause = max(_LONGEST_PAUSE if interval is None else interval, self._pause)
 
-    def pause_unless_late(self) -> float:
+    def fail_if_late(self) -> None:
         if time.monotonic() < self._deadline:
-            pause, self._pause = self._pause, min(self._pause * _GROWTH, self._longest_pause)
-            return pause
+            return
         what = self._message or _source(self._predicate)
         failed = isinstance(self.last, AssertionError)
         seen = f"last failure: {self.last}" if failed else f"last value: {self.last!r}"
