@@ -146,9 +146,9 @@ async def _idle(servers: Servers, processes: int, *, distance: float) -> dict[st
 
 
 async def _all_at_work(connection: asyncpg.Connection, count: int) -> None:
-    running = "select count(*) from outbox_component where activity ->> 'state' = 'running' and stopped_at is null"
+    at_work = "select count(*) from outbox_component where activity ->> 'state' <> 'starting' and stopped_at is null"
     async with asyncio.timeout(PATIENCE):
-        while await connection.fetchval(running) < count:
+        while await connection.fetchval(at_work) < count:
             await asyncio.sleep(1)
 
 
