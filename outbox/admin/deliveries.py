@@ -142,7 +142,7 @@ class Deliveries:
     """Reads the deliveries of one installation. Methods raise the driver's errors."""
 
     def __init__(self, table: TableName) -> None:
-        names = {**satellite_names(table.schema), "table": table.sql}
+        names = {**satellite_names(table.schema), "table": table.sql, "lock": "no key update"}
         self._sql = queries("waiting.sql", **names, beyond=">", way="asc", first="-infinity")
         self._backwards = queries("waiting.sql", **names, beyond="<", way="desc", first="infinity")["deliveries"]
 

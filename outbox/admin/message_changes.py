@@ -40,7 +40,7 @@ from outbox.dead_letters import Edit, Expected
 from outbox.errors import EncodingError, RefusedError
 from outbox.postgres.dead_letter_writer import DeadLetterWriter, Payload, Storable
 from outbox.postgres.pool import Connection, optional_tables
-from outbox.postgres.queries import TableName, queries
+from outbox.postgres.queries import TableName, queries, query
 from outbox.postgres.schema.objects import satellite_names
 from outbox.publisher import Publisher
 from outbox.transports.postgres.leases import lease_token
@@ -402,8 +402,7 @@ async def _outcomes(
     to_remove: bool = False,
 ) -> Mapping[int, ChangedItem]:
     """Decides the outcome for each message, in the order of `ids`, and locks those that will change."""
-    lock = sql["lock_messages"]
-    statement = lock.replace("for no key update", "for update") if to_remove else lock
+    statement = sql["lock_to_remove" if to_remove else "lock_messages"]
     rows = {row["id"]: row for row in await connection.fetch(statement, ids)}
     outcomes: dict[int, ChangedItem] = {}
     for id_ in ids:
@@ -430,7 +429,9 @@ def _done(outcomes: Mapping[int, ChangedItem]) -> Sequence[int]:
 
 
 def _statements(table: TableName) -> Mapping[str, str]:
-    return queries("waiting.sql", **satellite_names(table.schema), table=table.sql, beyond=">", way="asc", first="-infinity")
+    names = {**satellite_names(table.schema), "table": table.sql, "beyond": ">", "way": "asc", "first": "-infinity"}
+    to_remove = query("waiting.sql", "lock_messages", table=table.sql, lock="update")
+    return {**queries("waiting.sql", **names, lock="no key update"), "lock_to_remove": to_remove}
 
 
 async def _apply_change(context: RequestContext, change: WaitingChange, key: str | None) -> Response:

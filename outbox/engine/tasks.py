@@ -11,14 +11,16 @@ from typing import Any, Self
 
 @contextmanager
 def ungrouped() -> Iterator[None]:
-    """Raises the first error of an exception group instead of the group, with the group as its cause."""
+    """Raises the first error of an exception group instead of the group. If there are others, the group is its cause."""
     try:
         yield
     except BaseExceptionGroup as group:
         error: BaseException = group
+        is_only = True
         while isinstance(error, BaseExceptionGroup):
+            is_only = is_only and len(error.exceptions) == 1
             error = error.exceptions[0]
-        raise error from group
+        raise error from (error.__cause__ if is_only else group)
 
 
 @asynccontextmanager

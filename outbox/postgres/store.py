@@ -64,7 +64,11 @@ class PostgresStore:
         self._byte_limits = byte_limits
         self._lanes = Lanes(table, ordering)
         self._claimer = Claimer(table, self._lanes, longest_send=longest_send, byte_limits=byte_limits)
-        self._sql = {**self._lanes.sql, **self._claimer.sql, **queries("stalled.sql", table=table.sql)}
+        self._sql = {
+            **self._claimer.sql,
+            **queries("stalled.sql", table=table.sql),
+            "any_blocked": self._lanes.sql["any_blocked"],
+        }
 
     @property
     def scan_start(self) -> ScanStart:
@@ -216,11 +220,10 @@ class PostgresStore:
             async with self._transaction(doing) as connection:
                 status = await connection.execute(self._sql[name], *arguments, timeout=_TIMEOUT)
         else:
-            # Without parameters the transaction is one message. An idle relay sends hardly anything else.
-            settings = self._sql["begin"].replace("begin", "set transaction", 1)
+            # An idle relay sends hardly anything else.
             with unavailable_errors(doing, lock_timeout=LOCK_TIMEOUT):
                 async with taken_from(self._pool) as connection:
-                    status = await connection.execute(f"{settings};\n{self._sql[name]}", timeout=_TIMEOUT)
+                    status = await connection.execute(f"{self._sql['alone']};\n{self._sql[name]}", timeout=_TIMEOUT)
         return int(status.rpartition(" ")[2])
 
     @asynccontextmanager

@@ -104,16 +104,17 @@ async def test_deliveries_to_a_consumer_that_was_cancelled_as_it_began_are_lost(
         arrived.append((channel, arrival))
         opening.cancel()
 
-    while True:  # until the first delivery arrives together with the answer to `consume`
-        opening = asyncio.create_task(
-            ConsumerChannel.open(connection, "mail", prefetch_count=10, on_arrival=receive, on_returned=returned.append)
-        )
-        await asyncio.wait({opening})
-        if opening.cancelled():
-            break
-        await opening.result().close()
-        arrived.clear()
-        returned.clear()
+    async with asyncio.timeout(60):
+        while True:  # until the first delivery arrives together with the answer to `consume`
+            opening = asyncio.create_task(
+                ConsumerChannel.open(connection, "mail", prefetch_count=10, on_arrival=receive, on_returned=returned.append)
+            )
+            await asyncio.wait({opening})
+            if opening.cancelled():
+                break
+            await opening.result().close()
+            arrived.clear()
+            returned.clear()
     assert len(returned) == len(arrived) > 0
     for channel, arrival in arrived:
         with pytest.raises(StaleDeliveryError):

@@ -5,6 +5,8 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,28 +26,7 @@ REGION = "eu-west-1"
 ACCOUNT = "123456789012"
 CREDENTIALS: Mapping[str, str] = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
 _START_SECONDS = 60.0
-_PROGRAM = """
-import sys, threading, time
-from moto.server import main
-from moto.sqs.models import SQSBackend
-
-receive, lock = SQSBackend.receive_message, threading.Lock()
-
-def long_poll(self, queue_name, count, wait_seconds_timeout, visibility_timeout, message_attribute_names=None):
-    ends = time.monotonic() + wait_seconds_timeout
-    while True:
-        with lock:
-            found = receive(self, queue_name, count, 0, visibility_timeout, message_attribute_names)
-        left = ends - time.monotonic()
-        if found or left <= 0:
-            return found
-        self.get_queue(queue_name).wait_for_messages(min(left, 1))
-
-SQSBackend.receive_message = long_poll
-main(["-p", sys.argv[1]])
-"""
-"""Starts moto. Its own long poll (5.2.5) checks only at its start which groups of a FIFO queue are in flight. Here it checks
-each time that messages arrive, one receiver at a time, so that two receivers never have messages of the same group."""
+_ROOT = Path(__file__).parents[2]
 
 
 class Moto:
@@ -70,10 +51,10 @@ class Moto:
         self._folder.mkdir(exist_ok=True)
         log = self._folder / "output.log"
         self._process = process = SupervisedProcess(
-            [sys.executable, "-c", _PROGRAM, str(self.port)],
+            [sys.executable, "-m", "tests.servers.moto", str(self.port)],
             account=Account(os.geteuid(), os.getegid(), switched=False),
             folder=self._folder,
-            environment={"PATH": os.defpath},
+            environment={"PATH": os.defpath, "PYTHONPATH": str(_ROOT)},
             log=log,
             stop_steps=[StopStep(signal=signal.SIGKILL, seconds=5)],
         )
@@ -210,3 +191,31 @@ def running_moto(folder: Path) -> Iterator[Moto]:
         yield server
     finally:
         server.stop()
+
+
+def _serve(port: str) -> None:
+    """Runs moto, whose own long poll (5.2.5) checks only at its start which groups of a FIFO queue are in flight.
+
+    Here it checks each time that messages arrive, one receiver at a time: two receivers never have messages of one group.
+    """
+    from moto.server import main
+    from moto.sqs.models import SQSBackend
+
+    receive, lock = SQSBackend.receive_message, threading.Lock()
+
+    def long_poll(backend: SQSBackend, queue: str, count: int, wait: int, *options: Any) -> list[Any]:
+        ends = time.monotonic() + wait
+        while True:
+            with lock:
+                found = receive(backend, queue, count, 0, *options)
+            left = ends - time.monotonic()
+            if found or left <= 0:
+                return found
+            backend.get_queue(queue).wait_for_messages(1)
+
+    SQSBackend.receive_message = long_poll  # type: ignore[assignment]
+    main(["-p", port])
+
+
+if __name__ == "__main__":
+    _serve(sys.argv[1])

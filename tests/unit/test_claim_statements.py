@@ -89,4 +89,4 @@ def test_no_statement_begins_with_a_comment(file: str) -> None:
 
 def test_statements_of_several_blocks_begin_with_a_verb() -> None:
     for statement in (*HANDOVERS.values(), *CLAIMS.values()):
-        assert statement.split(maxsplit=1)[0] in ("with", "select", "insert", "update", "delete", "begin")
+        assert statement.split(maxsplit=1)[0] in ("with", "select", "insert", "update", "delete", "begin", "set")

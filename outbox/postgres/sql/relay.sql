@@ -12,6 +12,14 @@ set local enable_seqscan = off;
 set local enable_bitmapscan = off;
 set local enable_sort = off
 
+-- name: alone
+-- As `begin`, for a statement without parameters that follows in the same message: a message is one transaction.
+set transaction isolation level read committed;
+set local lock_timeout = {lock_timeout};
+set local enable_seqscan = off;
+set local enable_bitmapscan = off;
+set local enable_sort = off
+
 -- name: claim
 -- Claims up to $1 due rows without an ordering key, the highest priority first. $2: bytes of all rows together; the first one may have
 -- more. $3: a row with more bytes is returned without its body. $4: the due times to start at, in seconds since 1970, by priority from 0

@@ -106,14 +106,14 @@ cross join lateral (
 where one.id = $1 and one.ordering_key is not null and first.id < one.id
 
 -- name: lock_messages
--- Locks waiting rows among $1, and returns the state of each. Not `for update`, by which publishers recognise a row in flight, see
--- publish_keys.sql: they wait for this change. A removal takes that lock, because a publisher may have locked a row that covers its message.
+-- Locks waiting rows among $1, and returns the state of each. `lock` is `no key update`, for which publishers wait: by `update` they recognise a
+-- row in flight, see publish_keys.sql. A removal takes `update`, because a publisher may have locked a row that covers its message.
 with locked as materialized (
     select id, sent_at, failed_at, ordering_key
     from {table}
     where id = any($1::bigint[])
     order by id
-    for no key update skip locked
+    for {lock} skip locked
 )
 select asked.id, locked.ordering_key is not null as is_ordered,
     case
