@@ -92,7 +92,10 @@ def main() -> None:
 
 
 def _chosen(words: Sequence[str]) -> list[str]:
-    return [name for name in BENCHMARKS if not words or any(word in name for word in words)]
+    """Names that are given, and those that contain a word that is no name."""
+    return [
+        name for name in BENCHMARKS if not words or any(name == word if word in BENCHMARKS else word in name for word in words)
+    ]
 
 
 async def _measure(names: Sequence[str], wanted: argparse.Namespace) -> list[Figure]:
