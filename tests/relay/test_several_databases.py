@@ -114,6 +114,17 @@ async def test_messages_of_each_database_are_relayed_while_one_refuses_connectio
         await eventually(lambda: is_("a ok"))
 
 
+async def test_a_long_backlog_of_one_database_holds_up_no_other(tenants: Tenants) -> None:
+    """Each gets its share of the processor: the others' messages are sent long before the backlog is."""
+    await tenants.execute("a", "insert into outbox_table (routing_key, body) select 'many', '' from generate_series(1, 50000)")
+    async with serving(Databases(tenants.urls, tenants.make)):
+        await eventually(lambda: tenants.has_sent("a", "many"))
+        for name in ("b", "c"):
+            await tenants.publish(name, "meanwhile")
+            await eventually(partial(tenants.has_sent, name, "meanwhile"))
+        assert not await tenants.is_settled("a")
+
+
 async def test_databases_that_do_not_exist_or_have_no_tables_at_the_start_are_served_once_they_do(tenants: Tenants) -> None:
     missing = f"{tenants.urls['b'].rpartition('/')[2]}_missing"
     urls = tenants.urls | {"b": with_database(tenants.admin_url, missing)}
