@@ -79,8 +79,8 @@ bench-peers: setup ## Compare one worker with Celery, FastStream, pgqueuer and o
 migrate: setup ## Upgrade the database of OUTBOX_DATABASE_URL to the newest schema
 	@exec $(BIN)/outbox migrate $(ARGS)
 
-lock: ## Update the locks to the newest allowed versions (needs uv)
-	@$(PYTHON) scripts/lock.py
+lock: setup ## Update the locks to the newest allowed versions
+	@$(BIN)/python scripts/lock.py
 
 format: setup ## Format the code and apply the linter's fixes
 	@$(BIN)/ruff check --fix --exit-zero .

@@ -1,6 +1,6 @@
 """Pin the requirements of pyproject.toml in requirements/*.lock, or check that the locks are up to date.
 
-    python scripts/lock.py            rewrite the locks with the newest allowed versions (needs uv)
+    python scripts/lock.py            rewrite the locks with the newest allowed versions
     python scripts/lock.py --check    fail if pyproject.toml's requirements changed since the locks were written
 
 The header of each lock contains a digest of the requirements. The check compares only digests, so it needs no network and does
@@ -10,7 +10,6 @@ not fail when a dependency has a new release.
 import argparse
 import hashlib
 import json
-import shutil
 import subprocess
 import sys
 import tomllib
@@ -48,9 +47,9 @@ def _check() -> int:
 
 
 def _write() -> int:
-    uv = shutil.which("uv")
+    uv = setup.working_uv() or setup.working_uv(str(setup.VENV / "bin" / "uv"))
     if uv is None:
-        print("uv is required and not on the PATH: install it, for example with `pip install uv`")
+        print("uv is neither on the PATH nor in .venv: install it, for example with `pip install uv`")
         return 1
     for name, selection in _LOCKS.items():
         print(f"lock: requirements/{name}", flush=True)

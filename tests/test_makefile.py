@@ -153,6 +153,43 @@ def test_uv_uses_the_certificates_of_the_system_unless_told_otherwise(
     assert (tmp_path / "told").read_text().strip() == expected
 
 
+@pytest.mark.parametrize(
+    ("uv_exits_with", "pip_config", "used"),
+    [
+        ("0", "global.extra-index-url='https://second.invalid'", ["venv", "uv"]),
+        ("2", "", ["venv", "uv", "pip"]),
+        ("0", ":env:.index-url='https://own.invalid'", ["venv", "pip"]),
+    ],
+    ids=["works", "fails", "own-registry"],
+)
+def test_the_locked_uv_installs_the_rest_unless_only_pip_knows_the_registry(
+    project: Path, tmp_path: Path, uv_exits_with: str, pip_config: str, used: list[str]
+) -> None:
+    stub = tmp_path / "stub"
+    stub.write_text(STUB)
+    stub.chmod(0o755)
+    python = tmp_path / "python"
+    pretence = CRIPPLED.replace('sys.modules["ensurepip"] = None', f'sys.executable = "{stub}"')
+    python.write_text(f"#!/bin/sh\nexec {sys.executable} -c '{pretence}' \"$@\"\n")
+    python.chmod(0o755)
+    done = set_up(project, python=str(python), UV_EXITS_WITH=uv_exits_with, PIP_CONFIG=pip_config)
+    assert re.findall(r"\((uv|venv|pip)\)", done.stdout) == used
+    assert ("retrying with pip" in done.stdout) == (uv_exits_with != "0")
+    assert (done.returncode == 0) == (used[-1] == "uv"), "this pip installs nothing but uv"
+
+
+STUB = """#!/bin/sh
+case "$*" in
+    "-m venv"*) mkdir -p .venv/bin && cp "$0" .venv/bin/python ;;
+    "-m pip config list") echo "$PIP_CONFIG" ;;
+    *uv.lock)
+        grep -q "^uv==" .venv/uv.lock && printf '#!/bin/sh\\ntest "$1" = --version || exit $UV_EXITS_WITH\\n' > .venv/bin/uv
+        chmod +x .venv/bin/uv ;;
+    *) exit 1 ;;
+esac
+"""
+
+
 def fake_uv(folder: Path, script: str) -> Path:
     """A folder with a `uv` that says its version, and otherwise runs the script."""
     (folder / "uv").write_text(f'#!/bin/sh\nPYTHON={sys.executable}\ntest "$1" = --version && exit 0\n{script}\n')
