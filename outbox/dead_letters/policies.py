@@ -58,7 +58,7 @@ class RequeuePolicies:
             await connection.execute(self._sql["set_policy"], group, per_hour, set_by, timeout=TIMEOUT)
 
     async def apply(self) -> int:
-        """Starts due operations, and stops policies with failed messages in their latest one; returns the number of changes.
+        """Starts due operations, and stops policies whose latest one failed or requeued nothing; returns the number of changes.
 
         Any number of processes may call this at once. Raises `DatabaseUnavailableError`.
         """
@@ -112,4 +112,6 @@ def _reason_to_stop(row: Any) -> str | None:
         return f"{row['failed']:,} of the messages of {named} failed again"
     if row["state"] == "stopped":
         return f"{named} stopped: {row['operation_stopped_because']}"
+    if row["refused_because"]:
+        return f"{named} requeued nothing, because all was refused: {row['refused_because']}"
     return None

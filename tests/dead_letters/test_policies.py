@@ -107,6 +107,32 @@ async def test_a_cancelled_operation_stops_it(pool: Pool, dead_letters: DeadLett
     assert (await policy_of(pool, group)).stopped_because == f"operation {operation.id} was cancelled"
 
 
+async def test_an_operation_whose_messages_are_all_refused_stops_it(
+    pool: Pool, dead_letters: DeadLetters, group: str
+) -> None:
+    await pool.execute("update outbox_dead_letter set created_at = now() - interval '31 days' where message_id <> 'm3'")
+    policies = await have(pool, group, 2)
+    await policies.apply()
+    await finish(dead_letters)
+    assert await policies.apply() == 1
+    policy = await policy_of(pool, group)
+    assert policy.stopped_because is not None
+    assert policy.stopped_because.startswith(
+        f"operation {policy.operation_id} requeued nothing, because all was refused: older than the deduplication window"
+    )
+
+
+async def test_an_operation_whose_messages_are_refused_in_part_does_not_stop_it(
+    pool: Pool, dead_letters: DeadLetters, group: str
+) -> None:
+    await pool.execute("update outbox_dead_letter set created_at = now() - interval '31 days' where message_id = 'm1'")
+    policies = await have(pool, group, 2)
+    await policies.apply()
+    await finish(dead_letters)
+    assert await policies.apply() == 0
+    assert (await policy_of(pool, group)).stopped_at is None
+
+
 async def test_two_processes_start_one_operation(pool: Pool, dead_letters: DeadLetters, group: str) -> None:
     policies = await have(pool, group, 3)
     started = await asyncio.gather(*(policies.apply() for _ in range(4)))

@@ -20,8 +20,15 @@ where group_id = $1
 
 -- name: active_policies
 -- Policies that are not stopped, with the state of their latest operation, which may have been pruned. A policy is due after an hour.
+-- If all letters of a finished operation were refused, the next one would get the same letters: `refused_because` is why.
 select policy.group_id, policy.per_hour, policy.set_by, policy.operation_id, operation.state, operation.failed,
     operation.stopped_because as operation_stopped_because,
+    (
+        select max(detail)
+        from {operation_item}
+        where operation_id = operation.id
+        having operation.state = 'finished' and bool_and(outcome = 'refused')
+    ) as refused_because,
     (operation.id is null or operation.finished_at is not null)
         and coalesce(policy.started_at <= clock_timestamp() - interval '1 hour', true) as is_due
 from {requeue_policy} as policy
