@@ -1,4 +1,4 @@
-"""An application with the admin API, and clients with a role each."""
+"""An application with the admin API, clients with a role each, and the command line."""
 
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
@@ -6,9 +6,11 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
+from click.testing import CliRunner, Result
 from fastapi import FastAPI, Request
 
 from outbox.admin import Admin, Principal, Role, admin_router
+from outbox.cli import main
 
 PREFIX = "/outbox"
 ROLE_HEADER = "x-test-role"
@@ -50,3 +52,8 @@ def client_of(app: FastAPI, role: Role | None = Role.OPERATOR) -> httpx.AsyncCli
     headers = {} if role is None else {ROLE_HEADER: role.value}
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     return httpx.AsyncClient(transport=transport, base_url=f"http://service{PREFIX}", headers=headers)
+
+
+def outbox(*arguments: str, **environment: str) -> Result:
+    """Runs `outbox …` in this process."""
+    return CliRunner().invoke(main, list(arguments), env=environment)

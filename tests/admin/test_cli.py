@@ -5,7 +5,7 @@ import json
 import re
 import signal
 import socket
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import timedelta
@@ -13,40 +13,23 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from outbox.admin.dlq.models import Outcome
-from outbox.cli import main
 from outbox.cli.client import Client
 from outbox.cli.dlq import repair
 from outbox.cli.dlq.operations import OUTCOMES
-from outbox.postgres.pool import Pool, open_pool
-from outbox.runtime.settings import VARIABLES
+from outbox.postgres.pool import Pool
 from tests.admin.served import served
+from tests.admin.support import outbox
 from tests.dead_letters.repairs import bury, park, statuses
 from tests.support import eventually_sync
 from tests.support.processes import running
 
+pytestmark = pytest.mark.usefixtures("no_settings_from_outside")
 Run = Callable[..., Result]
 AGO = re.compile(r"\d+ (s|min|h) ago|\bnow\b")
 VOLATILE = re.compile(r"; request \w+|\"(as_of|confirm_token|expires_at|starts_at|updated_at)\": .*")
-
-
-@pytest.fixture
-def url(database: str) -> str:
-    """A database with every table."""
-    return database
-
-
-@pytest.fixture(autouse=True)
-def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in VARIABLES:
-        monkeypatch.delenv(name, raising=False)
-
-
-def outbox(*arguments: str, **environment: str) -> Result:
-    """Runs `outbox …` in this process."""
-    return CliRunner().invoke(main, list(arguments), env=environment)
 
 
 async def _maintained(admin: Any) -> None:
@@ -75,20 +58,6 @@ def run(request: pytest.FixtureRequest, url: str) -> Iterator[Run]:
             address = stack.enter_context(served(db_engine_url=url, maintain=_maintained))
             environment = {"OUTBOX_URL": address, "OUTBOX_TOKEN": "admin"}
         yield lambda *arguments: outbox(*arguments, **environment)
-
-
-@pytest.fixture
-def on(url: str) -> Callable[[Callable[[Pool], Awaitable[Any]]], Any]:
-    """Does something on the test's database."""
-
-    async def work(use: Callable[[Pool], Awaitable[Any]]) -> Any:
-        pool = await open_pool(url, size=2, application_name="tests")
-        try:
-            return await use(pool)
-        finally:
-            await pool.close()
-
-    return lambda use: asyncio.run(work(use))
 
 
 @pytest.fixture

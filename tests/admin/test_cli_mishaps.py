@@ -21,9 +21,10 @@ from outbox.cli.client import Client
 from outbox.cli.dlq.operations import Progress, conclude
 from outbox.dead_letters import DeadLetterFilter, DeadLetters, Operation
 from outbox.postgres.pool import Pool
-from tests.admin.test_cli import _no_settings_from_outside, on, outbox, url  # noqa: F401  fixtures among them
+from tests.admin.support import outbox
 from tests.dead_letters.repairs import bury, operation, statuses
 
+pytestmark = pytest.mark.usefixtures("no_settings_from_outside")
 On = Callable[[Callable[[Pool], Awaitable[Any]]], Any]
 PLACES = pytest.mark.parametrize(
     "place",
@@ -98,7 +99,7 @@ def test_a_number_that_no_operation_can_have_is_refused(place: list[str], comman
     assert "is not in the range" in answer.output
 
 
-def test_ctrl_c_ends_the_question_at_once_and_nothing_is_done(url: str, on: On) -> None:  # noqa: F811
+def test_ctrl_c_ends_the_question_at_once_and_nothing_is_done(url: str, on: On) -> None:
     on(lambda pool: bury(pool, 3))
     with _terminal(["requeue", "--all"], {"OUTBOX_DATABASE_URL": url}) as (until, write):
         assert until(b"anything else to cancel")
@@ -109,7 +110,7 @@ def test_ctrl_c_ends_the_question_at_once_and_nothing_is_done(url: str, on: On) 
     assert on(statuses) == ["open"] * 3
 
 
-def test_who_follows_an_operation_that_somebody_pauses_is_told_that_it_is_not_done(url: str, on: On) -> None:  # noqa: F811
+def test_who_follows_an_operation_that_somebody_pauses_is_told_that_it_is_not_done(url: str, on: On) -> None:
     async def paused(pool: Pool) -> Operation:
         await bury(pool, 3)
         async with DeadLetters(url) as dead_letters:
@@ -122,8 +123,8 @@ def test_who_follows_an_operation_that_somebody_pauses_is_told_that_it_is_not_do
 
 
 def test_progress_in_a_terminal_is_a_bar(
-    url: str,  # noqa: F811
-    on: On,  # noqa: F811
+    url: str,
+    on: On,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -107,9 +107,7 @@ async def test_a_cancelled_operation_stops_it(pool: Pool, dead_letters: DeadLett
     assert (await policy_of(pool, group)).stopped_because == f"operation {operation.id} was cancelled"
 
 
-async def test_an_operation_whose_messages_are_all_refused_stops_it(
-    pool: Pool, dead_letters: DeadLetters, group: str
-) -> None:
+async def test_an_operation_whose_messages_are_all_refused_stops_it(pool: Pool, dead_letters: DeadLetters, group: str) -> None:
     await pool.execute("update outbox_dead_letter set created_at = now() - interval '31 days' where message_id <> 'm3'")
     policies = await have(pool, group, 2)
     await policies.apply()
