@@ -32,8 +32,6 @@ from outbox.core.events import (
     RelayStarted,
     Resumed,
     RoundFinished,
-    RouteResumed,
-    RouteStalled,
     SendFailed,
     SpanIds,
     WakeMode,
@@ -168,8 +166,7 @@ class MeterObserver(Reactions):
             "{route}",
             "Routing keys and directly addressed queues that accept no messages although the broker answers",
         )
-        self._on(RouteStalled, lambda event: stalled.add(1, _exchange(event.exchange_name)))
-        self._on(RouteResumed, lambda event: stalled.add(-1, _exchange(event.exchange_name)))
+        self._on_stalled_routes(lambda exchange_name, change: stalled.add(change, _exchange(exchange_name)))
 
     def _create_worker_instruments(self) -> None:
         @cache

@@ -1,10 +1,11 @@
 """What both kinds of metrics have in common: reactions to events, buckets of histograms, and a bound on delays."""
 
+from collections import defaultdict
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, TypeVar
 
-from outbox.core.events import Event
+from outbox.core.events import Event, RelayStarted, RelayStopped, RouteResumed, RouteStalled
 
 AGE_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600, 21600, 86400)
 """Seconds, from milliseconds of normal operation to an outage of a day."""
@@ -29,6 +30,24 @@ class Reactions:
 
     def _on(self, kind: type[E], react: Callable[[E], object]) -> None:
         self._reactions.setdefault(kind, []).append(react)
+
+    def _on_stalled_routes(self, change: Callable[[str, int], object]) -> None:
+        """Calls `change` with an exchange's name, and how many more of its routes are stalled now; fewer are negative."""
+        stalled: defaultdict[str, set[tuple[str, str | None]]] = defaultdict(set)
+
+        def forget(event: RelayStarted | RelayStopped) -> None:
+            change(event.exchange_name, -len(stalled.pop(event.exchange_name, ())))
+
+        def follow(event: RouteStalled | RouteResumed) -> None:
+            routes, route = stalled[event.exchange_name], (event.routing_key, event.queue)
+            before = len(routes)
+            (routes.add if isinstance(event, RouteStalled) else routes.discard)(route)
+            change(event.exchange_name, len(routes) - before)
+
+        self._on(RelayStarted, forget)
+        self._on(RelayStopped, forget)
+        self._on(RouteStalled, follow)
+        self._on(RouteResumed, follow)
 
 
 class DelayLabels:

@@ -31,8 +31,6 @@ from outbox.core.events import (
     RelayStarted,
     Resumed,
     RoundFinished,
-    RouteResumed,
-    RouteStalled,
     SendFailed,
     SpanIds,
     WakeMode,
@@ -154,8 +152,7 @@ class PrometheusObserver(Reactions):
             _BY_EXCHANGE,
             multiprocess_mode="livesum",
         )
-        self._on(RouteStalled, lambda event: stalled.labels(event.exchange_name).inc())
-        self._on(RouteResumed, lambda event: stalled.labels(event.exchange_name).dec())
+        self._on_stalled_routes(lambda exchange_name, change: stalled.labels(exchange_name).inc(change))
 
     def _register_worker_metrics(self) -> None:
         received = self._create(Counter, "outbox_messages_received_total", "Messages received", _BY_CONSUMER)

@@ -29,6 +29,7 @@ from outbox.core.events import (
     QueueMeasured,
     Received,
     RelayStarted,
+    RelayStopped,
     Resumed,
     RoundFinished,
     RouteResumed,
@@ -382,3 +383,14 @@ def test_stalled_routes_are_counted_until_they_accept_messages_again(observer: P
     assert exchange.value("outbox_stalled_routes", exchange_name=exchange.name) == 2
     observer.notify(RouteResumed(exchange_name=exchange.name, routing_key="a", queue=None))
     assert exchange.value("outbox_stalled_routes", exchange_name=exchange.name) == 1
+
+
+@pytest.mark.parametrize("event", [RelayStarted, RelayStopped])
+def test_a_relay_that_starts_or_has_stopped_knows_of_no_stalled_routes(
+    observer: PrometheusObserver, exchange: Exchange, event: type[RelayStarted | RelayStopped]
+) -> None:
+    for routing_key in ("a", "a", "b"):  # a relay that was restarted reports its routes again
+        observer.notify(RouteStalled(exchange_name=exchange.name, routing_key=routing_key, queue=None, failure=FAILURE))
+    assert exchange.value("outbox_stalled_routes", exchange_name=exchange.name) == 2
+    observer.notify(event(exchange_name=exchange.name, table="outbox_table"))
+    assert exchange.value("outbox_stalled_routes", exchange_name=exchange.name) == 0
