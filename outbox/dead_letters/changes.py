@@ -203,6 +203,8 @@ class Changes:
         split = _RowIds.of(ids)
         if request.action is Action.REQUEUE and split.parked:
             await connection.execute(self._sql["lock_dedup_keys"], split.parked, timeout=TIMEOUT)
+        if request.action is Action.DISCARD and split.parked:
+            await connection.execute(self._sql["lock_messages"], split.parked, timeout=TIMEOUT)
         letters = await connection.fetch(self._sql["lock_letters"], split.letters, timeout=TIMEOUT)
         await connection.execute(self._sql["lock_parked"], split.parked, timeout=TIMEOUT)
         return {row["id"]: row["destination"] for row in letters if row["destination"] is not None}

@@ -326,3 +326,43 @@ async def test_a_row_behind_a_discarded_one_is_released_in_its_destination(url: 
             await dead_letters.discard([f"outbox-{row_id}"])
         await eventually(lambda: is_empty(connection, KAFKA))
     assert to_kafka.routing_keys[-1] == "audit.next"
+
+
+async def test_a_message_that_is_parked_for_two_destinations_is_discarded_and_requeued_in_both(
+    url: str, connection: asyncpg.Connection
+) -> None:
+    await publish(connection, "order.placed", "order.paid")
+    await connection.execute("update outbox_table set failed_at = now(), attempts = 20, last_error = 'Refused: no'")
+    parked = [f"outbox-{id_}" for (id_,) in await connection.fetch("select id from outbox_table order by id")]
+    async with DeadLetters(url) as dead_letters:
+        await dead_letters.discard(parked[:3])  # both destinations of one message together
+        await dead_letters.discard(parked[3:])
+        letters = [id_ for (id_,) in await connection.fetch("select id::text from outbox_dead_letter order by id")]
+        assert len(letters) == 4
+        await dead_letters.restore(letters)
+        await dead_letters.requeue(letters)
+    for table in ("outbox_table", KAFKA):
+        assert await waiting(connection, table) == ["order.placed", "order.paid"]
+
+
+async def test_transactions_that_discard_one_message_of_two_destinations_record_both(
+    url: str, connection: asyncpg.Connection
+) -> None:
+    await publish(connection, "order.placed")
+    await connection.execute("update outbox_table set failed_at = now(), attempts = 20, last_error = 'Refused: no'")
+    first, second = [f"outbox-{id_}" for (id_,) in await connection.fetch("select id from outbox_table order by id")]
+    async with DeadLetters(url) as dead_letters, asyncio.TaskGroup() as tasks, connection.transaction():
+        await dead_letters.discard_within(connection, [first])
+        later = tasks.create_task(dead_letters.discard(second))
+        await eventually(lambda: _waits(connection))
+    await later
+    assert await connection.fetchval("select count(*) from outbox_dead_letter") == 2
+
+
+async def _waits(connection: asyncpg.Connection) -> bool:
+    """Whether another session waits for a lock."""
+    waits: bool = await connection.fetchval(
+        "select exists (select from pg_locks where not granted and database = "
+        "(select oid from pg_database where datname = current_database()))"
+    )
+    return waits

@@ -18,6 +18,16 @@ from (
     order by lock_key
 ) as sorted
 
+-- name: lock_messages
+-- Two transactions that discard one message, each for another destination, would not see each other's dead letter.
+select count(pg_advisory_xact_lock(lock_key))
+from (
+    select distinct hashtextextended(tracking_ids ->> -1, hashtextextended('outbox discard', 0)) as lock_key
+    from {table}
+    where id = any($1::bigint[])
+    order by lock_key
+) as sorted
+
 -- name: lock_parked
 -- Not pending rows: one may be in flight, and this must not wait for a relay, nor take a lock that publishers take for a claim.
 select from {table} where id = any($1::bigint[]) and failed_at is not null order by id for update
@@ -284,7 +294,15 @@ discarded as (
         fingerprint, search, status, resolved_at, resolved_by, resolution, destination
     )
     select 'relay', '', coalesce(target_queue, ''), chain ->> -1, routing_key, body, content_type, headers, chain, ordering_key,
-        created_at, greatest(attempts, 1), requeue_count, 'refused',
+        created_at,
+        -- A message may be parked for several destinations, and their dead letters differ in the attempt, which is a part of the identity.
+        row_number() over same - 1 + greatest(max(attempts) over same, 1, (
+            select max(attempt) + 1
+            from {dead_letter} as other
+            where other.message_id = chain ->> -1 and other.requeue_count = gone.requeue_count and other.source = 'relay'
+                and other.destination is distinct from gone.destination
+        )),
+        requeue_count, 'refused',
         split_part(coalesce(last_error, ''), ': ', 1),
         substr(last_error, length(split_part(coalesce(last_error, ''), ': ', 1)) + 3), '', failed_at, failed_at, hlc,
         lpad(to_hex(hashtextextended(
@@ -295,6 +313,8 @@ discarded as (
         ))),
         status, now(), done_by, done_because, destination
     from gone
+    window same as (partition by chain ->> -1, requeue_count order by id)
+    order by id
     on conflict do nothing
 )
 select 'outbox-' || judged.id as id, verdict[1] as outcome, verdict[2] as reason, gone.ordering_key
@@ -443,7 +463,15 @@ copy as (
         fingerprint, search, status, resolved_at, resolved_by, resolution, destination
     )
     select 'relay', '', coalesce(target_queue, ''), chain ->> -1, routing_key, body, content_type, headers, chain, ordering_key,
-        created_at, greatest(attempts, 1), requeue_count, 'refused',
+        created_at,
+        -- As in `discard_parked`.
+        greatest(attempts, 1, (
+            select max(attempt) + 1
+            from {dead_letter} as other
+            where other.message_id = chain ->> -1 and other.requeue_count = gone.requeue_count and other.source = 'relay'
+                and other.destination is distinct from gone.destination
+        )),
+        requeue_count, 'refused',
         split_part(coalesce(last_error, ''), ': ', 1),
         substr(last_error, length(split_part(coalesce(last_error, ''), ': ', 1)) + 3), '', failed_at, failed_at, hlc,
         lpad(to_hex(hashtextextended(
