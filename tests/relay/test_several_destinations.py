@@ -289,6 +289,38 @@ async def _cancelled(connection: asyncpg.Connection, publisher: Publisher) -> bo
     return "order.first" not in [*await waiting(connection), *await waiting(connection, KAFKA)]
 
 
+async def test_cancelling_waits_for_publishers_of_the_key_for_any_destination(url: str, connection: asyncpg.Connection) -> None:
+    publisher = Publisher(destinations=RULES)
+    other = await asyncpg.connect(url)
+    try:
+        async with asyncio.TaskGroup() as tasks, connection.transaction():
+            await publisher.publish(connection, "audit.due", {}, dedup_key="due")
+            withdrawn = tasks.create_task(_withdraw(other, publisher, "due"))
+            await eventually(lambda: _waits(connection))
+    finally:
+        await other.close()
+    assert await withdrawn
+    assert await is_empty(connection, KAFKA)
+
+
+async def _withdraw(connection: asyncpg.Connection, publisher: Publisher, dedup_key: str) -> bool:
+    async with connection.transaction():
+        return await publisher.cancel(connection, dedup_key)
+
+
+async def test_a_requeue_waits_for_publishers_of_the_key_for_its_destination(url: str, connection: asyncpg.Connection) -> None:
+    await publish(connection, "audit.due", dedup_key="due")
+    await connection.execute("update outbox_table set failed_at = now(), attempts = 20, last_error = 'Refused: no'")
+    [(parked,)] = await connection.fetch("select 'outbox-' || id from outbox_table")
+    async with DeadLetters(url) as dead_letters:
+        async with asyncio.TaskGroup() as tasks, connection.transaction():
+            await Publisher(destinations=RULES).publish(connection, "audit.due", {}, dedup_key="due")
+            later = tasks.create_task(dead_letters.requeue(parked))
+            await eventually(lambda: _waits(connection))
+        [item] = (await later).items  # type: ignore[union-attr]
+    assert "has its dedup key and stands for it" in item.reason
+
+
 # --- repairing
 
 

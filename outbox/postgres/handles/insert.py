@@ -71,6 +71,7 @@ class Statements:
     insert_extended: Statement
     insert_unique: Statement
     lock: Statement
+    lock_everywhere: Statement
     cancel: Statement
     ring: Statement
 
@@ -83,6 +84,7 @@ class Statements:
             insert_extended=_statement(table, "publish_extended.sql", "insert", every),
             insert_unique=_statement(table, "publish_extended.sql", "insert_unique", every),
             lock=_statement(table, "publish_keys.sql", "lock", ("ordering_key", "dedup_key")),
+            lock_everywhere=_statement(table, "publish_keys.sql", "lock_everywhere", ("dedup_key",)),
             cancel=_statement(table, "publish_keys.sql", "cancel", ("dedup_key",)),
             ring=_statement(table, "publish_keys.sql", "ring", ()),
         )
@@ -241,7 +243,7 @@ def publish_steps(rows: Sequence[Row], on: Statements, *, serialize: bool) -> St
 def cancel_steps(dedup_key: str, on: Statements) -> Steps[bool]:
     """Withdraws the pending message with `dedup_key`. Returns whether there was one."""
     # As in `publish_steps`: a publisher of the same key must have committed before the next statement takes its snapshot.
-    yield on.lock, ([], [dedup_key])
+    yield on.lock_everywhere, ([dedup_key],)
     withdrawn = yield on.cancel, ([dedup_key],)
     if any(withdrawn):
         yield on.ring, ()

@@ -21,6 +21,24 @@ from (
     order by lock_key
 ) as sorted
 
+-- name: lock_everywhere
+-- As `lock`, for one dedup key in all destinations, in the order in which a publisher writes to them: that of their names.
+select count(pg_advisory_xact_lock(lock_key))
+from (
+    select hashtextextended(key, hashtextextended('outbox dedup_key', cast(destination.id as bigint))) as lock_key
+    from unnest(cast({dedup_key} as text[])) as key
+    cross join (
+        select cast(cast('{table}' as regclass) as oid) as id, 'default' as name
+        union all
+        select child.oid, substr(child.relname, length(parent.relname) + 2)
+        from pg_inherits
+        join pg_class as child on child.oid = inhrelid
+        join pg_class as parent on parent.oid = inhparent
+        where inhparent = cast('{table}' as regclass)
+    ) as destination
+    order by destination.name collate "C"
+) as sorted
+
 -- name: released
 -- Makes the row after a withdrawn row of its ordering key due, if no other row for its destination is before it. A relay may have marked
 -- that row just before the withdrawal, which this snapshot is too old to see; then the repair of the relays releases it.
@@ -52,7 +70,7 @@ released as (
 )
 
 -- name: cancel
--- Requires the lock of the dedup key. Looks at the rows of all destinations, and returns a row for each withdrawn row that says whether
+-- Requires the locks of the dedup key. Looks at the rows of all destinations, and returns a row for each withdrawn row that says whether
 -- another row is due instead. The deletion waits for bookkeeping and checks the row again afterwards, because that may have parked it.
 with pending as materialized (
     select id

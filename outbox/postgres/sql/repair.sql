@@ -11,11 +11,13 @@ select id, destination from {dead_letter} where id = any($1::bigint[]) order by 
 -- rows are locked, in the same order as publishers, so that they cannot deadlock.
 select count(pg_advisory_xact_lock(lock_key))
 from (
-    select distinct
-        hashtextextended(dedup_key, hashtextextended('outbox dedup_key', cast(cast('{table}' as regclass) as bigint))) as lock_key
-    from {table}
+    select distinct case when message.tableoid = '{table}'::regclass then 'default' else substr(relname, length('{table_name}') + 2) end
+            collate "C" as destination,
+        hashtextextended(dedup_key, hashtextextended('outbox dedup_key', message.tableoid::bigint)) as lock_key
+    from {table} as message
+    join pg_class on pg_class.oid = message.tableoid
     where id = any($1::bigint[]) and dedup_key is not null
-    order by lock_key
+    order by destination, lock_key
 ) as sorted
 
 -- name: lock_messages
