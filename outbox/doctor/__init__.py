@@ -1,7 +1,7 @@
 """The doctor: examines an installation and lists findings with hints. Changes nothing."""
 
 import json
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ from outbox.core.findings import Finding, Severity, error, warning, well
 from outbox.core.urls import ServerKind, kafka_topic, nats_subject, server_kind
 from outbox.doctor.database import Examination, examine_audit, examine_listening, examine_schema
 from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError, OutboxError, SchemaError, TopologyError
-from outbox.postgres.pool import connect_to, unavailable_errors
+from outbox.postgres.pool import connect_to, reason_of, unavailable_errors
 from outbox.postgres.queries import TableName
 from outbox.postgres.schema.check import schema_of
 from outbox.runtime.brokers import destination_of, own_database, unkept
@@ -241,22 +241,29 @@ async def _examine_database(installation: Installation) -> list[Finding]:
                 raise SchemaError(f"the table {table} does not exist: run `outbox migrate`")
             examination = Examination(connection, table, schema)
             findings: list[Finding] = []
-            for check in (
-                examination.server(),
-                examine_schema(connection, table, schema),
-                examination.settings(),
-                examination.dead_rows(),
-                examination.rights(worker=bool(installation.consumers)),
-                examination.connections(needed=needed),
-                examination.leftovers(),
-                examination.relays(wanted=destination),
-                *([examine_audit(connection, TableName(table.name, schema))] if installation.audit else []),
-            ):
+            checks: list[Callable[[], Awaitable[list[Finding]]]] = [
+                examination.server,
+                lambda: examine_schema(connection, table, schema),
+                examination.settings,
+                examination.dead_rows,
+                lambda: examination.rights(worker=bool(installation.consumers)),
+                lambda: examination.connections(needed=needed),
+                examination.leftovers,
+                lambda: examination.relays(wanted=destination),
+            ]
+            if installation.audit:
+                checks.append(lambda: examine_audit(connection, TableName(table.name, schema)))
+            for check in checks:
                 try:
-                    findings += await check
+                    findings += await check()
                 except asyncpg.InsufficientPrivilegeError as refusal:
                     summary = f"a check was not possible: {refusal}"
                     findings.append(warning("rights", summary, "run the doctor as a role with this privilege"))
+                except asyncpg.PostgresError as failure:
+                    # Tables that are damaged or of another program. The connection is still there for the other checks.
+                    findings.append(
+                        error("checks", f"a check was not possible: {reason_of(failure)}", "fix the other findings first")
+                    )
     listen = installation.listen_url
     listening = connect if listen is None else connect_to(listen, application_name=_NAME)
     return [*findings, await examine_listening(listening)]

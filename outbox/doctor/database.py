@@ -63,8 +63,8 @@ async def examine_schema(connection: Connection, table: TableName, schema: str) 
         found.append(error(CHECK, summary, hint, sql))
     try:
         wanted = await _expected_shape(connection, here, list(children))
-    # The role may not create the tables to compare with.
-    except asyncpg.InsufficientPrivilegeError:
+    # The role may not create the tables to compare with, or the server is read-only.
+    except (asyncpg.InsufficientPrivilegeError, asyncpg.ReadOnlySQLTransactionError):
         found.append(well(CHECK, "compared by name only: to compare definitions, too, use a role that may create a schema"))
         comparisons = [(query, "", _MIGRATE) for query in (outbox_differences(here), *satellite_differences(here.schema))]
         comparisons += [(outbox_differences(child), f" in {child.name}", hint) for child, hint in children.items()]
@@ -192,6 +192,14 @@ class Examination:
         findings = [well("server", f"PostgreSQL {row['version']}, database {row['database']}, as {row['role']}")]
         if row["version_number"] < OLDEST_SERVER:
             findings.append(error("server", f"PostgreSQL {row['version']} is too old", "PostgreSQL 15 or newer is needed"))
+        if row["read_only"]:
+            findings.append(
+                error(
+                    "server",
+                    "the database is read-only: a standby, or default_transaction_read_only is on",
+                    "relays and workers need the primary: correct the address",
+                )
+            )
         if row["encoding"] != "UTF8":
             findings.append(
                 warning(

@@ -82,6 +82,21 @@ async def test_differences_from_the_migrated_schema_are_reported(
     assert schemas == []
 
 
+async def test_a_check_that_fails_hides_no_other_finding(connection: asyncpg.Connection, database_url: str) -> None:
+    await connection.execute("alter table outbox_table drop column failed_at cascade")
+    findings = problems(await examined(database_url))
+    assert "the column failed_at of outbox_table is missing" in [finding.summary for finding in findings]
+    assert [finding.summary for finding in findings if finding.check not in ("schema", "relays")] == [
+        'a check was not possible: UndefinedColumnError: column "failed_at" does not exist'
+    ]
+
+
+async def test_a_read_only_database_is_named(connection: asyncpg.Connection, database_url: str) -> None:
+    await connection.execute(f"alter database {database_url.rpartition('/')[2]} set default_transaction_read_only = on")
+    [finding] = problems(await examined(database_url))
+    assert "the database is read-only" in finding.summary
+
+
 async def test_the_printed_sql_fixes_the_findings(connection: asyncpg.Connection, database_url: str) -> None:
     await connection.execute(
         "drop index outbox_table_due_idx, outbox_history_root_idx; alter table outbox_table reset (fillfactor)"

@@ -68,7 +68,7 @@ where name = any($1::text[])
 -- name: server
 select current_setting('server_version_num')::integer as version_number, current_setting('server_version') as version,
     current_setting('server_encoding') as encoding, current_user::text as role, current_database()::text as database,
-    extract(epoch from clock_timestamp())::float8 as clock
+    extract(epoch from clock_timestamp())::float8 as clock, current_setting('transaction_read_only')::boolean as read_only
 
 -- name: dead_rows
 select c.relname::text as name, s.n_live_tup as live, s.n_dead_tup as dead
