@@ -246,7 +246,10 @@ async def _examine_database(installation: Installation) -> list[Finding]:
                 lambda: examine_schema(connection, table, schema),
                 examination.settings,
                 examination.dead_rows,
-                lambda: examination.rights(worker=bool(installation.consumers)),
+                lambda: examination.rights(
+                    worker=bool(installation.consumers),
+                    handover=installation.broker_url in (None, installation.database_url),
+                ),
                 lambda: examination.connections(needed=needed),
                 examination.leftovers,
                 lambda: examination.relays(wanted=destination),

@@ -244,7 +244,7 @@ class Examination:
 
     async def dead_rows(self) -> list[Finding]:
         """Finds tables with more dead rows than live ones, and what keeps vacuum from removing them."""
-        names = [self._table.name, *(SATELLITES[kind] for kind in _HOT if kind in SATELLITES)]
+        names = [*await self._outbox_tables(), *(SATELLITES[kind] for kind in _HOT if kind in SATELLITES)]
         findings = [
             warning(
                 "dead rows",
@@ -257,15 +257,10 @@ class Examination:
         ]
         pinned = []
         for row in await self._connection.fetch(self._sql["pinning"], PINNED_FOR):
-            sql = []
-            if row["kind"] == "session":
-                sql = [f"select pg_terminate_backend({row['name'].split()[0]})"]
-            elif row["kind"] == "prepared transaction":
-                sql = [f"rollback prepared '{row['name']}'"]
             since = timedelta(seconds=round(row["seconds"]))
             what = f"the {row['kind']} {row['name']} has been open for {since} ({row['what']})"
             hint = "end it: until then dead rows cannot be removed, and claims have to skip them"
-            pinned.append(warning("pinned rows", what, hint, *sql))
+            pinned.append(warning("pinned rows", what, hint, row["fix"]))
         pinned += [
             warning(
                 "pinned rows",
@@ -275,29 +270,45 @@ class Examination:
             )
             for row in await self._connection.fetch(self._sql["slots"])
         ]
-        minutes = PINNED_FOR // timedelta(minutes=1)
-        return findings + (pinned or [well("pinned rows", f"no transaction has been open for more than {minutes} minutes")])
+        if not pinned:
+            sees_all = await self._connection.fetchval(self._sql["sees_all"])
+            whose = "" if sees_all else " that this role may see without pg_read_all_stats"
+            summary = f"no transaction{whose} has been open for more than {PINNED_FOR // timedelta(minutes=1)} minutes"
+            pinned = [well("pinned rows", summary)]
+        return findings + pinned
 
-    async def rights(self, *, worker: bool) -> list[Finding]:
-        """Finds privileges that this role lacks for a relay, and with `worker` for a worker, too."""
-        needed = [(self._table.name, right) for right in ("select", "update", "delete")]
+    async def rights(self, *, worker: bool, handover: bool) -> list[Finding]:
+        """Finds privileges that this role lacks for relays of all destinations, and with `worker` for a worker, too.
+
+        `handover`: the queues of the default destination are in this database.
+        """
+        needed = [(name, right) for name in await self._outbox_tables() for right in ("select", "update", "delete")]
+        needed += [(SATELLITES["relay"], right) for right in ("select", "insert", "update", "delete")]
+        if handover:
+            needed += [(SATELLITES["subscription"], "select"), (SATELLITES["delivery"], "insert")]
         if worker:
             needed += [(self._table.name, "insert")]
             needed += [(SATELLITES[kind], right) for kind, rights in _WORKERS_RIGHTS.items() for right in rights]
-        names, privileges = map(list, zip(*needed, strict=True))
+        names, privileges = map(list, zip(*dict.fromkeys(needed), strict=True))
         lacking: dict[str, list[str]] = {}
         for row in await self._connection.fetch(self._sql["lacking_rights"], self._schema, names, privileges):
             lacking.setdefault(row["name"], []).append(row["privilege"])
         role = await self._connection.fetchval("select quote_ident(current_user)")
         return [
-            error(
+            # Without the record of relays, a relay works, but one that sends elsewhere goes unnoticed.
+            (warning if name == SATELLITES["relay"] else error)(
                 "rights",
                 f"this role may not {', '.join(sorted(rights))} in {name}",
                 "grant it",
                 f"grant {', '.join(sorted(rights))} on {self._table.sibling(name)} to {role}",
             )
             for name, rights in lacking.items()
-        ] or [well("rights", "this role has the privileges for relay and worker")]
+        ] or [well("rights", f"this role has the privileges for a relay{' and a worker' if worker else ''}")]
+
+    async def _outbox_tables(self) -> list[str]:
+        """The names of the outbox table and of the tables of destinations."""
+        names = [name for (name,) in await self._connection.fetch(destinations_of(self._table))]
+        return [self._table.name, *(destination_table(self._table, name).name for name in names)]
 
     async def connections(self, *, needed: int) -> list[Finding]:
         """Checks whether the server has room for `needed` more connections."""

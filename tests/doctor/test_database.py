@@ -14,6 +14,7 @@ from outbox.doctor import Installation, Report, examine
 from outbox.postgres.queries import TableName
 from outbox.postgres.schema.versions import VERSIONS, stamp
 from outbox.schema import ensure_outbox_schema_async, migrate
+from tests.servers.postgres import OwnPostgres
 
 
 async def examined(database_url: str, **given: object) -> Report:
@@ -175,15 +176,83 @@ async def test_a_transaction_that_pins_dead_rows_is_named(
         await culprit.close()
 
 
+async def test_an_idle_transaction_that_has_written_is_named(
+    connection: asyncpg.Connection, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("outbox.doctor.database.PINNED_FOR", timedelta(0))
+    culprit = await asyncpg.connect(database_url, server_settings={"application_name": "stuck service"})
+    try:
+        async with culprit.transaction():
+            await culprit.execute("insert into outbox_table (routing_key, body) values ('a', '')")
+            [finding] = [each for each in problems(await examined(database_url)) if "stuck service" in each.summary]
+            assert "idle in transaction, insert into outbox_table" in finding.summary
+    finally:
+        await culprit.close()
+
+
+async def test_the_sql_for_a_prepared_transaction_quotes_its_name(
+    own_postgres: OwnPostgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("outbox.doctor.database.PINNED_FOR", timedelta(0))
+    await ensure_outbox_schema_async(own_postgres.url)
+    connection = await asyncpg.connect(own_postgres.url)
+    await connection.execute("alter system set max_prepared_transactions = 4")
+    await connection.close()
+    own_postgres.restart()
+    connection = await asyncpg.connect(own_postgres.url)
+    await connection.execute("begin; create table other (); prepare transaction 'it''s open'")
+    try:
+        [finding] = [each for each in problems(await examined(own_postgres.url)) if "it's open" in each.summary]
+    finally:
+        await connection.execute("rollback prepared 'it''s open'")
+        await connection.execute("alter system reset max_prepared_transactions")
+        await connection.close()
+        own_postgres.restart()
+    assert finding.sql == ("rollback prepared 'it''s open'",)
+
+
+async def test_dead_rows_of_a_destination_are_reported(
+    connection: asyncpg.Connection, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("outbox.doctor.database.MAX_DEAD_ROWS", 0)
+    await ensure_outbox_schema_async(database_url, destinations=["kafka"])
+    await connection.execute("insert into outbox_table_kafka (routing_key, body) values ('a', '')")
+    await connection.execute("delete from outbox_table_kafka")
+    await connection.execute("select pg_stat_force_next_flush()")
+    [finding] = problems(await examined(database_url))
+    assert finding.summary == "outbox_table_kafka has 1 dead rows and 0 live ones"
+
+
+async def test_a_role_that_does_not_see_other_sessions_counts_them(connection: asyncpg.Connection, database_url: str) -> None:
+    await connection.execute("drop role if exists doctors_weak; create role doctors_weak login password 'weak'")
+    others = [await asyncpg.connect(database_url) for _ in range(5)]
+    try:
+        await connection.execute("grant select, update, delete on outbox_table to doctors_weak")
+        report = await examined(f"postgresql://doctors_weak:weak@{database_url.partition('@')[2]}")
+        found = {finding.check: finding.summary for finding in report.findings}
+        assert int(found["connections"].split()[0]) > len(others)
+        assert "that this role may see" in found["pinned rows"]
+    finally:
+        for other in others:
+            await other.close()
+        await connection.execute("drop owned by doctors_weak; drop role doctors_weak")
+
+
 async def test_a_role_without_privileges_gets_the_grants_to_run(connection: asyncpg.Connection, database_url: str) -> None:
     await ensure_outbox_schema_async(database_url, destinations=["kafka"])
     await connection.execute("drop role if exists doctors_weak; create role doctors_weak login password 'weak'")
     address = database_url.partition("@")[2]
     try:
         report = await examined(f"postgresql://doctors_weak:weak@{address}")
-        findings = problems(report)
-        assert "may not delete, select, update in outbox_table" in findings[0].summary
-        await connection.execute(f"{findings[0].sql[0]}; grant select on outbox_table_kafka to doctors_weak")
+        grants = {finding.summary: finding.sql[0] for finding in report.findings if finding.check == "rights" and finding.sql}
+        assert grants.keys() == {
+            "this role may not delete, select, update in outbox_table",
+            "this role may not delete, select, update in outbox_table_kafka",
+            "this role may not delete, insert, select, update in outbox_relay",
+            "this role may not select in outbox_subscription",
+            "this role may not insert in outbox_delivery",
+        }
+        await connection.execute(";".join(grants.values()))
         assert problems(await examined(f"postgresql://doctors_weak:weak@{address}")) == []
         assert any("by name only" in finding.summary for finding in report.findings)
         await connection.execute("drop index outbox_table_kafka_due_idx")

@@ -78,19 +78,24 @@ where s.schemaname = $1 and c.relname = any($2::text[])
 
 -- name: pinning
 -- Sessions, prepared transactions and replication slots that keep vacuum from removing dead rows, longest first.
-select kind, name, extract(epoch from now() - since)::float8 as seconds, what
+select kind, name, extract(epoch from now() - since)::float8 as seconds, what, fix
 from (
     select 'session' as kind, pid::text || ' of ' || coalesce(usename, '?') || coalesce(' (' || nullif(application_name, '') || ')', '') as name,
-        coalesce(xact_start, query_start) as since, state || ', ' || left(regexp_replace(query, '\s+', ' ', 'g'), 80) as what
+        coalesce(xact_start, query_start) as since, state || ', ' || left(regexp_replace(query, '\s+', ' ', 'g'), 80) as what,
+        format('select pg_terminate_backend(%s)', pid) as fix
     from pg_catalog.pg_stat_activity
-    where backend_xmin is not null and pid <> pg_backend_pid() and backend_type = 'client backend'
+    where (backend_xmin is not null or backend_xid is not null) and pid <> pg_backend_pid() and backend_type = 'client backend'
     union all
-    select 'prepared transaction', gid, prepared, 'prepared by ' || owner
+    select 'prepared transaction', gid, prepared, 'prepared by ' || owner, format('rollback prepared %L', gid)
     from pg_catalog.pg_prepared_xacts
     where database = current_database()
 ) as pinned
 where since < now() - $1::interval
 order by since
+
+-- name: sees_all
+-- Whether this role sees when the sessions of other roles began their transactions.
+select pg_has_role('pg_read_all_stats', 'usage')
 
 -- name: slots
 select slot_name::text as name, age(coalesce(xmin, catalog_xmin)) as transactions
@@ -107,8 +112,14 @@ where not has_table_privilege(c.oid, wanted.privilege)
 
 -- name: connections
 select
-    current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer as room,
-    (select count(*) from pg_catalog.pg_stat_activity where backend_type = 'client backend')::integer as used,
+    current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer
+        - coalesce(current_setting('reserved_connections', true)::integer, 0) as room,
+    -- The type of other roles' backends is null for a role without pg_read_all_stats.
+    (
+        select count(*)
+        from pg_catalog.pg_stat_activity
+        where backend_type = 'client backend' or (backend_type is null and datname is not null)
+    )::integer as used,
     (select rolconnlimit from pg_catalog.pg_roles where rolname = current_user) as role_limit,
     (select datconnlimit from pg_catalog.pg_database where datname = current_database()) as database_limit
 
