@@ -266,15 +266,19 @@ class AttemptRunner:
 
         Raises `UnsupportedVersionError`, `UnknownKeyError` and `BodyStoreUnavailableError`, which are retried: a worker of the
         newer release, or with the key or the store, may get the message next. Raises `NotBegunError` while the store is
-        unavailable, and the errors of the store.
+        unavailable, and the errors of the key provider and the store.
         """
         if self.has_expired(run):
             run.result = ProbeResult.INCONCLUSIVE
             return EXPIRED
         if self._with_inbox and (run.message.anonymous or not run.message.id):
             return Dead(Cause.UNDECODABLE, self._context.describe(MalformedMessageError(_NO_MESSAGE_ID)))
+        # Only these: a `ValueError` of a key provider or a store says nothing about the message.
         try:
             body = self._plain_body(run)
+        except MalformedMessageError as error:
+            return Dead(Cause.UNDECODABLE, self._context.describe(error))
+        try:
             if self._event is not None:
                 return self._event.read(body, run.message.headers)
             return self._plan.decode(body)

@@ -216,6 +216,33 @@ async def test_a_body_that_is_gone_is_a_dead_letter_at_once_and_handled_after_it
         await eventually(lambda: seen == [TEXT])
 
 
+class FailingStore(MemoryStore):
+    """A store of the application that raises an error of its own once."""
+
+    calls = 0
+
+    async def get(self, name: str) -> bytes:
+        self.calls += 1
+        if self.calls == 1:
+            raise ValueError("no JSON")
+        return await super().get(name)
+
+
+async def test_another_error_of_a_store_is_a_failed_attempt(database: str, connection: asyncpg.Connection) -> None:
+    bodies = LargeBodies(FailingStore(), above=1_000)
+    seen: list[Any] = []
+
+    @consume("report.made", QUEUE, ("0s",))
+    async def handle(report: object) -> None:
+        seen.append(report)
+
+    async with connection.transaction():
+        await Publisher(large_bodies=bodies).publish(connection, "report.made", TEXT)
+    async with running(database, handle, large_bodies=bodies):
+        await eventually(lambda: seen == [TEXT])
+    assert await connection.fetchval("select count(*) from outbox_dead_letter") == 0
+
+
 async def test_a_worker_without_a_store_retries_and_never_sees_an_empty_body(
     connection: asyncpg.Connection, database: str, bodies: LargeBodies
 ) -> None:

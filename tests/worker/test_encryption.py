@@ -1,6 +1,7 @@
 """Encrypted bodies from a publisher through brokers, dead letters and a requeue to handlers, which see the plain body."""
 
 import asyncio
+import json
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -156,6 +157,33 @@ async def test_a_worker_without_the_key_retries_and_the_next_one_with_it_handles
         async with running(database, broker, handle, encryption=AFTER):
             assert at_once(await dead_letters.requeue(letter.id)) == {letter.id: DONE}
             await eventually(lambda: seen == [{"email": SECRET}])
+
+
+class FailingKeys(StaticKeys):
+    """Keys of a service that answers once with something else than JSON, which is a `ValueError`."""
+
+    calls = 0
+
+    def unwrap(self, key_id: str, wrapped: bytes) -> bytes:
+        self.calls += 1
+        if self.calls == 1:
+            json.loads("<html>")
+        return super().unwrap(key_id, wrapped)
+
+
+async def test_an_error_of_the_key_provider_is_a_failed_attempt(database: str, connection: asyncpg.Connection) -> None:
+    keys = FailingKeys({"2026-11": NEW}, current="2026-11")
+    seen: list[Any] = []
+
+    @consume("order.placed", QUEUE, ("0s",))
+    async def handle(body: object) -> None:
+        seen.append(body)
+
+    async with connection.transaction():
+        await Publisher(encryption=Encryption(keys)).publish(connection, "order.placed", {"email": SECRET})
+    async with running(database, database, handle, encryption=Encryption(keys)):
+        await eventually(lambda: seen == [{"email": SECRET}])
+    assert await connection.fetchval("select count(*) from outbox_dead_letter") == 0
 
 
 async def test_a_body_that_was_changed_or_moved_is_dead_at_once(
