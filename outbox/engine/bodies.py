@@ -57,9 +57,10 @@ class Bodies:
         """
         try:
             return await self.read(body, headers, message_id), None
-        except OutboxError as error:
-            _log.warning("failed to read the body of %s for an operator: %s", message_id, error)
-            return body, str(error)
+        except Exception as error:  # noqa: BLE001  the errors of key providers and stores that the application gives
+            reason = str(error) if isinstance(error, OutboxError) else f"{type(error).__name__}: {error}"
+            _log.warning("failed to read the body of %s for an operator: %s", message_id, reason)
+            return body, reason
 
     def can_read(self, headers: Mapping[str, Any] | None) -> bool:
         """Whether this process has the key and the store of a body. The store may still not have the body."""

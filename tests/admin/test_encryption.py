@@ -81,6 +81,24 @@ async def test_a_body_is_revealed_decrypted_if_the_admin_has_the_key(client: tup
     assert {"dlq.reveal", "messages.reveal", "dlq.download"} <= audited
 
 
+class AwayKeys(StaticKeys):
+    """Keys of a service that is away."""
+
+    def unwrap(self, key_id: str, wrapped: bytes) -> bytes:
+        raise OSError("the key service is away")
+
+
+@pytest.mark.usefixtures("connection")
+async def test_a_body_whose_key_provider_fails_is_shown_as_it_is_with_the_reason(database: str) -> None:
+    away = Encryption(AwayKeys({"2026-11": bytes(32)}, current="2026-11"))
+    async with serving(Admin(database, encryption=away)) as app, client_of(app, Role.OPERATOR) as operator:
+        letter = (await operator.get("/dlq/1", params={"reveal": "true"})).json()["body"]
+        message = (await operator.get("/messages/1", params={"reveal": "true"})).json()
+        downloaded = await operator.get("/dlq/2/body")
+    assert letter["access"]["error"] == message["body_access"]["error"] == "OSError: the key service is away"
+    assert (letter["encoding"], message["body"], len(downloaded.content)) == ("base64", None, len(LARGE) + 16)
+
+
 @pytest.mark.parametrize("encryption", [OTHER, ENCRYPTION])
 async def test_an_edited_body_is_given_as_plain_text_and_encrypted_with_the_current_key(
     database: str, connection: asyncpg.Connection, encryption: Encryption
