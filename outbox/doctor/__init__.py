@@ -9,7 +9,7 @@ import asyncpg
 
 from outbox.core.findings import Finding, Severity, error, warning, well
 from outbox.core.urls import ServerKind, kafka_topic, nats_subject, server_kind
-from outbox.doctor.database import Examination, examine_audit, examine_listening, examine_schema
+from outbox.doctor.database import Examination, examine_audit, examine_listening, examine_queues, examine_schema
 from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError, OutboxError, SchemaError, TopologyError
 from outbox.postgres.pool import connect_to, reason_of, unavailable_errors
 from outbox.postgres.queries import TableName
@@ -93,6 +93,9 @@ async def examine(installation: Installation) -> Report:
             examination = _examine_redis(url)
         case ServerKind.AWS:
             examination = _examine_aws(url, installation.consumers)
+        case _ if url != installation.database_url:
+            connect = connect_to(url, application_name=_NAME)
+            examination = examine_queues(connect, TableName.parse(installation.table_name))
         case _:
             return Report(tuple(findings))
     findings += await _guarded("broker", examination)

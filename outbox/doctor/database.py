@@ -12,10 +12,10 @@ import asyncpg
 
 from outbox.core.findings import Finding, Severity, error, warning, well
 from outbox.postgres.audit import read_chain
-from outbox.postgres.pool import DRIVER_ERRORS, Connect, Connection, reason_of, roll_back_quietly
+from outbox.postgres.pool import DRIVER_ERRORS, Connect, Connection, reason_of, roll_back_quietly, unavailable_errors
 from outbox.postgres.queries import TableName, queries, quoted
 from outbox.postgres.relays import AGREE, destination_backlogs, disagreement, known_relays
-from outbox.postgres.schema.check import Difference, outbox_differences, satellite_differences
+from outbox.postgres.schema.check import Difference, check_transport_tables, outbox_differences, satellite_differences
 from outbox.postgres.schema.ensure import OLDEST_SERVER
 from outbox.postgres.schema.objects import (
     SATELLITES,
@@ -414,6 +414,14 @@ async def examine_listening(connect: Connect) -> Finding:
     except DRIVER_ERRORS as failure:
         return warning(_CHECK, f"listening failed: {reason_of(failure)}", "relays poll until it works")
     return well(_CHECK, "notifications arrive")
+
+
+async def examine_queues(connect: Connect, table: TableName) -> list[Finding]:
+    """Checks the tables of queues that are in another database than the outbox. Raises `SchemaError`."""
+    with unavailable_errors("examining the queues"):
+        async with connect() as connection:
+            schema = await check_transport_tables(connection, table)
+    return [well("broker", f"PostgreSQL, with the tables of the queues in the schema {schema}")]
 
 
 _BACKUP = "compare with a backup, and review which roles may write to the table"

@@ -51,9 +51,13 @@ async def examine_rabbitmq(
     host = unquote(urlsplit(url).path.removeprefix("/")) or "/"
     management = None if management_url is None else Management(management_url, virtual_host=host)
     resources: dict[str, Resource] = {exchange_name: Exchange(exchange_name, "topic")}
+    problem: str | None = None
     try:
         async with inquiry_on(link) as inquiry:
             version = broker_version(inquiry.connection)
+            if management is not None and await exists(inquiry, resources[exchange_name]):
+                problem = await management.problem_with(exchange_name)
+                management = None if problem else management
             for consumer in consumers:
                 for resource in resources_of(inquiry, exchange_name, consumer.queue, ordered=consumer.ordered):
                     resources[f"{type(resource).__name__} {resource.name}"] = resource
@@ -65,6 +69,9 @@ async def examine_rabbitmq(
     findings = [well("broker", text) if is_new else error("broker", f"{text} is too old", "3.10 or newer is needed")]
     wrong = [finding for finding in examined if finding is not None]
     findings += wrong or [well(_CHECK, f"{len(resources)} exchanges and queues exist as declared")]
+    if problem is not None:
+        hint = "correct OUTBOX_MANAGEMENT_URL: policies and bindings were not examined"
+        findings.append(warning(_CHECK, problem, hint))
     for consumer in consumers:
         # An ordered consumer keeps a message unsettled during the delays before its retries, too.
         delays = consumer.strategy(DEFAULT_DELAYS).announced if consumer.ordered else ()
@@ -76,7 +83,7 @@ async def examine_rabbitmq(
             findings.append(warning("timeouts", f"{summary}, but the broker allows {consumer_timeout}", hint))
     if management is not None:
         return findings + await _examine_policies(management, consumers, exchange_name)
-    if consumers:
+    if consumers and problem is None:
         note = "policies and old bindings were not examined: give the address of the management API"
         findings.append(well(_CHECK, note))
     return findings

@@ -318,6 +318,17 @@ async def test_a_server_that_cannot_be_reached_is_a_finding_without_secrets() ->
     assert "geheim" not in finding.summary
 
 
+async def test_queues_in_another_database_are_looked_for(
+    connection: asyncpg.Connection, database_url: str, own_postgres: OwnPostgres
+) -> None:
+    [finding] = problems(await examined(database_url, broker_url=own_postgres.url))
+    assert "the tables of the Postgres transport" in finding.summary
+    await ensure_outbox_schema_async(own_postgres.url)
+    assert problems(await examined(database_url, broker_url=own_postgres.url)) == []
+    [finding] = problems(await examined(database_url, broker_url="postgresql://ada:geheim@127.0.0.1:1/queues"))
+    assert "cannot be reached" in finding.summary
+
+
 async def test_tables_of_an_older_version_are_one_finding(database_url: str) -> None:
     connection = await asyncpg.connect(database_url)
     try:

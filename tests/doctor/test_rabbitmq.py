@@ -104,6 +104,30 @@ async def test_policies_and_old_bindings_are_seen_through_the_management_api(
     await eventually(both)
 
 
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("http://ada:geheim@127.0.0.1:1", "the management API does not answer"),
+        ("{}/elsewhere", "the management API does not know the exchange 'outbox': it is not that of this broker"),
+    ],
+)
+@pytest.mark.usefixtures("provisioned")
+async def test_a_management_api_that_shows_nothing_is_named_and_hides_no_other_finding(
+    database: str, broker_url: str, broker_admin: RabbitAdmin, rabbitmq_server: PrivateRabbitMQ, url: str, why: str
+) -> None:
+    await broker_admin.delete_queue(f"{_QUEUE}.dlq")
+    url = url.format(rabbitmq_server.admin_url)
+    missing, management = await examined(database, broker_url, welcome, management_url=url)
+    assert missing.summary == f"the queue '{_QUEUE}.dlq' is missing"
+    assert (why in management.summary, management.severity) == (True, Severity.WARNING)
+    assert "geheim" not in management.summary
+
+
+async def test_a_management_url_with_a_port_that_is_none_is_a_finding(database: str, broker_url: str) -> None:
+    [finding] = await examined(database, broker_url, welcome, management_url="http://rabbit:none")
+    assert "management_url must be an http(s):// URL" in finding.summary
+
+
 @pytest.mark.usefixtures("provisioned")
 async def test_a_missing_binding_is_an_error_unless_another_binding_takes_everything(
     database: str, broker_url: str, broker_admin: RabbitAdmin, rabbitmq_server: PrivateRabbitMQ

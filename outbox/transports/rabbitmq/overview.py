@@ -34,12 +34,26 @@ class Management:
 
     def __init__(self, url: str, *, virtual_host: str) -> None:
         address = urlsplit(url)
-        if address.scheme not in ("http", "https") or not address.hostname:
+        try:
+            usable = address.scheme in ("http", "https") and bool(address.hostname) and address.port != 0
+        except ValueError:  # the port is no number
+            usable = False
+        if not usable:
             raise ConfigurationError("management_url must be an http(s):// URL, such as http://user:password@rabbit:15672")
         self._base = address._replace(netloc=address.netloc.rpartition("@")[2]).geturl().rstrip("/")
         credentials = f"{unquote(address.username or 'guest')}:{unquote(address.password or 'guest')}"
         self._authorization = f"Basic {base64.b64encode(credentials.encode()).decode()}"
         self._host = quote(virtual_host, safe="")
+
+    async def problem_with(self, exchange: str) -> str | None:
+        """Returns why an exchange that exists cannot be read; None if it can. Does not raise."""
+        try:
+            found = await self.exchange(exchange)
+        except BrokerUnavailableError as failure:
+            return str(failure)
+        if found is None:
+            return f"the management API does not know the exchange {exchange!r}: it is not that of this broker"
+        return None
 
     async def queue(self, name: str) -> dict[str, Any] | None:
         """Returns a queue with its effective policy; None if it does not exist."""
