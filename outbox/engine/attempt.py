@@ -9,6 +9,8 @@ from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from pydantic import ValidationError
+
 from outbox.core.codec import BODY_STORE, ENCRYPTION
 from outbox.core.events import Duplicate, SpanIds
 from outbox.core.message import Message
@@ -283,6 +285,11 @@ class AttemptRunner:
                 return self._event.read(body, run.message.headers)
             return self._plan.decode(body)
         except ValueError as error:
+            if ENCRYPTION in run.message.headers and isinstance(error, ValidationError):
+                # Pydantic's own text quotes values, and failures are stored and sent in plain text.
+                each = error.errors(include_url=False, include_context=False, include_input=False)
+                reasons = [f"{'.'.join(map(str, one['loc'])) or 'the body'}: {one['msg']}" for one in each]
+                error = MalformedMessageError(f"the body is no {error.title}: {'; '.join(reasons)}")
             return Dead(Cause.UNDECODABLE, self._context.describe(error))
 
     def _plain_body(self, run: Run) -> bytes:

@@ -212,6 +212,21 @@ async def test_a_body_that_was_changed_or_moved_is_dead_at_once(
     }
 
 
+async def test_the_dead_letter_of_a_body_that_does_not_fit_its_model_quotes_no_value(
+    database: str, broker: str, connection: asyncpg.Connection
+) -> None:
+    @consume(order_placed, QUEUE, ())
+    async def handle(order: Order) -> None: ...
+
+    async with connection.transaction():
+        await Publisher(encryption=AFTER).publish(connection, "order.placed", {"mail": SECRET})
+    async with running(database, broker, handle, encryption=AFTER), DeadLetters(database, broker=broker) as dead_letters:
+        [letter] = await open_letters(dead_letters)
+    assert (letter.cause, letter.exception_message) == ("undecodable", "the body is no Order: email: Field required")
+    for table in ("outbox_dead_letter", "outbox_history"):
+        assert not await connection.fetchval(f"select exists (select from {table} as row where row::text like '%{SECRET}%')")
+
+
 @pytest.mark.parametrize("batch", [False, True])
 async def test_sync_publishers_and_bulk_encrypt_and_sync_and_batch_handlers_read(database: str, batch: bool) -> None:
     publisher = Publisher(encryption=AFTER)
