@@ -159,6 +159,13 @@ async def test_a_table_of_another_name_in_another_schema_is_compared_correctly(
     assert problems(await examined(database_url, table_name="shop.order_events")) == []
 
 
+async def test_another_outbox_table_with_a_longer_name_is_none_of_a_destination(
+    connection: asyncpg.Connection, database_url: str
+) -> None:
+    await migrate(database_url, "outbox_table_billing")
+    assert problems(await examined(database_url)) == []
+
+
 async def test_a_transaction_that_pins_dead_rows_is_named(
     connection: asyncpg.Connection, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -46,13 +46,15 @@ cross join lateral (
 ) as found
 
 -- name: detached
--- Tables with a doorbell and all columns of the outbox table, and a name like that of a destination, which do not inherit from it.
+-- Tables with a doorbell and all columns of the outbox table, and a name like that of a destination, which do not inherit from it. Another
+-- outbox table with such a name has ids of its own.
 select c.relname::text as name
 from pg_catalog.pg_class target
 join pg_catalog.pg_class c on c.relnamespace = target.relnamespace and c.relkind = 'r' and starts_with(c.relname, target.relname || '_')
 where target.oid = {target}
     and not exists (select from pg_catalog.pg_inherits where inhrelid = c.oid and inhparent = target.oid)
     and exists (select from pg_catalog.pg_trigger where tgrelid = c.oid and not tgisinternal)
+    and not exists (select from pg_catalog.pg_attribute where attrelid = c.oid and attname = 'id' and attidentity <> '')
     and not exists (
         select attname from pg_catalog.pg_attribute where attrelid = target.oid and attnum > 0 and not attisdropped
         except
