@@ -29,6 +29,7 @@ _PORT = re.compile(r"[0-9]{1,5}(?!\w)")
 _NATS_TOKEN = re.compile(r"(\bnatss?://)[^:@/\s]+@", re.IGNORECASE)
 _REGION = re.compile("[a-z]{2}(-[a-z]+)+-[0-9]+")
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[\w.-]+)(:[0-9]{1,5})?")
+_POSTGRES_HOSTS = re.compile(r"((\[[^][@]+\]|[^][@:,]+)(:[0-9]*)?(,(?=.)|$))*")
 _SECRET_PARAMETER = re.compile(  # in a URL, a DSN, a dict
     r"""(?P<name>(?:password|passwd|pwd)["']?\s*[=:]\s*|(?:secret|token|passphrase|key\.pem)["']?\s*=\s*)
         (?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|['"][^\n]*|[^&\#\s'"]+)
@@ -70,10 +71,27 @@ def server_kind(url: str, *, argument: str = "url") -> ServerKind:
 
 
 def postgres_url(url: str, *, argument: str = "db_engine_url") -> str:
-    """Returns `url` with the plain scheme `postgresql://`. Raises `UrlError` for any other kind of server."""
+    """Returns `url` with the plain scheme `postgresql://`.
+
+    Raises `UrlError` for any other kind of server, and for a URL that the driver would refuse with a part of the password.
+    """
     scheme = _scheme(url, argument, such_as="postgresql://")
     if scheme not in _POSTGRES_SCHEMES:
         raise UrlError(f"{argument} must be a postgresql:// URL, not {scheme}://")
+    parts = urlsplit(url)
+    # As the driver splits it: what follows an unencoded @ in a password is the host.
+    hosts = parts.netloc.split("@", 1)[-1]
+    try:
+        options = parse_qs(parts.query, strict_parsing=bool(parts.query))
+        ports = [*re.findall(":([0-9]+)(?=,|$)", hosts), *filter(None, options.get("port", [""])[-1].split(","))]
+        is_readable = _POSTGRES_HOSTS.fullmatch(hosts) is not None and all(0 <= int(port) < 65_536 for port in ports)
+    except ValueError:
+        is_readable = False
+    if not is_readable:
+        raise UrlError(
+            f"{argument} has a host, a port or options that cannot be read: write "
+            "postgresql://user:password@host:5432/database?name=value, with special characters percent-encoded"
+        )
     return "postgresql" + url[url.index("://") :]
 
 

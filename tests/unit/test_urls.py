@@ -1,5 +1,6 @@
 """URLs: the server that they name, without passwords."""
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -26,6 +27,23 @@ def test_every_spelling_of_a_postgres_url_becomes_the_plain_one(spelling: str) -
     assert postgres_url(f"{spelling}u:p%40x@h:5432/db?sslmode=require") == "postgresql://u:p%40x@h:5432/db?sslmode=require"
 
 
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "",
+        "/db",
+        "h",
+        "u@h:/db",
+        "u:p@h:1,[::1]:2,[fe80::1%25eth0],10.0.0.1/db?target_session_attrs=any",
+        "u:p@%2Frun%2Fpostgresql:5433/db",
+        "/db?host=/run/postgresql&port=5433&user=a@b",
+        "/db?host=a,b&port=1,2&options=",
+    ],
+)
+def test_every_form_of_a_host_is_accepted(rest: str) -> None:
+    assert postgres_url(f"postgresql://{rest}") == f"postgresql://{rest}"
+
+
 @pytest.mark.parametrize("url", ["amqp://u:p@h/vhost", "amqps://h", "AMQP://h:5672/%2F?heartbeat=5"])
 def test_an_amqp_url_stays_as_it_is(url: str) -> None:
     assert server_kind(url) is ServerKind.AMQP
@@ -49,6 +67,15 @@ def connection_to(url: str) -> OwnedConnection:
         (server_kind, "://geheim", "no scheme"),
         (server_kind, "postgresql://u:geheim@[::1/db", "cannot be read"),
         (server_kind, "postgresql://u:geheim@h\u2100x/db", "cannot be read"),
+        (postgres_url, "postgresql://u:geh/eim@h:5432/db", "a host, a port or options that cannot be read"),
+        (postgres_url, "postgresql://u:geh#eim@h:5432/db", "a host, a port or options that cannot be read"),
+        (postgres_url, "postgresql://u:geh?eim@h:5432/db", "a host, a port or options that cannot be read"),
+        (postgres_url, "postgresql://u:g@eh:eim@h:5432/db", "a host, a port or options that cannot be read"),
+        (postgres_url, "postgresql://u:geheim@h:geheim/db", "a host, a port or options that cannot be read"),
+        (postgres_url, "postgresql://u:geheim@h:65536/db", "a host, a port or options that cannot be read"),
+        (postgres_url, "postgresql://u:geheim@h,/db", "a host, a port or options that cannot be read"),
+        (postgres_url, "postgresql:///db?port=geheim", "a host, a port or options that cannot be read"),
+        (postgres_url, "postgresql://u:geheim@h/db?geheim", "a host, a port or options that cannot be read"),
         (server_kind, None, "as text, not NoneType"),
         (server_kind, b"postgresql://u:geheim@h", "as text, not bytes"),
         (connection_to, "amqp://u:geheim@/vhost", "no host and port that can be read"),
@@ -58,7 +85,7 @@ def connection_to(url: str) -> OwnedConnection:
 def test_an_unknown_url_is_refused_without_its_password(check: object, url: object, complaint: str) -> None:
     with pytest.raises(UrlError, match=complaint) as refusal:
         check(url)  # type: ignore[operator]
-    assert "geheim" not in str(refusal.value)
+    assert not re.search("geh|eim", str(refusal.value))
     assert refusal.value.__cause__ is None
     assert refusal.value.__suppress_context__ or refusal.value.__context__ is None
 
