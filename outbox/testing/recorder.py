@@ -3,15 +3,17 @@
 import json
 import traceback
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, Literal, TypeVar, Unpack, overload
 
 from outbox.contracts import Event, ModelT
 from outbox.core import codec
+from outbox.core.destinations import validate_destinations
 from outbox.core.message import Message, OutboxMessage, PublishOptions
 from outbox.core.topics import matches
-from outbox.engine.rows import rows_of
+from outbox.engine.rows import Row, rows_of, validate_dedup_key
 from outbox.ports import CONFIRMED, Transport
 from outbox.postgres.handles.shapes import AsyncHandle, SyncHandle
 from outbox.publisher import BoundPublisher, HandleT_co, Publisher, message_of
@@ -23,7 +25,7 @@ SEND_TIMEOUT = timedelta(seconds=10)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
-    """One published message. `body` is what a consumer without an annotation gets: JSON values, or else bytes."""
+    """One published message. `body` is a JSON value if the content type is that of JSON, or else bytes."""
 
     id: str
     routing_key: str
@@ -114,26 +116,20 @@ class Recording:
         for published, result in zip(waiting, await transport.send(messages, timeout=SEND_TIMEOUT), strict=True):
             assert result == CONFIRMED, f"{published} could not be sent: {result}"  # noqa: S101  it is an assertion
 
-    def _record(self, messages: Iterable[OutboxMessage], ids: Iterable[str | None] | None = None) -> list[str]:
-        """Records `messages` with these `ids` (None: it was not published) or new ones; returns the recorded ids."""
-        batch = list(messages)
-        rows = rows_of(batch)
-        given = [row.id for row in rows] if ids is None else list(ids)
-        for message, row, id_ in zip(batch, rows, given, strict=True):
-            if id_ is not None:
-                ancestors = codec.decode_tracking_ids(row.tracking_ids, source="tracking ids")[:-1]
-                self._published.append(
-                    Published(
-                        id=id_,
-                        routing_key=row.routing_key,
-                        body=_decoded(row.body, row.content_type),
-                        message=message,
-                        tracking_ids=(*ancestors, id_),
-                        content=row.body,
-                        content_type=row.content_type,
-                    )
-                )
-        return [id_ for id_ in given if id_ is not None]
+    def _record(self, message: OutboxMessage, row: Row, id_: str) -> None:
+        """Records a message that was published as `row` with the id `id_`."""
+        ancestors = codec.decode_tracking_ids(row.tracking_ids, source="tracking ids")[:-1]
+        self._published.append(
+            Published(
+                id=id_,
+                routing_key=row.routing_key,
+                body=_decoded(row.body, row.content_type),
+                message=message,
+                tracking_ids=(*ancestors, id_),
+                content=row.body,
+                content_type=row.content_type,
+            )
+        )
 
     def _track_await(self, what: str, work: Callable[[], Awaitable[Any]]) -> Awaitable[Any]:
         """Wraps `work`; until it is awaited, `assert_awaited` reports the call with the line of the caller."""
@@ -229,7 +225,7 @@ class RecordingPublisher(Recording, Generic[HandleT_co]):
         """Removes a recorded message with this key, like `BoundPublisher.cancel`; False if there is none."""
 
         def remove() -> bool:
-            index = self._pending(dedup_key)
+            index = self._pending(validate_dedup_key(dedup_key))
             if index is not None:
                 del self._published[index]
             return index is not None
@@ -237,17 +233,22 @@ class RecordingPublisher(Recording, Generic[HandleT_co]):
         return remove() if self._sync else self._track_await(f"cancel({dedup_key!r})", _async(remove))
 
     def _record_deduplicated(self, messages: Iterable[OutboxMessage]) -> list[str | None]:
+        batch = list(messages)
+        rows = rows_of(batch)  # before any is recorded, as the real publisher writes all or none
+        for message in batch:
+            if message.destination is not None:
+                validate_destinations(message.destination)
         ids: list[str | None] = []
         # One after another, because a message may have the dedup key of an earlier one in the batch.
-        for message in list(messages):
+        for message, row in zip(batch, rows, strict=True):
             pending = None if message.dedup_key is None else self._pending(message.dedup_key)
-            # Before it may be ignored, since that validates it: the real publisher refuses an invalid message, too.
-            ids += self._record([message])
             if pending is not None and message.on_conflict == "ignore":
-                del self._published[-1]
-                ids[-1] = None
-            elif pending is not None:
+                ids.append(None)
+                continue
+            if pending is not None:
                 del self._published[pending]
+            self._record(message, row, row.id)
+            ids.append(row.id)
         return ids
 
     def _pending(self, dedup_key: str) -> int | None:
@@ -284,7 +285,9 @@ class RecordedPublisher(Recording):
 
     def _recorded(self, result: Any, messages: Sequence[OutboxMessage], *, one: bool) -> Any:
         def record(ids: Any) -> Any:
-            self._record(messages, [ids] if one else ids)
+            for message, row, id_ in zip(messages, rows_of(messages), [ids] if one else ids, strict=True):
+                if id_ is not None:
+                    self._record(message, row, id_)
             return ids
 
         async def record_later() -> Any:
@@ -312,7 +315,10 @@ def _async(work: Callable[[], T]) -> Callable[[], Awaitable[T]]:
 
 
 def _decoded(content: bytes, content_type: str) -> Any:
-    return json.loads(content) if content_type == codec.JSON else content
+    if codec.is_json(content_type):
+        with suppress(ValueError):  # bytes are published unchanged, whatever their content type
+            return json.loads(content)
+    return content
 
 
 def _contains(value: Any, wanted: Any) -> bool:

@@ -55,7 +55,36 @@ async def test_messages_that_a_real_publisher_refuses_are_refused() -> None:
         await publisher.publish("user.created", {}, priority=3, ordering_key="a")
     with pytest.raises(TypeError, match="colour"):
         await publisher.publish("user.created", {}, colour="red")  # type: ignore[call-overload]
+    with pytest.raises(ConfigurationError, match="destination"):
+        await publisher.publish("user.created", {}, destination="Kafka!")
+    with pytest.raises(ConfigurationError, match="not str"):
+        await publisher.bulk_publish("user.created")  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="routing key"):
+        await publisher.bulk_publish([OutboxMessage("user.created", {}), OutboxMessage("", {})])
     publisher.assert_not_published()
+
+
+async def test_a_cancellation_that_a_real_publisher_refuses_is_refused() -> None:
+    publisher = RecordingPublisher()
+    await publisher.publish("user.created", {})
+    with pytest.raises(ConfigurationError, match="dedup_key"):
+        await publisher.cancel(None)  # type: ignore[arg-type]
+    publisher.assert_published("user.created", times=1)
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "recorded_body"),
+    [
+        ({"name": "ada"}, "application/json; charset=utf-8", {"name": "ada"}),
+        (b'{"name": "ada"}', "application/cloudevents+json", {"name": "ada"}),
+        (b"not JSON", "application/json", b"not JSON"),
+        (b'{"name": "ada"}', None, b'{"name": "ada"}'),
+    ],
+)
+async def test_a_body_is_recorded_by_its_content_type(body: object, content_type: str | None, recorded_body: object) -> None:
+    publisher = RecordingPublisher()
+    await publisher.publish("user.created", body, content_type=content_type)
+    assert publisher.assert_published("user.created", recorded_body).body == recorded_body
 
 
 def test_code_that_does_not_await_has_a_publisher_too() -> None:
