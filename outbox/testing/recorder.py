@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from inspect import signature
 from typing import Any, Generic, Literal, TypeVar, Unpack, overload
 
 from outbox.contracts import Event, ModelT
@@ -265,23 +266,28 @@ class RecordedPublisher(Recording):
     def __init__(self, publisher: "Publisher | BoundPublisher[Any]") -> None:
         super().__init__()
         self._publisher: Any = publisher
-        self._with_handle = isinstance(publisher, Publisher)
 
     def publish(self, *arguments: Any, **options: Any) -> Any:
         """Calls `publish` of the publisher, and records the message when it succeeds."""
-        routing_key, body = arguments[self._with_handle :]
-        return self._recorded(
-            self._publisher.publish(*arguments, **options), [message_of(routing_key, body, options)], one=True
-        )
+        call = self._publisher.publish
+        given = signature(call).bind(*arguments, **options).arguments
+        message = message_of(given["routing_key"], given["body"], given.get("options", {}))
+        return self._recorded(call(*arguments, **options), [message], one=True)
 
-    def bulk_publish(self, *arguments: Any) -> Any:
+    def bulk_publish(self, *arguments: Any, **named: Any) -> Any:
         """Calls `bulk_publish` of the publisher, and records the messages when it succeeds."""
-        messages = list(arguments[-1])
-        return self._recorded(self._publisher.bulk_publish(*arguments[:-1], messages), messages, one=False)
+        call = self._publisher.bulk_publish
+        given = signature(call).bind(*arguments, **named)
+        messages = given.arguments["messages"] = list(given.arguments["messages"])
+        return self._recorded(call(*given.args, **given.kwargs), messages, one=False)
 
-    def cancel(self, *arguments: Any) -> Any:
+    def cancel(self, *arguments: Any, **named: Any) -> Any:
         """Calls `cancel` of the publisher. The message stays recorded, because it was published."""
-        return self._publisher.cancel(*arguments)
+        return self._publisher.cancel(*arguments, **named)
+
+    publish_async = publish_sync = publish
+    bulk_publish_async = bulk_publish_sync = bulk_publish
+    cancel_async = cancel_sync = cancel
 
     def _recorded(self, result: Any, messages: Sequence[OutboxMessage], *, one: bool) -> Any:
         def record(ids: Any) -> Any:

@@ -139,6 +139,25 @@ async def test_a_real_publisher_publishes_and_its_messages_are_recorded(
         await connection.close()
 
 
+async def test_a_recorded_publisher_is_called_as_the_real_one_is(database_url: str) -> None:
+    await ensure_outbox_table_async(database_url)
+    connection = await asyncpg.connect(database_url)
+    try:
+        async with connection.transaction():
+            publisher = recorded(Publisher())
+            await publisher.publish(handle=connection, routing_key="user.created", body={"name": "ada"}, dedup_key="ada")
+            await publisher.publish_async(connection, "user.created", body={"name": "bob"})
+            await publisher.bulk_publish_async(connection, messages=iter([OutboxMessage("user.created", {"name": "eve"})]))
+            assert await publisher.cancel_async(connection, dedup_key="ada")
+            with pytest.raises(TypeError, match="body"):
+                publisher.publish(connection, "user.created")
+        assert [each.body["name"] for each in publisher.published] == ["ada", "bob", "eve"]
+        assert publisher.published[0].message.dedup_key == "ada"
+        assert await connection.fetchval("select count(*) from outbox_table") == 2
+    finally:
+        await connection.close()
+
+
 async def test_a_call_that_was_not_awaited_published_nothing_and_fails_every_assertion() -> None:
     publisher = RecordingPublisher()
     forgotten = [
