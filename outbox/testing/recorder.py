@@ -14,7 +14,7 @@ from outbox.core import codec
 from outbox.core.destinations import validate_destinations
 from outbox.core.message import Message, OutboxMessage, PublishOptions
 from outbox.core.topics import matches
-from outbox.engine.rows import Row, rows_of, validate_dedup_key
+from outbox.engine.rows import Row, as_expiration, rows_of, validate_dedup_key
 from outbox.ports import CONFIRMED, Transport
 from outbox.postgres.handles.shapes import AsyncHandle, SyncHandle
 from outbox.publisher import BoundPublisher, HandleT_co, Publisher, message_of
@@ -97,6 +97,7 @@ class Recording:
     async def send_to(self, transport: Transport) -> None:
         """Sends the messages that were not sent before, as a relay would, usually to a `MemoryBroker` for its consumers.
 
+        Does not wait for the `eta` of a message.
         Raises `AssertionError` if no queue is bound for a message.
         """
         self.assert_awaited()
@@ -109,6 +110,7 @@ class Recording:
                 created_at=datetime.now(UTC),
                 tracking_ids=published.tracking_ids,
                 content_type=published.content_type,
+                expiration=None if published.message.expiration is None else as_expiration(published.message.expiration),
                 headers=dict(published.message.headers or {}),
                 ordering_key=published.message.ordering_key,
             )

@@ -2,17 +2,19 @@
 
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import asyncpg
 import pytest
 from pydantic import BaseModel
 
-from outbox import OutboxMessage, Publisher
+from outbox import OutboxMessage, Publisher, consume
 from outbox.errors import ConfigurationError, EncodingError
 from outbox.publisher import BoundPublisher
 from outbox.schema import ensure_outbox_table_async
-from outbox.testing import MemoryBroker, RecordingPublisher, recorded
+from outbox.testing import MemoryBroker, RecordingPublisher, recorded, work_off
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -112,6 +114,23 @@ async def test_what_is_sent_to_a_broker_is_no_longer_pending() -> None:
     with pytest.raises(AssertionError, match="could not be sent"):
         await publisher.send_to(broker)
     assert await publisher.cancel("a") is False
+
+
+async def test_a_message_expires_as_one_that_a_relay_sends() -> None:
+    publisher, broker = RecordingPublisher(), MemoryBroker()
+    handled: list[Any] = []
+
+    @consume("remind", queue="reminders")
+    async def remind(number: int) -> None:
+        handled.append(number)
+
+    await work_off(broker, [remind])
+    await publisher.publish("remind", 1, expiration=timedelta(microseconds=1))
+    await publisher.publish("remind", 2, expiration=60)
+    await publisher.send_to(broker)
+    await work_off(broker, [remind])
+    assert handled == [2]
+    assert [letter.cause for letter in broker.dead_letters("reminders")] == ["expired"]
 
 
 async def test_a_real_publisher_publishes_and_its_messages_are_recorded(
