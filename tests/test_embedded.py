@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -306,6 +307,36 @@ def test_a_first_start_that_was_interrupted_is_begun_again(servers_folder: Path)
     folder.chmod(0o711)
     with EmbeddedPostgres(folder, durable=False) as server:
         assert query(server.url, "select 1") == 1
+
+
+def test_the_start_after_a_kill_during_the_first_start_is_not_disturbed_by_what_still_runs(servers_folder: Path) -> None:
+    folder = servers_folder / "killed"
+    with subprocess.Popen([sys.executable, "-c", OWNER, str(folder)], stdin=subprocess.PIPE) as owner:
+        eventually_sync(lambda: _initdb_of(owner.pid) and any(folder.glob("cluster.unfinished*/base")))
+        (initdb,) = _initdb_of(owner.pid)
+        os.kill(initdb, signal.SIGSTOP)
+        owner.kill()
+    server = EmbeddedPostgres(folder, durable=False)
+    with ThreadPoolExecutor(1) as thread:
+        start = thread.submit(server.start)
+        try:
+            eventually_sync(lambda: _initdb_of(os.getpid()) or start.done())
+        finally:
+            os.kill(initdb, signal.SIGCONT)
+        with contextlib.ExitStack() as cleanup:
+            cleanup.callback(server.stop)
+            assert query(start.result(), "select 1") == 1
+    with server:
+        assert not list(folder.glob("cluster.unfinished*"))
+
+
+def _initdb_of(parent: int) -> list[int]:
+    children = " ".join(path.read_text() for path in Path(f"/proc/{parent}/task").glob("*/children")).split()
+    found = list[int]()
+    for pid in children:
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            found += [int(pid)] if Path(f"/proc/{pid}/comm").read_text().strip() == "initdb" else []
+    return found
 
 
 # Root

@@ -249,6 +249,7 @@ _START_SECONDS = 60.0
 _PORT_ATTEMPTS = 5
 _LOG_LIMIT_BYTES = 5_000_000
 _RUNTIME_PREFIX = "outbox-pg-"
+_UNFINISHED_PREFIX = "cluster.unfinished"
 # A socket path has at most 107 bytes on Linux and 103 on macOS, 16 of them for the file name `/.s.PGSQL.12345`.
 _SOCKET_FOLDER_LIMIT_BYTES = 85
 _ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}
@@ -419,6 +420,8 @@ class EmbeddedPostgres:
 
     def _ensure_cluster(self, programs: Binaries, account: Account, runtime: Path) -> None:
         """Create the cluster unless it exists."""
+        for left_behind in self.data_dir.glob(f"{_UNFINISHED_PREFIX}*"):
+            shutil.rmtree(left_behind, ignore_errors=True)
         if self._cluster.exists():
             version = (self._cluster / "PG_VERSION").read_text().strip()
             if version != MAJOR_VERSION:
@@ -429,10 +432,9 @@ class EmbeddedPostgres:
             if account.switched and self._cluster.stat().st_uid != account.uid:
                 account.own(self._cluster)
             return
-        # Created under another name and renamed at the end, so that an interrupted initdb is never used as a cluster.
-        unfinished = self.data_dir / "cluster.unfinished"
-        shutil.rmtree(unfinished, ignore_errors=True)
-        unfinished.mkdir(mode=0o700)
+        # Created under another name and renamed at the end, so that an interrupted initdb is never used as a cluster. Each time
+        # under a new name: an initdb whose owner was killed goes on, and deletes what is in its folder when it fails.
+        unfinished = Path(tempfile.mkdtemp(prefix=_UNFINISHED_PREFIX, dir=self.data_dir))
         account.own(unfinished)
         password, password_file = secrets.token_urlsafe(24), runtime / "password"
         for path in (self.data_dir / "password", password_file):
