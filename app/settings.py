@@ -48,6 +48,12 @@ class Settings(settings.Settings):
             outboxes.setdefault(f"{outbox}{slash}", []).append(entry)
         return tuple(f"{outbox}{entry}" for outbox, texts in outboxes.items() for entry in Tokens.parse(texts).entries)
 
+    @field_validator("admin_outbox_name")
+    @classmethod
+    def _is_an_outbox(cls, value: str) -> str:
+        check_outbox_name(value)
+        return value
+
     @property
     def runs_example(self) -> bool:
         """Whether the example runs: as set by `example`, or by default without a database."""
@@ -159,13 +165,13 @@ class Settings(settings.Settings):
         yield from self._alert_conflicts()
         yield from self._login_conflicts()
         yield from self._outbox_conflicts()
-        if self.clean_up_after not in ("IMMEDIATELY", "NEVER") and self.clean_up_after == timedelta(0):
+        if isinstance(self.clean_up_after, timedelta) and self.clean_up_after <= timedelta(0):
             yield "OUTBOX_CLEAN_UP_AFTER must be positive: write IMMEDIATELY for zero"
 
     def _login_conflicts(self) -> Iterator[str]:
         try:
             provider = self.oidc
-        except (ConfigurationError, MissingExtraError) as error:
+        except (ValueError, MissingExtraError) as error:
             yield f"OUTBOX_OIDC_…: {error}"
             return
         if provider is None and (self.oidc_client_id is not None or self.oidc_client_secret is not None or self.oidc_roles):
@@ -173,7 +179,6 @@ class Settings(settings.Settings):
 
     def _outbox_conflicts(self) -> Iterator[str]:
         try:
-            check_outbox_name(self.admin_outbox_name)
             others = self.other_outboxes
         except (ConfigurationError, ValueError) as error:
             yield f"OUTBOX_ADMIN_DATABASES: {error}"

@@ -285,6 +285,9 @@ def test_variables_injected_by_orchestrators_are_ignored(name: str, value: str, 
         ({"DATABASE_URL": "mysql://ada:hunter2@db/x"}, "OUTBOX_DATABASE_URL: the address must be a postgresql:// URL|scheme"),
         ({"BROKER_URL": "mqtt://ada:hunter2@broker"}, "OUTBOX_BROKER_URL: the address has the scheme 'mqtt'"),
         ({"CONSUMERS": "not a module"}, "OUTBOX_CONSUMERS: "),
+        ({"CLEAN_UP_AFTER": "-1"}, "OUTBOX_CLEAN_UP_AFTER must be positive: write IMMEDIATELY for zero"),
+        ({"ADMIN_OUTBOX_NAME": "a/b"}, "^OUTBOX_ADMIN_OUTBOX_NAME: an outbox's name must be"),
+        ({"OIDC_ISSUER": "https://[login.example"}, "^OUTBOX_OIDC_…: "),
     ],
 )
 def test_an_invalid_value_is_named(variables: dict[str, str], sentence: str, monkeypatch: pytest.MonkeyPatch) -> None:
