@@ -134,16 +134,21 @@ class LargeBodies:
         """Reads a store from `file:///folder` or `s3://bucket/prefix`, with all else at its default.
 
         `s3://bucket/prefix?endpoint_url=…&region_name=…` names another server than that of AWS. Raises `ConfigurationError`,
-        and `MissingExtraError` for S3 without the extra.
+        also for credentials, which come from AWS's environment, and `MissingExtraError` for S3 without the extra.
         """
         parts = urlsplit(url)
         options = dict(parse_qsl(parts.query))
         if parts.scheme == "file" and not parts.netloc and parts.path.strip("/"):
             return cls(FileStore(unquote(parts.path)))
-        if parts.scheme == "s3" and parts.netloc and not options.keys() - {"endpoint_url", "region_name"}:
+        if (
+            parts.scheme == "s3"
+            and parts.netloc
+            and "@" not in parts.netloc
+            and not options.keys() - {"endpoint_url", "region_name"}
+        ):
             return cls(S3Store(parts.netloc, parts.path.strip("/"), **options))
         raise ConfigurationError(
-            f"a store of large bodies is file:///folder or s3://bucket/prefix?endpoint_url=…&region_name=…, not {url!r}"
+            "a store of large bodies is file:///folder or s3://bucket/prefix?endpoint_url=…&region_name=…, without credentials"
         )
 
     def opened(self) -> AbstractAsyncContextManager[object]:

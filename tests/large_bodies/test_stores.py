@@ -198,9 +198,11 @@ def test_urls_name_stores() -> None:
     assert repr(LargeBodies.parse("file:///var/bo%20dies")) == "LargeBodies(FileStore('/var/bo dies'), above=262144)"
     found = LargeBodies.parse("s3://bucket/a/b?endpoint_url=http://127.0.0.1:9000&region_name=eu-central-1")
     assert repr(found) == "LargeBodies(S3Store('bucket', 'a/b/'), above=262144)"
-    for url in ("", "/var/bodies", "file://host/var", "file:///", "s3://", "s3://bucket?color=red", "gs://bucket"):
-        with pytest.raises(ConfigurationError, match="is file:///folder or s3://bucket/prefix"):
+    refused = ("", "/var/bodies", "file://host/var", "file:///", "s3://", "s3://bucket?color=red", "gs://bucket")
+    for url in (*refused, "s3://ada:geheim@bucket", "https://ada:geheim@host/bucket"):
+        with pytest.raises(ConfigurationError, match="is file:///folder or s3://bucket/prefix") as refusal:
             LargeBodies.parse(url)
+        assert "geheim" not in str(refusal.value)
 
 
 # --- sweeps ----------------------------------------------------------------------------------------------------------------
