@@ -163,11 +163,12 @@ async def work_off(
 
     `through` is the broker that the worker uses, such as a `CrashingBroker` around `broker`. `options` go to the worker:
     `retry_delays`, `db_engine_url` and so on. `broker.dead_letters(queue)` has the dead letters. Raises `AssertionError` if
-    messages still wait after `patience`, and the worker's own errors.
+    messages still wait after `patience`, when handlers that still run are cancelled, and the worker's own errors.
     """
     wanted = tuple(consumers)
-    worker = Worker(broker=through or broker, consumers=wanted, enable_metrics=False, **options)
+    worker = Worker(broker=through or broker, consumers=wanted, enable_metrics=False, **{"grace_period": 0.1, **options})
     running = asyncio.create_task(worker.run(handle_signals=False))
+    failure: AssertionError | None = None
     try:
         async with asyncio.timeout(patience.total_seconds()):
             while not running.done():
@@ -176,7 +177,11 @@ async def work_off(
                     break
     except TimeoutError:
         waiting = ", ".join(consumer.queue for consumer in wanted if not broker.is_idle(consumer.queue))
-        raise AssertionError(f"after {patience} messages are still waiting in {waiting}") from None
+        what = f"messages are still waiting in {waiting}" if waiting else "the worker does not consume; its log says why"
+        failure = AssertionError(f"after {patience} {what}")
     finally:
         worker.stop()
-        await running
+        await asyncio.gather(running, return_exceptions=True)
+    if failure is not None:
+        raise failure from running.exception()
+    await running

@@ -1,5 +1,6 @@
 """Recording publishers validate like the real ones, and record what was published."""
 
+import asyncio
 import subprocess
 import sys
 from datetime import timedelta
@@ -131,6 +132,30 @@ async def test_a_message_expires_as_one_that_a_relay_sends() -> None:
     await work_off(broker, [remind])
     assert handled == [2]
     assert [letter.cause for letter in broker.dead_letters("reminders")] == ["expired"]
+
+
+async def test_a_handler_that_hangs_is_cancelled_after_the_patience() -> None:
+    publisher, broker = RecordingPublisher(), MemoryBroker()
+
+    @consume("remind", queue="reminders")
+    async def hang(number: int) -> None:
+        await asyncio.Event().wait()
+
+    await work_off(broker, [hang])
+    await publisher.publish("remind", 1)
+    await publisher.send_to(broker)
+    async with asyncio.timeout(15):
+        with pytest.raises(AssertionError, match="messages are still waiting in reminders"):
+            await work_off(broker, [hang], patience=timedelta(milliseconds=100))
+
+
+async def test_a_worker_that_does_not_begin_is_reported_as_such() -> None:
+    @consume("remind", queue="reminders")
+    async def remind(number: int, connection: asyncpg.Connection) -> None: ...
+
+    nowhere = "postgresql://ada@127.0.0.1:1/orders"
+    with pytest.raises(AssertionError, match="the worker does not consume; its log says why"):
+        await work_off(MemoryBroker(), [remind], db_engine_url=nowhere, patience=timedelta(milliseconds=100))
 
 
 async def test_a_real_publisher_publishes_and_its_messages_are_recorded(
