@@ -75,7 +75,10 @@ async def test_a_complete_schema_is_only_read(connection: asyncpg.Connection, da
             await connection.execute("lock table outbox_table, outbox_delivery in access exclusive mode")
             await other.execute("set role onlooker_of_the_schema; set default_transaction_read_only = on")
             await ensure_outbox_table_async(other)
-            await other.execute("reset role")
+            await ensure_outbox_schema_async(other)
+        await other.execute("set default_transaction_read_only = off")
+        await connection.execute("alter table outbox_stats drop column seconds")
+        with pytest.raises(SchemaError, match="`outbox migrate` as the owner of the schema"):
             await ensure_outbox_schema_async(other)
     finally:
         await other.close()

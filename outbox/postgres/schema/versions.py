@@ -194,10 +194,15 @@ def is_known(number: str | None) -> bool:
 
 
 def stamped_version(schema: str | None) -> Generator[str, Sequence[Sequence[Any]], str | None]:
-    """Returns the recorded version of the schema; None without one. Raises `SchemaError` if there are several."""
+    """Returns the recorded version of the schema; None without one. Raises `SchemaError` if there are several.
+
+    For a role that may not read it, the newest: it cannot change the tables either, so only their shapes count.
+    """
     table = TableName(VERSION_TABLE, schema)
-    if not (yield _query("stamps_exist", table)):
+    if not (found := (yield _query("stamps_exist", table))):
         return None
+    if not found[0][0]:
+        return HEAD
     stamps = [number for (number,) in (yield _query("stamps", table))]
     if len(stamps) > 1:
         raise SchemaError(f"{table} should name one version and names {len(stamps)}: {', '.join(sorted(stamps))}")

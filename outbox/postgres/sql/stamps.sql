@@ -6,7 +6,8 @@ create table if not exists {table} (
 )
 
 -- name: stamps_exist
-select 1
+-- Whether this role may read the version; no row if there is none.
+select has_table_privilege({target}, 'select')
 where {target} is not null
 
 -- name: stamps
