@@ -55,6 +55,8 @@ class JsonFormatter(logging.Formatter):
             entry["tracking_ids"] = _field(chain, record)
         if record.exc_info:
             entry["exception"] = _masked(self.formatException(record.exc_info), record)
+        if record.stack_info:
+            entry["stack"] = _masked(self.formatStack(record.stack_info), record)
         return json.dumps(entry)
 
 

@@ -266,9 +266,10 @@ def test_what_a_handler_logs_has_the_chain_it_is_in_and_its_traceback_is_masked(
         try:
             int("password=geheim")
         except ValueError:
-            logging.getLogger("shop").exception("no mail for %s\nat all", "ada")
+            logging.getLogger("shop").exception("no mail for %s\nat all", "ada", stack_info=True)
         (told,) = as_json(caplog)
     assert told["tracking_ids"] == ["root", "here"]
     assert told["message"] == "no mail for ada\nat all"
     assert "ValueError" in told["exception"]
+    assert "test_what_a_handler_logs" in told["stack"]
     assert "geheim" not in str(told)
