@@ -184,6 +184,11 @@ def test_it_has_no_address_before_its_first_start(tmp_path: Path) -> None:
         _ = EmbeddedPostgres(tmp_path / "new").url
 
 
+def test_it_starts_in_a_folder_with_a_comma_in_its_name(servers_folder: Path) -> None:
+    with EmbeddedPostgres(servers_folder / "Work, 2030", durable=False) as server:
+        assert Path(str(query(server.url, "show unix_socket_directories"))).parent == Path(tempfile.gettempdir())
+
+
 def test_the_log_is_kept_in_the_data_folder(server: EmbeddedPostgres) -> None:
     assert "database system is ready to accept connections" in server.log.read_text()
 

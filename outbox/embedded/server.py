@@ -400,14 +400,16 @@ class EmbeddedPostgres:
         self.stop()
 
     def _make_runtime_folder(self, account: Account) -> Path:
-        """Create a private folder with a path short enough for a socket, in the data folder or else in the temporary folder."""
+        """Create a private folder with a path that a socket can have, in the data folder or else in the temporary folder."""
         with contextlib.suppress(FileNotFoundError):  # left behind by a process that died
             recorded = Path((self.data_dir / "runtime").read_text())
             if recorded.name.startswith(_RUNTIME_PREFIX):
                 shutil.rmtree(recorded, ignore_errors=True)
         inside = self.data_dir / "run"
         shutil.rmtree(inside, ignore_errors=True)
-        if len(os.fsencode(inside)) <= _SOCKET_FOLDER_LIMIT_BYTES and account.reaches(inside):
+        # A comma would end the path: PostgreSQL's setting is a list.
+        fits = len(os.fsencode(inside)) <= _SOCKET_FOLDER_LIMIT_BYTES and "," not in str(inside)
+        if fits and account.reaches(inside):
             inside.mkdir(mode=0o700)
             self._runtime = inside
         else:
