@@ -182,7 +182,7 @@ def aws_names(url: str, *, argument: str = "broker") -> tuple[str, str, str]:
     parts = urlsplit(url)
     service, topic = parts.scheme.lower(), parts.path.strip("/")
     if "@" in parts.netloc:
-        raise UrlError(f"{argument} has a user or a password: credentials of AWS come from its environment, not from the URL")
+        raise UrlError(f"{argument} has credentials, which AWS takes from its environment, not from the URL")
     if not _REGION.fullmatch(parts.netloc):
         raise UrlError(f"{argument} has no region that can be read: write sqs://eu-west-1 or sns://eu-west-1/topic")
     if service == "sns":

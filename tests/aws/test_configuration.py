@@ -12,7 +12,7 @@ import pytest
 from outbox import Archiver, MessageRelay, Worker, consume
 from outbox.admin import Admin
 from outbox.admin.brokers import BrokerKind, BrokerView
-from outbox.core.urls import aws_names, server_address
+from outbox.core.urls import aws_names, redacted, server_address
 from outbox.errors import ConfigurationError, TopologyError
 from outbox.transports.aws import AwsSource, AwsTransport
 from outbox.transports.aws.client import AwsOptions
@@ -59,8 +59,8 @@ def test_a_url_has_options() -> None:
     [
         ("sqs://", "no region"),
         ("sqs://localhost:9324", "no region"),
-        ("sqs://key:geheim@eu-west-1", "credentials of AWS come from its environment"),
-        ("sns://key:geheim@eu-west-1/orders", "credentials of AWS come from its environment"),
+        ("sqs://key:geheim@eu-west-1", "has credentials, which AWS takes from its environment"),
+        ("sns://key:geheim@eu-west-1/orders", "has credentials, which AWS takes from its environment"),
         ("sqs://eu-west-1/orders", r"name the queue in \?queue="),
         ("sns://eu-west-1", "no topic"),
         ("sns://eu-west-1/orders/eu", "no topic"),
@@ -86,6 +86,7 @@ def test_a_bad_url_is_refused_at_once(url: str, complaint: str, create: Callable
     with pytest.raises(ConfigurationError, match=complaint) as refused:
         create(url)
     assert "geheim" not in str(refused.value)
+    assert redacted(str(refused.value)) == str(refused.value)  # as commands print it
 
 
 def test_a_queue_of_a_topic_or_without_a_name_is_refused() -> None:
