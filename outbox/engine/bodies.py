@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from outbox.core.codec import BODY_STORE, ENCRYPTION, body_headers
+from outbox.core.urls import redacted
 from outbox.errors import BodyStoreUnavailableError, OutboxError, RefusedError, UnknownKeyError
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class Bodies:
         try:
             return await self.read(body, headers, message_id), None
         except Exception as error:  # noqa: BLE001  the errors of key providers and stores that the application gives
-            reason = str(error) if isinstance(error, OutboxError) else f"{type(error).__name__}: {error}"
+            reason = str(error) if isinstance(error, OutboxError) else redacted(f"{type(error).__name__}: {error}")
             _log.warning("failed to read the body of %s for an operator: %s", message_id, reason)
             return body, reason
 

@@ -85,7 +85,7 @@ class AwayKeys(StaticKeys):
     """Keys of a service that is away."""
 
     def unwrap(self, key_id: str, wrapped: bytes) -> bytes:
-        raise OSError("the key service is away")
+        raise OSError("https://ada:geheim@keys/ is away")
 
 
 @pytest.mark.usefixtures("connection")
@@ -95,7 +95,7 @@ async def test_a_body_whose_key_provider_fails_is_shown_as_it_is_with_the_reason
         letter = (await operator.get("/dlq/1", params={"reveal": "true"})).json()["body"]
         message = (await operator.get("/messages/1", params={"reveal": "true"})).json()
         downloaded = await operator.get("/dlq/2/body")
-    assert letter["access"]["error"] == message["body_access"]["error"] == "OSError: the key service is away"
+    assert letter["access"]["error"] == message["body_access"]["error"] == "OSError: https://ada:***@keys/ is away"
     assert (letter["encoding"], message["body"], len(downloaded.content)) == ("base64", None, len(LARGE) + 16)
 
 
