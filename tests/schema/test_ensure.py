@@ -351,6 +351,30 @@ async def test_a_foreign_table_is_not_changed(
     assert await catalog(connection) == before
 
 
+@pytest.mark.parametrize(
+    ("made", "reason"),
+    [
+        ("create table outbox_inbox (name text)", 'column "processed_at" does not exist'),
+        ("create view outbox_inbox as select 1 as id", 'cannot create index on relation "outbox_inbox"'),
+        ("set default_transaction_read_only = on", "in a read-only transaction"),
+    ],
+)
+@pytest.mark.parametrize("driver", ["asyncpg", "psycopg2"])
+async def test_every_refusal_of_the_server_is_one_sentence(
+    connection: asyncpg.Connection, database_url: str, made: str, reason: str, driver: str
+) -> None:
+    if driver == "asyncpg":
+        await connection.execute(made)
+        with pytest.raises(SchemaError, match=f"^the schema cannot be changed .*{reason}"):
+            await ensure_outbox_schema_async(connection)
+        return
+    with closing(psycopg2.connect(database_url)) as other, other.cursor() as cursor:
+        cursor.execute(made)
+        other.commit()
+        with pytest.raises(SchemaError, match=f"^the schema cannot be changed .*{reason}"):
+            ensure_outbox_schema_sync(other)
+
+
 async def test_a_schema_of_a_newer_release_is_not_changed(connection: asyncpg.Connection, database_url: str) -> None:
     await ensure_outbox_schema_async(database_url)
     await connection.execute("update outbox_schema_version set version_num = '9999'")

@@ -293,14 +293,15 @@ def _unsupported(connection: object, accepted: str, *, other: str) -> Unsupporte
 
 @contextmanager
 def _explain_errors() -> Iterator[None]:
-    """Turns common errors of the server into `SchemaError` with advice."""
+    """Turns errors of the server into `SchemaError`, the common ones with advice."""
     try:
         yield
     except _driver_errors() as error:
         driver_error = getattr(error, "orig", error)  # SQLAlchemy wraps the driver's error
         sqlstate = getattr(driver_error, "sqlstate", None) or getattr(driver_error, "pgcode", None)
-        if (advice := _ADVICE.get(sqlstate or "")) is None:
+        if not sqlstate:  # not of the server, but of the driver
             raise
+        advice = _ADVICE.get(sqlstate, "the schema cannot be changed")
         first_line = redacted(str(driver_error).strip().splitlines()[0])
         raise SchemaError(f"{advice} ({first_line})") from error
 
@@ -318,5 +319,4 @@ _ADVICE = {
     "42501": "this role may not create or change the tables of Outbox: run `outbox migrate` as the owner of the schema, and "
     "grant this role usage on it",
     "3F000": "the schema for the tables does not exist: create it, or name one that exists",
-    "P0001": "the schema cannot be changed",
 }
