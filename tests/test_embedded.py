@@ -399,6 +399,18 @@ def test_data_of_another_version_is_refused_and_left_alone(servers_folder: Path)
     assert (folder / "cluster" / "PG_VERSION").read_text() == "15\n"
 
 
+@pytest.mark.parametrize("missing", ["password", "cluster/PG_VERSION"])
+def test_a_damaged_data_folder_is_named(servers_folder: Path, made: Path, missing: str) -> None:
+    damaged = servers_folder / f"without {Path(missing).name}"
+    subprocess.run(["cp", "-a", made, damaged], check=True)
+    (damaged / missing).unlink()
+    server = EmbeddedPostgres(damaged, durable=False)
+    with pytest.raises(EmbeddedPostgresError, match=f"cannot run in {damaged}: .*{missing}.*choose another"):
+        server.start()
+    assert not server.running
+    assert not server_processes(damaged / "cluster")
+
+
 def test_a_server_that_does_not_come_up_is_explained_by_its_log(made: Path) -> None:
     settings = made / "cluster" / "postgresql.auto.conf"
     before = settings.read_text()

@@ -351,8 +351,8 @@ class EmbeddedPostgres:
             raise EmbeddedPostgresError(
                 f"cannot write to the data folder {self.data_dir}: it belongs to another user; choose another folder"
             )
-        self._lock.acquire()
         try:
+            self._lock.acquire()
             stop_orphans(self._cluster)
             # If another program has the recorded process id by now, the server would refuse to start.
             (self._cluster / "postmaster.pid").unlink(missing_ok=True)
@@ -361,10 +361,14 @@ class EmbeddedPostgres:
             programs = reachable_binaries(programs, account, runtime)
             self._ensure_cluster(programs, account, runtime)
             self._launch(programs, account, runtime)
-        except BaseException:
+            return self.url
+        except BaseException as error:
             self.stop()
+            if isinstance(error, OSError | subprocess.TimeoutExpired):
+                raise EmbeddedPostgresError(
+                    f"PostgreSQL cannot run in {self.data_dir}: {error}; repair this folder, or choose another one"
+                ) from error
             raise
-        return self.url
 
     def stop(self) -> None:
         """Stop the server: fast, then immediate, then by SIGKILL, and wait until it is gone. May be called twice."""
