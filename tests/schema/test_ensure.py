@@ -375,6 +375,21 @@ async def test_every_refusal_of_the_server_is_one_sentence(
             ensure_outbox_schema_sync(other)
 
 
+async def test_a_server_that_is_stopped_meanwhile_is_not_a_refusal(connection: asyncpg.Connection, database_url: str) -> None:
+    """The driver's own error, so that a program which waits for its database can tell the two apart."""
+    victim = await asyncpg.connect(database_url)
+    await victim.execute("begin")
+    async with connection.transaction():
+        for statement in alone.WAIT_FOR_OTHERS:
+            await connection.execute(statement)
+        waiting = asyncio.create_task(ensure_outbox_schema_async(victim))
+        blocked = "select count(*) = 1 from pg_locks where locktype = 'advisory' and not granted and pid = $1"
+        await eventually(lambda: connection.fetchval(blocked, victim.get_server_pid()))
+        await connection.execute("select pg_terminate_backend($1)", victim.get_server_pid())
+        with pytest.raises(asyncpg.PostgresConnectionError):
+            await waiting
+
+
 async def test_a_schema_of_a_newer_release_is_not_changed(connection: asyncpg.Connection, database_url: str) -> None:
     await ensure_outbox_schema_async(database_url)
     await connection.execute("update outbox_schema_version set version_num = '9999'")

@@ -293,13 +293,13 @@ def _unsupported(connection: object, accepted: str, *, other: str) -> Unsupporte
 
 @contextmanager
 def _explain_errors() -> Iterator[None]:
-    """Turns errors of the server into `SchemaError`, the common ones with advice."""
+    """Turns refusals of the server into `SchemaError`, the common ones with advice."""
     try:
         yield
     except _driver_errors() as error:
         driver_error = getattr(error, "orig", error)  # SQLAlchemy wraps the driver's error
         sqlstate = getattr(driver_error, "sqlstate", None) or getattr(driver_error, "pgcode", None)
-        if not sqlstate:  # not of the server, but of the driver
+        if not sqlstate or sqlstate.startswith(_ELSEWHERE):
             raise
         advice = _ADVICE.get(sqlstate, "the schema cannot be changed")
         first_line = redacted(str(driver_error).strip().splitlines()[0])
@@ -313,6 +313,8 @@ def _driver_errors() -> tuple[type[Exception], ...]:
     return (asyncpg.PostgresError, *(cls for cls in found if cls is not None))
 
 
+_ELSEWHERE = ("08", "28", "40", "53", "57P")
+"""What is wrong is not the schema: the connection, the login, a conflict, the server's resources, its start or its end."""
 _ADVICE = {
     "55P03": f"a transaction has held a lock on a table for {LOCK_TIMEOUT.total_seconds():.0f} seconds, so nothing was "
     "changed: end the long transaction and try again",
