@@ -245,8 +245,14 @@ class Changes:
             for id_ in ids.letters:
                 by_destination.setdefault(destinations.get(id_, DEFAULT), []).append(id_)
             for destination, letters in by_destination.items():
-                # If that table was dropped, the requeue fails: the message must not go to another destination.
                 sql = self._of_destination(destination) if request.action is Action.REQUEUE else self._sql
+                if destination != DEFAULT and not await connection.fetchval(sql["has_table"], timeout=TIMEOUT):
+                    # Such a message must not go to another destination, nor keep the others from theirs.
+                    reason = (
+                        f"the destination {destination} has no table: `outbox migrate --destination {destination}` creates it"
+                    )
+                    rows += [{"id": str(id_), "outcome": ItemOutcome.REFUSED, "reason": reason} for id_ in letters]
+                    continue
                 rows += await connection.fetch(sql[f"{request.action}_letters"], letters, *arguments, *why, timeout=TIMEOUT)
         if ids.parked:
             statement = self._sql[f"{request.action}_parked"]

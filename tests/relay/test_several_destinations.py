@@ -377,6 +377,29 @@ async def test_a_message_that_is_parked_for_two_destinations_is_discarded_and_re
         assert await waiting(connection, table) == ["order.placed", "order.paid"]
 
 
+async def test_a_dead_letter_of_a_destination_that_was_dropped_is_refused_alone(
+    url: str, connection: asyncpg.Connection
+) -> None:
+    await publish(connection, "audit.login", "mail.sent")
+    await connection.execute("update outbox_table set failed_at = now(), attempts = 20, last_error = 'Refused: no'")
+    async with DeadLetters(url) as dead_letters:
+        await dead_letters.discard([f"outbox-{id_}" for (id_,) in await connection.fetch("select id from outbox_table")])
+        letters = {key: str(id_) for id_, key in await connection.fetch("select id, routing_key from outbox_dead_letter")}
+        await dead_letters.restore(letters.values())
+        await connection.execute(f"drop table {KAFKA}")
+        answer = await dead_letters.requeue(letters.values())
+        outcomes = {item.id: (item.outcome, item.reason) for item in answer.items}  # type: ignore[union-attr]
+        assert outcomes[letters["mail.sent"]] == ("done", "")
+        assert outcomes[letters["audit.login"]] == (
+            "refused",
+            "the destination kafka has no table: `outbox migrate --destination kafka` creates it",
+        )
+        assert await waiting(connection) == ["mail.sent"]
+        await ensure_outbox_schema_async(url, destinations=["kafka"])
+        await dead_letters.requeue([letters["audit.login"]])
+    assert await waiting(connection, KAFKA) == ["audit.login"]
+
+
 async def test_transactions_that_discard_one_message_of_two_destinations_record_both(
     url: str, connection: asyncpg.Connection
 ) -> None:

@@ -44,6 +44,9 @@ from (
 ) as place
 where queue <> ''
 
+-- name: has_table
+select to_regclass('{table}') is not null
+
 -- name: requeue_letters
 -- $2: the operation. $3: another queue. $4: whether to use the routing key. $5: the existing queues. $6: the greatest age that is requeued;
 -- null for any. $7: the actor. $8: whether to write the history. $9: the reason. $10: the exchange of the broker, if that is not the
