@@ -353,16 +353,20 @@ class Examination:
         return findings
 
     async def relays(self, *, wanted: str | None) -> list[Finding]:
-        """Checks that each destination has a relay, and that those of the default one agree on `wanted`, if that is known."""
+        """Checks that each destination has a relay, and that its relays agree: the default ones on `wanted`, if it is known."""
+        backlogs = await destination_backlogs(self._connection, self._table)
         findings = [
             error(
                 "relays",
                 f"no relay serves the destination {each.name!r}, for which {each.unsent:,} messages wait",
                 f"start one: `outbox relay --destination {each.name}` with the URL of its broker",
             )
-            for each in await destination_backlogs(self._connection, self._table)
+            for each in backlogs
             if each.unsent and not each.served
         ]
+        # The first one is the default destination, see below.
+        others = [disagreement(each.relays or ()) for each in backlogs[1:]]
+        findings += [error("relays", problem, AGREE) for problem in others if problem is not None]
         relays = await known_relays(self._connection, self._table)
         if (problem := disagreement(relays)) is not None:
             return [*findings, error("relays", problem, AGREE)]

@@ -206,6 +206,17 @@ async def test_the_doctor_names_a_destination_without_a_relay(database: str, con
     assert await unserved() == []
 
 
+async def test_the_doctor_names_relays_of_a_destination_that_disagree(database: str, connection: asyncpg.Connection) -> None:
+    await serve(connection, "one", "outbox_table", "PostgreSQL, the outbox's own database, exchange outbox")
+    for name in ("two", "three"):
+        await serve(connection, name, "outbox_table_kafka", f"{name}:9092")
+    report = await examine(Installation(database_url=database, consumer_timeout=timedelta(minutes=30)))
+    [summary] = [each.summary for each in report.findings if each.check == "relays" and each.severity == "error"]
+    assert summary == (
+        "relays of one outbox table disagree about where its messages go: three sends to three:9092; two sends to two:9092"
+    )
+
+
 async def test_a_role_that_may_not_see_relays_gets_no_finding(database: str, connection: asyncpg.Connection) -> None:
     role = f"blind_{await connection.fetchval('select current_database()')}"
     await connection.execute(f"create role {role} login password 'blind'")
