@@ -218,6 +218,23 @@ async def test_the_sql_for_a_prepared_transaction_quotes_its_name(
     assert finding.sql == ("rollback prepared 'it''s open'",)
 
 
+async def test_a_slot_of_logical_replication_is_none_that_keeps_dead_rows(own_postgres: OwnPostgres) -> None:
+    await ensure_outbox_schema_async(own_postgres.url)
+    connection = await asyncpg.connect(own_postgres.url)
+    await connection.execute("alter system set wal_level = logical")
+    await connection.close()
+    own_postgres.restart()
+    connection = await asyncpg.connect(own_postgres.url)
+    await connection.execute("select pg_create_logical_replication_slot('cdc', 'pgoutput')")
+    try:
+        assert problems(await examined(own_postgres.url)) == []
+    finally:
+        await connection.execute("select pg_drop_replication_slot('cdc')")
+        await connection.execute("alter system reset wal_level")
+        await connection.close()
+        own_postgres.restart()
+
+
 async def test_dead_rows_of_a_destination_are_reported(
     connection: asyncpg.Connection, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

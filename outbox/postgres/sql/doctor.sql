@@ -100,9 +100,10 @@ order by since
 select pg_has_role('pg_read_all_stats', 'usage')
 
 -- name: slots
-select slot_name::text as name, age(coalesce(xmin, catalog_xmin)) as transactions
+-- Not those of logical replication, which keep dead rows of the catalog only.
+select slot_name::text as name, age(xmin) as transactions
 from pg_catalog.pg_replication_slots
-where not active and coalesce(xmin, catalog_xmin) is not null
+where not active and xmin is not null
 
 -- name: lacking_rights
 -- Privileges $3 on the tables $2 of schema $1 that this role lacks.
