@@ -16,6 +16,7 @@ from outbox.transports.rabbitmq.limits import (
 )
 from outbox.transports.rabbitmq.overview import Management
 from outbox.transports.rabbitmq.topology import (
+    AccessRefused,
     Exchange,
     Inquiry,
     Queue,
@@ -92,7 +93,10 @@ async def examine_rabbitmq(
 async def _examine_resource(inquiry: Inquiry, management: Management | None, resource: Resource) -> Finding | None:
     if not await exists(inquiry, resource):
         return error(_CHECK, f"the {resource} is missing", "start its consumer, which declares it, or create it")
-    difference = await difference_of(inquiry, resource)
+    try:
+        difference = await difference_of(inquiry, resource)
+    except AccessRefused:
+        return well(_CHECK, f"the {resource} exists; this user may not compare it with its declaration")
     if difference is None:
         return None
     finding = warning

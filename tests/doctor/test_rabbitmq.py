@@ -129,6 +129,24 @@ async def test_a_management_url_with_a_port_that_is_none_is_a_finding(database: 
 
 
 @pytest.mark.usefixtures("provisioned")
+async def test_what_a_user_may_not_compare_is_not_said_to_be_as_declared(
+    database: str, broker_url: str, broker_admin: RabbitAdmin
+) -> None:
+    user = f"reader-{broker_url.rpartition('/')[2]}"
+    url = await broker_admin.create_user(user, "secret")
+    try:
+        await broker_admin.permit(user, configure="", write="", read=".*")
+        report = await examine(
+            Installation(database_url=database, broker_url=url, consumers=[welcome], consumer_timeout=timedelta(minutes=30))
+        )
+    finally:
+        await broker_admin.delete_user(user)
+    said = [finding.summary for finding in report.findings if finding.check == "topology"]
+    assert f"the queue '{_QUEUE}' exists; this user may not compare it with its declaration" in said
+    assert "as declared" not in " ".join(said)
+
+
+@pytest.mark.usefixtures("provisioned")
 async def test_a_missing_binding_is_an_error_unless_another_binding_takes_everything(
     database: str, broker_url: str, broker_admin: RabbitAdmin, rabbitmq_server: PrivateRabbitMQ
 ) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from types import TracebackType
@@ -250,11 +250,12 @@ class Topology:
                 self._report_redeclared(f"the {resource} had been deleted, and was declared again")
             return False
         if name not in self._compared:
-            if (difference := await difference_of(inquiry, resource)) is not None:
-                self._advise(
-                    f"the {resource} exists with properties other than those Outbox declares, and is used as it is "
-                    f"({difference}); {advice_on(resource)}"
-                )
+            with suppress(AccessRefused):  # the user may not find out
+                if (difference := await difference_of(inquiry, resource)) is not None:
+                    self._advise(
+                        f"the {resource} exists with properties other than those Outbox declares, and is used as it is "
+                        f"({difference}); {advice_on(resource)}"
+                    )
             self._compared.add(name)
         return True
 
@@ -301,12 +302,13 @@ async def exists(inquiry: Inquiry, resource: Resource) -> bool:
 
 
 async def difference_of(inquiry: Inquiry, resource: Resource) -> str | None:
-    """Returns how an existing resource differs from `resource`; None if it does not, or if the user may not find out."""
+    """Returns how an existing resource differs from `resource`; None if it does not.
+
+    Raises `AccessRefused` if the user may not find out.
+    """
     # Declaring an existing resource changes nothing, and is refused if it differs.
     try:
         await _declare(inquiry, resource)
-    except AccessRefused:
-        return None
     except PreconditionFailed as difference:
         return str(difference)
     return None
