@@ -241,7 +241,9 @@ async def _examine_database(installation: Installation) -> list[Finding]:
         async with connect() as connection:
             schema = await schema_of(connection, table)
             if schema is None:
-                raise SchemaError(f"the table {table} does not exist: run `outbox migrate`")
+                # `to_regclass` overlooks schemas of the search path that the role may not use.
+                hint = "run `outbox migrate`, or if it exists grant this role usage on its schema"
+                raise SchemaError(f"the table {table} does not exist in a schema that this role may use: {hint}")
             examination = Examination(connection, table, schema)
             findings: list[Finding] = []
             checks: list[Callable[[], Awaitable[list[Finding]]]] = [

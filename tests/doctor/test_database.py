@@ -286,6 +286,18 @@ async def test_a_role_without_privileges_gets_the_grants_to_run(connection: asyn
         await connection.execute("drop owned by doctors_weak; drop role doctors_weak")
 
 
+async def test_a_role_that_may_not_use_the_schema_is_not_only_told_to_migrate(
+    connection: asyncpg.Connection, database_url: str
+) -> None:
+    await connection.execute("drop role if exists doctors_weak; create role doctors_weak login password 'weak'")
+    try:
+        await connection.execute("revoke usage on schema public from public")
+        [finding] = problems(await examined(f"postgresql://doctors_weak:weak@{database_url.partition('@')[2]}"))
+        assert "grant this role usage on its schema" in finding.summary
+    finally:
+        await connection.execute("drop role doctors_weak")
+
+
 async def test_missing_privileges_for_recording_dead_letters_are_reported(
     connection: asyncpg.Connection, database_url: str
 ) -> None:
