@@ -316,6 +316,35 @@ async def test_times_out_of_pythons_range_do_not_stop_a_worker(broker: PostgresB
             await delivery.settle(DONE)
 
 
+async def test_an_idle_worker_is_woken_although_its_queue_has_a_delivery_that_is_never_due(
+    broker: PostgresBroker, other_broker: PostgresBroker, pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # On a busy machine, a slow claim would have the worker look again before anything is due.
+    monkeypatch.setattr("outbox.postgres.index_positions.SLOW_SECONDS", 3_600)
+    await existing(broker, "mail", "#")
+    await fill_deliveries(pool, "mail", 1)
+    await pool.execute("update outbox_delivery set available_at = 'infinity'")
+    async with taking(broker, "mail", "#") as taken:
+        asleep = (
+            "select exists(select from pg_locks join pg_database on pg_database.oid = database "
+            "where locktype = 'advisory' and datname = current_database())"
+        )
+        await eventually(lambda: pool.fetchval(asleep), timeout=10)
+        await send(other_broker, message("order.placed", b"later"))
+        assert (await taken.next()).message.body == b"later"
+
+
+async def test_the_depth_of_a_queue_counts_a_delivery_that_has_always_been_due(broker: PostgresBroker, pool: Pool) -> None:
+    await existing(broker, "mail", "#")
+    await fill_deliveries(pool, "mail", 1)
+    await pool.execute("update outbox_delivery set available_at = '-infinity'")
+    depth = await broker.queue_depth("mail")
+    assert depth is not None
+    assert depth.ready == 1
+    assert depth.oldest_due is not None
+    assert depth.oldest_due > timedelta(days=36_500)
+
+
 async def test_a_failure_with_text_that_postgres_cannot_store_is_recorded(broker: PostgresBroker, pool: Pool) -> None:
     async with taking(broker, "mail", "#") as taken:
         await send(broker, message("order.placed"))

@@ -124,7 +124,8 @@ class Waker:
         due = [wake for wake, queue in self._waiting.items() if (left := seconds.get(queue)) is not None and left <= 0]
         self._wake(due)
         later = [left for left in seconds.values() if left is not None and left > 0]
-        self._until_due = min(timedelta(seconds=min(later, default=LONGEST_SLEEP.total_seconds())), LONGEST_SLEEP)
+        # Compared as seconds: a row of another program may be due at infinity, which no `timedelta` holds.
+        self._until_due = timedelta(seconds=min([LONGEST_SLEEP.total_seconds(), *later]))
         return bool(due) or not self._waiting
 
     def _wake(self, sleepers: Sequence[Wake]) -> None:
