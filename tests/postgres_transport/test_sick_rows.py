@@ -10,6 +10,7 @@ import pytest
 from outbox import ensure_outbox_schema_async
 from outbox.core.byte_limits import ByteLimits
 from outbox.core.outcome import Dead, Retry
+from outbox.errors import DatabaseUnavailableError
 from outbox.postgres.pool import Pool, open_pool
 from outbox.retry import Backoff, RetryPolicy
 from outbox.transports.postgres.handover import HandedMessage, HandoverRounds, HandoverState, PostgresHandover
@@ -234,6 +235,37 @@ async def test_a_row_that_takes_too_long_alone_is_parked(
 
     await eventually(all_but_one, timeout=60)
     assert "took too long" in await pool.fetchval("select last_error from outbox_table")
+
+
+async def test_no_row_is_parked_because_another_session_has_locked_the_queues(
+    pool: Pool, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("outbox.postgres.claiming.LOCK_TIMEOUT", timedelta(seconds=1))
+    for number in range(8):
+        await insert(pool, f"order.{number}")
+    await pool.execute(f"alter database {database.rpartition('/')[2]} set statement_timeout = '300ms'")
+    impatient = await open_pool(database, size=3, application_name="tests")
+    moving = handover(impatient)
+
+    async def refused() -> bool:
+        try:
+            await moving.hand_over(8)
+        except DatabaseUnavailableError as error:
+            return "lock_timeout" in str(error)
+        return False
+
+    async with pool.acquire() as other, other.transaction():
+        await other.execute("lock table outbox_delivery in share mode")
+        for _ in range(2):
+            await eventually(refused)
+    assert await pool.fetchval("select count(*) from outbox_table where failed_at is null and attempts = 0") == 8
+    await eventually(lambda: _all_handed_over(moving, pool, 8))
+    await impatient.close()
+
+
+async def _all_handed_over(moving: PostgresHandover, pool: Pool, count: int) -> bool:
+    await moving.hand_over(count)
+    return len(await deliveries(pool)) == count
 
 
 @pytest.mark.parametrize("ordering_key", [None, "key"])

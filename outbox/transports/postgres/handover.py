@@ -307,18 +307,24 @@ class PostgresHandover:
         if not rows:
             return []
         [row] = rows
-        if not isinstance(error, asyncpg.QueryCanceledError):
+        was_cancelled = isinstance(error, asyncpg.QueryCanceledError)
+        await connection.execute("savepoint single")
+        try:
+            if was_cancelled:
+                # By the user's `statement_timeout` perhaps, or while another session had locked the tables of the queues. Here
+                # waits for locks have a limit of their own, so that only a row that is slow itself takes too long once more.
+                limit = self._time_limit(1) * 0.9  # the server's, so that the transaction can go on
+                await connection.execute(f"set local statement_timeout = {limit // timedelta(milliseconds=1)}")
             # Another relay may have claimed the row that caused the error meanwhile. This one may be a different row.
-            await connection.execute("savepoint single")
-            try:
-                arguments = self._arguments(statements, row["id"])
-                handed = await self._fetch(connection, statements.sql["hand_over_single"], 1, *arguments)
-                return [_to_message(each, ordered=ordered) for each in handed if each["row_id"] is not None]
-            except asyncpg.QueryCanceledError:
+            arguments = self._arguments(statements, row["id"])
+            handed = await self._fetch(connection, statements.sql["hand_over_single"], 1, *arguments)
+            return [_to_message(each, ordered=ordered) for each in handed if each["row_id"] is not None]
+        except asyncpg.QueryCanceledError:
+            if not was_cancelled:
                 raise  # `cancel_on_timeout` has ended the transaction; smaller hand-overs follow
-            except _ROW_ERRORS as own_error:
-                await connection.execute("rollback to savepoint single")
-                error = own_error
+        except _ROW_ERRORS as own_error:
+            error = own_error
+        await connection.execute("rollback to savepoint single")
         return [await self._refuse(connection, row, error, ordered=ordered)]
 
     async def _refuse(
