@@ -171,10 +171,14 @@ def borrow_from(pool: Pool, *, connect_timeout: timedelta = CONNECT_TIMEOUT) -> 
 
 @asynccontextmanager
 async def taken_from(pool: Pool, *, connect_timeout: timedelta = CONNECT_TIMEOUT) -> AsyncIterator[PooledConnection]:
-    """A connection of `pool`, given back at the end of the block."""
+    """A connection of `pool`, given back at the end of the block, and closed if its server is read-only."""
     connection = await take_from(pool, connect_timeout=connect_timeout)
     try:
         yield connection
+    except asyncpg.ReadOnlySQLTransactionError:
+        # A standby, or a primary of before: the address may lead to the new one by now, and only a new connection finds it.
+        _terminate(connection)
+        raise
     finally:
         await give_back(pool, connection)
 
@@ -210,8 +214,14 @@ async def give_back(pool: Pool, connection: PooledConnection) -> None:
         return
 
 
-async def roll_back_quietly(connection: Any) -> None:
-    """Ends a transaction without its changes; a connection that does not answer at once is closed, with the same effect."""
+async def roll_back_quietly(connection: Any, *, after: BaseException | None = None) -> None:
+    """Ends a transaction without its changes; a connection that does not answer at once is closed, with the same effect.
+
+    So is one whose server is read-only, which shows in the error `after` which this is called; see `taken_from`.
+    """
+    if isinstance(after, asyncpg.ReadOnlySQLTransactionError):
+        _terminate(connection)
+        return
     try:
         await connection.execute("rollback", timeout=1)
     except DRIVER_ERRORS:

@@ -103,8 +103,8 @@ class PostgresStore:
                 await roll_back_quietly(connection)
                 await give_back(self._pool, connection)
                 return None
-            except BaseException:
-                await roll_back_quietly(connection)
+            except BaseException as error:
+                await roll_back_quietly(connection, after=error)
                 await give_back(self._pool, connection)
                 raise
             if claimed.messages:
@@ -130,8 +130,8 @@ class PostgresStore:
                 messages = await self._stalled_messages(connection, wanted)
                 if not messages:
                     await connection.execute("commit", timeout=_TIMEOUT)
-            except BaseException:
-                await roll_back_quietly(connection)
+            except BaseException as error:
+                await roll_back_quietly(connection, after=error)
                 await give_back(self._pool, connection)
                 raise
             if not messages:

@@ -27,6 +27,18 @@ async def test_a_batch_arrives_in_its_order(broker: PostgresBroker, pool: Pool) 
     assert [row["body"] for row in await deliveries(pool)] == [sent.body for sent in batch]
 
 
+async def test_a_broker_leaves_a_server_that_is_a_standby_now(broker: PostgresBroker, pool: Pool, database: str) -> None:
+    """A session keeps the setting with which it began, as a connection keeps the server to which its address led."""
+    await bind(pool, "mail", "#")
+    setting = f"alter database {database.rpartition('/')[2]} set default_transaction_read_only"
+    await pool.execute(f"{setting} = on")
+    [result] = await broker.send([message("order.placed")], timeout=TIMEOUT)
+    assert isinstance(result, NotSent)
+    assert "read-only" in str(result.failure)
+    await pool.execute(f"{setting} = off")
+    assert list(await broker.send([message("order.placed")], timeout=TIMEOUT)) == [CONFIRMED]
+
+
 async def test_two_bindings_of_one_queue_that_match_give_one_delivery(broker: PostgresBroker, pool: Pool) -> None:
     for binding_key in ("order.placed", "order.*", "#"):
         await bind(pool, "mail", binding_key)

@@ -8,6 +8,7 @@ import asyncpg
 import pytest
 
 from outbox import ensure_outbox_schema_async
+from outbox.core.message import Way
 from outbox.core.outcome import DONE
 from outbox.errors import DatabaseUnavailableError, SchemaError
 from outbox.postgres.index_positions import FRONT
@@ -60,6 +61,40 @@ async def test_claiming_from_a_large_backlog_reads_no_more_than_it_claims(connec
     await connection.execute("vacuum analyze outbox_table")
     plan = await explained(connection, SQL["claim"], 100, 1_000_000, 1_000_000, [FRONT] * 11, analyze=True)
     assert max(node["Actual Rows"] for node in plan) <= 100
+
+
+@pytest.mark.parametrize("act", ["claim", "claim_stalled", "repair_lanes", "ensure_probes"])
+async def test_connections_to_a_server_that_is_a_standby_now_are_not_used_again(
+    url: str, connection: asyncpg.Connection, act: str
+) -> None:
+    """A session keeps the setting with which it began, as a connection keeps the server to which its address led."""
+    await connection.execute(
+        "insert into outbox_table (routing_key, body, ordering_key, last_error, send_after) "
+        "values ('a', '', null, null, now()), ('a', '', 'key', 'blocked', 'infinity'), ('a', '', null, 'stalled', 'infinity')"
+    )
+    database = f"alter database {url.rpartition('/')[2]} set default_transaction_read_only"
+    await connection.execute(f"{database} = on")
+    pool = await open_pool(url, size=1, application_name="test")
+    store = PostgresStore(pool, TableName("outbox_table"), keep_sent=False, longest_send=timedelta(seconds=1))
+
+    async def write() -> None:
+        match act:
+            case "claim":
+                claim = await store.claim(10)
+            case "claim_stalled":
+                claim = await store.claim_stalled([(Way("a", None), 1)])
+            case _:
+                await getattr(store, act)()
+                return
+        assert claim is not None
+        async with claim:
+            pass
+
+    with pytest.raises(DatabaseUnavailableError, match="read-only"):
+        await write()
+    await connection.execute(f"{database} = off")
+    await write()
+    await pool.close()
 
 
 async def test_a_large_backlog_is_known_without_counting_it(url: str, connection: asyncpg.Connection) -> None:

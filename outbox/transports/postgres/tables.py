@@ -112,12 +112,13 @@ async def cancel_on_timeout(connection: Connection) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def borrow(pool: Pool) -> AsyncIterator[Connection]:
-    """Borrows a connection of `pool` until the block ends. Closes it if a statement was cancelled or timed out."""
+    """Borrows a connection of `pool` until the block ends. Closes it after a timeout, or if its server is read-only."""
     connection = await take_from(pool)
     try:
         yield connection
-    except (asyncio.CancelledError, TimeoutError):
+    except (asyncio.CancelledError, TimeoutError, asyncpg.ReadOnlySQLTransactionError):
         # Releasing it would first wait for the server to confirm that the statement stopped, and this server did not answer.
+        # The next connection may lead to the primary; see `taken_from`.
         connection.terminate()
         raise
     finally:
