@@ -15,6 +15,7 @@ from outbox.errors import StaleDeliveryError
 from outbox.ports import Broker, Delivery
 from outbox.postgres.pool import Connection, Pool
 from outbox.transports.postgres import PostgresBroker
+from outbox.transports.postgres.tables import Statements
 from tests.contract.harness import EXCHANGE
 from tests.contract.support import FAILURE, Taken, taking
 from tests.postgres_transport.support import TABLES, deliveries, new_broker, somebody_waits
@@ -153,6 +154,14 @@ async def test_an_end_that_waits_for_a_claim_releases_what_the_claim_deferred(po
         await transaction.commit()
         await asyncio.wait_for(ending, 30)
     assert (await claim(pool))[0] == [b"1"]
+
+
+async def test_the_server_ends_the_transaction_of_a_worker_that_is_frozen_in_it(pool: Pool) -> None:
+    """Or whose host vanishes: until then, its locks keep other workers from the delivery that it ends and those behind it."""
+    setting = ("select current_setting('idle_in_transaction_session_timeout')",)
+    [[row]] = await Statements(pool).fetch_atomically(setting, timeout=timedelta(seconds=20))
+    assert row[0] == "20s"
+    assert await pool.fetchval(*setting) == "0"
 
 
 async def end_in_one_transaction(pool: Pool, body: bytes) -> None:

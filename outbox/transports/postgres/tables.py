@@ -12,7 +12,7 @@ import asyncpg
 
 from outbox.core.failures import MOST_FAILURES
 from outbox.postgres.dead_letter_writer import recording_steps
-from outbox.postgres.pool import Connection, Pool, take_from
+from outbox.postgres.pool import Connection, Pool, roll_back_quietly, take_from
 from outbox.postgres.queries import TableName, queries
 from outbox.postgres.schema.objects import SATELLITES
 
@@ -90,12 +90,18 @@ class Statements:
 
     async def fetch_atomically(self, *calls: Call, timeout: timedelta) -> Sequence[Sequence[asyncpg.Record]]:
         """Runs several statements in one transaction, all or none, and returns the rows of each."""
-        async with (
-            borrow(self._pool) as connection,
-            asyncio.timeout(timeout.total_seconds()),
-            connection.transaction(isolation="read_committed"),
-        ):
-            return [await connection.fetch(statement, *arguments) for statement, *arguments in calls]
+        # The server ends the transaction of a process that was frozen, or whose host vanished, between the statements. Its
+        # locks would keep other workers from the rows until TCP reports the loss, which may take hours.
+        idle = f"set local idle_in_transaction_session_timeout = {timeout // timedelta(milliseconds=1)}"
+        async with borrow(self._pool) as connection, asyncio.timeout(timeout.total_seconds()):
+            try:
+                await connection.execute(f"begin isolation level read committed; {idle}")
+                rows = [await connection.fetch(statement, *arguments) for statement, *arguments in calls]
+                await connection.execute("commit")
+            except BaseException:
+                await roll_back_quietly(connection)
+                raise
+            return rows
 
 
 @asynccontextmanager
