@@ -15,6 +15,7 @@ from outbox.errors import StaleDeliveryError
 from outbox.ports import Broker, Delivery
 from outbox.postgres.pool import Connection, Pool
 from outbox.transports.postgres import PostgresBroker
+from outbox.transports.postgres.subscription import PostgresIntake
 from outbox.transports.postgres.tables import Statements
 from tests.contract.harness import EXCHANGE
 from tests.contract.support import FAILURE, Taken, taking
@@ -162,6 +163,29 @@ async def test_the_server_ends_the_transaction_of_a_worker_that_is_frozen_in_it(
     [[row]] = await Statements(pool).fetch_atomically(setting, timeout=timedelta(seconds=20))
     assert row[0] == "20s"
     assert await pool.fetchval(*setting) == "0"
+
+
+async def test_looks_become_rare_while_another_session_locks_the_first_of_a_key(
+    broker: PostgresBroker, pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[timedelta] = []
+    pause = PostgresIntake._pause
+
+    async def noted(self: PostgresIntake, length: timedelta) -> None:
+        pauses.append(length)
+        await pause(self, length)
+
+    monkeypatch.setattr(PostgresIntake, "_pause", noted)
+    await put(pool, "a", "a")
+    async with taking_in_order(broker) as taken:
+        async with pool.acquire() as other, other.transaction():
+            assert (await taken.next()).message.body == b"0"
+            # Its worker is ending it, and never commits.
+            await other.execute("delete from outbox_delivery where body = '0'")
+            await pool.execute("update outbox_delivery set available_at = now() where body = '1'")
+            await eventually(lambda: len(pauses) > 8)
+            assert pauses[8] > 10 * pauses[0]
+        assert (await taken.next()).message.body == b"1"
 
 
 async def end_in_one_transaction(pool: Pool, body: bytes) -> None:

@@ -139,7 +139,9 @@ MOST_CLAIMED = 1_000
 EXTRA_ROWS_SCANNED = 1_000
 """Rows that a claim in an ordered queue scans beyond its limit: most of them may be behind others of their key."""
 LOOK_AGAIN = timedelta(milliseconds=10)
-"""Pause before another look while a different worker's transaction is about to end a delivery."""
+"""First pause before another look while a different worker's transaction is about to end a delivery."""
+LONGEST_LOOK_AGAIN = timedelta(milliseconds=250)
+"""Longest such pause. They double, because the transaction may be an operator's, or that of a frozen worker."""
 CLOSE_TIMEOUT = timedelta(seconds=5)
 """Longest wait for outcomes to be written when a subscription ends. Later ones are lost, and their leases run out."""
 RENEWAL_RETRY = timedelta(seconds=1)
@@ -211,6 +213,7 @@ class PostgresIntake:
         self._clock = asyncio.get_running_loop().time
         self._pace = Pace(self._clock)
         self._scan_start = scan_start
+        self._looks = Pauses(first=LOOK_AGAIN, longest=LONGEST_LOOK_AGAIN)
         self._leased: dict[int, PostgresDelivery] = {}
         self._ahead: deque[PostgresDelivery] = deque()
         self._in_flight: set[PostgresDelivery] = set()
@@ -362,7 +365,9 @@ class PostgresIntake:
             self._may_be_due = True
         if left and not claimed:
             # Another worker is just ending the delivery before a due one. It notifies no one if it can claim the next itself.
-            await self._pause(LOOK_AGAIN)
+            await self._pause(self._looks.next())
+        else:
+            self._looks.reset()
         return claimed
 
     def _hand_out(self) -> None:
