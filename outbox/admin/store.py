@@ -307,7 +307,8 @@ class Order:
 _TIME = "to_timestamp({}::float8)"
 _BY_ID = Order(("id",), ("id",), ("{}::bigint",), (int,))
 _NEWEST = Order(("id",), ("id",), ("{}::bigint",), (int,), descending=True)
-_BY_DUE = Order(("due_at", "id"), ("send_after", "id"), (_TIME, "{}::bigint"), (float, int))
+# As text, because a float is not exact after 2242: pages of messages that are due later would skip or repeat rows.
+_BY_DUE = Order(("due_key", "id"), ("send_after", "id"), ("({}::text::timestamp at time zone 'UTC')", "{}::bigint"), (str, int))
 _BY_KEY = Order(
     ("routing_key", "due_at", "id"), ("routing_key", "send_after", "id"), ("{}::text", _TIME, "{}::bigint"), (str, float, int)
 )
@@ -438,7 +439,7 @@ class MessageListing:
             unordered=rows("ordering_key is null and priority = class.priority"),
             ordered=rows("ordering_key is not null"),
         )
-        columns = ", ".join(f"{column}{' desc' if descending else ''}" for column in order.columns)
+        columns = ", ".join(f"{column}{' desc' if descending else ''}" for column in ("due_key::timestamp", "id"))
         return (
             f"select *\nfrom (\n{each}\n) as each\n{'' if counting else f'order by {columns}'}\nlimit {most}",
             arguments.values,

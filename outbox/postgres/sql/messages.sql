@@ -17,7 +17,8 @@ id,
     priority, attempts, requeue_count, left(last_error, 2000) as last_error, content_type, octet_length(body) as size,
     case when octet_length(body) <= 4096 then body end as shown, left(headers ->> 'x-body-store', 200) as body_store,
     extract(epoch from created_at)::float8 as created_at,
-    extract(epoch from send_after)::float8 as due_at, extract(epoch from sent_at)::float8 as sent_at,
+    extract(epoch from send_after)::float8 as due_at, (send_after at time zone 'UTC')::text as due_key,
+    extract(epoch from sent_at)::float8 as sent_at,
     extract(epoch from failed_at)::float8 as failed_at, hashtextextended(ordering_key, 0) as lane,
     case
         when sent_at is null and failed_at is null and last_error in ('unroutable', 'stalled')
