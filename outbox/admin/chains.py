@@ -316,7 +316,8 @@ async def list_attempts(context: Viewer, parameters: Annotated[QueueAttemptParam
     """
     masking = context.masking
     before = parameters.before or datetime.now(UTC)
-    after = parameters.after or before - timedelta(hours=1)
+    # Not before the year 1.
+    after = parameters.after or max(before, _FIRST_HOUR) - timedelta(hours=1)
     is_slowest = parameters.order == "slowest"
     time_range, outcomes = TimeRange(after=after, before=before), parameters.outcome or tuple(AttemptOutcome)
     async with context.admin.reading("listing attempts") as connection:
@@ -351,6 +352,7 @@ async def list_attempts(context: Viewer, parameters: Annotated[QueueAttemptParam
 
 
 _HASH_LIMIT = 2**63 - 1
+_FIRST_HOUR = datetime.min.replace(tzinfo=UTC) + timedelta(hours=1)
 
 
 def _cursor(direction: Direction, place: Position | None, bound_to: Mapping[str, Any]) -> str | None:

@@ -348,8 +348,11 @@ def _time(text: str, now: datetime, name: str) -> datetime:
     relative = RELATIVE.fullmatch(text)
     try:
         if relative:
-            return now - timedelta(seconds=seconds_of(*relative.groups()))
-        return now if text == "now" else TypeAdapter(Instant).validate_python(text)
+            at = now - timedelta(seconds=seconds_of(*relative.groups()))
+        else:
+            at = now if text == "now" else TypeAdapter(Instant).validate_python(text)
+        steps_between(at, at, STEPS[-1])  # raises OverflowError if the first step would begin before the year 1
+        return at
     except (ValidationError, OverflowError):
         raise Problem(
             Code.INVALID_REQUEST, f"`{name}` must be a time such as 2026-03-01T12:00:00Z, or relative to now: -15m, -1h, -7d"

@@ -340,6 +340,7 @@ async def test_attempts_of_a_queue_are_listed_latest_or_slowest_first(
     assert await listed(order="slowest", limit=1) == ["m-1"]
     assert await listed(outcome=["dead_lettered", "retried"]) == ["m-2", "m-3"]
     assert await listed(after=(datetime.now(UTC) - timedelta(hours=3)).isoformat(), order="slowest", limit=1) == ["old"]
+    assert await listed(before="0001-01-01T00:30:00Z") == []
     first = (await viewer.get("/attempts", params={"queue": "mail"})).json()["items"][0]
     assert (first["outcome"], first["handling_seconds"], first["waited_seconds"]) == ("dead_lettered", 1.0, 1.0)
     assert "hunter2" not in first["error"]["message"]

@@ -174,6 +174,8 @@ async def test_old_statistics_have_steps_of_hours_or_days(viewer: httpx.AsyncCli
         {"from": "-0s"},
         {"from": "-9999999w"},
         {"from": "0001-01-01T00:00:00Z"},
+        {"from": "0001-01-01T00:00:00Z", "to": "0001-01-01T00:05:00Z"},
+        {"from": "0001-01-01T00:00:00Z", "to": "0001-06-01T00:00:00Z"},
         {"to": "-2h"},
         {"from": "2999-01-01T00:00:00Z"},
         {"step": "0s"},

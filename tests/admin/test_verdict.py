@@ -94,6 +94,20 @@ async def test_the_status_is_ok_if_everything_runs(viewer: httpx.AsyncClient, we
     }
 
 
+@pytest.mark.parametrize(("due", "is_late"), [("0044-03-15 12:00+00 BC", True), ("-infinity", False)])
+async def test_a_time_before_the_first_year_does_not_hide_the_verdict(
+    viewer: httpx.AsyncClient, well: asyncpg.Connection, due: str, is_late: bool
+) -> None:
+    await insert(well)
+    await deliver(well, "mail", 1, ago="0 s")
+    await well.execute("update outbox_table set send_after = $1::text::timestamptz", due)
+    await well.execute("update outbox_delivery set available_at = $1::text::timestamptz", due)
+    found = await verdict(viewer)
+    late = {"outbox_late": ("error", ""), "queue_late": ("error", "mail")}
+    assert (told(found), found["started_at"]) == (late if is_late else {}, None)
+    assert (await viewer.get("/queues")).status_code == 200
+
+
 async def test_a_queue_with_waiting_messages_is_late_and_its_pause_is_reported(
     viewer: httpx.AsyncClient, well: asyncpg.Connection
 ) -> None:

@@ -435,7 +435,10 @@ def _grade(seconds: float | None, thresholds: HealthThresholds) -> Severity | No
 
 
 def _ago(observed: Observations, seconds: float | None) -> datetime | None:
-    return None if seconds is None else observed.at - timedelta(seconds=seconds)
+    try:
+        return None if seconds is None else observed.at - timedelta(seconds=seconds)
+    except OverflowError:  # producers in any language write to the tables: it may have been due before the year 1
+        return None
 
 
 def _number(count: Count) -> str:

@@ -277,7 +277,7 @@ select known.queue, most.rows, due.queued, later.in_flight, later.retrying,
 from known
 cross join most
 cross join lateral (
-    select count(*) as queued, min(available_at) as oldest
+    select count(*) as queued, min(available_at) filter (where isfinite(available_at)) as oldest
     from (
         select available_at
         from {delivery}
