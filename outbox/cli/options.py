@@ -82,9 +82,9 @@ class PastTime(click.ParamType):  # type: ignore[type-arg]
         """Parses the time."""
         if isinstance(value, datetime):
             return value
-        if ago := _AGO.fullmatch(value):
-            return datetime.now(UTC) - timedelta(**{_AGO_UNITS[ago["unit"]]: int(ago["count"])})
         try:
+            if ago := _AGO.fullmatch(value):
+                return datetime.now(UTC) - timedelta(**{_AGO_UNITS[ago["unit"]]: int(ago["count"])})
             return datetime.fromisoformat(value).astimezone(UTC)
         except (ValueError, OverflowError):
             self.fail(
@@ -108,13 +108,16 @@ class FutureTime(click.ParamType):  # type: ignore[type-arg]
         except ValueError:
             try:
                 return datetime.now(UTC) + RETENTION.convert(value, param, ctx)
-            except click.BadParameter:
+            except (click.BadParameter, OverflowError):
                 self.fail(
                     f"{value!r} is not a time: write 2030-01-31T12:00Z, or how long from now, such as 90s, 2h, 3d", param, ctx
                 )
         if found.tzinfo is None:
             self.fail(f"{value!r} has no time zone: write {value}Z for UTC", param, ctx)
-        return found
+        try:
+            return found.astimezone(UTC)
+        except OverflowError:
+            self.fail(f"{value!r} is out of range in UTC", param, ctx)
 
 
 SECONDS = Seconds()

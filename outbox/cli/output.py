@@ -133,17 +133,24 @@ def age(text: str | None) -> str:
     at = parse_time(text)
     if at is None:
         return ""
-    seconds = int((datetime.now(UTC) - at).total_seconds())
-    for size, unit in (*_UNITS, (1, "s")):
-        if seconds >= size:
-            return f"{seconds // size} {unit} ago"
-    return "now"
+    passed = _whole((datetime.now(UTC) - at).total_seconds())
+    return f"{passed} ago" if passed else "now"
 
 
 def time_and_age(text: str | None) -> str:
-    """Formats a time in the local zone with its age; empty for None."""
+    """Formats a time in the local zone with its age, or the time that is left: `(in 3 h)`; empty for None."""
     at = parse_time(text)
-    return "" if at is None else f"{at.astimezone():%Y-%m-%d %H:%M:%S %z} ({age(text)})"
+    if at is None:
+        return ""
+    left = _whole((at - datetime.now(UTC)).total_seconds())
+    return f"{at.astimezone():%Y-%m-%d %H:%M:%S %z} ({f'in {left}' if left else age(text)})"
+
+
+def _whole(seconds: float) -> str:
+    for size, unit in (*_UNITS, (1, "s")):
+        if seconds >= size:
+            return f"{int(seconds) // size} {unit}"
+    return ""
 
 
 def duration(seconds: float | None) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -604,6 +605,7 @@ async def test_commands_change_waiting_messages(database: str, connection: async
     found = json.loads(await run("messages", later, "--json"))
     assert (found["due_at"], found["priority"]) == ("2100-01-31T12:00:00.000Z", 3)
     await run("messages", "reschedule", later, "--due", "2h")
+    assert re.search(r"next attempt .* \(in 1 h\)", await run("messages", later))
     assert "has no time zone: write" in await run("messages", "reschedule", later, "--due", "2100-01-31T12:00", code=2)
     assert "1 message changed." in await run("messages", "send-now", *filtered, "--yes")
     assert "order.placed.late" in await run("messages", "edit", later, "--routing-key", "order.placed.late")

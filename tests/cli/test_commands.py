@@ -190,9 +190,19 @@ def test_an_invalid_retention_is_answered_with_days_and_hours() -> None:
 
 
 def test_an_invalid_due_time_is_answered_with_times() -> None:
-    answer = CliRunner().invoke(main, ["messages", "reschedule", "1", "--due", "tomorrow"])
+    for time in ("tomorrow", "1e12"):
+        answer = CliRunner().invoke(main, ["messages", "reschedule", "1", "--due", time])
+        assert answer.exit_code == 2
+        assert f"'{time}' is not a time: write 2030-01-31T12:00Z, or how long from now" in answer.output
+
+
+@pytest.mark.parametrize(
+    "arguments", [["pause", "relay", "--until", "9999-12-31T23:59:59-05:00"], ["attempts", "mail", "--from", "999999d"]]
+)
+def test_a_time_that_no_calendar_has_is_answered_with_a_sentence(arguments: list[str]) -> None:
+    answer = CliRunner().invoke(main, arguments)
     assert answer.exit_code == 2
-    assert "'tomorrow' is not a time: write 2030-01-31T12:00Z, or how long from now" in answer.output
+    assert f"Error: Invalid value for '{arguments[-2]}'" in answer.output
 
 
 # --- migrate -----------------------------------------------------------------------------------------------------------
