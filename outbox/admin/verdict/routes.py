@@ -46,7 +46,7 @@ from outbox.runtime.observing import build_observer
 MAX_AGE = timedelta(seconds=2)
 TIMEOUT = timedelta(seconds=20)
 _MEASURING = timedelta(seconds=5)
-_MINUTE = timedelta(minutes=1)
+_MINUTE, _HOUR, _DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 _log = logging.getLogger("outbox")
 
 
@@ -66,6 +66,8 @@ class VerdictView:
         self._admin = admin
         self._judgement = SingleFlightCache(self._judge, max_age=MAX_AGE, timeout=TIMEOUT)
         self._sql = backlog_queries(admin.table)
+        self._stopped: tuple[tuple[datetime, Sequence[str]] | None, Mapping[str, datetime]] = None, {}
+        """Since when queues have not moved for longer than an hour, and the minute and the queues that this was read for."""
 
     async def now(self) -> Snapshot[Verdict]:
         """Returns the verdict, at most a few seconds old. An unavailable database is a finding, not an error."""
@@ -200,26 +202,41 @@ class VerdictView:
         # is still in the queue. Statistics have a resolution of one minute, so only complete minutes count.
         if not waiting:
             return {}
+        began, handled = await self._began(connection, waiting, consumers, "sent_since", _HOUR)
+        # A queue that has stopped for longer than an hour is found by the last sends of a day, or its age would vanish: these
+        # are many rows, with a resolution of a minute, and read once a minute.
+        if stopped := tuple(queue for queue in waiting if queue not in began and queue not in handled):
+            key = (at.replace(second=0, microsecond=0), stopped)
+            if self._stopped[0] != key:
+                self._stopped = key, (await self._began(connection, stopped, consumers, "last_sent", _DAY))[0]
+            began = {**began, **self._stopped[1]}
+        ages = {queue: (at - minute - _MINUTE).total_seconds() for queue, minute in began.items()}
+        return {queue: age for queue, age in ages.items() if age > 0}
+
+    async def _began(
+        self,
+        connection: Connection,
+        waiting: Sequence[str],
+        consumers: Sequence[DeclaredConsumer],
+        sends: str,
+        window: timedelta,
+    ) -> tuple[Mapping[str, datetime], Mapping[str, datetime]]:
+        """Returns the minute of the first of `sends` to each queue after its last handled message, and that of the latter."""
         handled: dict[str, datetime] = {}
         sent: Sequence[asyncpg.Record] = ()
         async with optional_tables(connection):
-            handled = {row["queue"]: row["minute"] for row in await connection.fetch(self._sql["last_handled"], waiting)}
-            sent = await connection.fetch(self._sql["sent_since"])
-        ages: dict[str, float] = {}
+            rows = await connection.fetch(self._sql["last_handled"], waiting, window)
+            handled = {row["queue"]: row["minute"] for row in rows}
+            sent = await connection.fetch(self._sql[sends], window)
+        began: dict[str, datetime] = {}
         for queue in waiting:
             keys = [consumer.binding_key for consumer in consumers if consumer.queue == queue]
-            first = next(
-                (
-                    row["minute"]
-                    for row in sent
-                    if (queue not in handled or row["minute"] > handled[queue])
-                    and any(topics.matches(key, row["routing_key"]) for key in keys)
-                ),
-                None,
-            )
-            if first is not None and (age := (at - first - _MINUTE).total_seconds()) > 0:
-                ages[queue] = age
-        return ages
+            for row in sent:
+                is_later = queue not in handled or row["minute"] > handled[queue]
+                if is_later and any(topics.matches(key, row["routing_key"]) for key in keys):
+                    began[queue] = row["minute"]
+                    break
+        return began, handled
 
 
 async def measure_health(admin: Admin) -> None:

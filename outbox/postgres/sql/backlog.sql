@@ -308,17 +308,25 @@ from {delivery} tablesample system ($1) repeatable (0)
 group by 1, 2
 
 -- name: last_handled
--- The minute of the last hour in which a message of each of the queues $1 was last handled.
+-- The minute of the time $2 in which a message of each of the queues $1 was last handled.
 select queue, max(starts_at) as minute
 from {stats}
-where queue = any($1::text[]) and seconds = 60 and starts_at > now() - interval '1 hour'
+where queue = any($1::text[]) and seconds = 60 and starts_at > now() - $2::interval
     and processed + failed + dead + duplicates > 0
 group by queue
 
 -- name: sent_since
--- The minutes of the last hour in which messages were sent, with their routing keys, oldest first.
+-- The minutes of the time $1 in which messages were sent, with their routing keys, oldest first.
 select starts_at as minute, routing_key
 from {stats}
-where queue = '' and seconds = 60 and sent > 0 and starts_at > now() - interval '1 hour'
+where queue = '' and seconds = 60 and sent > 0 and starts_at > now() - $1::interval
 order by starts_at
 limit 10000
+
+-- name: last_sent
+-- The minute of the time $1 in which a message with each routing key was last sent, oldest first.
+select max(starts_at) as minute, routing_key
+from {stats}
+where queue = '' and seconds = 60 and sent > 0 and starts_at > now() - $1::interval
+group by routing_key
+order by minute
