@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -17,6 +17,7 @@ from outbox.postgres.pool import Pool
 from outbox.transports.postgres import PostgresBroker
 from tests.contract.support import FAILURE, existing, message, send, taking
 from tests.postgres_transport.support import deliveries, new_broker
+from tests.servers.proxy import Proxy
 from tests.support import eventually
 
 SHORT_LEASE = timedelta(seconds=3)
@@ -85,6 +86,23 @@ async def test_a_lease_lives_as_long_as_the_handler_runs(database: str, pool: Po
     assert await deliveries(pool) == []
     for broker in (slow, other):
         await broker.close()
+
+
+async def test_a_lease_outlives_connections_that_are_lost_silently(
+    database: str, pool: Pool, proxied: Callable[[str], Proxy]
+) -> None:
+    proxy = proxied(database)
+    broker = new_broker(proxy.url, lease=timedelta(seconds=9))
+    async with taking(broker, "mail", "#") as taken:
+        await send(broker, message("order.placed"))
+        delivery = await taken.next()
+        first = await pool.fetchval("select leased_until from outbox_delivery")
+        proxy.pause()
+        proxy.spare_new()
+        await eventually(lambda: pool.fetchval("select leased_until > $1 from outbox_delivery", first), timeout=15)
+        await delivery.settle(DONE)
+        proxy.resume()
+    await broker.close()
 
 
 async def test_a_killed_worker_is_counted_and_its_deliveries_come_to_another(database: str, pool: Pool) -> None:

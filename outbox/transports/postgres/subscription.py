@@ -483,8 +483,10 @@ class PostgresIntake:
                 batch = old[start : start + MOST_CLAIMED]
                 ids, tokens = [delivery.id for delivery in batch], [delivery.token for delivery in batch]
                 try:
-                    kept = {row["id"] for row in await self._fetch("renew", ids, tokens, self._lease)}
-                except DatabaseUnavailableError:
+                    # A connection that was lost silently must leave time for another renewal, over a new one.
+                    async with asyncio.timeout(third.total_seconds()):
+                        kept = {row["id"] for row in await self._fetch("renew", ids, tokens, self._lease)}
+                except (TimeoutError, DatabaseUnavailableError):
                     pause = min(RENEWAL_RETRY, third)
                     break
                 for delivery in batch:
