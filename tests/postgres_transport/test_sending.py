@@ -27,6 +27,21 @@ async def test_a_batch_arrives_in_its_order(broker: PostgresBroker, pool: Pool) 
     assert [row["body"] for row in await deliveries(pool)] == [sent.body for sent in batch]
 
 
+async def test_a_message_that_a_trigger_refuses_is_refused_and_its_neighbours_are_not(
+    broker: PostgresBroker, pool: Pool
+) -> None:
+    await bind(pool, "mail", "#")
+    await pool.execute(
+        "create function refuse() returns trigger language plpgsql as "
+        "$$ begin if new.routing_key = 'bad' then raise exception 'not this one'; end if; return new; end $$"
+    )
+    await pool.execute("create trigger refuse before insert on outbox_delivery for each row execute function refuse()")
+    first, bad, last = await broker.send([message("a"), message("bad"), message("b")], timeout=TIMEOUT)
+    assert (first, last) == (CONFIRMED, CONFIRMED)
+    assert isinstance(bad, Refused)
+    assert "not this one" in str(bad.failure)
+
+
 async def test_a_broker_leaves_a_server_that_is_a_standby_now(broker: PostgresBroker, pool: Pool, database: str) -> None:
     """A session keeps the setting with which it began, as a connection keeps the server to which its address led."""
     await bind(pool, "mail", "#")

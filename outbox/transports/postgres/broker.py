@@ -57,8 +57,13 @@ LARGEST_BATCH = 16 * 1024 * 1024
 LONGEST_STATEMENT = timedelta(seconds=60)
 """Longest wait for one statement, whatever timeout the caller gives."""
 
-_REFUSALS = (asyncpg.DataError, asyncpg.ProgramLimitExceededError, asyncpg.IntegrityConstraintViolationError)
-"""Errors about the values of a statement, raised by PostgreSQL or the driver."""
+_REFUSALS = (
+    asyncpg.DataError,
+    asyncpg.ProgramLimitExceededError,
+    asyncpg.IntegrityConstraintViolationError,
+    asyncpg.PLPGSQLError,
+)
+"""Errors about the values of a statement, raised by PostgreSQL, the driver, or a trigger."""
 
 _Row = tuple[object, ...]
 
