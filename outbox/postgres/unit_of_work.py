@@ -237,6 +237,13 @@ def handler_engine(url: str, *, size: int) -> "AsyncEngine":
     )
     event.listen(engine.sync_engine, "checkin", _note_use)
     event.listen(engine.sync_engine, "checkout", _refuse_lost)
+
+    @event.listens_for(engine.sync_engine, "handle_error")
+    def leave_standby(context: Any) -> None:
+        # Closes the connection, as `outbox.postgres.pool.taken_from` does.
+        if _caused_by(context.original_exception, asyncpg.ReadOnlySQLTransactionError):
+            context.is_disconnect = True
+
     return engine
 
 

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit, urlunsplit
 import asyncpg
 import pytest
 from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
 
 from app.orders.schema import ensure_order_tables
 from outbox import MessageRelay, ensure_outbox_schema_async, ensure_outbox_schema_sync
@@ -44,6 +45,22 @@ async def test_a_handler_s_session_does_too(several: str) -> None:
     async with engine.connect() as connection:
         assert (await connection.execute(text("select current_setting('application_name')"))).scalar_one() == "outbox worker"
     await engine.dispose()
+
+
+async def test_a_handler_s_session_leaves_a_server_that_is_a_standby_now(database_url: str) -> None:
+    """A session keeps the setting with which it began, as a connection keeps the server to which its address led."""
+    admin = await asyncpg.connect(database_url)
+    setting = f"alter database {database_url.rpartition('/')[2]} set default_transaction_read_only"
+    await admin.execute(f"create table written (); {setting} = on")
+    engine = handler_engine(database_url, size=1)
+    with pytest.raises(DBAPIError, match="read-only"):
+        async with engine.begin() as connection:
+            await connection.execute(text("insert into written default values"))
+    await admin.execute(f"{setting} = off")
+    async with engine.begin() as connection:
+        await connection.execute(text("insert into written default values"))
+    await engine.dispose()
+    await admin.close()
 
 
 def test_the_password_of_such_a_url_is_not_shown(several: str) -> None:
