@@ -85,7 +85,6 @@ class DeclaredConsumer:
 
 def declared_consumers(components: Iterable[KnownComponent]) -> Sequence[DeclaredConsumer]:
     """Lists the consumers of all workers, including lost and stopped ones."""
-    # A heartbeat may come from another release: entries of an unexpected form are skipped.
     return [
         DeclaredConsumer(
             queue=consumer["queue"],
@@ -93,10 +92,14 @@ def declared_consumers(components: Iterable[KnownComponent]) -> Sequence[Declare
             worker=component.name,
             is_alive=component.condition in _ALIVE,
             ordered=bool(consumer.get("ordered")),
-            delays=[timedelta(seconds=seconds) for seconds in (consumer.get("retry") or {}).get("delays_seconds", ())],
+            delays=[timedelta(seconds=each) for each in delays if isinstance(each, int | float)],
         )
         for component in components
         if component.kind is ComponentKind.WORKER
         for consumer in component.consumers
-        if isinstance(consumer, Mapping) and isinstance(consumer.get("queue"), str)
+        if "queue" in consumer
+        # A heartbeat may come from another release: what has an unexpected form is skipped.
+        for retry in (consumer.get("retry"),)
+        for found in (retry.get("delays_seconds") if isinstance(retry, Mapping) else None,)
+        for delays in (found if isinstance(found, list) else (),)
     ]

@@ -1,6 +1,6 @@
 """`GET /components`, `GET /pauses`, `POST /pause` and `POST /resume`."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
@@ -186,7 +186,7 @@ def pause_responses(pauses: Iterable[Pause], components: Sequence[KnownComponent
 def _concerns(pause: Pause, component: KnownComponent) -> bool:
     if pause.scope is PauseScope.QUEUE:
         return component.kind is ComponentKind.WORKER and any(
-            isinstance(consumer, Mapping) and consumer.get("queue") == pause.name for consumer in component.consumers
+            consumer.get("queue") == pause.name for consumer in component.consumers
         )
     return component.kind.value == pause.scope.value and pause.name in ("", component.name)
 
@@ -257,7 +257,7 @@ def _activity(component: KnownComponent, masking: Masking) -> dict[str, Any]:
     # Heartbeats report `paused` even if only some queues are.
     if isinstance(state := activity.get("state"), str):
         paused = activity.get("paused_queues")
-        consumed = {consumer.get("queue") for consumer in component.consumers if isinstance(consumer, Mapping)}
+        consumed = {consumer.get("queue") for consumer in component.consumers}
         is_partly = isinstance(paused, list) and bool(consumed - set(map(str, paused)))
         activity["state"] = "running" if state == "paused" and is_partly else state.replace(" ", "_")
     failure = activity.pop("last_failure", None)

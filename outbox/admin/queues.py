@@ -319,14 +319,13 @@ def _consumers(name: str, components: Iterable[KnownComponent]) -> Iterable[Queu
         if component.kind is not ComponentKind.WORKER or component.condition is ComponentStatus.STOPPED:
             continue
         for consumer in component.consumers:
-            # A heartbeat may come from another release: entries of an unexpected form are skipped.
-            if not isinstance(consumer, Mapping) or consumer.get("queue") != name:
+            if consumer.get("queue") != name:
                 continue
             state = str(component.activity.get("state", "")).replace(" ", "_")
             paused, failing = component.activity.get("paused_queues"), component.activity.get("failing_queues")
             if isinstance(failing, list) and name in failing:
                 state = "failing"
-            if isinstance(paused, list) and state == "paused" and not {name, ""} & set(paused):
+            if isinstance(paused, list) and state == "paused" and not any(each in paused for each in (name, "")):
                 # A worker reports `paused` as soon as one of its queues is paused; "" stands for the whole worker.
                 state = "running"
             if isinstance(paused, list) and name in paused:
@@ -400,7 +399,7 @@ async def show_queue(context: Viewer, name: Annotated[str, Path(max_length=255)]
             host=one.host,
         )
         for one in sorted(observed.components, key=lambda one: one.started_at, reverse=True)
-        if any(isinstance(consumer, Mapping) and consumer.get("queue") == name for consumer in one.consumers)
+        if any(consumer.get("queue") == name for consumer in one.consumers)
     ]
     return QueueDetail(
         **{field: getattr(found, field) for field in QueueSummary.model_fields},

@@ -429,13 +429,12 @@ async def show_asyncapi(context: Viewer) -> AsyncApiDocument:
     async with admin.reading("reading the consumers") as connection:
         found = await recent_components(connection, schema=admin.table.schema, ended=0, schemas=True)
     workers = sorted((each for each in found if each.kind is ComponentKind.WORKER), key=lambda each: each.started_at)
-    # A heartbeat may come from another release: entries of an unexpected form are skipped.
     # Of several with the same queue, the dictionary keeps the last one, of the worker that started last.
     consumers = {
         str(consumer["queue"]): consumer
         for worker in workers
         for consumer in worker.consumers
-        if isinstance(consumer, Mapping) and {"queue", "binding_key"} <= consumer.keys()
+        if {"queue", "binding_key"} <= consumer.keys()
     }
     release = next((each.service_version for each in reversed(workers) if each.service_version), "0")
     document = asyncapi_document(consumers.values(), admin.published_events, title=admin.exchange_name, version=release)

@@ -140,14 +140,20 @@ async def recent_components(
 
 
 def _component(row: asyncpg.Record) -> KnownComponent:
+    activity, consumers, applied = (json.loads(row[name]) for name in ("activity", "consumers", "applied"))
+    # A heartbeat may come from another release: what has an unexpected form is skipped.
     return KnownComponent(
         **{
             **dict(row),
             "kind": ComponentKind(row["kind"]),
             "condition": ComponentStatus(row["condition"]),
-            "activity": json.loads(row["activity"]),
-            "consumers": json.loads(row["consumers"]),
-            "applied": json.loads(row["applied"]),
+            "activity": activity if isinstance(activity, dict) else {},
+            "consumers": [
+                each
+                for each in (consumers if isinstance(consumers, list) else ())
+                if isinstance(each, dict) and all(isinstance(each.get(name, ""), str) for name in ("queue", "binding_key"))
+            ],
+            "applied": [each for each in applied if isinstance(each, dict)] if isinstance(applied, list) else [],
         }
     )
 

@@ -67,6 +67,33 @@ async def test_the_status_follows_the_last_heartbeat(viewer: httpx.AsyncClient, 
     ]
 
 
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"activity": "null"},
+        {"activity": "[]", "applied": '["relay"]'},
+        {"activity": '{"state": 5, "history_lost_at": "yesterday", "history_lost_count": 1}'},
+        {"activity": '{"history_lost_at": "2999-01-01T00:00:00Z", "history_lost_count": "many"}'},
+        {
+            "activity": '{"state": "paused", "failing_queues": [{}], "paused_queues": [{}]}',
+            "consumers": '[{"queue": "mail", "binding_key": "a"}]',
+        },
+        {"consumers": '[1, null, {"queue": 5}, {"queue": ["mail"], "binding_key": "a"}]'},
+        {"consumers": '[{"queue": "mail", "binding_key": {}, "retry": "never"}]'},
+        {"consumers": '[{"queue": "mail", "binding_key": "a", "retry": {"delays_seconds": ["1m"]}}]'},
+    ],
+)
+async def test_a_heartbeat_of_an_unexpected_form_hides_nothing_else(
+    viewer: httpx.AsyncClient, connection: asyncpg.Connection, columns: dict[str, str]
+) -> None:
+    await component(connection, "other", "worker", **columns)
+    await component(connection, "mine", "worker", consumers='[{"queue": "mail", "binding_key": "a"}]')
+    assert [one["name"] for one in (await components(viewer))["items"]] == ["mine", "other"]
+    for path in ("/health/verdict", "/queues/mail", "/topology", "/asyncapi", "/search?q=mail"):
+        answer = await viewer.get(path)
+        assert answer.status_code == 200, answer.text
+
+
 async def test_only_the_latest_stopped_components_are_listed(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
     await component(connection, "alive")
     for number in range(5):

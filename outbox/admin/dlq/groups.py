@@ -266,6 +266,6 @@ async def _handlers(connection: Connection, schema: str | None) -> Mapping[str, 
     handlers: dict[str, set[str]] = {}
     for component in await recent_components(connection, schema=schema):
         for consumer in component.consumers:
-            if isinstance(consumer, Mapping) and isinstance(name := consumer.get("handler"), str) and name:
+            if isinstance(name := consumer.get("handler"), str) and name:
                 handlers.setdefault(str(consumer.get("queue")), set()).add(name)
     return handlers

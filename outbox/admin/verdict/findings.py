@@ -1,6 +1,7 @@
 """Judges an installation: derives findings with severity, hint and start time from observations."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal, get_args
@@ -352,13 +353,16 @@ def _failing_components(observed: Observations, thresholds: HealthThresholds) ->
             )
         if not _is_running(one):
             continue
-        lost_at = one.activity.get("history_lost_at")
-        if isinstance(lost_at, str) and observed.at - (at := datetime.fromisoformat(lost_at)) < thresholds.dead_letter_window:
+        at, lost, is_new = observed.at, one.activity.get("history_lost_count"), False
+        with suppress(TypeError, ValueError):  # a heartbeat may come from another release
+            at = datetime.fromisoformat(one.activity.get("history_lost_at", ""))
+            is_new = observed.at - at < thresholds.dead_letter_window
+        if is_new and isinstance(lost, int):
             yield HealthFinding(
                 code="history_lost",
                 severity=Severity.WARNING,
-                summary=f"{name} could not write {one.activity.get('history_lost_count', 0):,} entries of the history: chains, "
-                "statistics and searches do not contain them",
+                summary=f"{name} could not write {lost:,} entries of the history: chains, statistics and searches "
+                "do not contain them",
                 hint="look for the reason in its log; the messages themselves are not affected",
                 since=at,
                 **about,
@@ -413,7 +417,7 @@ def _topology(observed: Observations) -> Iterator[HealthFinding]:
             (
                 one.stopped_at or one.seen_at
                 for one in observed.components
-                if any(isinstance(consumer, Mapping) and consumer.get("queue") == name for consumer in one.consumers)
+                if any(consumer.get("queue") == name for consumer in one.consumers)
             ),
             default=None,
         )
