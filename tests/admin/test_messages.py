@@ -156,6 +156,13 @@ async def test_invalid_parameters_are_rejected(viewer: httpx.AsyncClient, parame
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
 
 
+async def test_a_cursor_has_room_for_a_long_routing_key(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
+    keys = [f"{'ж' * 499}{number}" for number in range(2)]
+    rows = [await insert(connection, routing_key=key, last_error="unroutable", send_after="infinity") for key in keys]
+    page = await listed(viewer, limit=1, state="held")
+    assert ids(await listed(viewer, limit=1, state="held", cursor=page["next"])) == rows[1:]
+
+
 async def test_a_cursor_is_only_valid_for_its_own_list(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
     for _ in range(3):
         await insert(connection)
