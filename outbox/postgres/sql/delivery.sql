@@ -370,7 +370,9 @@ where queue = $1 and status = 'open'
 -- The number of due deliveries of queue $1, counted up to $2, and for how many seconds the first has been due. At most about 30,000 years:
 -- a row of another program may have been due since -infinity.
 select count(*) as ready,
-    least(extract(epoch from clock_timestamp()) - extract(epoch from min(available_at)), 1e12)::float8 as oldest
+    case
+        when count(*) > 0 then least(extract(epoch from clock_timestamp()) - extract(epoch from min(available_at)), 1e12)::float8
+    end as oldest
 from (
     select available_at
     from {delivery}
