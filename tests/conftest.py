@@ -13,11 +13,12 @@ Tests that use RabbitMQ get the marker `rabbitmq` by themselves; a test that ask
 (`request.getfixturevalue`) carries the marker explicitly.
 """
 
+import asyncio
 import gc
 import os
 import signal
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
@@ -28,6 +29,8 @@ import certifi
 import pytest
 
 from outbox.embedded import EmbeddedPostgres
+from outbox.postgres.pool import Pool, open_pool
+from outbox.runtime.settings import VARIABLES
 from tests.servers.chromium import ensure_chromium
 from tests.servers.moto import CREDENTIALS, Moto, running_moto
 from tests.servers.nats import Nats, ensure_nats, running_nats
@@ -167,6 +170,27 @@ def database_url(request: pytest.FixtureRequest, postgres_server: PostgresServer
 def database(database_url: str) -> str:
     """The test's own database, with every table of Outbox, and nothing in them."""
     return database_url
+
+
+@pytest.fixture
+def on(database: str) -> Callable[[Callable[[Pool], Awaitable[Any]]], Any]:
+    """`on(work)` runs a coroutine function with a pool of that database, for tests that are not async."""
+
+    async def run(work: Callable[[Pool], Awaitable[Any]]) -> Any:
+        pool = await open_pool(database, size=2, application_name="tests")
+        try:
+            return await work(pool)
+        finally:
+            await pool.close()
+
+    return lambda work: asyncio.run(run(work))
+
+
+@pytest.fixture
+def no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs the test without the settings of the machine."""
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture

@@ -31,13 +31,14 @@ from outbox.cli import main
 from outbox.observers.logging import FIELDS
 from outbox.postgres.pool import Pool, open_pool
 from outbox.postgres.schema.versions import HEAD
-from outbox.runtime.settings import VARIABLES
 from outbox.testing import RecordingPublisher
 from outbox.transports.rabbitmq.connection import broker_version
 from tests.admin.served import served
 from tests.dead_letters.repairs import bury, park
 from tests.schema.catalog import catalog
 from tests.support import eventually
+
+pytestmark = pytest.mark.usefixtures("no_settings_from_outside")
 
 ROOT = Path(__file__).parent.parent
 FENCED = re.compile(r"^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -315,12 +316,6 @@ def of_outbox() -> Iterator[tuple[str, list[str]]]:
         for words in commands_of(block):
             if words[0] == "outbox":
                 yield block.page, words
-
-
-@pytest.fixture(autouse=True)
-def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in VARIABLES:
-        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.mark.parametrize("words", [words for _, words in of_outbox()], ids=shlex.join)

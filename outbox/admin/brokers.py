@@ -85,21 +85,23 @@ class DeclaredConsumer:
 
 def declared_consumers(components: Iterable[KnownComponent]) -> Sequence[DeclaredConsumer]:
     """Lists the consumers of all workers, including lost and stopped ones."""
-    return [
-        DeclaredConsumer(
-            queue=consumer["queue"],
-            binding_key=str(consumer.get("binding_key", "")),
-            worker=component.name,
-            is_alive=component.condition in _ALIVE,
-            ordered=bool(consumer.get("ordered")),
-            delays=[timedelta(seconds=each) for each in delays if isinstance(each, int | float)],
-        )
-        for component in components
-        if component.kind is ComponentKind.WORKER
-        for consumer in component.consumers
-        if "queue" in consumer
-        # A heartbeat may come from another release: what has an unexpected form is skipped.
-        for retry in (consumer.get("retry"),)
-        for found in (retry.get("delays_seconds") if isinstance(retry, Mapping) else None,)
-        for delays in (found if isinstance(found, list) else (),)
-    ]
+    declared: list[DeclaredConsumer] = []
+    for component in components:
+        for consumer in component.consumers if component.kind is ComponentKind.WORKER else ():
+            # A heartbeat may come from another release: what has an unexpected form is skipped.
+            if "queue" not in consumer:
+                continue
+            retry = consumer.get("retry")
+            found = retry.get("delays_seconds") if isinstance(retry, Mapping) else None
+            delays = found if isinstance(found, list) else []
+            declared.append(
+                DeclaredConsumer(
+                    queue=consumer["queue"],
+                    binding_key=str(consumer.get("binding_key", "")),
+                    worker=component.name,
+                    is_alive=component.condition in _ALIVE,
+                    ordered=bool(consumer.get("ordered")),
+                    delays=[timedelta(seconds=each) for each in delays if isinstance(each, int | float)],
+                )
+            )
+    return declared

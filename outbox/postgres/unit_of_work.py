@@ -237,13 +237,7 @@ def handler_engine(url: str, *, size: int) -> "AsyncEngine":
     )
     event.listen(engine.sync_engine, "checkin", _note_use)
     event.listen(engine.sync_engine, "checkout", _refuse_lost)
-
-    @event.listens_for(engine.sync_engine, "handle_error")
-    def leave_standby(context: Any) -> None:
-        # Closes the connection, as `outbox.postgres.pool.taken_from` does.
-        if _caused_by(context.original_exception, asyncpg.ReadOnlySQLTransactionError):
-            context.is_disconnect = True
-
+    event.listen(engine.sync_engine, "handle_error", _leave_read_only)
     return engine
 
 
@@ -277,6 +271,12 @@ def _refuse_lost(connection: Any, record: Any, _proxy: Any) -> None:
             connection.ping()
         except Exception as error:
             raise DisconnectionError(f"the connection was lost: {reason_of(error)}") from error
+
+
+def _leave_read_only(context: Any) -> None:
+    """Closes a connection whose server is read-only, as `outbox.postgres.pool.taken_from` does."""
+    if _caused_by(context.original_exception, asyncpg.ReadOnlySQLTransactionError):
+        context.is_disconnect = True
 
 
 Bind = Callable[[Any], AbstractContextManager[object]]

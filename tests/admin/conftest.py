@@ -1,16 +1,12 @@
 """An application that includes the admin, on a real database, and clients of each role."""
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from typing import Any
 
 import httpx
 import pytest
 
 from outbox.admin import Admin, Role
-from outbox.postgres.pool import Pool, open_pool
-from outbox.runtime.settings import VARIABLES
 from tests.admin.support import MakeClient, client_of, serving
 
 
@@ -46,24 +42,3 @@ def viewer(make_client: MakeClient) -> httpx.AsyncClient:
 def url(database: str) -> str:
     """A database with every table."""
     return database
-
-
-@pytest.fixture
-def no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs commands without the settings of the machine."""
-    for name in VARIABLES:
-        monkeypatch.delenv(name, raising=False)
-
-
-@pytest.fixture
-def on(url: str) -> Callable[[Callable[[Pool], Awaitable[Any]]], Any]:
-    """Does something on the test's database."""
-
-    async def work(use: Callable[[Pool], Awaitable[Any]]) -> Any:
-        pool = await open_pool(url, size=2, application_name="tests")
-        try:
-            return await use(pool)
-        finally:
-            await pool.close()
-
-    return lambda use: asyncio.run(work(use))

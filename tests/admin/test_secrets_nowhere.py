@@ -15,7 +15,6 @@ from prometheus_client import REGISTRY, generate_latest
 from outbox import MessageRelay, Publisher, Worker, consume
 from outbox.cli import main
 from outbox.postgres.pool import Pool, open_pool
-from outbox.runtime.settings import VARIABLES
 from tests.admin.served import served
 from tests.support import eventually
 from tests.worker.support import running
@@ -150,9 +149,8 @@ async def test_no_log_line_no_metric_and_no_history_shows_a_secret(dead: Pool, t
     assert "***" in history
 
 
-async def test_no_command_prints_a_secret(dead: Pool, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in VARIABLES:
-        monkeypatch.delenv(name, raising=False)
+@pytest.mark.usefixtures("no_settings_from_outside")
+async def test_no_command_prints_a_secret(dead: Pool, database: str) -> None:
     ids = [str(row["id"]) for row in await dead.fetch("select id from outbox_dead_letter")]
     chain = await dead.fetchval("select message_id from outbox_dead_letter limit 1")
     details = [["dlq", "show", id_, *options] for id_ in ids for options in ([], ["--json"])]

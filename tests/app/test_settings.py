@@ -18,8 +18,10 @@ from outbox.cli import main
 from outbox.errors import ConfigurationError
 from outbox.maintenance import Maintenance
 from outbox.runtime.environment import check_environment
-from outbox.runtime.settings import OF_SERVICE, PREFIX, SETTINGS, VARIABLES, Kind, Reader, Setting, arguments_of
+from outbox.runtime.settings import OF_SERVICE, PREFIX, SETTINGS, Kind, Reader, Setting, arguments_of
 from scripts.settings import PAGE, page
+
+pytestmark = pytest.mark.usefixtures("no_settings_from_outside")
 
 
 def _commands(group: click.Group, path: str = "") -> Iterator[tuple[str, click.Command]]:
@@ -34,12 +36,6 @@ def _commands(group: click.Group, path: str = "") -> Iterator[tuple[str, click.C
 
 
 COMMANDS = dict(_commands(main))
-
-
-@pytest.fixture(autouse=True)
-def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in VARIABLES:
-        monkeypatch.delenv(name, raising=False)
 
 
 # --- the table ----------------------------------------------------------------------------------------------------------

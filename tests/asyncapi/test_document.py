@@ -18,7 +18,8 @@ from outbox import consume
 from outbox.asyncapi import asyncapi_document, compare_documents, describe_contracts
 from outbox.cli import main
 from outbox.contracts import Event
-from outbox.runtime.settings import VARIABLES
+
+pytestmark = pytest.mark.usefixtures("no_settings_from_outside")
 
 SPECIFICATION = Path(__file__).parent / "specification" / "3.1.0.json"
 
@@ -118,12 +119,6 @@ def test_the_order_of_consumers_and_events_makes_no_difference() -> None:
 
 
 # --- commands ------------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(autouse=True)
-def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in VARIABLES:
-        monkeypatch.delenv(name, raising=False)
 
 
 def asked(*arguments: str) -> Result:

@@ -18,18 +18,12 @@ import outbox
 from outbox.cli import main
 from outbox.cli.processes import Address, monitored
 from outbox.runtime.health import HealthChecks
-from outbox.runtime.settings import VARIABLES
 from outbox.schema import ensure_outbox_schema_async
 from tests.support import eventually_sync
 from tests.support.processes import free_port, running
 
+pytestmark = pytest.mark.usefixtures("no_settings_from_outside")
 CLI = ["-m", "outbox.cli"]
-
-
-@pytest.fixture(autouse=True)
-def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in VARIABLES:
-        monkeypatch.delenv(name, raising=False)
 
 
 def test_version_prints_the_version() -> None:

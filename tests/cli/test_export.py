@@ -1,10 +1,9 @@
 """`outbox export`: the same file over HTTP and from a database, complete or absent."""
 
-import asyncio
 import csv
 import io
 import json
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,39 +15,18 @@ from click.testing import CliRunner, Result
 
 from outbox.admin.dlq.routes import list_dead_letters
 from outbox.cli import main
-from outbox.postgres.pool import Pool, open_pool
-from outbox.runtime.settings import VARIABLES
 from tests.admin.served import served
 from tests.dead_letters.repairs import bury
 
+pytestmark = pytest.mark.usefixtures("no_settings_from_outside")
 Run = Callable[..., Result]
 LISTS = ("dlq", "messages", "audit", "operations")
-
-
-@pytest.fixture(autouse=True)
-def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in VARIABLES:
-        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture
 def url(database: str) -> str:
     """A database with all tables."""
     return database
-
-
-@pytest.fixture
-def on(url: str) -> Callable[[Callable[[Pool], Awaitable[Any]]], Any]:
-    """Runs a function on the test's database."""
-
-    async def work(use: Callable[[Pool], Awaitable[Any]]) -> Any:
-        pool = await open_pool(url, size=2, application_name="tests")
-        try:
-            return await use(pool)
-        finally:
-            await pool.close()
-
-    return lambda use: asyncio.run(work(use))
 
 
 @pytest.fixture(params=["directly", "over HTTP"])

@@ -16,10 +16,11 @@ from click.testing import CliRunner
 from outbox import Consumer, Databases, Publisher, consume
 from outbox.cli import main
 from outbox.databases import parse_databases
-from outbox.runtime.settings import VARIABLES
 from tests.servers.postgres import PostgresServer, fresh_database, with_database
 from tests.support import eventually_sync
 from tests.support.processes import free_port, running
+
+pytestmark = pytest.mark.usefixtures("no_settings_from_outside")
 
 CLI = ["-m", "outbox.cli"]
 A, B = "a=postgresql://db/a", "b=postgresql://db/b"
@@ -33,12 +34,6 @@ async def work(number: int, connection: asyncpg.Connection) -> None:
 
 
 assert isinstance(work, Consumer)
-
-
-@pytest.fixture(autouse=True)
-def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in VARIABLES:
-        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.mark.parametrize(

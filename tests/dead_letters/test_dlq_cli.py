@@ -1,6 +1,5 @@
 """`outbox dlq`: output, confirmations, errors, and JSON for scripts."""
 
-import asyncio
 import json
 import os
 import pty
@@ -8,7 +7,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,8 +15,6 @@ import pytest
 from click.testing import CliRunner, Result
 
 from outbox.cli import main
-from outbox.postgres.pool import Pool, open_pool
-from outbox.runtime.settings import VARIABLES
 from tests.dead_letters.repairs import bury, outbox, park, statuses, tell
 from tests.support import eventually_sync
 from tests.support.processes import running
@@ -34,30 +31,14 @@ def url(database: str) -> str:
 
 
 @pytest.fixture
-def dlq(url: str, monkeypatch: pytest.MonkeyPatch) -> Dlq:
+def dlq(url: str, no_settings_from_outside: None, monkeypatch: pytest.MonkeyPatch) -> Dlq:
     """Runs `outbox dlq …` on the test's database, in this process."""
-    for name in VARIABLES:
-        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("OUTBOX_DATABASE_URL", url)
 
     def run(*arguments: str, typed: bytes | None = None) -> Result:
         return CliRunner().invoke(main, ["dlq", *arguments], input=typed)
 
     return run
-
-
-@pytest.fixture
-def on(url: str) -> Callable[[Callable[[Pool], Awaitable[T]]], T]:
-    """Runs a coroutine function with the test's database."""
-
-    async def work(use: Callable[[Pool], Awaitable[Any]]) -> Any:
-        pool = await open_pool(url, size=2, application_name="tests")
-        try:
-            return await use(pool)
-        finally:
-            await pool.close()
-
-    return lambda use: asyncio.run(work(use))
 
 
 def lines(result: Result) -> list[str]:
@@ -396,11 +377,8 @@ def test_ctrl_c_leaves_an_operation_running_and_another_command_continues_it(url
     assert len(on(outbox)) == 100
 
 
-def test_missing_tables_and_a_database_that_is_away_are_errors_in_one_sentence(
-    database_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in VARIABLES:
-        monkeypatch.delenv(name, raising=False)
+@pytest.mark.usefixtures("no_settings_from_outside")
+def test_missing_tables_and_a_database_that_is_away_are_errors_in_one_sentence(database_url: str) -> None:
     run = CliRunner().invoke
     assert "no database and no service configured" in run(main, ["dlq", "list"]).output
     empty = run(main, ["dlq", "requeue", "1", "--database-url", database_url])

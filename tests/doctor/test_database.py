@@ -1,6 +1,7 @@
 """Findings of the doctor about a database."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from datetime import timedelta
 
 import asyncpg
@@ -197,42 +198,46 @@ async def test_an_idle_transaction_that_has_written_is_named(
         await culprit.close()
 
 
+@asynccontextmanager
+async def restarted_with(server: OwnPostgres, setting: str, value: str) -> AsyncIterator[asyncpg.Connection]:
+    """A connection to the server, which has the schema and, for the block, a setting that needs a restart."""
+    await ensure_outbox_schema_async(server.url)
+    await _restart(server, f"set {setting} = {value}")
+    connection = await asyncpg.connect(server.url)
+    try:
+        yield connection
+    finally:
+        await connection.close()
+        await _restart(server, f"reset {setting}")
+
+
+async def _restart(server: OwnPostgres, change: str) -> None:
+    connection = await asyncpg.connect(server.url)
+    await connection.execute(f"alter system {change}")
+    await connection.close()
+    server.restart()
+
+
 async def test_the_sql_for_a_prepared_transaction_quotes_its_name(
     own_postgres: OwnPostgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("outbox.doctor.database.PINNED_FOR", timedelta(0))
-    await ensure_outbox_schema_async(own_postgres.url)
-    connection = await asyncpg.connect(own_postgres.url)
-    await connection.execute("alter system set max_prepared_transactions = 4")
-    await connection.close()
-    own_postgres.restart()
-    connection = await asyncpg.connect(own_postgres.url)
-    await connection.execute("begin; create table other (); prepare transaction 'it''s open'")
-    try:
-        [finding] = [each for each in problems(await examined(own_postgres.url)) if "it's open" in each.summary]
-    finally:
-        await connection.execute("rollback prepared 'it''s open'")
-        await connection.execute("alter system reset max_prepared_transactions")
-        await connection.close()
-        own_postgres.restart()
+    async with restarted_with(own_postgres, "max_prepared_transactions", "4") as connection:
+        await connection.execute("begin; create table other (); prepare transaction 'it''s open'")
+        try:
+            [finding] = [each for each in problems(await examined(own_postgres.url)) if "it's open" in each.summary]
+        finally:
+            await connection.execute("rollback prepared 'it''s open'")
     assert finding.sql == ("rollback prepared 'it''s open'",)
 
 
 async def test_a_slot_of_logical_replication_is_none_that_keeps_dead_rows(own_postgres: OwnPostgres) -> None:
-    await ensure_outbox_schema_async(own_postgres.url)
-    connection = await asyncpg.connect(own_postgres.url)
-    await connection.execute("alter system set wal_level = logical")
-    await connection.close()
-    own_postgres.restart()
-    connection = await asyncpg.connect(own_postgres.url)
-    await connection.execute("select pg_create_logical_replication_slot('cdc', 'pgoutput')")
-    try:
-        assert problems(await examined(own_postgres.url)) == []
-    finally:
-        await connection.execute("select pg_drop_replication_slot('cdc')")
-        await connection.execute("alter system reset wal_level")
-        await connection.close()
-        own_postgres.restart()
+    async with restarted_with(own_postgres, "wal_level", "logical") as connection:
+        await connection.execute("select pg_create_logical_replication_slot('cdc', 'pgoutput')")
+        try:
+            assert problems(await examined(own_postgres.url)) == []
+        finally:
+            await connection.execute("select pg_drop_replication_slot('cdc')")
 
 
 async def test_dead_rows_of_a_destination_are_reported(
