@@ -27,6 +27,7 @@ from typing import Any
 import asyncpg
 import certifi
 import pytest
+from hypothesis import settings
 
 from outbox.embedded import EmbeddedPostgres
 from outbox.postgres.pool import Pool, open_pool
@@ -60,6 +61,10 @@ from tests.servers.rabbitmq_installation import ensure_rabbitmq
 from tests.servers.redis import ensure_redis
 from tests.servers.session_folder import session_folder
 from tests.support.rabbit_admin import RabbitAdmin
+
+# The same examples everywhere, however slow the machine: a failure must be about the change that it stands at.
+settings.register_profile("repeatable", deadline=None, derandomize=True, database=None)
+settings.load_profile("repeatable")
 
 _RABBITMQ_FIXTURES = {"rabbitmq_server", "broker_url", "broker_admin", "own_rabbitmq"}
 

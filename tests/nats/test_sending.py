@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from time import monotonic
 from typing import Any
 from uuid import uuid4
 
@@ -277,10 +276,10 @@ async def test_batches_that_connect_at_the_same_time_end_in_time_if_the_server_i
 
     async with await asyncio.start_server(say_nothing, "127.0.0.1") as server:
         transport = NatsTransport(f"nats://127.0.0.1:{server.sockets[0].getsockname()[1]}")
-        batches = [sent(transport, message("a", b"1"), timeout=SHORT) for _ in range(5)]
-        began = monotonic()
-        results = await asyncio.gather(*batches)
-        assert monotonic() - began < 2 * SHORT.total_seconds()
+        batches = [sent(transport, message("a", b"1"), timeout=SHORT) for _ in range(40)]
+        # One after another they would take 40 seconds. Together they take one, and the rest is for a busy machine.
+        async with asyncio.timeout(30):
+            results = await asyncio.gather(*batches)
         assert all(isinstance(result, NotSent) for [result] in results)
         await transport.close()
 
