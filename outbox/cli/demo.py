@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 ENDS = {"order.confirmed": "confirmed", "order.rejected": "rejected"}
 """Last event of an order, and the status it stands for."""
 WATCHERS = 4
+MOST_CONNECTIONS = 64
 _CUSTOMERS = ("ada", "alan", "barbara", "edsger", "grace", "hedy", "katherine", "linus")
 _POLL_SECONDS = 0.25
 _REQUEST_SECONDS = 10.0
@@ -113,7 +114,7 @@ class Traffic:
         """Runs the traffic and returns the tally. Raises `ConfigurationError` if no service responds at the URL."""
         import httpx
 
-        limits = httpx.Limits(max_connections=64)
+        limits = httpx.Limits(max_connections=MOST_CONNECTIONS)
         async with httpx.AsyncClient(base_url=self.url, timeout=_REQUEST_SECONDS, limits=limits) as client:
             try:
                 answer = await client.get("/outbox/health/live")
@@ -137,12 +138,14 @@ class Traffic:
         return self.tally
 
     async def _place_all(self, client: "httpx.AsyncClient", progress: "_Progress") -> None:
-        # Orders are scheduled by the clock, so that slow responses do not lower the rate.
-        begin, number = time.monotonic(), 0
+        # Orders are scheduled by the clock, so that slow responses do not lower the rate while connections are free. Then
+        # orders wait here: in the client, the time limit of one could pass as it gets a new connection, which would be lost.
+        begin, number, free = time.monotonic(), 0, asyncio.Semaphore(MOST_CONNECTIONS - WATCHERS)
         async with asyncio.TaskGroup() as group:
             while (due := number / self.rate) < self.duration.total_seconds():
                 await asyncio.sleep(begin + due - time.monotonic())
-                group.create_task(self._place(client, progress))
+                await free.acquire()
+                group.create_task(self._place(client, progress)).add_done_callback(lambda _: free.release())
                 number += 1
 
     async def _place(self, client: "httpx.AsyncClient", progress: "_Progress") -> None:

@@ -7,10 +7,14 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
+import httpx
+import pytest
 from click.testing import CliRunner
 
 from outbox.cli import main
+from outbox.cli.demo import WATCHERS
 
 PLACED: dict[str, object] = {"id": "1", "status": "placed"}
 CONFIRMED: dict[str, object] = {
@@ -52,6 +56,7 @@ class _Answer(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         """Returns the placed order."""
         self.rfile.read(int(self.headers["content-length"]))
+        time.sleep(self.server.seconds)
         self._answer(201, PLACED)
 
     def _answer(self, status: int, content: dict[str, object]) -> None:
@@ -100,3 +105,24 @@ def test_the_polling_rate_does_not_depend_on_the_number_of_open_orders() -> None
         CliRunner().invoke(main, ["demo", "--url", stub.url, "--rate", "200", "--duration", "1", "--wait", "1"])
         seconds = time.monotonic() - began
     assert stub.asked["GET"] <= 16 * (seconds + 1), "four watchers, four times a second"
+
+
+def test_no_order_waits_in_the_client_for_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its time limit there may pass as it gets a new one, which httpcore then never uses nor closes."""
+    in_flight = [0]
+    post = httpx.AsyncClient.post
+
+    async def counted(*arguments: Any, **options: Any) -> httpx.Response:
+        in_flight.append(in_flight[-1] + 1)
+        try:
+            return await post(*arguments, **options)
+        finally:
+            in_flight.append(in_flight[-1] - 1)
+
+    monkeypatch.setattr("httpx.AsyncClient.post", counted)
+    monkeypatch.setattr("outbox.cli.demo.MOST_CONNECTIONS", 7)
+    with service(CONFIRMED, seconds=0.05) as stub:
+        answer = CliRunner().invoke(main, ["demo", "--url", stub.url, "--rate", "200", "--duration", "0.5"])
+    assert answer.exit_code == 0, answer.output
+    assert "placed     100\n" in answer.output
+    assert max(in_flight) == 7 - WATCHERS
