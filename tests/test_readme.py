@@ -5,7 +5,6 @@ import importlib.util
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -22,6 +21,7 @@ from outbox import Reject, RetryAfter, ensure_outbox_schema_async
 from outbox.testing import MemoryBroker, RecordingPublisher, work_off
 from tests.support import RabbitAdmin
 from tests.support.eventually import eventually_sync
+from tests.support.processes import free_port
 
 ROOT = Path(__file__).parent.parent
 PROGRAM = re.compile(r"```python\n# (?P<name>\w+\.py)\n(?P<text>.*?)```", re.DOTALL)
@@ -62,12 +62,6 @@ def started(folder: Path, *command: str, **variables: str) -> Iterator[subproces
         output, _ = process.communicate(timeout=60)
         print(output)
         process.output = output  # type: ignore[attr-defined]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def test_the_program_without_fastapi_and_rabbitmq_greets_until_its_end(folder: Path, database_url: str) -> None:

@@ -57,14 +57,8 @@ def serving(folder: Path, database_url: str, token_entry: str, *more: str) -> It
     settings = {"OUTBOX_DATABASE_URL": database_url, "OUTBOX_ADMIN_TOKENS": token_entry, "OUTBOX_RUN": "api,relay"}
     with running(["-m", "uvicorn", "app:main", "--port", str(port), *more], folder, settings) as process:
         url = f"http://127.0.0.1:{port}/outbox"
-        eventually_sync(lambda: _ready(url), timeout=60, interval=0.1)
+        process.is_ready(f"{url}/health/ready")
         yield process, url
-
-
-def _ready(url: str) -> bool:
-    with contextlib.suppress(httpx.TransportError):
-        return httpx.get(f"{url}/health/ready", timeout=60).is_success
-    return False
 
 
 class InFlightMessages:

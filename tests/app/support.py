@@ -44,13 +44,7 @@ class Service:
 
     def is_ready(self, timeout: float = 60.0) -> None:
         """Waits for readiness."""
-        eventually_sync(self._ready, timeout=timeout, message="the service is not ready", interval=0.1)
-
-    def _ready(self) -> bool:
-        try:
-            return self.get("/outbox/health/ready").status_code == 200
-        except httpx.TransportError:
-            return False
+        self.process.is_ready(f"{self.url}/outbox/health/ready", timeout)
 
 
 @contextmanager

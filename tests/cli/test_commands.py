@@ -19,7 +19,6 @@ from outbox.cli import main
 from outbox.cli.processes import Address, monitored
 from outbox.runtime.health import HealthChecks
 from outbox.schema import ensure_outbox_schema_async
-from tests.support import eventually_sync
 from tests.support.processes import free_port, running
 
 pytestmark = pytest.mark.usefixtures("no_settings_from_outside")
@@ -281,12 +280,7 @@ def test_each_process_serves_metrics_and_health_on_its_own_port(command: list[st
     settings = {"OUTBOX_DATABASE_URL": database_url, "OUTBOX_MONITORING_PORT": str(port)}
     with running([*CLI, *command], tmp_path, settings) as process:
         process.says(f"http://127.0.0.1:{port}/outbox/health/ready")
-
-        def ready() -> bool:
-            answer = _get(f"http://127.0.0.1:{port}/outbox/health/ready")
-            return answer is not None and answer.status_code == 200
-
-        eventually_sync(ready)
+        process.is_ready(f"http://127.0.0.1:{port}/outbox/health/ready")
         live = _get(f"http://127.0.0.1:{port}/outbox/health/live")
         metrics = _get(f"http://127.0.0.1:{port}/metrics")
         missing = _get(f"http://127.0.0.1:{port}/nothing")

@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 from tests.support import eventually_sync
+from tests.support.processes import free_port
 
 pytestmark = pytest.mark.slow
 
@@ -53,8 +54,7 @@ class Host:
 
 @contextmanager
 def host(grace_seconds: float) -> Iterator[Host]:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
+    port = free_port()
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.fastapi.signalled_host", str(grace_seconds), str(port)],
         stdout=subprocess.PIPE,

@@ -12,9 +12,10 @@ import psycopg2
 import pytest
 
 from outbox.embedded.binaries import account_for
-from outbox.embedded.server import StopStep, SupervisedProcess, free_port, wait_until
+from outbox.embedded.server import StopStep, SupervisedProcess, wait_until
 from tests.servers import apt
 from tests.servers.session_folder import one_process_at_a_time
+from tests.support.processes import free_port
 
 SESSIONS = 8
 """Number of server sessions that all clients share."""

@@ -13,13 +13,14 @@ import httpx
 import pytest
 
 from outbox.embedded.binaries import Account, account_named
-from outbox.embedded.server import StopStep, SupervisedProcess, free_port, is_free, wait_until
+from outbox.embedded.server import StopStep, SupervisedProcess, is_free, wait_until
 from tests.servers.rabbitmq_installation import (
     is_installed,
     is_of_another_release,
     port_mapper_command,
     server_command,
 )
+from tests.support.processes import free_port
 from tests.support.rabbit_admin import RabbitAdmin
 
 MAX_MESSAGE_SIZE = 4 * 1024 * 1024

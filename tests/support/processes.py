@@ -1,10 +1,10 @@
 """Starts Outbox processes for tests, with only the given settings, and ends them with the test."""
 
+import itertools
 import multiprocessing
 import os
 import runpy
 import signal
-import socket
 import subprocess
 import sys
 import warnings
@@ -13,14 +13,25 @@ from contextlib import contextmanager, suppress
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
 
+import httpx
+
+from outbox.embedded.server import is_free
 from tests.support.eventually import eventually_sync
 
 
+def _ports() -> Iterator[int]:
+    # Below the ephemeral ports, of which an outgoing connection may take any before a server binds it. Each test process has
+    # a thousand of its own, and two runs on one machine begin at different ones.
+    begin = 10_000 + 1_000 * (int(os.environ.get("PYTEST_XDIST_WORKER", "gw9").removeprefix("gw")) % 10)
+    return itertools.islice(itertools.cycle(range(begin, begin + 1_000)), os.getpid() % 1_000, None)
+
+
+_PORTS = _ports()
+
+
 def free_port() -> int:
-    """A port that was free a moment ago."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
+    """A port of 127.0.0.1 that is free, and that no other test is given soon."""
+    return next(port for port in _PORTS if is_free(port))
 
 
 def peak_memory(pid: int) -> int:
@@ -129,6 +140,23 @@ class OurProcess:
 
         eventually_sync(said, timeout=timeout, message=f"the output does not contain {text!r}")
         assert text in self.output, f"it ended with {self._process.poll()}:\n{self.output[-4000:]}"
+
+    def is_ready(self, url: str, timeout: float = 60.0) -> None:
+        """Waits until it responds at the URL with success."""
+        answers: list[object] = []
+
+        def responds() -> bool:
+            try:
+                answers.append(httpx.get(url, timeout=timeout))
+            except httpx.TransportError as error:
+                answers.append(error)
+            return getattr(answers[-1], "is_success", False) or self._process.poll() is not None
+
+        try:
+            eventually_sync(responds, timeout=timeout, interval=0.1)
+            assert self._process.poll() is None, f"it ended with {self._process.poll()}"
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{answers[-1]!r}\n{self.output[-4000:]}") from None
 
 
 @contextmanager

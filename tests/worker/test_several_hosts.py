@@ -12,10 +12,10 @@ from app.orders.schema import ensure_order_tables
 from outbox import MessageRelay, ensure_outbox_schema_async, ensure_outbox_schema_sync
 from outbox.core.urls import redacted
 from outbox.doctor import Installation, examine
-from outbox.embedded.server import free_port
 from outbox.postgres.unit_of_work import handler_engine
 from tests.reporting.support import at_work
 from tests.support import eventually
+from tests.support.processes import free_port
 
 
 @pytest.fixture
