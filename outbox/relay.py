@@ -266,6 +266,7 @@ class MessageRelay:
             name=name,
             table=self._table,
             service_version=service_version,
+            destination=destination,
             url=self._url,
             pool=self._pool,
             reporting=reporting,

@@ -51,7 +51,10 @@ class ComponentActivity(BaseModel):
     totals: dict[str, int] = Field(description="Messages since it started, by outcome, such as `sent` or `success`.")
     per_second: dict[str, float] = Field(description="Messages per second by outcome, over about the last ten seconds.")
     in_flight: int | None = Field(default=None, description="Messages that it has taken and not yet settled.")
-    unsent: int | None = Field(default=None, description="Relays only: unsent messages in the outbox.")
+    destination: str | None = Field(
+        default=None, description="Relays only: the destination that it serves; missing: an older release does not report it."
+    )
+    unsent: int | None = Field(default=None, description="Relays only: unsent messages for its destination.")
     oldest_due_age_seconds: float | None = Field(
         default=None, description="Relays only: how long the oldest due message has been due."
     )

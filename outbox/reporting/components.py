@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import asyncpg
 
+from outbox.core.destinations import DEFAULT
 from outbox.core.events import (
     BacklogMeasured,
     BatchSent,
@@ -64,11 +65,15 @@ class ComponentKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Component:
-    """A reporting component. `consumers` describes a worker's consumers as JSON; `service_version` is the service's release."""
+    """A reporting component. `consumers` describes a worker's consumers as JSON; `service_version` is the service's release.
+
+    `destination` is the one that a relay serves; None for other kinds.
+    """
 
     kind: ComponentKind
     name: str
     service_version: str | None = None
+    destination: str | None = None
     consumers: Sequence[Mapping[str, Any]] = ()
     id: str = field(default_factory=lambda: str(uuid4()))
 
@@ -174,6 +179,8 @@ class Activity:
     now: Callable[[], datetime]
     initial_state: str = "starting"
     """State until an event says that the component has started."""
+    destination: str | None = None
+    """The destination that a relay serves."""
     in_flight: Callable[[], int] | None = None
     """Returns the number of messages in flight; called for each heartbeat."""
     paused: set[str] = field(default_factory=set)
@@ -270,6 +277,8 @@ class Activity:
         if (seconds := at - began) > 0:
             rates = {name: round((count - before.get(name, 0)) / seconds, 1) for name, count in counts.items()}
         content: dict[str, Any] = {"state": self.state, **self._values, "totals": counts, "per_second": rates}
+        if self.destination is not None:
+            content["destination"] = self.destination
         if self.in_flight is not None:
             content["in_flight"] = self.in_flight()
         if self.paused - {""}:
@@ -360,12 +369,16 @@ class LiveStateReader:
         now = await connection.fetchval(self._sql["now"])
         last_minute = (now - REPORTED_WITHIN).replace(second=0, microsecond=0) - timedelta(minutes=1)
         known = await recent_components(connection, schema=self._schema)
-        relays = [
-            each
-            for each in known
-            if each.kind is ComponentKind.RELAY and each.condition is ComponentStatus.ALIVE and "unsent" in each.activity
-        ]
-        backlog = max(relays, key=lambda each: each.seen_at).activity if relays else {}
+        # Of each destination what its relay has measured last: all its relays measure the same rows.
+        measured = {
+            str(each.activity.get("destination", DEFAULT)): each.activity
+            for each in sorted(known, key=lambda each: each.seen_at)
+            if each.kind is ComponentKind.RELAY and each.condition is ComponentStatus.ALIVE
+        }.values()
+        unsent, ages = (
+            [each[name] for each in measured if isinstance(each.get(name), int | float)]
+            for name in ("unsent", "oldest_due_age_seconds")
+        )
         letters = await connection.fetchrow(self._sql["dead_letters"], MAX_COUNTED + 1)
         assert letters is not None  # noqa: S101  a select without a table
         counts = {
@@ -375,8 +388,8 @@ class LiveStateReader:
         values: dict[Topic, Any] = {
             ("statistics", ""): {"starts_at": _iso_time(last_minute), "step_seconds": 60},
             ("backlog", ""): {
-                "unsent": backlog.get("unsent"),
-                "oldest_due_age_seconds": backlog.get("oldest_due_age_seconds"),
+                "unsent": sum(unsent) if unsent else None,
+                "oldest_due_age_seconds": max(ages, default=None),
             },
             ("dead_letters", ""): {
                 **counts,

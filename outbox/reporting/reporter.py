@@ -116,7 +116,7 @@ class Reporter:
         self._facts = FactQueue(clock=time.monotonic, now=self._clock.seconds, capacity=settings.capacity)
         self._statistics = Statistics(self._clock.seconds)
         initial_state = _INITIAL_STATES.get(component.kind, "starting")
-        self.activity = Activity(stopping, time.monotonic, self._clock.now, initial_state)
+        self.activity = Activity(stopping, time.monotonic, self._clock.now, initial_state, component.destination)
         self._gates = Gates(component.kind.value, component.name, now=time.monotonic)
         self._pauses_known = asyncio.Event()
         self._finishing = asyncio.Event()

@@ -55,13 +55,14 @@ def build_observer(*, enable_metrics: bool, meters: Observer | None = None, mask
 class Reports:
     """Reports of a component to the database: their content, and the URL or pool to write them with, if any.
 
-    With a database, `clock` follows the database's clock while reports are open, even if `reporting` is off.
+    `destination` is the one that a relay serves. With a database, `clock` follows the database's clock while reports are open, even if `reporting` is off.
     """
 
     kind: Literal["relay", "worker", "archiver", "maintenance"]
     name: str | None
     table: "TableName"
     service_version: str | None = None
+    destination: str | None = None
     url: str | None = None
     pool: "Pool | None" = None
     reporting: bool = True
@@ -117,6 +118,7 @@ class Reports:
             kind=ComponentKind(self.kind),
             name=component_name(self.name),
             service_version=self.service_version,
+            destination=self.destination,
             consumers=described,
         )
         settings = ReportingSettings(

@@ -112,6 +112,30 @@ async def _polled(service: Service) -> None:
     await eventually(lambda: service.admin.shared(Broadcaster)._values is not None)
 
 
+async def test_the_backlog_is_that_of_all_destinations_whichever_relay_reported_last(
+    service: Service, connection: asyncpg.Connection
+) -> None:
+    async def report(id_: str, activity: str) -> None:
+        await connection.execute(
+            "insert into outbox_component (id, kind, name, host, process_id, version, every, activity)"
+            " values ($1, 'relay', $1, 'h', 1, '1', '5 s', $2)"
+            " on conflict (id) do update set activity = excluded.activity, seen_at = clock_timestamp()",
+            id_,
+            activity,
+        )
+
+    async with listening(service.client) as stream:
+        await _polled(service)
+        async with connection.transaction():
+            await report("old", '{"unsent": 900, "oldest_due_age_seconds": 90}')
+            await report("one", '{"destination": "default", "unsent": 12, "oldest_due_age_seconds": null}')
+            await report("other", '{"destination": "kafka", "unsent": 3, "oldest_due_age_seconds": 1.5}')
+        assert (await stream.next("backlog"))["data"] == {"unsent": 15, "oldest_due_age_seconds": 1.5}
+        await report("one", '{"destination": "default", "unsent": 12, "oldest_due_age_seconds": null}')
+        await report("other", '{"destination": "kafka", "unsent": 4, "oldest_due_age_seconds": 1.5}')
+        assert (await stream.next("backlog"))["data"] == {"unsent": 16, "oldest_due_age_seconds": 1.5}
+
+
 async def test_a_stream_begins_with_a_reset_and_sends_changes(service: Service, connection: asyncpg.Connection) -> None:
     async with listening(service.client) as stream:
         assert stream.headers["content-type"].startswith("text/event-stream")

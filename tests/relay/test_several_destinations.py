@@ -159,6 +159,15 @@ async def test_each_relay_sends_the_messages_of_its_destination_only(url: str, c
     assert await connection.fetchval("select count(*) from outbox_table") == 0
 
 
+async def test_a_relay_reports_which_destination_it_serves(url: str, connection: asyncpg.Connection) -> None:
+    reported = "select array_agg(activity::jsonb ->> 'destination' order by name) = '{default,kafka}' from outbox_component"
+    async with (
+        running(MessageRelay(url, broker=ScriptedTransport(), name="one")),
+        running(MessageRelay(url, broker=ScriptedTransport(), name="other", destination="kafka")),
+    ):
+        await eventually(lambda: connection.fetchval(reported))
+
+
 async def test_a_destination_that_is_away_keeps_no_other_waiting(url: str, connection: asyncpg.Connection) -> None:
     to_rabbit, to_kafka = ScriptedTransport(), ScriptedTransport(lambda message: DOWN)
     async with relaying(url, to_rabbit), relaying(url, to_kafka, table=KAFKA):

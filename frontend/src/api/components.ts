@@ -31,6 +31,8 @@ export interface Activity {
   totals: Readonly<Record<string, number>>;
   perSecond: Readonly<Record<string, number>>;
   inFlight: number | undefined;
+  /** Relays only: the destination that it serves. */
+  destination: string | undefined;
   unsent: number | undefined;
   oldestDueAgeSeconds: number | undefined;
   lastSentAt: string | undefined;
@@ -112,6 +114,7 @@ function toActivity(activity: Schemas["ComponentActivity"]): Activity {
     totals: activity.totals,
     perSecond: activity.per_second,
     inFlight: activity.in_flight ?? undefined,
+    destination: activity.destination ?? undefined,
     unsent: activity.unsent ?? undefined,
     oldestDueAgeSeconds: activity.oldest_due_age_seconds ?? undefined,
     lastSentAt: activity.last_sent_at ?? undefined,

@@ -2003,6 +2003,11 @@ export interface components {
          */
         ComponentActivity: {
             /**
+             * Destination
+             * @description Relays only: the destination that it serves; missing: an older release does not report it.
+             */
+            destination?: string | null;
+            /**
              * Failing Queues
              * @description Queues that pause themselves because of the errors of their handlers.
              */
@@ -2069,7 +2074,7 @@ export interface components {
             };
             /**
              * Unsent
-             * @description Relays only: unsent messages in the outbox.
+             * @description Relays only: unsent messages for its destination.
              */
             unsent?: number | null;
             /**
@@ -5515,7 +5520,7 @@ export interface components {
         SeriesResponse: {
             /**
              * Backlog
-             * @description Highest measured number of unsent messages; by queue, of messages that wait for a worker.
+             * @description Highest measured number of unsent messages, of any destination; by queue, of messages that wait for a worker.
              */
             backlog: (number | null)[];
             /**

@@ -61,6 +61,7 @@ export const computed = "computed";
 export const startedAt = "Started";
 export const heartbeatEvery = "Heartbeat every";
 export const lastSent = "Last sent";
+export const destination = "Destination";
 export const wakeUp = "Wake-up";
 export const appliedPauses = "Applied pauses";
 export const inFlight = "In flight";
@@ -127,6 +128,7 @@ export const pausedQueues = (queues: string) => `${queues} paused`;
 export const inFlightCount = (count: number) => `${number(count)} in flight`;
 export const lastReported = (what: string) => `last reported: ${what}`;
 export const oldestDue = (duration: string) => `, oldest due for ${duration}`;
+export const toDestination = (name: string) => `to ${name}`;
 export const unsent = (count: number, since: string) => `${number(count)} unsent${since}`;
 
 // When a pause ends

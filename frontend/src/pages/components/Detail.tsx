@@ -21,6 +21,7 @@ export function Detail({ of, ...pausing }: PauseActions & { of: Component }) {
             [texts.lastHeartbeat, <Moment key="" at={of.lastHeartbeatAt} />],
             [texts.heartbeatEvery, span(of.heartbeatIntervalSeconds)],
             [texts.lastSent, activity.lastSentAt && <Ago key="" at={activity.lastSentAt} />],
+            [texts.destination, activity.destination],
             [texts.wakeUp, activity.wakesBy],
             [texts.appliedPauses, of.appliedPauses.map((pause) => describeTarget(pause)).join(", ")],
           ]}

@@ -23,6 +23,7 @@ function component(facts: Partial<Component>, activity: Partial<Component["activ
       totals: {},
       perSecond: {},
       inFlight: undefined,
+      destination: undefined,
       unsent: undefined,
       oldestDueAgeSeconds: undefined,
       lastSentAt: undefined,
@@ -54,6 +55,12 @@ describe("the activity of a component", () => {
       "running",
       "1,200 unsent, oldest due for 4 min 10 s",
     ]);
+  });
+
+  it("names the destination of a relay, unless it is the default one", () => {
+    const relay = (destination: string) => activityOf(component({ kind: "relay" }, { destination }));
+    expect(relay("kafka")).toEqual(["running", "to kafka"]);
+    expect(relay("default")).toEqual(["running"]);
   });
 
   it("is the last report for a lost component, and empty for a stopped one", () => {

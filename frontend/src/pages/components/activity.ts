@@ -24,6 +24,9 @@ export function activityOf(component: Component): readonly string[] {
   if (status === "stopped") return [texts.stoppedCleanly];
   const phrases = [
     activity.state,
+    ...(activity.destination && activity.destination !== "default"
+      ? [texts.toDestination(activity.destination)]
+      : []),
     ...activity.failingQueues.map((queue) => texts.failingQueue(queue)),
     ...(activity.pausedQueues.length > 0 ? [texts.pausedQueues(activity.pausedQueues.join(", "))] : []),
     ...rates(activity.perSecond),
