@@ -195,6 +195,25 @@ async def test_a_destination_without_a_relay_is_a_finding(viewer: httpx.AsyncCli
     assert await unserved() == []
 
 
+async def test_relays_of_one_destination_that_send_elsewhere_are_a_finding(
+    viewer: httpx.AsyncClient, connection: asyncpg.Connection
+) -> None:
+    async def disagreeing() -> list[dict[str, Any]]:
+        found = await answered(viewer, "/health/verdict")
+        return [each for each in found["findings"] if each["code"] == "relays_disagree"]
+
+    await serve(connection, "one", "outbox_table_kafka", "broker:9092")
+    assert await disagreeing() == []
+    await serve(connection, "two", "outbox_table_kafka", "other:9092")
+    [finding] = await disagreeing()
+    assert (finding["severity"], finding["subject_kind"], finding["subject"]) == ("error", "destination", "kafka")
+    assert finding["summary"].startswith("destination 'kafka': relays of one outbox table disagree")
+    assert "two sends to other:9092" in finding["summary"]
+    await serve(connection, "three", "outbox_table", "rabbit:5672")
+    await serve(connection, "four", "outbox_table", "rabbit:5673")
+    assert {each["subject"] for each in await disagreeing()} == {"outbox", "kafka"}
+
+
 async def test_the_doctor_names_a_destination_without_a_relay(database: str, connection: asyncpg.Connection) -> None:
     async def unserved() -> list[str]:
         report = await examine(Installation(database_url=database, consumer_timeout=timedelta(minutes=30)))

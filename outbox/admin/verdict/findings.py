@@ -11,7 +11,9 @@ from outbox.admin.backlog import Backlog
 from outbox.admin.brokers import BrokerKind
 from outbox.admin.store import ZERO, Count, MessageState, Relation
 from outbox.admin.topology import TopologyProblem, WarningCode
+from outbox.core.destinations import DEFAULT
 from outbox.core.findings import Severity
+from outbox.postgres.relays import AGREE, disagreement
 from outbox.reporting.components import ComponentKind, ComponentStatus, KnownComponent
 from outbox.reporting.pauses import Pause
 
@@ -189,6 +191,17 @@ def _outbox(observed: Observations, thresholds: HealthThresholds) -> Iterator[He
             since=_ago(observed, figures.oldest_seconds),
         )
     for each in figures.destinations:
+        problem = disagreement(each.relays or ())
+        # That of the default destination comes with the topology.
+        if problem is not None and each.name != DEFAULT:
+            yield HealthFinding(
+                code="relays_disagree",
+                severity=Severity.ERROR,
+                summary=f"destination {each.name!r}: {problem}",
+                hint=AGREE,
+                subject_kind="destination",
+                subject=each.name,
+            )
         if each.served:
             continue
         effect = _wait(Count(each.unsent)) if each.unsent else "nothing waits yet"
