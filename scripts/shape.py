@@ -19,15 +19,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 CEILINGS = {
     # 6 files and 16 edges are outbox.interop: users import a module for each framework, and one for CloudEvents. 3 files and 17
-    # edges are typed events, their AsyncAPI document, and its command. A file and 16 edges are destinations, a file and 12
+    # edges are typed events, their AsyncAPI document, and its command. A file and 22 edges are destinations, a file and 12
     # edges encryption, and 12 files and 76 edges Kafka, NATS and Redis, whose clients call private methods of ours. A
     # file is threads, which handlers, files and sources of databases share.
     "Python files": 263,
-    "lines of Python": 60_885,
+    "lines of Python": 60_960,
     "modules with one importer": 40,
     "private functions named once, %": 12.0,
     "modules named …ing": 9,
-    "import edges": 1_538,
+    "import edges": 1_544,
     "import cycles": 0,
     "docstrings that lean on another": 0,
     "files in import circles of the dashboard": 0,

@@ -33,15 +33,17 @@ from outbox.admin.repairs.requests import Change, EditRequest, PlainJson, read_e
 from outbox.admin.store import MessageListing
 from outbox.chains.traces import ids_of
 from outbox.core.codec import RESERVED_PREFIX, edited_content_type, edited_headers, encode_body
+from outbox.core.destinations import DEFAULT, LONGEST_NAME, NAME_PATTERN
 from outbox.core.failures import FailedAttempt, decode_failures
 from outbox.core.message import PublishOptions
 from outbox.core.outcome import Cause, Failure
 from outbox.dead_letters import Edit, Expected
-from outbox.errors import EncodingError, RefusedError
+from outbox.errors import EncodingError, IdentifierError, RefusedError
 from outbox.postgres.dead_letter_writer import DeadLetterWriter, Payload, Storable
 from outbox.postgres.pool import Connection, optional_tables
 from outbox.postgres.queries import TableName, queries, query
-from outbox.postgres.schema.objects import satellite_names
+from outbox.postgres.relays import no_table
+from outbox.postgres.schema.objects import destination_table, outbox_names, satellite_names
 from outbox.publisher import Publisher
 from outbox.transports.postgres.leases import lease_token
 from outbox.transports.postgres.tables import TransportTables
@@ -722,6 +724,9 @@ def _not_found(id_: int) -> Problem:
     return Problem(Code.NOT_FOUND, f"the outbox has no row {id_}: it may have been deleted after sending")
 
 
+DestinationName = Annotated[str, Field(pattern=NAME_PATTERN, max_length=LONGEST_NAME)]
+
+
 class PublishRequest(Request):
     """A message to publish, as an application would. Useful to test a consumer."""
 
@@ -731,6 +736,10 @@ class PublishRequest(Request):
     headers: Annotated[dict[str, PlainJson] | None, Field(max_length=1_000)] = None
     ordering_key: Annotated[Text | None, Field(min_length=1, description="Messages with one key are sent in order.")] = None
     due_at: Annotated[Instant | None, Field(description="When to send the message. Null: now.")] = None
+    destinations: Annotated[
+        list[DestinationName],
+        Field(min_length=1, max_length=20, description="Each sends it. The rules of publishers do not apply."),
+    ] = [DEFAULT]  # noqa: RUF012  pydantic copies it
     reason: Annotated[LongText | None, Field(max_length=2_000, description="Reason for the audit log.")] = None
     force: Annotated[bool, Field(description="Accept a body that does not match a consumer's schema.")] = False
 
@@ -784,14 +793,20 @@ async def publish(request: PublishRequest, context: Operator, key: IdempotencyKe
         if isinstance(lock, StoredResponse):
             return to_response(lock, replayed=True)
         async with context.admin.changing("publishing a message") as connection:
-            options: PublishOptions = {} if request.due_at is None else {"eta": request.due_at}
+            options: PublishOptions = {"destination": request.destinations}
+            if request.due_at is not None:
+                options["eta"] = request.due_at
             if request.ordering_key is not None:
                 options["ordering_key"] = request.ordering_key
             if request.headers is not None:
                 options["headers"] = request.headers
             try:
+                for name in request.destinations:
+                    names = outbox_names(destination_table(context.admin.table, name))
+                    if not await connection.fetchval(query("repair.sql", "has_table", **names)):
+                        raise Problem(Code.INVALID_EDIT, no_table(name))
                 message_id = await publisher.publish_async(connection, request.routing_key, payload.body, **options)
-            except EncodingError as error:
+            except (EncodingError, IdentifierError) as error:
                 raise Problem(Code.INVALID_EDIT, str(error)) from None
             response = PublishedMessage(message_id=str(message_id), routing_key=request.routing_key)
             await record(
@@ -800,7 +815,10 @@ async def publish(request: PublishRequest, context: Operator, key: IdempotencyKe
                 action="messages.publish",
                 target=response.message_id,
                 reason=request.reason,
-                details={"routing_key": request.routing_key},
+                details={
+                    "routing_key": request.routing_key,
+                    **({} if request.destinations == [DEFAULT] else {"destinations": request.destinations}),
+                },
             )
             answer = StoredResponse(201, {}, response.model_dump_json().encode())
             if lock is not None:

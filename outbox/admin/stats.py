@@ -201,7 +201,7 @@ class SeriesResponse(Model):
     dead: Counts = Field(description="Messages that were dead-lettered.")
     duplicates: Counts = Field(description="Messages that were skipped because they had been handled before.")
     backlog: Counts = Field(
-        description="Highest measured number of unsent messages, of any destination; by queue, of messages that wait for a worker."
+        description="Most unsent messages that were measured for a destination; by queue, messages that wait for a worker."
     )
     oldest_age_seconds: Measures = Field(
         description="Highest measured age of the oldest due message, in the outbox or the queue. Null for RabbitMQ queues."

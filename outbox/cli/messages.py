@@ -224,13 +224,27 @@ async def edit_message(
 @click.option("--headers", type=click.File("r"), help="File with the headers, a JSON object.")
 @click.option("--ordering-key", metavar="KEY", help="Ordering key: sent after earlier messages with the same key.")
 @click.option("--due", type=FUTURE_TIME, help="Due time: 2030-01-31T12:00Z, or 2h for two hours from now.  [default: now]")
+@click.option(
+    "--destination",
+    "destinations",
+    multiple=True,
+    metavar="NAME",
+    help="Destination that sends it, such as kafka. May be given several times.  [default: default]",
+)
 @click.option("--force", is_flag=True, help="Accept a body that violates a consumer's schema.")
 @click.option("--reason", help="Reason, recorded in the audit log.")
 @click.option("--by", "actor", help="With a database: your name in the audit log.  [default: your user name]")
 @json_output
 @with_client
 async def publish_message(
-    client: Client, *, body: IO[bytes], headers: IO[str] | None, due: datetime | None, as_json: bool, **given: Any
+    client: Client,
+    *,
+    body: IO[bytes],
+    headers: IO[str] | None,
+    due: datetime | None,
+    destinations: tuple[str, ...],
+    as_json: bool,
+    **given: Any,
 ) -> None:
     """Publishes a message, for example to test a consumer."""
     content = body.read()
@@ -240,6 +254,8 @@ async def publish_message(
         parts = {"body": base64.b64encode(content).decode(), "encoding": "base64"}
     if headers is not None:
         parts["headers"] = read_headers(headers)
+    if destinations:
+        parts["destinations"] = list(destinations)
     answer = await client.post("/messages", {**given, **parts, "due_at": due, "force": given["force"] or None})
     echo_json(answer) if as_json else echo(
         f"Published {answer['message_id']}. `outbox chain {answer['message_id']}` shows its progress."

@@ -34,6 +34,7 @@ from outbox.masking import Masking, preview, searchable
 from outbox.postgres.dead_letter_writer import Storable
 from outbox.postgres.pool import COMMAND_TIMEOUT, Connection, Pool, roll_back_quietly, taken_from, unavailable_errors
 from outbox.postgres.queries import TableName, queries
+from outbox.postgres.relays import no_table
 from outbox.postgres.schema.objects import destination_table, satellite_names
 
 LOCK_TIMEOUT = timedelta(seconds=5)
@@ -248,10 +249,8 @@ class Changes:
                 sql = self._of_destination(destination) if request.action is Action.REQUEUE else self._sql
                 if destination != DEFAULT and not await connection.fetchval(sql["has_table"], timeout=TIMEOUT):
                     # Such a message must not go to another destination, nor keep the others from theirs.
-                    reason = (
-                        f"the destination {destination} has no table: `outbox migrate --destination {destination}` creates it"
-                    )
-                    rows += [{"id": str(id_), "outcome": ItemOutcome.REFUSED, "reason": reason} for id_ in letters]
+                    refused = {"outcome": ItemOutcome.REFUSED, "reason": no_table(destination)}
+                    rows += [{"id": str(id_), **refused} for id_ in letters]
                     continue
                 rows += await connection.fetch(sql[f"{request.action}_letters"], letters, *arguments, *why, timeout=TIMEOUT)
         if ids.parked:

@@ -160,6 +160,11 @@ async def destination_backlogs(connection: Connection, table: TableName) -> Sequ
     return found
 
 
+def no_table(destination: str) -> str:
+    """Says that a destination has no table, and how to create it."""
+    return f"the destination {destination} has no table: `outbox migrate --destination {destination}` creates it"
+
+
 def disagreement(relays: Sequence[KnownRelay]) -> str | None:
     """Describes that relays of one table send to different destinations; None if they agree."""
     if len({relay.destination for relay in relays}) < 2:

@@ -55,7 +55,8 @@ def build_observer(*, enable_metrics: bool, meters: Observer | None = None, mask
 class Reports:
     """Reports of a component to the database: their content, and the URL or pool to write them with, if any.
 
-    `destination` is the one that a relay serves. With a database, `clock` follows the database's clock while reports are open, even if `reporting` is off.
+    `destination` is the one that a relay serves. With a database, `clock` follows the database's clock while reports are open,
+    even if `reporting` is off.
     """
 
     kind: Literal["relay", "worker", "archiver", "maintenance"]

@@ -195,6 +195,33 @@ async def test_a_destination_without_a_relay_is_a_finding(viewer: httpx.AsyncCli
     assert await unserved() == []
 
 
+async def test_an_operator_publishes_to_chosen_destinations(
+    operator: httpx.AsyncClient, connection: asyncpg.Connection
+) -> None:
+    async def publish(*destinations: str) -> httpx.Response:
+        wanted = {"routing_key": f"audit.{len(destinations)}", "body": 1, "destinations": destinations}
+        return await operator.post("/messages", json=wanted)
+
+    async def tables(routing_key: str) -> list[str]:
+        rows = await connection.fetch("select tableoid::regclass::text from outbox_table where routing_key = $1", routing_key)
+        return sorted(row[0] for row in rows)
+
+    assert (await publish("kafka")).status_code == 201
+    assert await tables("audit.1") == ["outbox_table_kafka"]
+    both = (await publish("kafka", "default", "kafka")).json()["message_id"]
+    assert await tables("audit.3") == ["outbox_table", "outbox_table_kafka"]
+    [entry] = (await operator.get("/audit", params={"action": "messages.publish", "target": both})).json()["items"]
+    assert entry["details"]["destinations"] == ["kafka", "default", "kafka"]
+    missing = await publish("default", "lake")
+    assert (missing.status_code, missing.json()["code"]) == (422, "invalid_edit")
+    assert "`outbox migrate --destination lake` creates it" in missing.json()["detail"]
+    assert (await publish("history")).json()["code"] == "invalid_edit"
+    for wrong in (["Kafka"], [""], []):
+        refused = await publish(*wrong)
+        assert (refused.status_code, refused.json()["code"]) == (422, "invalid_request")
+    assert await connection.fetchval("select count(*) from outbox_table where body = '1'") == 3
+
+
 async def test_relays_of_one_destination_that_send_elsewhere_are_a_finding(
     viewer: httpx.AsyncClient, connection: asyncpg.Connection
 ) -> None:

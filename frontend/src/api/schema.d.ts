@@ -4636,6 +4636,14 @@ export interface components {
              */
             body: unknown;
             /**
+             * Destinations
+             * @description Each sends it. The rules of publishers do not apply.
+             * @default [
+             *       "default"
+             *     ]
+             */
+            destinations: string[];
+            /**
              * Due At
              * @description When to send the message. Null: now.
              */
@@ -5520,7 +5528,7 @@ export interface components {
         SeriesResponse: {
             /**
              * Backlog
-             * @description Highest measured number of unsent messages, of any destination; by queue, of messages that wait for a worker.
+             * @description Most unsent messages that were measured for a destination; by queue, messages that wait for a worker.
              */
             backlog: (number | null)[];
             /**

@@ -123,6 +123,7 @@ export interface Publication {
   routing_key: string;
   /** JSON text, sent as typed, because parsing it would round large numbers. */
   body: string;
+  destinations: string[];
   reason: string | null;
   force: boolean;
 }

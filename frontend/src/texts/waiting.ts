@@ -103,6 +103,7 @@ export const publish = "Publish …";
 export const publishTitle = "Publish a message";
 export const publishMeaning =
   "The message is sent and handled as if an application had published it. This is recorded in the audit log.";
+export const publishDestination = "Destination";
 export const publishBody = "Body (JSON)";
 export const notJson = "Invalid JSON.";
 export const enterRoutingKey = "Enter a routing key.";

@@ -1,9 +1,11 @@
+import { useQuery } from "@tanstack/react-query";
 import { type FormEvent, useId, useState } from "react";
+import { backlog } from "~/api/backlog";
 import { toFailure } from "~/api/problems";
 import { usePublish } from "~/api/waiting";
 import * as common from "~/texts/common";
 import * as texts from "~/texts/waiting";
-import { announce, Button, Checkbox, Dialog, DialogClose, Problem, TextArea, TextField } from "~/ui";
+import { announce, Button, Checkbox, Choice, Dialog, DialogClose, Problem, TextArea, TextField } from "~/ui";
 import styles from "./Messages.module.css";
 
 /** Publishes one message, for example to test a consumer. */
@@ -11,8 +13,10 @@ export function PublishDialog({ onClose }: { onClose(): void }) {
   const form = useId();
   const [routingKey, setRoutingKey] = useState("");
   const [body, setBody] = useState("{}");
+  const [destination, setDestination] = useState("default");
   const [reason, setReason] = useState("");
   const [force, setForce] = useState(false);
+  const { data } = useQuery(backlog);
   const publish = usePublish(({ message_id: id }) => {
     announce(texts.sentAs(id));
     onClose();
@@ -23,7 +27,13 @@ export function PublishDialog({ onClose }: { onClose(): void }) {
   function submit(event: FormEvent) {
     event.preventDefault();
     if (wrong || publish.isPending) return;
-    publish.mutate({ routing_key: routingKey.trim(), body, reason: reason.trim() || null, force });
+    publish.mutate({
+      routing_key: routingKey.trim(),
+      body,
+      destinations: [destination],
+      reason: reason.trim() || null,
+      force,
+    });
   }
   return (
     <Dialog
@@ -58,6 +68,14 @@ export function PublishDialog({ onClose }: { onClose(): void }) {
           value={body}
           onChange={(event) => setBody(event.target.value)}
         />
+        {data && data.destinations.length > 0 && (
+          <Choice
+            label={texts.publishDestination}
+            value={destination}
+            options={data.destinations.map(({ destination: name }) => [name, name] as const)}
+            onChoose={setDestination}
+          />
+        )}
         <TextArea
           label={texts.reason}
           hint={texts.reasonHint}
