@@ -99,11 +99,13 @@ class Databases:
         self._thread = Threads(1, "databases")
         # The components end themselves within the grace period: the margins are for those that do not.
         margin = 2 * CANCEL_TIMEOUT
+        METRICS.served.append(self._served)
         try:
             await run_until_stopped(
                 self._work, self._stopping, grace_period=self._grace_period + margin, handle_signals=handle_signals
             )
         finally:
+            METRICS.served.remove(self._served)
             self._thread.close()
         if self._abandoned is not None:
             raise self._abandoned
@@ -122,6 +124,9 @@ class Databases:
         waits for the database or the broker.
         """
         return {name: serving.state for name, serving in sorted(self._serving.items())}
+
+    def _served(self) -> dict[str, bool]:
+        return {name: state == OK for name, state in self.states().items()}
 
     async def check(self) -> None:
         """Raises `OutboxError` until the source was read and each of its databases has started or was found unavailable.

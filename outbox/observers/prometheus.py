@@ -1,14 +1,16 @@
 """Metrics on prometheus-client's global registry."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
 from typing import Any, Final, TypeVar, cast
 
 from prometheus_client import Counter, Gauge, Histogram
+from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics import MetricWrapperBase
+from prometheus_client.registry import Collector
 
 from outbox.core.events import (
     Archived,
@@ -376,6 +378,26 @@ class PrometheusObserver(Reactions):
                 dead_rows.labels(table).set(count)
 
         self._on(InstallationMeasured, set_all)
+
+
+class DatabaseCollector(Collector):
+    """Shows which of several databases are served, as the functions in `served` say at that moment: by name, whether it is.
+
+    A database that several components serve is shown as served if all of them do.
+    """
+
+    def __init__(self, served: Sequence[Callable[[], Mapping[str, bool]]]) -> None:
+        self._served = served
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Yields the gauge `outbox_database_up`."""
+        gauge = GaugeMetricFamily("outbox_database_up", "1 for a database whose component runs", labels=(DATABASE,))
+        found: dict[str, bool] = {}
+        for each in self._served:
+            found |= {name: up and found.get(name, True) for name, up in each().items()}
+        for name, up in found.items():
+            gauge.add_metric((name,), float(up))
+        yield gauge
 
 
 @cache

@@ -3,7 +3,7 @@
 import logging
 import os
 import platform
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -155,6 +155,8 @@ class ProcessMetrics:
     def __init__(self) -> None:
         self._observers: dict[str | None, Any] = {}
         self._by_database: bool | None = None
+        self.served: list[Callable[[], Mapping[str, bool]]] = []
+        """Functions that return, by its name, whether a database is served at the moment."""
 
     def of(self, database: str | None) -> Observer | None:
         """Returns the observer for a database by its name, or for components without one; None without prometheus-client."""
@@ -163,13 +165,16 @@ class ProcessMetrics:
                 logging.INFO, 'metrics are off: prometheus-client is not installed (pip install "fastapi-outbox[metrics]")'
             )
             return None
+        prometheus = import_module("outbox.observers.prometheus")
         if self._by_database is None:
             self._by_database = database is not None
+            if self._by_database:
+                import_module("prometheus_client").REGISTRY.register(prometheus.DatabaseCollector(self.served))
         if database is not None and not self._by_database:
             _log_once(logging.WARNING, "metrics have no label `database`: a component without one was started before")
         label = (database or "") if self._by_database else None
         if label not in self._observers:
-            self._observers[label] = import_module("outbox.observers.prometheus").PrometheusObserver(label)
+            self._observers[label] = prometheus.PrometheusObserver(label)
         return cast("Observer", self._observers[label])
 
     def forget(self, database: str) -> None:

@@ -141,6 +141,8 @@ def test_relay_and_worker_serve_the_databases_of_a_file_through_a_kill(urls: dic
             assert metrics is not None
             for name in urls:
                 assert f'outbox_messages_published_total{{database="{name}",exchange_name="outbox"}} 1.0' in metrics.text
+                assert f'outbox_database_up{{database="{name}"}} 1.0' in metrics.text
+            assert 'outbox_database_up{database="initech"} 0.0' in metrics.text
             path.write_text(f"globex={urls['globex']}\n")
             for process in ports:
                 eventually_sync(lambda process=process: states(process)["databases"] == {"globex": "ok"})  # type: ignore[misc]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from outbox.observers.prometheus import DatabaseCollector
 from outbox.runtime import observing
 
 PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
@@ -19,7 +20,10 @@ def registered() -> dict[str, tuple[str, tuple[str, ...]]]:
     observing.build_observer(enable_metrics=True)
     collectors = {id(collector): collector for collector in REGISTRY._names_to_collectors.values()}.values()
     families = [collector for collector in collectors if getattr(collector, "_name", "").startswith("outbox_")]
+    [database] = DatabaseCollector([lambda: {"acme": True}]).collect()
     return {
+        database.name: (database.type, tuple(database.samples[0].labels)),
+    } | {
         family._name + ("_total" if family._type == "counter" else ""): (family._type, tuple(family._labelnames))  # type: ignore[attr-defined]
         for family in families
     }

@@ -42,6 +42,7 @@ CONVENTIONS = {
     "messaging.process.duration": "s",
 }
 ONLY_IN_PROMETHEUS = {
+    "outbox_database_up",
     "outbox_components",
     "outbox_dead_rows",
     "outbox_destination_messages",
