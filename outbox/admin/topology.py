@@ -1,5 +1,6 @@
 """`GET /topology`: exchanges, queues, bindings and workers, with warnings; `GET /asyncapi`: what is published and consumed."""
 
+import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -82,9 +83,12 @@ async def read_topology(
     if rabbitmq is None:
         return seen
     try:
-        return await _with_rabbitmq(seen, rabbitmq)
+        async with asyncio.timeout(BROKER_TIMEOUT.total_seconds()):
+            return await _with_rabbitmq(seen, rabbitmq)
     except BrokerUnavailableError as error:
         return replace(seen, problem=str(error))
+    except TimeoutError:
+        return replace(seen, problem=f"the broker takes longer than {BROKER_TIMEOUT.total_seconds():g} s to list its queues")
 
 
 async def _with_rabbitmq(seen: TopologySnapshot, rabbitmq: "Overview") -> TopologySnapshot:
@@ -328,6 +332,8 @@ topology = area("topology")
 
 MAX_AGE = timedelta(seconds=10)
 TIMEOUT = timedelta(seconds=20)
+BROKER_TIMEOUT = timedelta(seconds=10)
+"""Longest wait for the broker's part, which consists of several answers."""
 
 
 class TopologyWarning(Model):

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -14,6 +15,7 @@ from outbox import Consumer, MessageRelay, Worker
 from outbox.admin import Admin, Role
 from outbox.admin import topology as routes
 from outbox.errors import ConfigurationError
+from outbox.transports.rabbitmq import overview
 from tests.admin.rows import insert
 from tests.admin.support import client_of, serving
 from tests.relay.support import ScriptedTransport
@@ -205,3 +207,75 @@ async def test_without_the_broker_the_topology_is_what_workers_report(database: 
     assert topology["degraded"] == ["broker"]
     assert "guest:guest" not in topology["broker_error"]["message"]
     assert ("exchange:outbox", "queue:mail", "binding", "order.*") in edges(topology)
+
+
+def _http(content: str, status: str = "200 OK") -> bytes:
+    return f"HTTP/1.1 {status}\r\ncontent-length: {len(content)}\r\nconnection: close\r\n\r\n{content}".encode()
+
+
+READS = ("/topology", "/backlog", "/queues", "/queues/mail", "/health/verdict", "/search?q=mail")
+OTHER = "the management API gives other answers than RabbitMQ"
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (b"SSH-2.0-OpenSSH\r\n\r\n", "the management API does not answer: SSH-2.0"),
+        (_http('{"items": []}')[:-5], "the management API does not answer"),
+        (_http("[" * 100_000), "the management API does not answer: maximum recursion"),
+        (_http('{"items": null, "page_count": 1}'), OTHER),
+        (_http('{"items": [{}], "page_count": 1}'), OTHER),
+        (_http('"a text"'), OTHER),
+        (_http("[1]"), OTHER),
+        (_http("{}", "404 Not Found"), "the management API does not know the virtual host 'shop/eu'"),
+    ],
+    ids=["another protocol", "cut", "nested", "no list", "no names", "a text", "numbers", "not found"],
+)
+async def test_a_management_api_that_gives_other_answers_is_named_and_no_queue_is_said_to_be_missing(
+    database: str, connection: asyncpg.Connection, answer: bytes, why: str
+) -> None:
+    async def give(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(answer)
+        writer.close()
+
+    await _told_of(connection, {"queue": "mail", "binding_key": "order.*"})
+    async with await asyncio.start_server(give, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        admin = Admin(database, broker="amqp://guest:guest@127.0.0.1:1/shop%2Feu", management_url=url)
+        async with serving(admin) as app, client_of(app, Role.VIEWER) as client:
+            answers = {path: await client.get(path) for path in READS}
+    assert {path: each.status_code for path, each in answers.items()} == dict.fromkeys(READS, 200)
+    assert all(why in answers[path].json()["broker_error"]["message"] for path in READS[:3])
+    found = {finding["code"] for finding in answers["/health/verdict"].json()["findings"]}
+    assert "broker_unreachable" in found
+    assert not found & {"queue_missing", "exchange_missing", "database_unreachable"}
+
+
+async def test_a_management_api_whose_answers_take_long_is_not_an_unavailable_database(
+    database: str, connection: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def trickle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError):
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+            while not writer.is_closing():
+                writer.write(b" ")
+                await writer.drain()
+                await asyncio.sleep(0.05)
+        left.append(writer)
+
+    left: list[asyncio.StreamWriter] = []
+    monkeypatch.setattr(routes, "BROKER_TIMEOUT", timedelta(seconds=0.5))
+    monkeypatch.setattr(routes, "TIMEOUT", timedelta(seconds=2))
+    monkeypatch.setattr(overview, "TIMEOUT", timedelta(seconds=1))
+    await _told_of(connection, {"queue": "mail", "binding_key": "order.*"})
+    async with await asyncio.start_server(trickle, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        admin = Admin(database, broker="amqp://guest:guest@127.0.0.1:1/", management_url=url)
+        async with serving(admin) as app, client_of(app, Role.VIEWER) as client:
+            assert "takes longer than 0.5 s" in (await shown(client))["broker_error"]["message"]
+            codes_of = {finding["code"] for finding in (await client.get("/health/verdict")).json()["findings"]}
+        # No thread goes on reading.
+        await eventually(lambda: left)
+    assert ("broker_unreachable" in codes_of, "database_unreachable" in codes_of) == (True, False)

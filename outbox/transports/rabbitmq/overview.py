@@ -2,12 +2,14 @@
 
 import asyncio
 import base64
+import http.client
 import json
 import urllib.error
 import urllib.request
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote, urlsplit
 
@@ -22,10 +24,12 @@ if TYPE_CHECKING:
 
 
 TIMEOUT = timedelta(seconds=10)
-"""Longest wait for one answer."""
+"""Longest wait for one answer, and for a part of it."""
 MOST_QUEUES = 5_000
 """Most queues of a virtual host that are read."""
 _PAGE = 500
+_PART = 64 * 1024
+"""Bytes read at a time."""
 _COLUMNS = "name,type,messages_ready,messages_unacknowledged,consumers,arguments,effective_policy_definition,delivery_limit"
 
 
@@ -62,8 +66,7 @@ class Management:
 
     async def bindings(self, queue: str) -> list[dict[str, Any]]:
         """Returns the bindings of a queue."""
-        found = await self._get(f"queues/{self._host}/{quote(queue, safe='')}/bindings")
-        return found if isinstance(found, list) else []
+        return _objects(await self._get(f"queues/{self._host}/{quote(queue, safe='')}/bindings"), routing_key=str)
 
     async def exchange(self, name: str) -> dict[str, Any] | None:
         """Returns an exchange; None if it does not exist."""
@@ -73,17 +76,19 @@ class Management:
     async def bindings_from(self, exchange: str) -> list[dict[str, Any]]:
         """Returns the bindings from an exchange."""
         found = await self._get(f"exchanges/{self._host}/{quote(exchange, safe='')}/bindings/source")
-        return found if isinstance(found, list) else []
+        return _objects(found, destination=str, routing_key=str)
 
     async def queues(self) -> list[dict[str, Any]]:
         """Returns the first `MOST_QUEUES` queues with their message counts."""
         queues: list[dict[str, Any]] = []
         for page in range(1, MOST_QUEUES // _PAGE + 1):
             found = await self._get(f"queues/{self._host}?page={page}&page_size={_PAGE}&columns={_COLUMNS}")
-            if not isinstance(found, dict):
-                break
-            queues += found.get("items", [])
-            if page >= found.get("page_count", 0):
+            # Only a virtual host that does not exist has no list. Without this, each queue would be said to be missing.
+            if found is None:
+                raise BrokerUnavailableError(f"the management API does not know the virtual host {unquote(self._host)!r}")
+            [answer] = _objects([found], items=list, page_count=int)
+            queues += _objects(answer["items"], name=str)
+            if page >= answer["page_count"]:
                 break
         return queues
 
@@ -94,14 +99,32 @@ class Management:
     def _get_blocking(self, path: str) -> Any:
         request = urllib.request.Request(f"{self._base}/api/{path}", headers={"Authorization": self._authorization})  # noqa: S310  its scheme was checked
         try:
+            deadline = monotonic() + TIMEOUT.total_seconds()
+            content = bytearray()
             with urllib.request.urlopen(request, timeout=TIMEOUT.total_seconds()) as answer:  # noqa: S310
-                return json.load(answer)
+                # An answer that trickles in would otherwise keep this thread, of which there are few, for ever.
+                while part := answer.read1(_PART):
+                    content += part
+                    if monotonic() > deadline:
+                        raise TimeoutError(f"it takes longer than {TIMEOUT.total_seconds():g} s")
+            return json.loads(content)
         except urllib.error.HTTPError as refusal:
             if refusal.code == 404:
                 return None
             raise BrokerUnavailableError(f"the management API refused the request: {refusal.code} {refusal.reason}") from None
-        except (OSError, ValueError) as failure:
-            raise BrokerUnavailableError(f"the management API does not answer: {failure}") from None
+        except (OSError, ValueError, RecursionError, http.client.HTTPException) as failure:
+            reason = str(failure) or type(failure).__name__
+            raise BrokerUnavailableError(f"the management API does not answer: {reason}") from None
+
+
+def _objects(found: Any, **fields: type) -> list[dict[str, Any]]:
+    """Returns a list of objects, each with these fields; empty for null. Raises `BrokerUnavailableError` for other values."""
+    items = [] if found is None else found
+    if isinstance(items, list) and all(
+        isinstance(item, dict) and all(isinstance(item.get(name), kind) for name, kind in fields.items()) for item in items
+    ):
+        return items
+    raise BrokerUnavailableError("the management API gives other answers than RabbitMQ: check its address")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
