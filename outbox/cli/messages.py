@@ -250,15 +250,21 @@ async def publish_message(
     content = body.read()
     try:
         parts: dict[str, Any] = {"body": json.loads(content)}
-    except ValueError:
+        # Python also reads what cannot be sent as JSON: NaN, numbers that are too large, unpaired surrogates.
+        json.dumps(parts, allow_nan=False, ensure_ascii=False).encode()
+    except (ValueError, RecursionError) as error:
+        name = str(getattr(body, "name", "-"))
+        if name.lower().endswith(".json"):
+            raise click.UsageError(f"--body: {name} is not JSON: {error}; bytes need a file with another name") from error
         parts = {"body": base64.b64encode(content).decode(), "encoding": "base64"}
     if headers is not None:
         parts["headers"] = read_headers(headers)
     if destinations:
         parts["destinations"] = list(destinations)
     answer = await client.post("/messages", {**given, **parts, "due_at": due, "force": given["force"] or None})
+    as_bytes = " as application/octet-stream, because the body is not JSON" if "encoding" in parts else ""
     echo_json(answer) if as_json else echo(
-        f"Published {answer['message_id']}. `outbox chain {answer['message_id']}` shows its progress."
+        f"Published {answer['message_id']}{as_bytes}. `outbox chain {answer['message_id']}` shows its progress."
     )
 
 

@@ -83,12 +83,26 @@ def test_arguments_that_are_no_text_are_refused(place: list[str], arguments: lis
 
 
 @PLACES
-@pytest.mark.parametrize("text", ['{"a": NaN}', '{"a": 1e999}', "[" * 100_000, "{", "[]", b"\xff"])
+@pytest.mark.parametrize("text", ['{"a": NaN}', '{"a": 1e999}', "[" * 100_000, "{", "[]", b"\xff", r'{"a": "\ud800"}'])
 def test_headers_that_are_no_json_are_refused(place: list[str], tmp_path: Path, text: str | bytes) -> None:
     file = tmp_path / "headers.json"
     file.write_bytes(text if isinstance(text, bytes) else text.encode())
     answer = outbox("requeue", "1", "--version", "1", "--headers", str(file), *place)
     assert (answer.exit_code, "--headers" in answer.output) == (2, True), answer.exception
+
+
+@pytest.mark.parametrize("text", ["{", "", '{"a": NaN}', '{"a": 1e999}', "[" * 100_000, r'{"a": "\ud800"}', b"\xff"])
+def test_a_body_that_is_no_json_is_refused_from_a_file_named_so_and_octets_otherwise(
+    url: str, tmp_path: Path, text: str | bytes
+) -> None:
+    for name in ("body.json", "body"):
+        (tmp_path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    publish, place = ("messages", "publish", "order.placed", "--body"), ("--database-url", url)
+    answer = outbox(*publish, str(tmp_path / "body.json"), *place)
+    assert (answer.exit_code, "body.json is not JSON" in answer.output) == (2, True), answer.exception
+    answer = outbox(*publish, str(tmp_path / "body"), *place)
+    assert (answer.exit_code, "as application/octet-stream" in answer.output) == (0, True), answer.exception
+    assert '"content_type": "application/octet-stream"' in outbox("messages", "--json", *place).output
 
 
 @PLACES

@@ -197,7 +197,7 @@ def read_headers(file: IO[str]) -> dict[str, Any]:
     """Reads headers from a file. Raises a usage error if it is not a JSON object."""
     try:
         headers = json.load(file)
-        json.dumps(headers, allow_nan=False)
+        json.dumps(headers, allow_nan=False, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise click.UsageError(f"--headers is not JSON: {error}") from error
     if not isinstance(headers, dict):
