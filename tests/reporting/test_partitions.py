@@ -65,6 +65,29 @@ async def test_rows_of_the_default_partition_move_to_their_own_partitions(connec
     assert await _where(connection) == {_name(0): 5, "outbox_history_default": 2}
 
 
+async def test_a_fact_that_is_written_while_its_day_gets_a_partition_waits_for_it(
+    connection: asyncpg.Connection, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer, watcher = [await asyncpg.connect(database_url) for _ in range(2)]
+    writing: list[asyncio.Task[None]] = []
+
+    async def run(self: history._Partitions, name: str, *arguments: Any) -> str:
+        if name == "attach" and not writing:
+            writing.append(asyncio.create_task(_wrote(writer, 3)))
+            await eventually(lambda: watcher.fetchval("select exists(select from pg_locks where not granted)"))
+        return await plain(self, name, *arguments)
+
+    plain = history._Partitions._run
+    monkeypatch.setattr(history._Partitions, "_run", run)
+    try:
+        assert await ensure_partitions(connection) == 4
+        await asyncio.gather(*writing)
+        assert await _where(connection) == {_name(0): 3}
+    finally:
+        await writer.close()
+        await watcher.close()
+
+
 async def test_a_large_default_partition_becomes_one_of_its_own_without_being_copied(
     connection: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -30,6 +30,8 @@ select clock_timestamp()
 select pg_catalog.pg_relation_size('{history_default}')
 
 -- name: lock_default
+-- Writers wait at the history: one that waited at the default partition would fail, because its row belongs into another one by then.
+lock table only {history} in share row exclusive mode;
 lock table only {history_default} in access exclusive mode
 
 -- name: lock_all
