@@ -90,6 +90,14 @@ DRIVER_ERRORS = (
 )
 """What the driver raises when the server is away, or refuses."""
 
+REFUSALS = (
+    asyncpg.DataError,
+    asyncpg.ProgramLimitExceededError,
+    asyncpg.IntegrityConstraintViolationError,
+    asyncpg.PLPGSQLError,
+)
+"""Errors about the values of a statement, raised by PostgreSQL, the driver, or a trigger. Trying again does not help."""
+
 
 class NoConnectionError(TimeoutError):
     """No connection was opened, and none of the pool became free, in time."""

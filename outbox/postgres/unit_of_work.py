@@ -33,6 +33,7 @@ from outbox.postgres.pool import (
     CONNECT_TIMEOUT,
     DRIVER_ERRORS,
     KEPT_STATEMENTS,
+    REFUSALS,
     Pool,
     PooledConnection,
     Preparing,
@@ -786,8 +787,8 @@ _STALE = (asyncpg.InvalidCachedStatementError, asyncpg.OutdatedSchemaCacheError)
 def _raise_unavailable(error: BaseException) -> None:
     """Raises a database error from before the handler ran as one that spends no attempt of the message."""
     of_sqlalchemy = type(error).__module__.startswith("sqlalchemy.")
-    if not isinstance(error, DRIVER_ERRORS) and not of_sqlalchemy:
-        return
+    if (not isinstance(error, DRIVER_ERRORS) and not of_sqlalchemy) or _caused_by(error, *REFUSALS):
+        return  # a mark that a trigger refuses fails its message only
     doing = "beginning a handler's transaction"
     if getattr(getattr(error, "orig", error), "sqlstate", None) in _HELD:  # SQLAlchemy's error wraps the driver's
         raise MarkHeldError(f"{doing}: {reason_of(error)}") from error

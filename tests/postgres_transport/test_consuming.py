@@ -162,6 +162,39 @@ async def test_an_outcome_that_cannot_be_written_does_not_block_others_and_is_de
     assert await pool.fetchval("select count(*) from outbox_dead_letter") == 1
 
 
+async def test_an_outcome_that_a_trigger_refuses_does_not_block_others_and_is_delivered_again(
+    database: str, pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("outbox.transports.postgres.delivery.BROKEN_PAUSE", timedelta(milliseconds=50))
+    await pool.execute("""
+        create function refuse() returns trigger language plpgsql as
+        $$ begin if new.routing_key = 'order.bad' then raise exception 'not this one'; end if; return new; end $$;
+        create trigger refuse before insert on outbox_dead_letter for each row execute function refuse()
+    """)
+    recorder = Recorder()
+    broker = new_broker(database, observer=recorder)
+    try:
+        async with taking(broker, "mail", "#") as taken:
+            await send(broker, *(message(f"order.{word}") for word in ("placed", "bad", "paid")))
+            three = [await taken.next() for _ in range(3)]
+            dead = Dead(Cause.REJECTED, FAILURE)
+            async with asyncio.timeout(20):
+                answers = await asyncio.gather(*(each.settle(dead) for each in three), return_exceptions=True)
+            assert [str(answer) for answer in answers if answer is not None] == [
+                "dead_letter at the broker in PostgreSQL: RaiseError: not this one"
+            ]
+            again = await taken.next()
+            assert (again.message.routing_key, again.attempt) == ("order.bad", 1)
+            await again.settle(DONE)
+    finally:
+        await broker.close()
+    assert await pool.fetchval("select array_agg(routing_key order by routing_key) from outbox_dead_letter") == [
+        "order.paid",
+        "order.placed",
+    ]
+    assert not recorder.of(DependencyLost)
+
+
 async def test_half_a_surrogate_pair_under_a_masked_key_becomes_a_dead_letter(broker: PostgresBroker, pool: Pool) -> None:
     async with taking(broker, "mail", "#") as taken:
         await send(broker, message("order.placed", b'{"token":"\\ud800abcdefgh"}'))

@@ -120,6 +120,49 @@ async def test_a_redelivered_message_is_done_without_running_its_handler(
     assert not broker.dead_letters(QUEUE)
 
 
+@pytest.mark.parametrize("callback", [in_session, in_connection])
+async def test_a_mark_that_a_trigger_refuses_fails_its_message_only(
+    shop: str, db: Connection, broker: MemoryBroker, callback: Any
+) -> None:
+    bad, good = message("order.placed"), message("order.placed")
+    await db.execute(f"""
+        create function refuse() returns trigger language plpgsql as
+        $$ begin if new.message_id = '{bad.id}' then raise exception 'not this one'; end if; return new; end $$;
+        create trigger refuse before insert on outbox_inbox for each row execute function refuse()
+    """)
+    async with consuming(broker, shop, callback):
+        await handled(broker, bad, good)
+    assert (await sales(db), await marks(db)) == (1, [good.id])
+    [dead] = broker.dead_letters(QUEUE)
+    assert "not this one" in str(dead.failure)
+
+
+async def test_a_failed_commit_whose_mark_cannot_be_looked_for_fails_its_message_only(
+    shop: str, db: Connection, broker: MemoryBroker
+) -> None:
+    await db.execute("""
+        create sequence mark_number;
+        create function refuse() returns trigger language plpgsql as $$ begin
+            if tg_table_name = 'sale' or nextval('mark_number') = 2 then raise exception 'not now'; end if;
+            return new;
+        end $$;
+        create trigger refuse before insert on outbox_inbox for each row execute function refuse();
+        create constraint trigger refuse after insert on sale deferrable initially deferred
+            for each row execute function refuse()
+    """)
+
+    async def callback(body: bytes, connection: Connection) -> None:
+        if body == b"sale":
+            await connection.execute("insert into sale values (1)")
+
+    good = message("order.placed")
+    async with consuming(broker, shop, callback):
+        await handled(broker, message("order.placed", b"sale"))
+        await handled(broker, good)
+    assert await marks(db) == [good.id]
+    assert len(broker.dead_letters(QUEUE)) == 1
+
+
 async def test_a_redelivered_message_is_skipped_until_its_mark_is_pruned_and_then_handled_again(
     shop: str, db: Connection, broker: MemoryBroker, duplicates: Callable[[], int]
 ) -> None:

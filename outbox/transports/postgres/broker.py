@@ -44,7 +44,7 @@ from outbox.postgres.archive import PostgresArchive
 from outbox.postgres.dead_letter_writer import DeadLetterWriter, Storable
 from outbox.postgres.doorbell import PostgresDoorbell, bell_of
 from outbox.postgres.index_positions import ScanStart
-from outbox.postgres.pool import Pool, Preparing, borrow_from, connect_to, open_pool, unavailable_errors
+from outbox.postgres.pool import REFUSALS, Pool, Preparing, borrow_from, connect_to, open_pool, unavailable_errors
 from outbox.postgres.queries import BellName, TableName
 from outbox.postgres.schema import check_transport_tables
 from outbox.transports.postgres.subscription import CLOSE_TIMEOUT, PostgresIntake, SecondsUntilDue, Waker
@@ -56,14 +56,6 @@ LARGEST_BATCH = 16 * 1024 * 1024
 """Bytes of bodies after which `send` begins another statement."""
 LONGEST_STATEMENT = timedelta(seconds=60)
 """Longest wait for one statement, whatever timeout the caller gives."""
-
-_REFUSALS = (
-    asyncpg.DataError,
-    asyncpg.ProgramLimitExceededError,
-    asyncpg.IntegrityConstraintViolationError,
-    asyncpg.PLPGSQLError,
-)
-"""Errors about the values of a statement, raised by PostgreSQL, the driver, or a trigger."""
 
 _Row = tuple[object, ...]
 
@@ -207,7 +199,7 @@ class PostgresBroker:
                 statement, exchange = self._sql["send"], self._exchange_name
                 answer = await self._opened_statements.fetch(statement, exchange, *columns, timeout=LONGEST_STATEMENT)
                 unroutable = {row["number"] for row in answer}
-            except _REFUSALS as error:
+            except REFUSALS as error:
                 refusal = error
         if refusal is None:
             for number, (position, _) in enumerate(rows, start=1):
@@ -446,7 +438,7 @@ class PostgresBroker:
         try:
             yield
         except DatabaseUnavailableError as error:
-            if not self._is_away:
+            if not self._is_away and not isinstance(error.__cause__, REFUSALS):
                 self._is_away = True
                 self._observer.notify(DependencyLost(dependency=Dependency.BROKER, reason=str(error)))
             raise

@@ -19,6 +19,7 @@ from outbox.core.outcome import Dead, DeliveryOutcome, Done, Postponed, Retry, R
 from outbox.engine.lifecycle import Pauses
 from outbox.errors import DatabaseUnavailableError, MalformedMessageError, StaleDeliveryError
 from outbox.postgres.dead_letter_writer import DeadLetterWriter, Payload
+from outbox.postgres.pool import REFUSALS
 
 if TYPE_CHECKING:
     from outbox.ports import Statement
@@ -427,12 +428,26 @@ class Settler:
             # After the commit: a worker that is woken earlier does not see the change.
             if statement in _RINGING or (released and not self._can_claim_released()):
                 await self._ring()
-        except DatabaseUnavailableError:
+        except DatabaseUnavailableError as error:
+            if isinstance(error.__cause__, REFUSALS):
+                return await self._write_without_refused(statement, rows, error)
             left = [settlement for settlement, _ in given if not settlement.written.done()]
             for settlement in left:
                 settlement.cut_off = True
             return left
         return []
+
+    async def _write_without_refused(self, statement: str, rows: Sequence[_Row], error: Exception) -> list[_Settlement]:
+        """Writes the outcomes that the database does not refuse, and postpones the others. Returns those without an answer."""
+        if middle := len(rows) // 2:
+            return [*await self._write(statement, rows[:middle]), *await self._write(statement, rows[middle:])]
+        [(settlement, _)] = rows
+        if isinstance(settlement.outcome, Postponed):  # refused as well: its lease runs out
+            self._end(settlement, succeeded=False)
+            return []
+        settlement.postpone_after(error)
+        statement, arguments = self._statement(settlement)
+        return await self._write(statement, [(settlement, arguments)])
 
     async def _still_unwritten(self, rows: Sequence[_Row]) -> Sequence[_Row]:
         """Returns `rows` without those that were written although the answer was lost."""
