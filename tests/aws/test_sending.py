@@ -16,7 +16,7 @@ from outbox.transports.aws import AwsTransport
 from outbox.transports.aws.entries import entry_of
 from tests.aws.canned import CannedAws
 from tests.contract.support import TIMEOUT, message
-from tests.servers.moto import ACCOUNT, CREDENTIALS, Moto
+from tests.servers.moto import ACCOUNT, CREDENTIALS, REGION, Moto
 from tests.support.processes import free_port
 
 SHORT = timedelta(seconds=1)
@@ -192,6 +192,28 @@ async def test_a_topic_without_subscriptions_gets_no_messages(moto: Moto, monkey
         CONFIRMED
     }
     assert moto.counts("mail") == (14, 0)
+    await transport.close()
+
+
+@pytest.mark.parametrize("pages", [1, 2])
+async def test_only_confirmed_subscriptions_count_on_whatever_page_they_are(
+    moto: Moto, monkeypatch: pytest.MonkeyPatch, pages: int
+) -> None:
+    transport = AwsTransport(moto.sns("orders"))
+    call = transport._aws.call
+
+    async def listing(service: str, operation: str, **parameters: Any) -> Any:
+        if operation != "list_subscriptions_by_topic":
+            return await call(service, operation, **parameters)
+        if "NextToken" in parameters:  # moto confirms each subscription at once
+            return {"Subscriptions": [{"SubscriptionArn": f"arn:aws:sns:{REGION}:{ACCOUNT}:orders:1"}]}
+        found = {"Subscriptions": [{"SubscriptionArn": "PendingConfirmation"}, {"SubscriptionArn": "Deleted"}]}
+        return found if pages == 1 else found | {"NextToken": "more"}
+
+    moto.create_topic("orders")
+    monkeypatch.setattr(transport._aws, "call", listing)
+    assert await transport.has_subscription() is (pages == 2)
+    assert await sent(transport, *numbers(1)) == [UNROUTABLE if pages == 1 else CONFIRMED]
     await transport.close()
 
 

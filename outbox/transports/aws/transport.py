@@ -177,13 +177,20 @@ class AwsTransport:
     async def _is_subscribed(self) -> bool | None:
         if self._arn is None:
             self._arn = await self._aws.topic_arn()
-        try:
-            answer = await self._aws.call("sns", "list_subscriptions_by_topic", TopicArn=self._arn)
-        except ClientError as error:
-            if code_of(error) in MISSING:
-                return None
-            raise
-        return any(each["SubscriptionArn"] != "PendingConfirmation" for each in answer["Subscriptions"])
+        page: Mapping[str, str] = {}
+        while True:
+            try:
+                answer = await self._aws.call("sns", "list_subscriptions_by_topic", TopicArn=self._arn, **page)
+            except ClientError as error:
+                if code_of(error) in MISSING:
+                    return None
+                raise
+            # Others have words there, such as PendingConfirmation and Deleted.
+            if any(each["SubscriptionArn"].startswith("arn:") for each in answer["Subscriptions"]):
+                return True
+            if not answer.get("NextToken"):
+                return False
+            page = {"NextToken": answer["NextToken"]}
 
     def _target_of(self, message: Message) -> str:
         if self.options.service == "sns":
