@@ -1,6 +1,7 @@
 """Workers on SQS and SNS: nothing is lost, each consumer's promises hold, and messages of any program are handled."""
 
 import asyncio
+import json
 import re
 import signal
 from collections import defaultdict
@@ -251,6 +252,18 @@ async def test_a_changed_binding_key_changes_the_subscription(moto: Moto) -> Non
             assert is_read(moto, "mail")
     await source.close()
     await transport.close()
+
+
+async def test_a_policy_for_a_topic_with_a_longer_name_does_not_let_this_one_send(moto: Moto) -> None:
+    for topic in ("orders-new", "orders", "orders"):
+        source = AwsSource(moto.sns(topic))
+        async with source.read(subscription("order.placed")):
+            pass
+        await source.close()
+    answer = moto.call("GetQueueAttributes", QueueUrl=moto.url_of("mail"), AttributeNames=["Policy"])
+    allowed = json.loads(answer["Attributes"]["Policy"])["Statement"]
+    topics = [each["Condition"]["ArnEquals"]["aws:SourceArn"].rpartition(":")[2] for each in allowed]
+    assert topics == ["orders-new", "orders"]
 
 
 async def test_a_subscription_with_other_attributes_is_found_and_changed(moto: Moto, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -178,7 +178,7 @@ class AwsReader:
         names = ["QueueArn", "Policy"]
         answer = await self._aws.call("sqs", "get_queue_attributes", QueueUrl=url, AttributeNames=names)
         queue, policy = answer["Attributes"]["QueueArn"], answer["Attributes"].get("Policy", "")
-        if topic not in policy:
+        if f'"{topic}"' not in policy:  # in its quotes: another topic's ARN may begin with this one
             document = json.loads(policy or '{"Version": "2012-10-17", "Statement": []}')
             allowed = {
                 "Effect": "Allow",
