@@ -356,6 +356,24 @@ async def test_large_bodies_over_a_slow_network_are_read_with_smaller_requests(
     assert [int(each.message.body) for each in received] == list(range(300))
 
 
+@pytest.mark.parametrize("ordered", [False, True])
+async def test_a_body_that_takes_longer_than_a_request_over_a_slow_network_is_read(
+    ordered: bool, redis: Redis, proxied: Callable[[str], Proxy], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("outbox.transports.redis.server.CONNECT_TIMEOUT", timedelta(seconds=1))
+    add(redis, "order.placed", *(b"%d" % n + b" " * 1_000_000 for n in range(2)))
+    proxy = proxied(redis.url)
+    proxy.limit(600_000)
+    received: list[Received] = []
+    async with RedisSource(proxy.url).read(subscription(ordered=ordered)) as reader, asyncio.timeout(60):
+        while len(received) < 2:
+            with suppress(BrokerUnavailableError):
+                more = await reader.fetch(500)
+                await reader.acknowledge(more)
+                received += more
+    assert [int(each.message.body) for each in received] == [0, 1]
+
+
 async def test_an_ordered_reader_takes_what_it_knows_nothing_of_before_what_follows(redis: Redis) -> None:
     add(redis, "order.placed", b"1", b"2")
     async with RedisSource(redis.url).read(subscription(ordered=True)) as reader:

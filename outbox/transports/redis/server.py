@@ -111,12 +111,14 @@ class Session:
     """One connection, used by one task at a time. A command that is not answered ends it: a late answer has nowhere to go.
 
     `id` is the server's number of the connection. `server` is what the server says of itself in INFO; `config` is its
-    configuration of the append-only file. Both are empty if the server does not show them to this user.
+    configuration of the append-only file. Both are empty if the server does not show them to this user. `slowness` is how many
+    times as long as usual `call` waits.
     """
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
         self._used = monotonic()
+        self.slowness = 1.0
         self.id: int | None = None
         self.server: Mapping[str, str] = {}
         self.config: Mapping[str, str] = {}
@@ -161,8 +163,9 @@ class Session:
     async def call(self, *commands: bytes) -> list[Reply]:
         """Sends commands in a pipeline, and returns their replies, within `CONNECT_TIMEOUT`. Raises as `collect` does."""
         replies: list[Reply] = []
-        with translate_connection_errors():
-            async with asyncio.timeout(CONNECT_TIMEOUT.total_seconds()):
+        seconds = CONNECT_TIMEOUT.total_seconds() * self.slowness
+        with translate_connection_errors(seconds):
+            async with asyncio.timeout(seconds):
                 await self.collect(commands, replies)
         return replies
 
@@ -226,12 +229,13 @@ def command(*parts: bytes) -> bytes:
 
 
 @contextmanager
-def translate_connection_errors() -> Iterator[None]:
-    """Turns errors of the connection, and missing answers, into `BrokerUnavailableError`."""
+def translate_connection_errors(seconds: float | None = None) -> Iterator[None]:
+    """Turns errors of the connection, and answers that are missing after so many seconds, into `BrokerUnavailableError`."""
     try:
         yield
     except TimeoutError:
-        raise BrokerUnavailableError(f"Redis does not answer within {CONNECT_TIMEOUT.total_seconds():g} s") from None
+        within = CONNECT_TIMEOUT.total_seconds() if seconds is None else seconds
+        raise BrokerUnavailableError(f"Redis does not answer within {within:g} s") from None
     except (RedisError, OSError) as error:
         raise BrokerUnavailableError(f"Redis is unavailable: {text_of(error)}") from error
 

@@ -34,6 +34,8 @@ FORGET_AFTER = timedelta(minutes=10)
 """Time without a heartbeat after which a consumer without pending entries is removed."""
 MOST_PENDING = 1_000
 """More entries than one consumer has pending in a stream."""
+MOST_SLOWNESS = 120.0
+"""How many times as long as usual an answer may take at most, in which there is one entry: ten minutes."""
 _BUSY_PAUSE = 0.05
 _BUSY, _UNKNOWN = 1, 2
 _RELEASED = b"86400000"
@@ -131,6 +133,7 @@ class RedisReader:
         self._waiting: deque[Received] = deque()
         self._most = MOST_PENDING
         """Most entries of one request, as far as known from what arrived in time."""
+        self._slowness = 1.0
         self._lost: set[bytes] = set()
         """Streams from which the server may have given entries to this consumer that did not arrive."""
         self._next: dict[str, float] = {}
@@ -152,12 +155,16 @@ class RedisReader:
             if self._is_due("streams", LOOK_AGAIN):
                 await self._find_streams()
             count = min(limit, self._most)
+            session.slowness = self._slowness
             try:
                 await self._fill(session, count)
             except BrokerUnavailableError:
                 # With large bodies, the answer may have been too long to arrive in time, and would be again.
+                if count == 1:
+                    self._slowness = min(self._slowness * 2, MOST_SLOWNESS)
                 self._most = max(count // 4, 1)
                 raise
+            self._slowness = max(self._slowness * 0.9, 1.0)
             self._most = min(self._most + self._most // 8 + 1, MOST_PENDING)
         return [self._waiting.popleft() for _ in range(min(limit, len(self._waiting)))]
 
