@@ -38,6 +38,8 @@ from outbox.transports.postgres.subscription import CLOSE_TIMEOUT
 
 MOST_FETCHED = 500
 """Most messages that are fetched and stored at once."""
+FIRST_FETCHED = 16
+"""Most messages that are fetched first. The number rises as long as their bodies are small."""
 MOST_WAITING = 10_000
 """Deliveries that wait in a queue, above which each worker fetches nothing: a topic must not pour into PostgreSQL."""
 COUNT_AGAIN = timedelta(milliseconds=200)
@@ -142,7 +144,8 @@ class _Storage:
         self._subscription = subscription
         self._queue = subscription.queue
         self._report = report
-        self._mean_size = 0.0
+        # As long as nothing is known of the bodies: 500 large ones might end the process, and the next one in the same way.
+        self._mean_size = LARGEST_BATCH / FIRST_FETCHED
         self.stopping = Stopping()
         self.started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -216,7 +219,8 @@ class _Storage:
 
     async def _fetch(self, reader: Reader) -> Sequence[Received]:
         """Fetches messages of about `LARGEST_BATCH` bytes at most. Returns none if storing is to stop meanwhile."""
-        limit = max(1, min(MOST_FETCHED, int(LARGEST_BATCH / self._mean_size))) if self._mean_size else MOST_FETCHED
+        # Bodies may all be empty.
+        limit = max(1, min(MOST_FETCHED, int(LARGEST_BATCH / max(self._mean_size, 1))))
         fetching: asyncio.Future[Sequence[Received]] = asyncio.ensure_future(reader.fetch(limit))
         try:
             with self.stopping.future() as stop:

@@ -12,12 +12,12 @@ from outbox.core.events import DependencyLost, DependencyRestored
 from outbox.core.message import Message
 from outbox.core.outcome import DONE, Failure
 from outbox.errors import TopologyError
-from outbox.ports import CONFIRMED, UNROUTABLE, SendResult, Unconfirmed
+from outbox.ports import CONFIRMED, UNROUTABLE, Received, SendResult, Unconfirmed
 from outbox.postgres.pool import Pool
 from outbox.transports.postgres import PostgresBroker
 from outbox.transports.stored import QueueTransport, StoredBroker
 from tests.contract.harness import Recorder
-from tests.contract.stored import Log
+from tests.contract.stored import Log, LogReader
 from tests.contract.support import TIMEOUT, Taken, message, taking
 from tests.postgres_transport.support import TABLE, bind, deliveries
 from tests.servers.proxy import Proxy
@@ -102,6 +102,24 @@ async def test_a_full_queue_stops_the_reading_and_not_the_handling(
             await delivery.settle(DONE)
     assert most < 500  # those that are claimed ahead are not due
     assert seen == {each.body for each in log.messages}
+
+
+async def test_few_messages_are_fetched_until_the_size_of_their_bodies_is_known(
+    database: str, pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits: list[int] = []
+    log, fetch = Log(), LogReader.fetch
+
+    async def noting(reader: LogReader, limit: int) -> Sequence[Received]:
+        limits.append(limit)
+        return await fetch(reader, limit)
+
+    monkeypatch.setattr(LogReader, "fetch", noting)
+    log.append(*(message("order.placed", b"x" * 4 * 2**20) for _ in range(24)), *numbered(1_000))
+    async with storing(database, log, prefetch_count=1):
+        await eventually(lambda: log.acknowledged["mail"] == len(log.messages), timeout=60)
+    assert limits[:3] == [16, 4, 4]
+    assert max(limits) > 50
 
 
 async def test_a_missing_source_is_an_error_at_the_start(database: str) -> None:
