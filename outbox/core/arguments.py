@@ -36,13 +36,14 @@ def seconds(
             time = timedelta(seconds=value)
         except OverflowError as error:
             raise ConfigurationError(f"{name} is too long: {value!r} seconds") from error
+    given = f"{value.total_seconds():,.12g} seconds" if isinstance(value, timedelta) else repr(value)
     if time <= timedelta(0):
-        raise ConfigurationError(f"{name} must be longer than zero, not {value!r}")
+        raise ConfigurationError(f"{name} must be longer than zero, not {given}")
     if time > most:
-        limit = "a hundred years" if most == LONGEST_TIME else f"{most.total_seconds():,.0f} seconds"
-        raise ConfigurationError(f"{name} is too long: {value!r}; the limit is {limit}{_reason(because)}")
+        limit = "a hundred years" if most == LONGEST_TIME else f"{most.total_seconds():,.0f} seconds{_reason(because)}"
+        raise ConfigurationError(f"{name} is too long: {given}; the limit is {limit}")
     if least is not None and time < least:
-        raise ConfigurationError(f"{name} must be at least {least.total_seconds():g} seconds, not {value!r}{_reason(because)}")
+        raise ConfigurationError(f"{name} must be at least {least.total_seconds():g} seconds, not {given}{_reason(because)}")
     return time
 
 

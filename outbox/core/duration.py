@@ -42,7 +42,7 @@ def as_delay(value: str | float | timedelta) -> timedelta:
     except (OverflowError, ValueError) as error:
         raise DurationError(f"{value!r} seconds is not a delay") from error
     if delay < timedelta(0):
-        raise DurationError(f"a delay must not be negative: {value!r}")
+        raise DurationError(f"a delay must not be negative: {delay.total_seconds():g} seconds")
     return delay
 
 

@@ -26,6 +26,7 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
+from outbox.core import arguments
 from outbox.core.arguments import LARGEST_BATCH_SIZE, LARGEST_NUMBER, MOST_LANES
 from outbox.core.byte_limits import MAX_BATCH_BYTES, MAX_BODY_BYTES
 from outbox.core.destinations import DEFAULT, validate_destination
@@ -157,10 +158,15 @@ def _paths(value: tuple[str, ...]) -> tuple[str, ...]:
 
 Names = Annotated[tuple[str, ...], BeforeValidator(_split)]
 Seconds = Annotated[timedelta, BeforeValidator(_seconds)]
-Delay = Annotated[Seconds, Field(ge=timedelta(0))]
-PositiveSeconds = Annotated[Seconds, Field(gt=timedelta(0))]
-Retention = Annotated[timedelta, BeforeValidator(_retention), Field(gt=timedelta(0))]
-RetentionOrNever = Annotated[timedelta | Literal["NEVER"], BeforeValidator(_retention_or_never)]
+Delay = Annotated[Seconds, AfterValidator(as_delay)]
+# The checks are those of the constructors, here because these would name their arguments instead of the variable.
+PositiveSeconds = Annotated[Seconds, AfterValidator(partial(arguments.seconds, "the time"))]
+Interval = Annotated[Seconds, AfterValidator(partial(arguments.interval, "the time"))]
+Retention = Annotated[timedelta, BeforeValidator(_retention), AfterValidator(partial(arguments.retention, "the time"))]
+RetentionOrNever = Annotated[
+    Annotated[timedelta, AfterValidator(partial(arguments.retention, "the time"))] | Literal["NEVER"],
+    BeforeValidator(_retention_or_never),
+]
 
 
 class Settings(BaseModel):
@@ -190,10 +196,10 @@ class Settings(BaseModel):
         readers=COMPONENTS,
         unset="the process serves one database",
     )
-    databases_refresh: PositiveSeconds = _database(
+    databases_refresh: Interval = _database(
         timedelta(seconds=30), "Interval at which that file is read again.", readers=COMPONENTS
     )
-    databases_longest_pause: PositiveSeconds = _database(
+    databases_longest_pause: Interval = _database(
         timedelta(seconds=30),
         "Maximum pause before one of several databases is served again after a failure. The pause doubles from 1 s.",
         readers=COMPONENTS,
@@ -255,7 +261,9 @@ class Settings(BaseModel):
         ge=1,
         le=MOST_LANES,
     )
-    publish_timeout: PositiveSeconds = _relay(timedelta(seconds=10), "Maximum wait for the broker's confirms of one batch.")
+    publish_timeout: Annotated[Seconds, AfterValidator(partial(arguments.send_timeout, "the time"))] = _relay(
+        timedelta(seconds=10), "Maximum wait for the broker's confirms of one batch."
+    )
     max_attempts: int = _relay(
         20,
         "Maximum attempts to send a message that the broker refuses. After the last attempt the message is parked.",
@@ -278,8 +286,8 @@ class Settings(BaseModel):
     expiration: PositiveSeconds | None = _relay(
         None, "Expiration of messages that are published without one.", unset="messages do not expire"
     )
-    notification_timeout: PositiveSeconds = _relay(timedelta(seconds=60), "Maximum sleep of an idle relay that uses LISTEN.")
-    poll_interval: PositiveSeconds = _relay(timedelta(seconds=1), "Sleep of an idle relay if LISTEN is not available.")
+    notification_timeout: Interval = _relay(timedelta(seconds=60), "Maximum sleep of an idle relay that uses LISTEN.")
+    poll_interval: Interval = _relay(timedelta(seconds=1), "Sleep of an idle relay if LISTEN is not available.")
 
     consumers: str | None = _worker(
         None,
@@ -313,7 +321,7 @@ class Settings(BaseModel):
     archive_queues: Names = _dead_letters(
         (), "Queues whose dead letters are archived, in addition to the queues that workers report."
     )
-    archive_discover_every: PositiveSeconds = _dead_letters(
+    archive_discover_every: Interval = _dead_letters(
         timedelta(seconds=10), "Interval at which the archiver looks for new queues."
     )
 
@@ -369,7 +377,7 @@ class Settings(BaseModel):
         "JSON paths in message bodies, such as `$.order_id`, whose values the history stores. You can find messages by them.",
         readers=(SERVICE, RELAY, WORKER),
     )
-    heartbeat_interval: PositiveSeconds = _reports(timedelta(seconds=5), "Interval between heartbeats.")
+    heartbeat_interval: Interval = _reports(timedelta(seconds=5), "Interval between heartbeats.")
 
     health_late_after: PositiveSeconds = _health(
         timedelta(seconds=60), "Age at which a message that waits for a relay or a worker raises a warning."
@@ -404,7 +412,7 @@ class Settings(BaseModel):
     run: Annotated[frozenset[Runs], BeforeValidator(_split)] = _process(
         frozenset(Runs), "The components that this process of the service runs.", readers=(SERVICE,)
     )
-    grace_period: PositiveSeconds = _process(
+    grace_period: Annotated[Seconds, AfterValidator(arguments.grace_period)] = _process(
         timedelta(seconds=30), "Maximum time for running handlers to finish when the process stops."
     )
     service_version: str | None = _process(
@@ -506,7 +514,9 @@ class Settings(BaseModel):
         unset="no links",
     )
     admin_read_only: bool = _admin(False, "Reject all changes through the admin, for every role.")
-    admin_session_lifetime: Retention = _admin(timedelta(hours=12), "How long a browser session of the admin is valid.")
+    admin_session_lifetime: Annotated[
+        timedelta, BeforeValidator(_retention), AfterValidator(partial(arguments.seconds, "the time"))
+    ] = _admin(timedelta(hours=12), "How long a browser session of the admin is valid.")
     admin_body_limit: int = _admin(
         4_194_304, "Maximum size of a request body that the admin reads.", unit="bytes", ge=1_024, le=1_073_741_824
     )
