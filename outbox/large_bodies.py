@@ -136,7 +136,10 @@ class LargeBodies:
         `s3://bucket/prefix?endpoint_url=…&region_name=…` names another server than that of AWS. Raises `ConfigurationError`,
         also for credentials, which come from AWS's environment, and `MissingExtraError` for S3 without the extra.
         """
-        parts = urlsplit(url)
+        try:
+            parts = urlsplit(url)
+        except ValueError:  # the parser's message repeats a part of the URL
+            parts = urlsplit("")
         options = dict(parse_qsl(parts.query))
         if parts.scheme == "file" and not parts.netloc and parts.path.strip("/"):
             return cls(FileStore(unquote(parts.path)))
@@ -375,6 +378,13 @@ class S3Store:
             raise MissingExtraError(purpose="S3Store", extra="s3") from error
         if not bucket or "/" in bucket:
             raise ConfigurationError(f"bucket must be the name of a bucket, not {bucket!r}")
+        try:
+            server = urlsplit(endpoint_url or "https://s3")
+            is_url = server.scheme in ("http", "https") and bool(server.hostname)
+        except ValueError:
+            is_url = False
+        if not is_url:
+            raise ConfigurationError("endpoint_url must be the URL of a server, such as https://host:9000")
         self._bucket = bucket
         self._prefix = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
         self._options = {"endpoint_url": endpoint_url, "region_name": region_name}

@@ -199,10 +199,13 @@ def test_urls_name_stores() -> None:
     found = LargeBodies.parse("s3://bucket/a/b?endpoint_url=http://127.0.0.1:9000&region_name=eu-central-1")
     assert repr(found) == "LargeBodies(S3Store('bucket', 'a/b/'), above=262144)"
     refused = ("", "/var/bodies", "file://host/var", "file:///", "s3://", "s3://bucket?color=red", "gs://bucket")
-    for url in (*refused, "s3://ada:geheim@bucket", "https://ada:geheim@host/bucket"):
+    for url in (*refused, "s3://ada:geheim@bucket", "https://ada:geheim@host/bucket", "s3://ada:geheim@[bucket"):
         with pytest.raises(ConfigurationError, match="is file:///folder or s3://bucket/prefix") as refusal:
             LargeBodies.parse(url)
         assert "geheim" not in str(refusal.value)
+    for server in ("127.0.0.1:9000", "localhost", "http://[127.0.0.1", "http://"):
+        with pytest.raises(ConfigurationError, match="endpoint_url must be the URL of a server"):
+            LargeBodies.parse(f"s3://bucket?endpoint_url={server}")
 
 
 # --- sweeps ----------------------------------------------------------------------------------------------------------------
