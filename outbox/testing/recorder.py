@@ -11,6 +11,7 @@ from typing import Any, Generic, Literal, TypeVar, Unpack, overload
 
 from outbox.contracts import Event, ModelT
 from outbox.core import codec
+from outbox.core.arguments import at_least_one
 from outbox.core.destinations import validate_destinations
 from outbox.core.message import Message, OutboxMessage, PublishOptions
 from outbox.core.topics import matches
@@ -53,31 +54,38 @@ class Recording:
         """All messages in the order of publishing."""
         return tuple(self._published)
 
-    def of(self, binding_key: str) -> list[Published]:
-        """Messages for a queue bound with `binding_key`: `*` matches one word of a routing key, `#` any number of words."""
-        return [published for published in self._published if matches(binding_key, published.routing_key)]
+    def of(self, binding_key: str | Event[Any]) -> list[Published]:
+        """Messages for a queue bound with `binding_key`: `*` matches one word of a routing key, `#` any number of words.
 
-    def assert_published(self, binding_key: str, body: object = ANYTHING, *, times: int | None = None) -> Published:
+        An `outbox.contracts.Event` stands for its routing key, here and in the assertions.
+        """
+        key = binding_key.routing_key if isinstance(binding_key, Event) else binding_key
+        return [published for published in self._published if matches(key, published.routing_key)]
+
+    def assert_published(
+        self, binding_key: str | Event[Any], body: object = ANYTHING, *, times: int | None = None
+    ) -> Published:
         """Returns the first message whose routing key matches and whose body equals or contains `body`.
 
         A mapping contains another if it has all its keys, with values that contain the other's values. A pydantic model is
-        compared by its JSON. With `times`, exactly that many messages must match. Raises `AssertionError` with a list of the
-        published messages.
+        compared by its JSON. With `times`, exactly that many messages must match, at least one. Raises `AssertionError` with a
+        list of the published messages.
         """
+        if times is not None:
+            at_least_one("times", times, because="assert_not_published is for messages that were not published")
         self.assert_awaited()
-        wanted = ANYTHING if body is ANYTHING else _decoded(*codec.encode_body(body, routing_key=binding_key))
-        found = [published for published in self.of(binding_key) if wanted is ANYTHING or _contains(published.body, wanted)]
+        found, what = self._matching(binding_key, body)
         if found and times in (None, len(found)):
             return found[0]
-        what = f"{binding_key!r}" if wanted is ANYTHING else f"{binding_key!r} with {wanted!r}"
         how_often = "" if times is None else f" {times} times, but {len(found)}"
         raise AssertionError(f"{what} was not published{how_often}.\n{self._listing()}")
 
-    def assert_not_published(self, binding_key: str = "#") -> None:
-        """Raises `AssertionError` if a message with a matching routing key was published."""
+    def assert_not_published(self, binding_key: str | Event[Any] = "#", body: object = ANYTHING) -> None:
+        """Raises `AssertionError` if a message was published that `assert_published` would find."""
         self.assert_awaited()
-        if self.of(binding_key):
-            raise AssertionError(f"{binding_key!r} was published.\n{self._listing()}")
+        found, what = self._matching(binding_key, body)
+        if found:
+            raise AssertionError(f"{what} was published.\n{self._listing()}")
 
     def assert_awaited(self) -> None:
         """Raises `AssertionError` with the calls that were not awaited: they would publish nothing.
@@ -118,6 +126,13 @@ class Recording:
         ]
         for published, result in zip(waiting, await transport.send(messages, timeout=SEND_TIMEOUT), strict=True):
             assert result == CONFIRMED, f"{published} could not be sent: {result}"  # noqa: S101  it is an assertion
+
+    def _matching(self, binding_key: str | Event[Any], body: object) -> tuple[list[Published], str]:
+        """Returns the messages that match, and a description of what they match."""
+        key = binding_key.routing_key if isinstance(binding_key, Event) else binding_key
+        wanted = ANYTHING if body is ANYTHING else _decoded(*codec.encode_body(body, routing_key=key))
+        found = [published for published in self.of(key) if wanted is ANYTHING or _contains(published.body, wanted)]
+        return found, repr(key) if wanted is ANYTHING else f"{key!r} with {wanted!r}"
 
     def _record(self, message: OutboxMessage, row: Row, id_: str) -> None:
         """Records a message that was published as `row` with the id `id_`."""
@@ -303,7 +318,8 @@ class RecordedPublisher(Recording):
 
         if not isinstance(result, Awaitable):
             return record(result)
-        keys = ", ".join(repr(message.routing_key) for message in messages)
+        # When it is awaited, the publisher refuses what is no message.
+        keys = ", ".join(repr(getattr(message, "routing_key", message)) for message in messages)
         return self._track_await(f"publish({keys}, …)" if one else f"bulk_publish({keys})", record_later)
 
 

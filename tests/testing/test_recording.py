@@ -48,6 +48,22 @@ async def test_an_assertion_that_fails_lists_what_was_published_instead() -> Non
         publisher.assert_published("user.deleted", times=2)
     with pytest.raises(AssertionError, match="was published"):
         publisher.assert_not_published()
+    with pytest.raises(AssertionError, match=r"'user\.\*' with {'name': 'ada'} was published"):
+        publisher.assert_not_published("user.*", {"name": "ada"})
+    publisher.assert_not_published("user.*", {"name": "bob"})
+
+
+def test_no_times_are_refused_with_the_assertion_to_use() -> None:
+    with pytest.raises(ConfigurationError, match=r"times must be a whole number from 1 .*, not 0: assert_not_published"):
+        RecordingPublisher().assert_published("user.created", times=0)
+
+
+async def test_what_is_no_message_is_refused_as_by_the_publisher(database_url: str) -> None:
+    connection = await asyncpg.connect(database_url)
+    publisher = recorded(BoundPublisher(Publisher(), connection))
+    with pytest.raises(ConfigurationError, match="only an OutboxMessage can be published in bulk, not tuple"):
+        await publisher.bulk_publish([("user.created", {})])
+    await connection.close()
 
 
 async def test_messages_that_a_real_publisher_refuses_are_refused() -> None:

@@ -63,6 +63,8 @@ async def test_a_publisher_takes_an_event_in_place_of_a_routing_key() -> None:
     await publisher.publish(order_placed(), ORDER, headers={"tenant": "a"})
     published = publisher.assert_published("order.placed", ORDER, times=1)
     assert published.message.headers == {"tenant": "a", "event-version": 3}
+    assert publisher.assert_published(order_placed(), ORDER) is published
+    assert publisher.of(order_placed()) == [published]
 
 
 def test_a_body_of_another_model_is_refused_by_type_checkers_and_at_run_time() -> None:
