@@ -1,5 +1,6 @@
 """Worker: runs consumers. Creates the adapters for the engine's worker."""
 
+import logging
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from datetime import timedelta
@@ -220,6 +221,9 @@ class Worker:
         from outbox.postgres.pool import given_or_open
         from outbox.runtime.observing import build_observer
 
+        if not self._consumers:
+            # No error: a service may choose its consumers when it starts.
+            logging.getLogger("outbox").warning("the worker has no consumers, and handles nothing: give it Worker(consumers=…)")
         meters = open_meters(enabled=self._enable_otel_metrics, source=self._broker)
         observer = build_observer(enable_metrics=self._enable_metrics, meters=meters, masking=self._masking)
         async with AsyncExitStack() as stack:

@@ -193,6 +193,12 @@ class HandGate:
         self._opened.set()
 
 
+async def test_a_worker_without_consumers_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    worker = Worker(broker=MemoryBroker(), consumers=[], enable_metrics=False)
+    async with running(worker):
+        await eventually(lambda: "the worker has no consumers, and handles nothing" in caplog.text, timeout=SOON)
+
+
 async def test_a_broker_that_is_unavailable_at_the_start_is_waited_for_with_one_warning(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
