@@ -1,7 +1,7 @@
 """Consumers: which messages a handler takes, through which queue, with which options."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
@@ -110,7 +110,8 @@ def parse_pausing(kinds: tuple[type[BaseException], ...], failures: int, pause: 
 
 
 def _error_types(name: str, value: Errors, *, refused: tuple[type[BaseException], ...]) -> tuple[type[BaseException], ...]:
-    types = (value,) if isinstance(value, type | str) else tuple(value)
+    given: Iterable[Any] = value if isinstance(value, Iterable) and not isinstance(value, type | str) else (value,)
+    types = tuple(given)
     for type_ in types:
         if not isinstance(type_, type) or not issubclass(type_, BaseException):
             raise ConfigurationError(f"{name} must be exception types, such as (ConnectionError,), not {type_!r}")

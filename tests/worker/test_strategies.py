@@ -201,6 +201,7 @@ async def handle_list(bodies: list[bytes]) -> None: ...
         ({"retry": ("1s", "10s")}, "retry must be one of outbox.retry's"),
         ({"retry": lambda attempt: 1}, "called with attempt and error"),
         ({"dead_on": ("ValueError",)}, "dead_on must be exception types"),
+        ({"dead_on": ValueError("no")}, "dead_on must be exception types"),
         ({"dead_on": Reject}, "dead_on must not contain Reject"),
         ({"dead_on": (RetryAfter,)}, "dead_on must not contain RetryAfter"),
         ({"dead_on": KeyboardInterrupt}, "which ends the process"),
