@@ -1,6 +1,5 @@
-import { useQuery } from "@tanstack/react-query";
 import { type FormEvent, useId, useState } from "react";
-import { backlog } from "~/api/backlog";
+import { useBacklog } from "~/api/backlog";
 import { toFailure } from "~/api/problems";
 import { usePublish } from "~/api/waiting";
 import * as common from "~/texts/common";
@@ -16,7 +15,7 @@ export function PublishDialog({ onClose }: { onClose(): void }) {
   const [destination, setDestination] = useState("default");
   const [reason, setReason] = useState("");
   const [force, setForce] = useState(false);
-  const { data } = useQuery(backlog);
+  const { data } = useBacklog();
   const publish = usePublish(({ message_id: id }) => {
     announce(texts.sentAs(id));
     onClose();
