@@ -319,6 +319,11 @@ class NatsConnection(Client):
         """Whether nothing can be sent or received any more."""
         return self.is_closed or self._reading_task is None or self._reading_task.done()
 
+    @property
+    def arriving(self) -> int:
+        """How many bytes have arrived of a message that is not complete."""
+        return len(self._ps.buf)
+
     async def publish(self, batch: _Batch, until: float) -> None:  # type: ignore[override]
         """Publishes a batch, and waits for its answers until then, a time of the event loop, or until the connection is lost.
 

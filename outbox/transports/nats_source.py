@@ -306,6 +306,7 @@ class _Pull:
         self._subscription: NatsSubscription | None = None
         self._left = 0  # of the open request
         self._ends = 0.0
+        self._arriving = 0  # bytes of an incomplete message when the end was reached
         self._changed = asyncio.Event()
 
     async def open(self) -> None:
@@ -333,6 +334,10 @@ class _Pull:
                     self._changed.clear()
                     await self._changed.wait()
         if self._left and loop.time() >= self._ends:
+            arriving, self._arriving = self._arriving, self.connection.arriving
+            if self._arriving and self._arriving != arriving:
+                self._ends = loop.time() + GRACE.total_seconds()  # a large message, over a slow network
+                return False
             self._left = 0
             # The request ended without a word: nothing else would show that the connection is dead.
             await self.connection.answers(loop.time() + GRACE.total_seconds())

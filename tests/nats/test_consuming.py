@@ -304,6 +304,26 @@ async def test_an_ordered_reader_waits_for_large_messages_over_a_slow_network(
     await source.close()
 
 
+@pytest.mark.parametrize("ordered", [False, True])
+async def test_a_message_that_takes_longer_than_a_request_over_a_slow_network_is_read(
+    ordered: bool, nats_server: Nats, stream: str, url: str, proxied: Callable[[str], Proxy], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("outbox.transports.nats_source.GRACE", timedelta(seconds=0.5))
+    await produce(nats_server, f"{stream}.order.placed", b"1" * 1_000_000)
+    proxy = proxied(url)
+    proxy.limit(400_000)
+    source = NatsSource(proxy.url)
+    subscription = Subscription(
+        queue="mail", binding_key="order.*", exchange_name="nats", prefetch_count=1, retry_delays=(), ordered=ordered
+    )
+    async with source.read(subscription) as reader, asyncio.timeout(30):
+        while not (received := await reader.fetch(1)):
+            pass
+        await reader.acknowledge(received)
+    assert received[0].message.body == b"1" * 1_000_000
+    await source.close()
+
+
 async def test_a_server_that_is_away_loses_nothing(
     database: str, connection: asyncpg.Connection, own_nats: Nats, caplog: pytest.LogCaptureFixture
 ) -> None:
