@@ -79,6 +79,7 @@ def test_a_url_has_options() -> None:
         ("redis://h?durability=full", "durability that is not lossy"),
         ("rediss://ada:geheim@h?ssl_ca_certs=/nope.pem", "cannot be used"),
         ("rediss://ada:geheim@h?ssl_cert_reqs=maybe", "cannot be used"),
+        ("rediss://ada:geheim@h?ssl_keyfile=/nope.pem", "cannot be used"),
     ],
 )
 @pytest.mark.parametrize(

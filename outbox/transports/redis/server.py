@@ -90,7 +90,7 @@ class RedisOptions:
             # Fails at once if a file is missing, rather than when a relay has begun.
             try:
                 _TlsConnection(**connection).ssl_context.get()
-            except (RedisError, OSError, ValueError) as error:
+            except (RedisError, OSError, TypeError, ValueError) as error:
                 raise ConfigurationError(f"broker has options of TLS that cannot be used: {text_of(error)}") from None
         if given.get("durability", "lossy") != "lossy":
             raise ConfigurationError("broker has an option durability that is not lossy, its only value")
