@@ -264,7 +264,11 @@ def _of_database(error: Exception) -> Problem:
         return Problem(Code.INVALID_REQUEST, "the database cannot store a value: a time or number is out of range")
     if isinstance(reason, asyncpg.DataError):
         return Problem(Code.INTERNAL, _IN_THE_LOG)
-    return Problem(Code.DATABASE_UNAVAILABLE, "the database does not respond: try again", headers={"retry-after": "2"})
+    if isinstance(reason, asyncpg.ReadOnlySQLTransactionError):
+        detail = "the database is read-only, as a standby is: connect to the primary, or try again after a failover"
+    else:
+        detail = "the database does not respond: try again"
+    return Problem(Code.DATABASE_UNAVAILABLE, detail, headers={"retry-after": "2"})
 
 
 def _outdated(detail: str) -> Problem:

@@ -45,6 +45,14 @@ async def test_a_missing_table_is_reported_as_an_outdated_schema(
     assert "retry-after" not in answer.headers
 
 
+async def test_a_read_only_database_is_named(operator: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
+    name = await connection.fetchval("select quote_ident(current_database())")
+    await connection.execute(f"alter database {name} set default_transaction_read_only = on")
+    answer = await operator.post("/pause", json={"scope": "queue", "name": "mail"})
+    assert (answer.status_code, answer.json()["code"], answer.headers["retry-after"]) == (503, "database_unavailable", "2")
+    assert "the database is read-only" in answer.json()["detail"]
+
+
 async def test_client_input_in_the_log_is_escaped(viewer: httpx.AsyncClient, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, logger="outbox"):
         await viewer.get("/dlq?a%0a12:00:00%20ERROR%20outbox:%20forged%1b[2J=1")
