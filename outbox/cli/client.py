@@ -238,6 +238,8 @@ class Client(ABC):
 
     async def _send(self, method: str, path: str, **request: Any) -> "httpx.Response":
         http = await self._ensure_connected()
+        # The client would resolve these as parts of the address, and the answer would be that of another path.
+        path = "/".join("%2E" * len(part) if part in (".", "..") else part for part in path.split("/"))
         with self._translate_errors():
             answer = await http.request(method, path, **request)
         self._check_response(answer)

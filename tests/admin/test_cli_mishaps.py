@@ -105,6 +105,14 @@ def test_a_body_that_is_no_json_is_refused_from_a_file_named_so_and_octets_other
     assert '"content_type": "application/octet-stream"' in outbox("messages", "--json", *place).output
 
 
+@pytest.mark.parametrize("name", [".", ".."])
+def test_a_name_of_dots_is_no_other_address(url: str, on: On, name: str) -> None:
+    bind = "insert into outbox_subscription (exchange, queue, binding_key) values ('outbox', $1, 'k')"
+    on(lambda pool: pool.execute(bind, name))
+    assert f'"name": "{name}"' in outbox("queues", name, "--json", "--database-url", url).output
+    assert f"the outbox has no row {name!r}" in outbox("messages", "show", name, "--database-url", url).output
+
+
 @PLACES
 @pytest.mark.parametrize("command", [["operations"], ["dlq", "pause"], ["dlq", "resume"], ["dlq", "cancel"]])
 def test_a_number_that_no_operation_can_have_is_refused(place: list[str], command: list[str]) -> None:
