@@ -308,10 +308,10 @@ async def test_an_ordered_reader_waits_for_large_messages_over_a_slow_network(
 async def test_a_message_that_takes_longer_than_a_request_over_a_slow_network_is_read(
     ordered: bool, nats_server: Nats, stream: str, url: str, proxied: Callable[[str], Proxy], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("outbox.transports.nats_source.GRACE", timedelta(seconds=0.5))
+    monkeypatch.setattr("outbox.transports.nats_source.GRACE", timedelta(seconds=1))
     await produce(nats_server, f"{stream}.order.placed", b"1" * 1_000_000)
     proxy = proxied(url)
-    proxy.limit(400_000)
+    proxy.limit(300_000)
     source = NatsSource(proxy.url)
     subscription = Subscription(
         queue="mail", binding_key="order.*", exchange_name="nats", prefetch_count=1, retry_delays=(), ordered=ordered
