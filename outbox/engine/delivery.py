@@ -1,5 +1,6 @@
 """Handles one delivery: reads it, runs its handler, settles the outcome and reports it."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -66,6 +67,7 @@ class DeliveryHandler:
         self._stopping = context.stopping
         self._gate = gate
         self._describe = context.describe
+        self._leaving = Stopping()
         self._circuit: Circuit | None = None
         if consumer.options.pausing is not None:
             notify, names = self._observer.notify, {"queue": self._queue, "exchange_name": self._exchange_name}
@@ -77,6 +79,7 @@ class DeliveryHandler:
 
     def receiving(self, task_set: TaskSet, leaving: Stopping) -> Receive:
         """Returns the callback for the deliveries of one subscription. `leaving` is requested when the subscription ends."""
+        self._leaving = leaving
         return lambda delivery: task_set.spawn(self.handle(delivery, leaving))
 
     async def handle(self, delivery: Delivery, leaving: Stopping) -> None:
@@ -134,7 +137,16 @@ class DeliveryHandler:
             return RETURNED
         self._quarantine.enter()
         try:
-            outcome = await self._attempt(run)
+            try:
+                outcome = await self._attempt(run)
+            except asyncio.CancelledError as error:
+                # Cancelled by the handler itself: left unsettled, its delivery would stay in flight for ever.
+                while (task := asyncio.current_task()) is not None and task.cancelling():
+                    task.uncancel()
+                await asyncio.sleep(0)  # a turn for the worker, which may have been cancelled together with its handlers
+                if self._stopping.requested or self._leaving.requested:
+                    raise
+                outcome = self._runner.failure_outcome(run, error)
             if run.permit is not None:
                 run.permit.report(run.result or probe_result(outcome))
             return outcome

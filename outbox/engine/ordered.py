@@ -103,6 +103,7 @@ class OrderedDeliveryHandler(DeliveryHandler):
         self._has_seen_poison = False
 
     def receiving(self, task_set: TaskSet, leaving: Stopping) -> Receive:
+        self._leaving = leaving
         return KeyQueues(self, task_set.spawn, leaving).receive
 
     async def handle_in_turn(self, delivery: Delivery, key_queue: KeyQueue, leaving: Stopping) -> None:

@@ -189,8 +189,10 @@ class WorkerRunner:
                         self._task_sets.add(task_set)
                         # Within the subscription, so that its handlers can settle; after `intake.stop` the set does not grow.
                         async with task_set:
-                            await until_closed(gate, leaving)
-                            leaving.request()
+                            try:
+                                await until_closed(gate, leaving)
+                            finally:
+                                leaving.request()  # also before the set cancels handlers, which then know why
                             await intake.stop()
                     finally:
                         self._task_sets.discard(task_set)

@@ -283,6 +283,32 @@ async def test_a_worker_that_was_stopped_before_it_ran_takes_nothing() -> None:
     await asyncio.wait_for(worker.run(), SOON)
 
 
+@pytest.mark.parametrize("options", [{}, {"ordered": True}, {"batch": True}, {"inbox": True}])
+async def test_a_handler_that_cancels_its_own_task_has_failed(options: dict[str, Any], database: str) -> None:
+    broker = MemoryBroker(exchange_name="shop")
+    handled: list[bytes] = []
+
+    async def handle(body: list[bytes]) -> None:
+        await handle_one(body[0])
+
+    async def handle_one(body: bytes) -> None:
+        task = asyncio.current_task()
+        if body == b"bad" and task is not None:
+            task.cancel()
+            await asyncio.sleep(SOON)
+        handled.append(body)
+
+    callback = handle if "batch" in options else handle_one
+    consumer = Consumer("#", callback, "mail", retry_delays=(), **options)
+    worker = Worker(broker=broker, consumers=[consumer], exchange_name="shop", db_engine_url=database, prefetch_count=1)
+    await existing(broker, "mail", "#")
+    async with running(worker):
+        await broker.send([message("order.placed", b"bad"), message("order.placed", b"good")], timeout=TIMEOUT)
+        await eventually(lambda: handled == [b"good"] and broker.is_idle("mail"))
+    [dead] = broker.dead_letters("mail")
+    assert dead.failure.type == "asyncio.exceptions.CancelledError"
+
+
 async def test_a_run_cancelled_twice_cancels_its_handlers_and_returns_their_messages() -> None:
     broker = MemoryBroker(exchange_name="shop")
     begun, cancelled = asyncio.Event(), asyncio.Event()
