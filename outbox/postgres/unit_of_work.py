@@ -238,7 +238,7 @@ def handler_engine(url: str, *, size: int) -> "AsyncEngine":
     )
     event.listen(engine.sync_engine, "checkin", _note_use)
     event.listen(engine.sync_engine, "checkout", _refuse_lost)
-    event.listen(engine.sync_engine, "handle_error", _leave_read_only)
+    event.listen(engine.sync_engine, "handle_error", _leave_useless)
     return engine
 
 
@@ -274,10 +274,15 @@ def _refuse_lost(connection: Any, record: Any, _proxy: Any) -> None:
             raise DisconnectionError(f"the connection was lost: {reason_of(error)}") from error
 
 
-def _leave_read_only(context: Any) -> None:
-    """Closes a connection whose server is read-only, as `outbox.postgres.pool.taken_from` does."""
-    if _caused_by(context.original_exception, asyncpg.ReadOnlySQLTransactionError):
+def _leave_useless(context: Any) -> None:
+    """Closes all connections to a server that is read-only, as `outbox.postgres.pool.taken_from` does.
+
+    Also closes a connection that a handler left without its prepared statements, by DEALLOCATE ALL or DISCARD.
+    """
+    lacks_statements = _caused_by(context.original_exception, asyncpg.InvalidSQLStatementNameError)
+    if lacks_statements or _caused_by(context.original_exception, asyncpg.ReadOnlySQLTransactionError):
         context.is_disconnect = True
+        context.invalidate_pool_on_disconnect = not lacks_statements
 
 
 Bind = Callable[[Any], AbstractContextManager[object]]

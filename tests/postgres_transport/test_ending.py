@@ -231,6 +231,36 @@ async def test_a_handler_that_deallocates_the_workers_statements_loses_nothing(
     assert await pool.fetchval("select count(*) from outbox_dead_letter") == 0
 
 
+@pytest.mark.parametrize("inbox", [False, True])
+async def test_a_handler_that_deallocates_the_statements_of_its_session_keeps_no_other_waiting(
+    database: str, pool: Pool, sales: Callable[[], Awaitable[list[int]]], monkeypatch: pytest.MonkeyPatch, inbox: bool
+) -> None:
+    monkeypatch.setattr(transactions, "HELD_PAUSE", timedelta(0))
+    await bind(pool, "mail", "order.*")
+    await fill_deliveries(pool, "mail", COUNT)
+    calls: list[str] = []
+
+    async def handle(body: bytes, tracking_ids: list[str], session: AsyncSession) -> None:
+        await session.execute(text(INSERT % tracking_ids[-1]))
+        calls.append(tracking_ids[-1])
+        if len(calls) == 2:
+            await session.execute(text("deallocate all"))
+
+    consumer = Consumer("order.*", handle, queue="mail", inbox=inbox, retry_delays=(timedelta(0),))
+    worker = Worker(
+        broker=database,
+        db_engine_url=database,
+        consumers=[consumer],
+        exchange_name=EXCHANGE,
+        prefetch_count=1,
+        enable_metrics=False,
+    )
+    async with running(worker):
+        await eventually(lambda: is_empty(pool), timeout=SOON)
+    assert sorted(await sales()) == [0] * COUNT
+    assert await pool.fetchval("select count(*) from outbox_dead_letter") == 0
+
+
 async def test_a_delivery_is_found_by_its_index_whatever_the_size_of_the_table_was(database: str, pool: Pool) -> None:
     """The server keeps the plan that it made while the table was small, and would read all of it."""
     await bind(pool, "mail", "order.*")
