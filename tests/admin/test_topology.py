@@ -235,9 +235,11 @@ async def test_a_management_api_that_gives_other_answers_is_named_and_no_queue_i
     database: str, connection: asyncpg.Connection, answer: bytes, why: str
 ) -> None:
     async def give(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(answer)
-        writer.close()
+        with suppress(ConnectionError):
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(answer)
+            writer.close()
+            await writer.wait_closed()
 
     await _told_of(connection, {"queue": "mail", "binding_key": "order.*"})
     async with await asyncio.start_server(give, "127.0.0.1", 0) as server:
@@ -256,6 +258,7 @@ async def test_a_management_api_whose_answers_take_long_is_not_an_unavailable_da
     database: str, connection: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def trickle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        entered.append(writer)
         with suppress(ConnectionError):
             await reader.readuntil(b"\r\n\r\n")
             writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
@@ -263,9 +266,12 @@ async def test_a_management_api_whose_answers_take_long_is_not_an_unavailable_da
                 writer.write(b" ")
                 await writer.drain()
                 await asyncio.sleep(0.05)
+        writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
         left.append(writer)
 
-    left: list[asyncio.StreamWriter] = []
+    entered, left = list[asyncio.StreamWriter](), list[asyncio.StreamWriter]()
     monkeypatch.setattr(routes, "BROKER_TIMEOUT", timedelta(seconds=0.5))
     monkeypatch.setattr(routes, "TIMEOUT", timedelta(seconds=2))
     monkeypatch.setattr(overview, "TIMEOUT", timedelta(seconds=1))
@@ -277,5 +283,5 @@ async def test_a_management_api_whose_answers_take_long_is_not_an_unavailable_da
             assert "takes longer than 0.5 s" in (await shown(client))["broker_error"]["message"]
             codes_of = {finding["code"] for finding in (await client.get("/health/verdict")).json()["findings"]}
         # No thread goes on reading.
-        await eventually(lambda: left)
+        await eventually(lambda: entered and len(left) == len(entered))
     assert ("broker_unreachable" in codes_of, "database_unreachable" in codes_of) == (True, False)
