@@ -18,7 +18,7 @@ from outbox.admin.access import Operator, RequestContext, area, record
 from outbox.admin.admin import Admin
 from outbox.admin.deliveries import Deliveries, DeliveryFilters, require_deliveries
 from outbox.admin.messages import Message, MessageFilters, read, searching, version_of
-from outbox.admin.models import Instant, LongText, Model, Moment, Request, Text
+from outbox.admin.models import DestinationName, Instant, LongText, Model, Moment, Request, Text
 from outbox.admin.problems import Code, Problem, problem_responses
 from outbox.admin.repairs.once import (
     IdempotencyKey,
@@ -33,7 +33,7 @@ from outbox.admin.repairs.requests import Change, EditRequest, PlainJson, read_e
 from outbox.admin.store import MessageListing
 from outbox.chains.traces import ids_of
 from outbox.core.codec import RESERVED_PREFIX, edited_content_type, edited_headers, encode_body
-from outbox.core.destinations import DEFAULT, LONGEST_NAME, NAME_PATTERN
+from outbox.core.destinations import DEFAULT
 from outbox.core.failures import FailedAttempt, decode_failures
 from outbox.core.message import PublishOptions
 from outbox.core.outcome import Cause, Failure
@@ -722,9 +722,6 @@ def _apply_edit(
 
 def _not_found(id_: int) -> Problem:
     return Problem(Code.NOT_FOUND, f"the outbox has no row {id_}: it may have been deleted after sending")
-
-
-DestinationName = Annotated[str, Field(pattern=NAME_PATTERN, max_length=LONGEST_NAME)]
 
 
 class PublishRequest(Request):

@@ -22,6 +22,7 @@ from outbox.admin.brokers import route_hint
 from outbox.admin.models import (
     MOST_COUNTED,
     BodyAccess,
+    DestinationName,
     Error,
     ExternalLinks,
     Instant,
@@ -41,7 +42,7 @@ from outbox.admin.problems import Code, Problem, problem_responses
 from outbox.admin.store import MessageFilter, MessageListing, MessageState, order_of
 from outbox.chains.traces import ids_of, moment
 from outbox.core.codec import BODY_STORE, TRACEPARENT, trace_id_of
-from outbox.core.destinations import DEFAULT, LONGEST_NAME, NAME_PATTERN
+from outbox.core.destinations import DEFAULT
 from outbox.masking import Body, Masking, preview, readable, sized
 from outbox.postgres.pool import Connection, optional_tables
 from outbox.reporting.pauses import Pause, pauses
@@ -192,9 +193,7 @@ class MessageFilters(Request):
     message_id: Annotated[Text | None, Field(description="Id of the message itself.")] = None
     tracking_id: Annotated[Text | None, Field(description="Id of the message, or of one of its causes.")] = None
     target_queue: Annotated[Text | None, Field(description="Queue that the message is addressed to.")] = None
-    destination: Annotated[
-        str | None, Field(pattern=NAME_PATTERN, max_length=LONGEST_NAME, description="Destination, such as `default`.")
-    ] = None
+    destination: Annotated[DestinationName | None, Field(description="Destination, such as `default`.")] = None
     created_after: Annotated[Instant | None, Field(description="Created at this time or later.")] = None
     created_before: Annotated[Instant | None, Field(description="Created before this time.")] = None
 

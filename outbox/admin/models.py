@@ -26,6 +26,7 @@ from pydantic_core import CoreSchema
 
 from outbox.admin.problems import Code, Problem
 from outbox.core.codec import BODY_STORE, ENCRYPTION, body_headers, decode_stored, key_id_of
+from outbox.core.destinations import LONGEST_NAME, NAME_PATTERN
 from outbox.engine.bodies import Bodies
 
 T = TypeVar("T")
@@ -164,6 +165,7 @@ NO_NUL: dict[str, Any] = {"pattern": "^[^\\u0000]*$"}
 RFC3339 = r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?([Zz]|[+-]\d{2}:\d{2})"
 Text = Annotated[str, Field(max_length=LONGEST_TEXT, json_schema_extra=NO_NUL), AfterValidator(_require_storable)]
 """A text that the database can store."""
+DestinationName = Annotated[str, Field(pattern=NAME_PATTERN, max_length=LONGEST_NAME)]
 LongText = Annotated[str, Field(max_length=20_000, json_schema_extra=NO_NUL), AfterValidator(_require_storable)]
 """A longer text that is stored, such as a note or a reason."""
 Instant = Annotated[

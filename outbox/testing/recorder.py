@@ -59,8 +59,7 @@ class Recording:
 
         An `outbox.contracts.Event` stands for its routing key, here and in the assertions.
         """
-        key = binding_key.routing_key if isinstance(binding_key, Event) else binding_key
-        return [published for published in self._published if matches(key, published.routing_key)]
+        return self._matching(binding_key, ANYTHING)[0]
 
     def assert_published(
         self, binding_key: str | Event[Any], body: object = ANYTHING, *, times: int | None = None
@@ -131,7 +130,11 @@ class Recording:
         """Returns the messages that match, and a description of what they match."""
         key = binding_key.routing_key if isinstance(binding_key, Event) else binding_key
         wanted = ANYTHING if body is ANYTHING else _decoded(*codec.encode_body(body, routing_key=key))
-        found = [published for published in self.of(key) if wanted is ANYTHING or _contains(published.body, wanted)]
+        found = [
+            published
+            for published in self._published
+            if matches(key, published.routing_key) and (wanted is ANYTHING or _contains(published.body, wanted))
+        ]
         return found, repr(key) if wanted is ANYTHING else f"{key!r} with {wanted!r}"
 
     def _record(self, message: OutboxMessage, row: Row, id_: str) -> None:

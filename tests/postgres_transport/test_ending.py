@@ -200,6 +200,12 @@ async def test_a_renewal_before_the_answer_to_the_commit_does_not_lose_the_deliv
     assert "not recorded" not in caplog.text
 
 
+def one_by_one(database: str, consumer: Consumer) -> Worker:
+    """A worker that handles one message after another."""
+    options: dict[str, Any] = {"exchange_name": EXCHANGE, "prefetch_count": 1, "enable_metrics": False}
+    return Worker(broker=database, db_engine_url=database, consumers=[consumer], **options)
+
+
 async def test_a_handler_that_deallocates_the_workers_statements_loses_nothing(
     database: str, pool: Pool, sales: Callable[[], Awaitable[list[int]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -216,15 +222,7 @@ async def test_a_handler_that_deallocates_the_workers_statements_loses_nothing(
         calls.append(tracking_ids[-1])
 
     consumer = Consumer("order.*", handle, queue="mail", inbox=True, retry_delays=())
-    one_by_one = Worker(
-        broker=database,
-        db_engine_url=database,
-        consumers=[consumer],
-        exchange_name=EXCHANGE,
-        prefetch_count=1,
-        enable_metrics=False,
-    )
-    async with running(one_by_one):
+    async with running(one_by_one(database, consumer)):
         await eventually(lambda: is_empty(pool), timeout=SOON)
     assert await sales() == [0] * COUNT
     assert len(calls) == COUNT + 1
@@ -247,15 +245,7 @@ async def test_a_handler_that_deallocates_the_statements_of_its_session_keeps_no
             await session.execute(text("deallocate all"))
 
     consumer = Consumer("order.*", handle, queue="mail", inbox=inbox, retry_delays=(timedelta(0),))
-    worker = Worker(
-        broker=database,
-        db_engine_url=database,
-        consumers=[consumer],
-        exchange_name=EXCHANGE,
-        prefetch_count=1,
-        enable_metrics=False,
-    )
-    async with running(worker):
+    async with running(one_by_one(database, consumer)):
         await eventually(lambda: is_empty(pool), timeout=SOON)
     assert sorted(await sales()) == [0] * COUNT
     assert await pool.fetchval("select count(*) from outbox_dead_letter") == 0

@@ -339,39 +339,34 @@ async def test_an_answer_that_was_lost_with_its_connection_is_read_again(redis: 
 
 
 @pytest.mark.parametrize("ordered", [False, True])
-async def test_large_bodies_over_a_slow_network_are_read_with_smaller_requests(
-    ordered: bool, redis: Redis, proxied: Callable[[str], Proxy], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("count", "size", "rate"),
+    [
+        pytest.param(300, 20_000, 2_000_000, id="a third of all in the time for one request"),
+        pytest.param(2, 1_000_000, 600_000, id="half of a body in the time for one request"),
+    ],
+)
+async def test_large_bodies_over_a_slow_network_are_read_with_smaller_or_longer_requests(
+    count: int,
+    size: int,
+    rate: int,
+    ordered: bool,
+    redis: Redis,
+    proxied: Callable[[str], Proxy],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("outbox.transports.redis.server.CONNECT_TIMEOUT", timedelta(seconds=1))
-    add(redis, "order.placed", *(b"%d" % n + b" " * 20_000 for n in range(300)))
+    add(redis, "order.placed", *(b"%d" % n + b" " * size for n in range(count)))
     proxy = proxied(redis.url)
-    proxy.limit(2_000_000)  # a third of all in the time for one request
+    proxy.limit(rate)
     received: list[Received] = []
     async with RedisSource(proxy.url).read(subscription(ordered=ordered)) as reader, asyncio.timeout(60):
-        while len(received) < 300:
+        while len(received) < count:
             with suppress(BrokerUnavailableError):
                 more = await reader.fetch(500)
                 await reader.acknowledge(more)
                 received += more
-    assert [int(each.message.body) for each in received] == list(range(300))
-
-
-@pytest.mark.parametrize("ordered", [False, True])
-async def test_a_body_that_takes_longer_than_a_request_over_a_slow_network_is_read(
-    ordered: bool, redis: Redis, proxied: Callable[[str], Proxy], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("outbox.transports.redis.server.CONNECT_TIMEOUT", timedelta(seconds=1))
-    add(redis, "order.placed", *(b"%d" % n + b" " * 1_000_000 for n in range(2)))
-    proxy = proxied(redis.url)
-    proxy.limit(600_000)
-    received: list[Received] = []
-    async with RedisSource(proxy.url).read(subscription(ordered=ordered)) as reader, asyncio.timeout(60):
-        while len(received) < 2:
-            with suppress(BrokerUnavailableError):
-                more = await reader.fetch(500)
-                await reader.acknowledge(more)
-                received += more
-    assert [int(each.message.body) for each in received] == [0, 1]
+    assert [int(each.message.body) for each in received] == list(range(count))
 
 
 async def test_an_ordered_reader_takes_what_it_knows_nothing_of_before_what_follows(redis: Redis) -> None:

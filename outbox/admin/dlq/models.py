@@ -10,6 +10,7 @@ from pydantic_core import CoreSchema
 
 from outbox.admin.models import (
     BodyAccess,
+    DestinationName,
     Error,
     ExternalLinks,
     Instant,
@@ -22,7 +23,6 @@ from outbox.admin.models import (
     Text,
     TraceId,
 )
-from outbox.core.destinations import LONGEST_NAME, NAME_PATTERN
 from outbox.core.failures import FailedAttempt
 from outbox.dead_letters import Action, DeadLetter, DeadLetterFilter, DeadLetterStatus, GroupBy, ItemOutcome, Source
 from outbox.dead_letters.policies import RequeuePolicy
@@ -449,10 +449,9 @@ class DeadLetterFilters(Request):
     failed_after: Annotated[Instant | None, Field(description="Dead-lettered at this time or later.")] = None
     failed_before: Annotated[Instant | None, Field(description="Dead-lettered before this time.")] = None
     min_failures: Annotated[int | None, Field(ge=1, le=LARGEST_COUNT, description="Minimum number of failed attempts.")] = None
-    destination: Annotated[
-        str | None,
-        Field(pattern=NAME_PATTERN, max_length=LONGEST_NAME, description="Destination whose relay could not send the message."),
-    ] = None
+    destination: Annotated[DestinationName | None, Field(description="Destination whose relay could not send the message.")] = (
+        None
+    )
     q: Annotated[Text | None, Field(min_length=1, description='Search in errors and bodies: words, "phrases", or, -word.')] = (
         None
     )
