@@ -39,7 +39,7 @@ async def _update_health(request: Request) -> None:
         await measure_health(request.app.state.admin)
 
 
-def _require_token(request: Request) -> None:
+async def _require_token(request: Request) -> None:
     settings: Settings = request.app.state.settings
     if not settings.metrics:
         raise HTTPException(status.HTTP_404_NOT_FOUND, "metrics are turned off by OUTBOX_METRICS")

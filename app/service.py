@@ -191,27 +191,27 @@ async def _health_checks(installation: Installation) -> AsyncIterator[HealthChec
         yield health
 
 
-def _health(request: Request) -> HealthChecks:
+async def _health(request: Request) -> HealthChecks:
     health: HealthChecks = request.app.state.health
     return health
 
 
-def _admin(request: Request) -> Admin:
+async def _admin(request: Request) -> Admin:
     admin: Admin = request.app.state.admin
     return admin
 
 
-def _require_api(request: Request) -> None:
+async def _require_api(request: Request) -> None:
     if Runs.API not in request.app.state.settings.run:
         raise HTTPException(status.HTTP_404_NOT_FOUND, "this process does not serve the API, see OUTBOX_RUN")
 
 
-def _require_example(request: Request) -> None:
+async def _require_example(request: Request) -> None:
     if not request.app.state.settings.runs_example:
         raise HTTPException(status.HTTP_404_NOT_FOUND, "the example does not run here, see OUTBOX_EXAMPLE")
 
 
-def _redirect_root(request: Request) -> RedirectResponse:
+async def _redirect_root(request: Request) -> RedirectResponse:
     """Redirects to the dashboard, or else to the documentation or the health endpoint."""
     # Relative, so that it works behind a proxy that strips a prefix.
     if Runs.API in request.app.state.settings.run and is_built():

@@ -4,8 +4,9 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
+from types import MappingProxyType
 
 from outbox.errors import IdentifierError
 
@@ -107,7 +108,7 @@ def queries(file: str, **names: str) -> Mapping[str, str]:
     A block begins with a line `-- name: <name>`. The comments after that line are left out, so that a statement begins with
     its verb. Raises `KeyError` for a placeholder without a value.
     """
-    return {name: render(text, **names) for name, text in _blocks(file).items()}
+    return _rendered(file, tuple(names.items()))
 
 
 def query(file: str, block: str, **names: str) -> str:
@@ -118,6 +119,13 @@ def query(file: str, block: str, **names: str) -> str:
 def render(text: str, **names: str) -> str:
     """Replaces the `{placeholders}` of `text`."""
     return _PLACEHOLDER.sub(lambda match: names[match[1]], text)
+
+
+# A process has few tables, but needs the statements about them for each request of the admin API.
+@lru_cache(maxsize=512)
+def _rendered(file: str, names: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
+    values = dict(names)
+    return MappingProxyType({name: render(text, **values) for name, text in _blocks(file).items()})
 
 
 @cache

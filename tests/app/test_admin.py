@@ -1,11 +1,14 @@
 """The admin in the service: one development token for all worker processes, and no admin without the API."""
 
+import asyncio
 import re
 from pathlib import Path
 
 import httpx
 import pytest
+from anyio.to_thread import current_default_thread_limiter
 
+from app.service import create_service
 from app.settings import read_settings
 from outbox.admin import Role
 from outbox.admin.principals import new_token
@@ -112,3 +115,20 @@ def test_a_process_without_the_api_has_no_admin(database_url: str, tmp_path: Pat
 def test_development_mode_with_configured_tokens_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="OUTBOX_DEVELOPMENT creates an admin token"):
         read_settings(development=True, admin_tokens=(f"alice:admin:{'0' * 64}",))
+
+
+async def test_requests_are_answered_while_every_thread_is_busy(database_url: str) -> None:
+    token, entry = new_token("anna", Role.VIEWER)
+    settings = read_settings(database_url=database_url, migrate=True, example=True, run=("api",), admin_tokens=(str(entry),))
+    service = create_service(settings)
+    client = httpx.AsyncClient(
+        transport=httpx.ASGITransport(service), base_url="http://service", headers={"authorization": f"Bearer {token}"}
+    )
+    limiter, busy = current_default_thread_limiter(), object()
+    limiter.total_tokens = 1
+    async with service.router.lifespan_context(service), client, asyncio.timeout(30):
+        await limiter.acquire_on_behalf_of(busy)
+        answers = [await client.get(f"/outbox/{path}") for path in ("health/live", "health/ready", "backlog")]
+        answers.append(await client.post("/orders", json={"customer": "anna", "sku": "tea", "quantity": 1}))
+        limiter.release_on_behalf_of(busy)
+    assert [answer.status_code for answer in answers] == [200, 200, 200, 201]

@@ -1,6 +1,8 @@
 """Names of the objects of each table, derived from its name, so that two tables never share an object."""
 
 from collections.abc import Mapping
+from functools import lru_cache
+from types import MappingProxyType
 
 from outbox.core.destinations import DEFAULT, validate_destination
 from outbox.errors import IdentifierError
@@ -177,19 +179,23 @@ def destination_table(table: TableName, destination: str) -> TableName:
     return outbox_table(str(TableName(f"{table.name}_{destination}", table.schema)))
 
 
-def outbox_names(table: TableName) -> dict[str, str]:
+@lru_cache(maxsize=64)
+def outbox_names(table: TableName) -> Mapping[str, str]:
     """Returns the placeholders of `outbox_table.sql` and `upgrade.sql`: `{x}` is quoted, `{x_name}` is not."""
-    return {
-        **table_names(table),
-        **_derived_names("", table.name, _OUTBOX_OBJECTS),
-        "publish_function": table.sibling(_publish_function(table.name)),
-        "publish_function_name": _publish_function(table.name),
-        # The predecessor has no column for failed messages.
-        "is_predecessors": "not exists (select from pg_attribute where attrelid = target and attname = 'failed_at')",
-    }
+    return MappingProxyType(
+        {
+            **table_names(table),
+            **_derived_names("", table.name, _OUTBOX_OBJECTS),
+            "publish_function": table.sibling(_publish_function(table.name)),
+            "publish_function_name": _publish_function(table.name),
+            # The predecessor has no column for failed messages.
+            "is_predecessors": "not exists (select from pg_attribute where attrelid = target and attname = 'failed_at')",
+        }
+    )
 
 
-def satellite_names(schema: str | None) -> dict[str, str]:
+@lru_cache(maxsize=64)
+def satellite_names(schema: str | None) -> Mapping[str, str]:
     """Returns the placeholders of the other tables' files, for `schema`; None: the schema where `create table` creates them."""
     names: dict[str, str] = {
         "history_default": TableName("outbox_history_default", schema).sql,
@@ -201,7 +207,7 @@ def satellite_names(schema: str | None) -> dict[str, str]:
             f"{prefix}_{key}": own[key] for key in ("target", "ring_trigger", "ring_trigger_name", "ring_function")
         }
         names |= _derived_names(f"{prefix}_", table, _SATELLITE_OBJECTS[prefix])
-    return names
+    return MappingProxyType(names)
 
 
 def table_names(table: TableName) -> dict[str, str]:
