@@ -172,7 +172,7 @@ def borrow_from(pool: Pool, *, connect_timeout: timedelta = CONNECT_TIMEOUT) -> 
                 try:
                     await connection.reset(timeout=1)
                 except DRIVER_ERRORS:
-                    _terminate(connection)
+                    terminate(connection)
 
     return connect
 
@@ -185,7 +185,7 @@ async def taken_from(pool: Pool, *, connect_timeout: timedelta = CONNECT_TIMEOUT
         yield connection
     except asyncpg.ReadOnlySQLTransactionError:
         # A standby, or a primary of before: the address may lead to the new one by now, and only a new connection finds it.
-        _terminate(connection)
+        terminate(connection)
         raise
     finally:
         await give_back(pool, connection)
@@ -228,15 +228,15 @@ async def roll_back_quietly(connection: Any, *, after: BaseException | None = No
     So is one whose server is read-only, which shows in the error `after` which this is called; see `taken_from`.
     """
     if isinstance(after, asyncpg.ReadOnlySQLTransactionError):
-        _terminate(connection)
+        terminate(connection)
         return
     try:
         await connection.execute("rollback", timeout=1)
     except DRIVER_ERRORS:
-        _terminate(connection)
+        terminate(connection)
     # Cancelled meanwhile: whether the rollback arrived is unknown, and closing the connection ends the transaction for certain.
     except BaseException:
-        _terminate(connection)
+        terminate(connection)
         raise
 
 
@@ -286,7 +286,7 @@ async def close_quietly(connection: Any) -> None:
         connection.terminate()
 
 
-def _terminate(connection: Any) -> None:
+def terminate(connection: Any) -> None:
     """A connection of a pool that was lost is the pool's again already, and says so."""
     with suppress(asyncpg.InterfaceError):
         connection.terminate()

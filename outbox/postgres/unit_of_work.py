@@ -43,6 +43,7 @@ from outbox.postgres.pool import (
     reason_of,
     roll_back_quietly,
     take_from,
+    terminate,
     unavailable_error,
 )
 
@@ -443,6 +444,7 @@ class _HandlerTransaction(ABC):
         try:
             resources = await self.open()
         except BaseException as error:
+            self.leave(error)
             await self.close()
             _raise_unavailable(error)
             raise
@@ -477,6 +479,8 @@ class _HandlerTransaction(ABC):
 
     async def _undo(self, error: BaseException) -> None:
         """Rolls back. A failure to do so becomes a note of `error`, which the caller raises."""
+        if self.leave(error):
+            return
         try:
             await self.roll_back()
         except Exception as failure:  # noqa: BLE001  the connection is gone, and the transaction with it
@@ -486,6 +490,7 @@ class _HandlerTransaction(ABC):
         try:
             await self.commit()
         except Exception as error:
+            self.leave(error)
             if ended_by_itself(error):
                 raise Reject(_ENDED_BY_HANDLER) from error
             if _caused_by(error, asyncpg.InvalidSQLStatementNameError):
@@ -506,6 +511,10 @@ class _HandlerTransaction(ABC):
         if self.ending is not None:
             return (self.ending.statement(marked=bool(self.marked)),)
         return (self.units.inbox.same_transaction,) if self.marked else ()
+
+    def leave(self, error: BaseException) -> bool:  # noqa: ARG002  a session's connection is left by `_leave_useless`
+        """Closes the connection, and returns True, if `error` says that its server is read-only; see `taken_from`."""
+        return False
 
     @abstractmethod
     async def open(self) -> dict[str, object]:
@@ -532,6 +541,12 @@ class _BareTransaction(_HandlerTransaction):
     """For handlers that take no connection. It sends BEGIN and COMMIT itself; asyncpg's `Transaction` objects cost more."""
 
     connection: Any = None
+
+    def leave(self, error: BaseException) -> bool:
+        is_useless = self.connection is not None and _caused_by(error, asyncpg.ReadOnlySQLTransactionError)
+        if is_useless:
+            terminate(self.connection)
+        return is_useless
 
     async def open(self) -> dict[str, object]:
         self.connection = self.handle = connection = await self.units.take()

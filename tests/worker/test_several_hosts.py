@@ -1,6 +1,8 @@
 """A URL that names several hosts works wherever a database URL does: the one that takes writes is used."""
 
+from contextlib import nullcontext
 from datetime import timedelta
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
@@ -12,10 +14,16 @@ from app.orders.schema import ensure_order_tables
 from outbox import MessageRelay, ensure_outbox_schema_async, ensure_outbox_schema_sync
 from outbox.core.urls import redacted
 from outbox.doctor import Installation, examine
-from outbox.postgres.unit_of_work import handler_engine
+from outbox.errors import DatabaseUnavailableError
+from outbox.ports import Marks
+from outbox.postgres.inbox import Inbox
+from outbox.postgres.queries import TableName
+from outbox.postgres.unit_of_work import handler_engine, open_units
 from tests.reporting.support import at_work
 from tests.support import eventually
 from tests.support.processes import free_port
+
+MARKS = Marks(queue="mail", message_ids=("1",), max_wait=timedelta(seconds=5))
 
 
 @pytest.fixture
@@ -60,6 +68,30 @@ async def test_a_handler_s_session_leaves_a_server_that_is_a_standby_now(databas
     async with engine.begin() as connection:
         await connection.execute(text("insert into written default values"))
     await engine.dispose()
+    await admin.close()
+
+
+@pytest.mark.parametrize("wanted", [frozenset[str](), frozenset({"connection"})], ids=["without a connection", "with one"])
+@pytest.mark.parametrize("marks", [None, MARKS], ids=["without an inbox", "with one"])
+async def test_a_handler_s_connection_does_so_too(database: str, wanted: frozenset[str], marks: Marks | None) -> None:
+    admin = await asyncpg.connect(database)
+    setting = f"alter database {database.rpartition('/')[2]} set default_transaction_read_only"
+    await admin.execute(f"create table written (); {setting} = on")
+    inbox, sql = Inbox(TableName("outbox_inbox")), "insert into written default values"
+    async with open_units(url=database, pool=None, sessions=0, connections=1, bind=nullcontext, inbox=inbox) as units:
+        async with units.begin(wanted):
+            pass  # so that a connection is there
+        await admin.execute(f"{setting} = off")
+
+        async def handle() -> None:
+            async with units.begin(wanted | {"publisher"}, marks) as unit:
+                publisher: Any = unit.resources["publisher"]
+                await publisher.execute(sql)
+
+        with pytest.raises((asyncpg.ReadOnlySQLTransactionError, DatabaseUnavailableError), match="read-only"):
+            await handle()
+        await handle()
+    assert await admin.fetchval("select count(*) from written") == 1
     await admin.close()
 
 
