@@ -1,13 +1,14 @@
 """One transaction around a message handler, shared by its session, its connection and its publisher."""
 
 import asyncio
+import re
 import time
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack, asynccontextmanager, suppress
 from contextvars import ContextVar
-from functools import cache
+from functools import cache, lru_cache
 from itertools import count
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -74,7 +75,7 @@ class HandlerConnection(_Connection):
     A commit that PostgreSQL turns into a rollback, because an earlier statement failed and the handler went on, raises.
     """
 
-    __slots__ = ("_before_commit", "_first", "_first_status", "_keeps_statements", "_names", "_number")
+    __slots__ = ("_before_commit", "_first", "_first_status", "_keeps_statements", "_names", "_number", "has_settings")
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -84,6 +85,8 @@ class HandlerConnection(_Connection):
         self._keeps_statements = True
         self._names: dict[str, str] = {}
         self._number = 0
+        self.has_settings = False
+        """Whether a handler has set something that outlives its transaction; see `reset_settings`."""
 
     async def send(self, *statements: "str | Statement", timeout: float | None = None) -> str:
         """Sends statements in one string. Returns the status of the last one.
@@ -149,8 +152,29 @@ class HandlerConnection(_Connection):
         """Sends `statements` in front of the next COMMIT. If one fails, the commit raises and everything is rolled back."""
         self._before_commit = statements
 
+    async def reset_settings(self) -> None:
+        """Ends what a handler has set with SET, or else closes the connection. A pooler, if there is one, does so itself."""
+        self.has_settings = False
+        if getattr(self, "_stmt_cache_enabled", False):
+            try:
+                await super().execute("reset all", timeout=1)
+            except BaseException as error:
+                self.terminate()
+                if not isinstance(error, DRIVER_ERRORS):
+                    raise
+
+    def note(self, query: str) -> None:
+        """Takes notice of a handler's SET."""
+        if not self.has_settings:
+            self.has_settings = _find_setting(query[:_LONGEST_SETTING]) is not None
+
+    async def _get_statement(self, query: str, *arguments: Any, **options: Any) -> Any:
+        self.note(query)  # of `fetch`, `prepare` and the like
+        return await super()._get_statement(query, *arguments, **options)  # type: ignore[misc]
+
     async def execute(self, query: str, *arguments: Any, timeout: float | None = None) -> str:
         """Overrides asyncpg's method, through which its transactions and SQLAlchemy's send BEGIN and COMMIT."""
+        self.note(query)
         if query.startswith("BEGIN"):
             # A transaction that was rolled back may have left a check behind.
             self._before_commit = ()
@@ -179,6 +203,12 @@ class HandlerConnection(_Connection):
         return status
 
 
+_LONGEST_SETTING = 2_000
+"""So many characters of a handler's statement are searched for SET."""
+# SET LOCAL and the like end with the transaction. The driver turns `jit` off and on again while it looks up types.
+_SETTING = r"(?:^|;)\s*set\s(?!\s*(?:local|transaction|constraints)\s)|\bset_config\b(?!\('jit')"
+_find_setting = lru_cache(maxsize=KEPT_STATEMENTS)(re.compile(_SETTING, re.IGNORECASE).search)
+
 _FAILED_EARLIER = "an earlier statement failed and the handler went on, so PostgreSQL rolled back instead of committing"
 
 
@@ -195,6 +225,7 @@ class SessionConnection(HandlerConnection):
         """Returns the statement as prepared earlier, if it was. SQLAlchemy calls this for each execution."""
         if options or not getattr(self, "_stmt_cache_enabled", False):
             return await super().prepare(query, name=name, **options)
+        self.note(query)
         statement = self._prepared.pop(query, None) or await super().prepare(query)
         self._prepared[query] = statement
         if len(self._prepared) > KEPT_STATEMENTS:
@@ -261,10 +292,13 @@ _SESSION: ContextVar[Any] = ContextVar("outbox_handler_session", default=None)
 def _refuse_lost(connection: Any, record: Any, _proxy: Any) -> None:
     """Replaces SQLAlchemy's `pool_pre_ping`, which costs three round trips before each use."""
     from sqlalchemy.exc import DisconnectionError
+    from sqlalchemy.util import await_only
 
     # A task that was connecting when its handler failed: no one would give the connection back.
     if getattr(_SESSION.get(), "ended", False):
         raise TransactionRequiredError(_SESSION_ENDED)
+    if connection.driver_connection.has_settings:
+        await_only(connection.driver_connection.reset_settings())
     if connection.driver_connection.is_closed():
         raise DisconnectionError("the server has closed the connection")
     now = time.monotonic()
@@ -280,9 +314,9 @@ def _leave_useless(context: Any) -> None:
 
     Also closes a connection that a handler left without its prepared statements, by DEALLOCATE ALL or DISCARD.
     """
-    lacks_statements = _caused_by(context.original_exception, asyncpg.InvalidSQLStatementNameError)
-    if lacks_statements or _caused_by(context.original_exception, asyncpg.ReadOnlySQLTransactionError):
+    if _caused_by(context.original_exception, *_USELESS_AFTER):
         context.is_disconnect = True
+        lacks_statements = _caused_by(context.original_exception, asyncpg.InvalidSQLStatementNameError)
         context.invalidate_pool_on_disconnect = not lacks_statements
 
 
@@ -368,13 +402,16 @@ class PostgresUnitsOfWork:
         finally:
             self._waiting -= 1
 
-    async def give_back(self, connection: PooledConnection) -> None:
+    async def give_back(self, connection: Any) -> None:
         """Keeps a connection of our own pool for the next handler: the pool would make a timer and a task for each use."""
         with suppress(asyncpg.InterfaceError):  # as in `take`
-            if connection.is_in_transaction():
+            was_left_open = connection.is_in_transaction()
+            if was_left_open:
                 await roll_back_quietly(connection)
+            if self.is_ours and connection.has_settings:
+                await connection.reset_settings()
             # A handler that waits for a connection waits at the pool, and would not see one that is kept here.
-            elif self.is_ours and not self._waiting and not connection.is_closed():
+            if self.is_ours and not was_left_open and not self._waiting and not connection.is_closed():
                 self._spare.append(connection)
                 if self._returning is None:
                     self._returning = asyncio.create_task(self._return_unused())
@@ -513,7 +550,7 @@ class _HandlerTransaction(ABC):
         return (self.units.inbox.same_transaction,) if self.marked else ()
 
     def leave(self, error: BaseException) -> bool:  # noqa: ARG002  a session's connection is left by `_leave_useless`
-        """Closes the connection, and returns True, if `error` says that its server is read-only; see `taken_from`."""
+        """Closes the connection, and returns True, if it is of no use after `error`."""
         return False
 
     @abstractmethod
@@ -543,7 +580,7 @@ class _BareTransaction(_HandlerTransaction):
     connection: Any = None
 
     def leave(self, error: BaseException) -> bool:
-        is_useless = self.connection is not None and _caused_by(error, asyncpg.ReadOnlySQLTransactionError)
+        is_useless = self.connection is not None and _caused_by(error, *_USELESS_AFTER)
         if is_useless:
             terminate(self.connection)
         return is_useless
@@ -799,6 +836,9 @@ def _caused_by(error: BaseException, *kinds: type[BaseException]) -> bool:
         cause = cause.__cause__
     return cause is not None
 
+
+_USELESS_AFTER = (asyncpg.InvalidSQLStatementNameError, asyncpg.ReadOnlySQLTransactionError)
+"""Errors of a connection without its prepared statements, or to a server that is read-only: only another one is of use."""
 
 _STALE = (asyncpg.InvalidCachedStatementError, asyncpg.OutdatedSchemaCacheError)
 """A table changed after the handler's statement was prepared. The driver prepares it again next time."""

@@ -251,6 +251,47 @@ async def test_a_handler_that_deallocates_the_statements_of_its_session_keeps_no
     assert await pool.fetchval("select count(*) from outbox_dead_letter") == 0
 
 
+async def test_a_handler_that_deallocates_the_statements_of_its_connection_fails_no_message_for_good(
+    database: str, pool: Pool, sales: Callable[[], Awaitable[list[int]]]
+) -> None:
+    await bind(pool, "mail", "order.*")
+    await fill_deliveries(pool, "mail", COUNT)
+    calls: list[str] = []
+
+    async def handle(body: bytes, tracking_ids: list[str], connection: Connection) -> None:
+        await connection.execute("insert into sale (message_id) values ($1)", tracking_ids[-1])
+        calls.append(tracking_ids[-1])
+        if len(calls) == 2:
+            await connection.execute("deallocate all")
+
+    consumer = Consumer("order.*", handle, queue="mail", retry_delays=(timedelta(0),))
+    async with running(one_by_one(database, consumer)):
+        await eventually(lambda: is_empty(pool), timeout=SOON)
+    assert sorted(await sales()) == [0] * COUNT
+    assert await pool.fetchval("select count(*) from outbox_dead_letter") == 0
+
+
+@pytest.mark.parametrize("inbox", [False, True])
+@pytest.mark.parametrize("takes", ["session", "connection"])
+async def test_what_a_handler_sets_ends_with_its_message(database: str, pool: Pool, takes: str, inbox: bool) -> None:
+    await bind(pool, "mail", "order.*")
+    await fill_deliveries(pool, "mail", COUNT)
+    seen: list[str] = []
+
+    async def in_session(body: bytes, session: AsyncSession) -> None:
+        seen.append((await session.execute(text("show statement_timeout"))).scalar_one())
+        await session.execute(text("set statement_timeout = '1h'"))
+
+    async def in_connection(body: bytes, connection: Connection) -> None:
+        seen.append(await connection.fetchval("show statement_timeout"))
+        await connection.execute("set statement_timeout = '1h'")
+
+    callback = in_session if takes == "session" else in_connection
+    async with running(one_by_one(database, Consumer("order.*", callback, queue="mail", inbox=inbox, retry_delays=()))):
+        await eventually(lambda: is_empty(pool), timeout=SOON)
+    assert seen == ["0"] * COUNT
+
+
 async def test_a_delivery_is_found_by_its_index_whatever_the_size_of_the_table_was(database: str, pool: Pool) -> None:
     """The server keeps the plan that it made while the table was small, and would read all of it."""
     await bind(pool, "mail", "order.*")
