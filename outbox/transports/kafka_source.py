@@ -253,6 +253,10 @@ class KafkaReader:
             position = self._positions.get((topic, partition))
             if position is None:
                 continue  # revoked by one of the calls that returned these records
+            if offset < position.read:
+                # The log begins again: its topic was deleted and created, or it was truncated. What was read before is void.
+                self._assignments += 1
+                position = self._positions[topic, partition] = _Position(self._assignments)
             position.read = offset + 1
             message = message_of(record, self._topic)
             if topics.matches(self._binding_key, message.routing_key):

@@ -369,6 +369,21 @@ async def test_a_topic_that_was_deleted_before_its_offsets_were_committed_does_n
         assert [each.message.body for each in await fetched(reader, 1)] == [b"2"]
 
 
+async def test_the_offsets_of_a_topic_that_was_created_again_are_committed(mock: MockKafka) -> None:
+    mock.create_topic("order.placed", partitions=1)
+    mock.produce("order.placed", *(str(n).encode() for n in range(5)))
+    async with reading(mock) as reader:
+        await reader.acknowledge(await fetched(reader, 5))
+        # Sooner than its reader learns that it is gone.
+        mock.delete_topic("order.placed")
+        mock.create_topic("order.placed", partitions=1)
+        mock.produce("order.placed", *(f"new {n}".encode() for n in range(3)))
+        found = await fetched(reader, 3)
+        assert [each.message.body for each in found] == [b"new 0", b"new 1", b"new 2"]
+        await reader.acknowledge(found[:2])
+        assert mock.committed("mail", "order.placed", partitions=1) == 2
+
+
 async def test_a_reader_that_is_not_asked_stays_in_its_group(mock: MockKafka, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("outbox.transports.kafka_source.KEEP_ALIVE", timedelta(milliseconds=50))
     mock.create_topic("order.placed", partitions=1)

@@ -51,6 +51,7 @@ def _library() -> ctypes.CDLL:
         ("rd_kafka_mock_cluster_destroy", None, [pointer]),
         ("rd_kafka_mock_cluster_bootstraps", text, [pointer]),
         ("rd_kafka_mock_topic_create", number, [pointer, text, number, number]),
+        ("rd_kafka_mock_topic_delete", number, [pointer, text]),
         ("rd_kafka_mock_push_request_errors_array", None, [pointer, ctypes.c_int16, ctypes.c_size_t, pointer]),
         ("rd_kafka_mock_clear_request_errors", None, [pointer, ctypes.c_int16]),
         ("rd_kafka_mock_partition_set_leader", number, [pointer, text, ctypes.c_int32, ctypes.c_int32]),
@@ -154,6 +155,10 @@ class MockKafka(Kafka):
     def create_topic(self, topic: str, *, partitions: int = 4) -> None:
         """Creates a topic with one replica for each broker."""
         assert _library().rd_kafka_mock_topic_create(self._cluster, topic.encode(), partitions, len(self._brokers)) == 0
+
+    def delete_topic(self, topic: str) -> None:
+        """Deletes a topic with its records, and with the offsets of its groups."""
+        assert _library().rd_kafka_mock_topic_delete(self._cluster, topic.encode()) == 0
 
     def fail_produce(self, *errors: int) -> None:
         """Makes the next produce requests fail, one with each error; 0 lets one succeed."""
