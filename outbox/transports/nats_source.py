@@ -41,7 +41,7 @@ ACK_WAIT = timedelta(seconds=30)
 MOST_UNACKNOWLEDGED = 10_000
 """Most messages that all workers of a queue have fetched and not stored yet."""
 ORDERED_BATCH = 200
-"""The same for an ordered queue, so that one request can fetch all of them."""
+"""The same for an ordered queue. One request can fetch all of them."""
 PATIENCE = timedelta(milliseconds=500)
 """How long a request for messages stays at the server."""
 GRACE = timedelta(seconds=2)
@@ -249,14 +249,17 @@ class NatsReader:
 
     async def _fetch_in_order(self, pull: "_Pull", limit: int) -> Sequence["_Fetched"]:
         """Fetches messages only while no other reader has any, so that none is stored before an earlier one."""
+        most = limit
         if not self._reads:
             # Another reader would lose messages to this request. One that was killed delivers nothing, and is not waited for.
-            before = await pull.delivered()
+            before, _ = await pull.state()
             await asyncio.sleep(STAND_BY.total_seconds() * random.uniform(0.5, 1.5))  # noqa: S311  it spreads readers
-            if await pull.delivered() != before:
+            delivered, unacknowledged = await pull.state()
+            if delivered != before:
                 return ()
             self._reads = True
-        if not await pull.wait(ORDERED_BATCH):
+            most = max(limit, unacknowledged)  # one request, for all that a dead reader had
+        if not await pull.wait(min(most, ORDERED_BATCH)):
             return ()
         self._reads = await self._has_all(pull)
         if not self._reads:
@@ -270,7 +273,7 @@ class NatsReader:
         for _ in range(CHECKS):
             arrived = pull.arrived
             try:
-                unacknowledged = await pull.count_unacknowledged()
+                _, unacknowledged = await pull.state()
             except NoAnswerError:
                 if pull.arrived == arrived:
                     raise
@@ -350,16 +353,10 @@ class _Pull:
         """Returns up to `limit` messages that arrived, in their order."""
         return [self.fetched.popleft() for _ in range(min(limit, len(self.fetched)))]
 
-    async def count_unacknowledged(self) -> int:
-        """Returns how many messages of the queue are fetched and not acknowledged, by all readers."""
-        return int((await self._info()).get("num_ack_pending", 0))
-
-    async def delivered(self) -> int:
-        """Returns how many messages of the queue were delivered so far."""
-        return int((await self._info()).get("delivered", {}).get("consumer_seq", 0))
-
-    async def _info(self) -> Mapping[str, Any]:
-        return await self.connection.ask(f"CONSUMER.INFO.{self._stream}.{self._consumer}", {})
+    async def state(self) -> tuple[int, int]:
+        """Returns how many messages of the queue were delivered so far, and how many all readers have not acknowledged."""
+        info = await self.connection.ask(f"CONSUMER.INFO.{self._stream}.{self._consumer}", {})
+        return int(info.get("delivered", {}).get("consumer_seq", 0)), int(info.get("num_ack_pending", 0))
 
     async def end(self) -> None:
         """Waits for the end of the open request, so that nothing is delivered to a reader that is gone."""

@@ -284,6 +284,37 @@ async def test_what_a_living_reader_has_goes_to_no_other_one_however_long_storin
     await source.close()
 
 
+async def test_an_ordered_reader_takes_no_more_than_it_is_asked_for_unless_a_dead_one_had_more(
+    nats_server: Nats, stream: str, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("outbox.transports.nats_source.ACK_WAIT", timedelta(seconds=1))
+    await produce(nats_server, f"{stream}.order.placed", *(b"%d" % n for n in range(100)))
+    source = NatsSource(url)
+    subscription = Subscription(
+        queue="mail", binding_key="order.*", exchange_name="nats", prefetch_count=1, retry_delays=(), ordered=True
+    )
+    async with await nats.connect(nats_server.url) as client:
+
+        async def taken() -> int:
+            return (await client.jetstream().consumer_info(stream, "mail")).num_ack_pending or 0
+
+        async with source.read(subscription) as reader:
+            received = list(await reader.fetch(16))
+            assert (len(received), await taken()) == (16, 16)
+            await reader.acknowledge(received)
+            received += await reader.fetch(60)
+            assert (len(received), await taken()) == (76, 60)
+            monkeypatch.setattr(reader, "_give_back", lambda _pull: None)  # as if it were killed
+        async with source.read(subscription) as reader, asyncio.timeout(30):
+            del received[16:]
+            while len(received) < 100:
+                more = await reader.fetch(16)
+                received += more
+                await reader.acknowledge(more)
+    assert [int(each.message.body) for each in received] == list(range(100))
+    await source.close()
+
+
 async def test_an_ordered_reader_waits_for_large_messages_over_a_slow_network(
     nats_server: Nats, stream: str, url: str, proxied: Callable[[str], Proxy]
 ) -> None:
