@@ -134,6 +134,8 @@ class NatsReader:
         self._subject = subject
         self._stream = stream
         self._consumer = consumer_name(subscription.queue)
+        self._filtered: Sequence[str] = ()
+        """The filter of the consumer when it was created, as binding keys. None if it has no filter."""
         self._pull: _Pull | None = None
         self._unacknowledged: dict[int, _Token] = {}
         self._reads = False  # of an ordered queue: the last messages were all that were unacknowledged
@@ -156,7 +158,10 @@ class NatsReader:
             others: list[Received] = []
             for each in fetched:
                 message = message_of(each, self._subject)
-                matches = topics.matches(self._subscription.binding_key, message.routing_key)
+                # What the filter does not match came by that of a worker with a newer binding key, for which it would be lost.
+                matches = topics.matches(self._subscription.binding_key, message.routing_key) or (
+                    len(self._filtered) > 0 and not any(topics.matches(key, each.subject) for key in self._filtered)
+                )
                 (received if matches else others).append(Received(message, each.token))
             # Acknowledged here, because they are never stored: NATS would deliver them again and again.
             if others:
@@ -240,7 +245,9 @@ class NatsReader:
         name = f"CONSUMER.DURABLE.CREATE.{stream}.{self._consumer}"
         answer = await connection.ask(name, {"stream_name": stream, "config": filtered})
         if answer.get("error", {}).get("err_code") == _FILTER_NOT_IN_STREAM:
+            filtered = config
             answer = await connection.ask(name, {"stream_name": stream, "config": config})
+        self._filtered = () if filtered is config else [each.replace(">", "*.#") for each in filters]
         if (problem := answer.get("error")) is not None:
             raise TopologyError(
                 f"the consumer {self._consumer!r} of the stream {stream!r} cannot be created or changed for the queue "

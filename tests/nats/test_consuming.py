@@ -284,6 +284,26 @@ async def test_what_a_living_reader_has_goes_to_no_other_one_however_long_storin
     await source.close()
 
 
+async def test_a_message_of_the_new_binding_key_that_an_old_reader_gets_is_not_lost(
+    nats_server: Nats, stream: str, url: str
+) -> None:
+    def subscription(binding_key: str) -> Subscription:
+        return Subscription(
+            queue="mail", binding_key=binding_key, exchange_name="nats", prefetch_count=1, retry_delays=(), ordered=False
+        )
+
+    source = NatsSource(url)
+    async with source.read(subscription("order.*.eu")) as old, source.read(subscription("order.#")):
+        await produce(nats_server, f"{stream}.order.paid.us", b"of the new one")
+        await produce(nats_server, f"{stream}.order.placed.eu", b"of both")
+        found: list[bytes] = []
+        async with asyncio.timeout(20):
+            while b"of both" not in found:
+                found += [each.message.body for each in await old.fetch(10)]
+    assert found == [b"of the new one", b"of both"]
+    await source.close()
+
+
 async def test_an_ordered_reader_takes_no_more_than_it_is_asked_for_unless_a_dead_one_had_more(
     nats_server: Nats, stream: str, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
