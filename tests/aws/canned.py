@@ -40,7 +40,7 @@ class CannedAws:
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever)
         self._thread.start()
-        self.url = f"sqs://{REGION}?queue=mail&endpoint_url=http://127.0.0.1:{self._server.server_port}"
+        self.url = f"sqs://{REGION}?endpoint_url=http://127.0.0.1:{self._server.server_port}&queue=mail"
 
     def answer(self, action: str, request: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         self.requests.append((action, request))

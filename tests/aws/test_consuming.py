@@ -15,10 +15,11 @@ from botocore.exceptions import ClientError
 
 from outbox import Consumer, Worker, get_tracking_ids
 from outbox.core.message import OutboxMessage
-from outbox.errors import TopologyError
+from outbox.errors import BrokerUnavailableError, TopologyError
 from outbox.ports import Received, Subscription
 from outbox.transports.aws import AwsSource, AwsTransport
 from outbox.transports.aws.source import AwsReader
+from tests.aws.canned import CannedAws
 from tests.contract.support import TIMEOUT, message
 from tests.servers.moto import ACCOUNT, CREDENTIALS, Moto
 from tests.servers.proxy import Proxy
@@ -237,6 +238,20 @@ async def test_messages_stay_with_their_reader_while_it_lives_and_arrive_again_w
         await reader.acknowledge(received)
     assert is_read(moto, "mail")
     await source.close()
+
+
+async def test_a_request_to_a_fifo_queue_whose_answer_was_lost_is_repeated_as_the_same_one(canned: CannedAws) -> None:
+    canned.answers["ReceiveMessage"] = [(503, {"__type": "ServiceUnavailable"}), *[(200, {})] * 10]
+    source = AwsSource(f"{canned.url}.fifo")
+    async with source.read(subscription()) as reader, asyncio.timeout(30):
+        with pytest.raises(BrokerUnavailableError):
+            await fetched(reader, 1)
+        while len(canned.of("ReceiveMessage")) < 4:
+            await reader.fetch(1)
+    await source.close()
+    lost, repeated, *others = [request["ReceiveRequestAttemptId"] for request in canned.of("ReceiveMessage")]
+    assert lost == repeated  # SQS gives the messages of the lost answer again, though they are invisible
+    assert len({lost, *others}) == 1 + len(others)
 
 
 async def test_a_changed_binding_key_changes_the_subscription(moto: Moto) -> None:

@@ -6,7 +6,9 @@ from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
+from time import monotonic
 from typing import Any
+from uuid import uuid4
 
 from botocore.exceptions import ClientError
 
@@ -99,6 +101,8 @@ class AwsReader:
         self._waiting: deque[Received] = deque()
         self._held: dict[str, None] = {}
         """Receipts of messages that are not deleted yet."""
+        self._attempts: dict[int, tuple[str, float]] = {}
+        """Ids of requests that are open, or whose answers are lost, and when they were made, by their numbers in a fetch."""
 
     async def open(self) -> None:
         """Creates the queue, the topic and the subscription that are missing, if the URL allows that."""
@@ -237,10 +241,18 @@ class AwsReader:
             return
         more = min(limit // BATCH, MOST_REQUESTS) - 1
         # What some of them receive is not lost if others fail. A group of a FIFO queue is only ever in one of them.
-        await asyncio.gather(*(self._request(0) for _ in range(more)), return_exceptions=True)
+        await asyncio.gather(*(self._request(0, number + 1) for number in range(more)), return_exceptions=True)
 
-    async def _request(self, wait: int) -> int:
-        """Takes the messages of one request, and returns their number."""
+    async def _request(self, wait: int, number: int = 0) -> int:
+        """Takes the messages of one request, and returns how many there are."""
+        once: Mapping[str, str] = {}
+        if self._name.endswith(FIFO):
+            # With the id of a request whose answer was lost, SQS gives its messages again. Without, they and all later ones of
+            # their groups would stay invisible.
+            id_, made = self._attempts.get(number, ("", 0.0))
+            if not id_ or monotonic() - made > self._options.visibility_timeout:
+                self._attempts[number] = id_, made = uuid4().hex, monotonic()
+            once = {"ReceiveRequestAttemptId": id_}
         answer = await self._call(
             "receive_message",
             MaxNumberOfMessages=BATCH,
@@ -248,7 +260,9 @@ class AwsReader:
             VisibilityTimeout=self._options.visibility_timeout,
             MessageAttributeNames=["All"],
             MessageSystemAttributeNames=["SentTimestamp", "MessageGroupId"],
+            **once,
         )
+        self._attempts.pop(number, None)
         others = []
         for each in answer.get("Messages", ()):
             receipt = each["ReceiptHandle"]
