@@ -6,6 +6,7 @@ import re
 import signal
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -221,6 +222,21 @@ async def test_a_reader_whose_end_is_cancelled_leaves_no_open_request(moto: Moto
     await eventually(lambda: len(asyncio.all_tasks() - before) == 1, timeout=2)  # that of the heartbeat
     await reading.__aexit__(None, None, None)
     await source.close()
+
+
+async def test_a_reader_ends_soon_while_aws_does_not_answer(
+    moto: Moto, proxied: Callable[[str], Proxy], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("outbox.transports.aws.source.CLOSE_PATIENCE", timedelta(milliseconds=200))
+    proxy = proxied(moto.endpoint)
+    source = AwsSource(f"{moto.sqs(endpoint_url=proxy.url)}&queue=mail")
+    async with asyncio.timeout(30) as limit:
+        async with source.read(subscription()) as reader:
+            moto.send("mail", "1")
+            await fetched(reader, 1)
+            proxy.pause()
+            limit.reschedule(asyncio.get_running_loop().time() + 5)
+        await source.close()
 
 
 async def test_messages_stay_with_their_reader_while_it_lives_and_arrive_again_when_it_does_not(moto: Moto) -> None:

@@ -35,7 +35,7 @@ from outbox.transports.aws.entries import ROUTING_KEY_ATTRIBUTE, message_of
 LONGEST_FETCH = timedelta(seconds=1)
 """Longest wait of one fetch. A request for messages may wait longer."""
 CLOSE_PATIENCE = timedelta(seconds=3)
-"""How long the end of a read waits for an open request, whose messages would stay invisible."""
+"""How long the end of a read waits for an open request, and for the return of what it has: both would stay invisible."""
 MOST_REQUESTS = 10
 """Most requests for messages in one fetch, once the first one was full."""
 RETENTION = timedelta(days=14)
@@ -172,8 +172,10 @@ class AwsReader:
             await asyncio.wait([receiving])
             if not receiving.cancelled():
                 receiving.exception()  # it is of no use any more, and asyncio logs one that is not looked at
-        with suppress(BrokerUnavailableError, TopologyError):  # then others receive it after the visibility timeout
-            await self._set_visibility(0)
+        # Otherwise others receive it after the visibility timeout.
+        with suppress(BrokerUnavailableError, TopologyError, TimeoutError):
+            async with asyncio.timeout(CLOSE_PATIENCE.total_seconds()):
+                await self._set_visibility(0)
 
     # --- topology --------------------------------------------------------------------------------------------------------
 
