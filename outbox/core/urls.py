@@ -28,7 +28,7 @@ _USER = re.compile(r"://[^:\s]*:")
 _PORT = re.compile(r"[0-9]{1,5}(?!\w)")
 _NATS_TOKEN = re.compile(r"(\bnatss?://)[^:@/\s]+@", re.IGNORECASE)
 _REGION = re.compile("[a-z]{2}(-[a-z]+)+-[0-9]+")
-_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[\w.-]+)(:[0-9]{1,5})?")
+_HOST = re.compile(r"(?:\[[0-9a-f:.]+\]|[\w.-]+)(?::([0-9]{1,5}))?", re.IGNORECASE)
 _POSTGRES_HOSTS = re.compile(r"((\[[^][@]+\]|[^][@:,]+)(:[0-9]*)?(,(?=.)|$))*")
 _SECRET_PARAMETER = re.compile(  # in a URL, a DSN, a dict
     r"""(?P<name>(?:password|passwd|pwd)["']?\s*[=:]\s*|(?:secret|token|passphrase|key\.pem)["']?\s*=\s*)
@@ -122,10 +122,16 @@ def nats_hosts(url: str, *, argument: str = "broker") -> str:
     return _listed_hosts(url, 4222, argument, "NATS does not have: name the subject in ?subject=")
 
 
+def is_host(text: str) -> bool:
+    """Whether `text` is a host, with or without a port."""
+    host = _HOST.fullmatch(text)
+    return host is not None and 0 < int(host[1] or 1) < 65_536
+
+
 def _listed_hosts(url: str, port: int, argument: str, advice: str) -> str:
     parts = urlsplit(url)
     hosts = parts.netloc.rpartition("@")[2].lower().split(",")
-    if not all(map(_HOST.fullmatch, hosts)):
+    if not all(map(is_host, hosts)):
         raise UrlError(f"{argument} has no hosts that can be read: write {parts.scheme}://host:{port},other:{port}/")
     if parts.path not in ("", "/"):
         raise UrlError(f"{argument} has a path, which {advice}")
@@ -160,7 +166,7 @@ def redis_host(url: str, *, argument: str = "broker") -> tuple[str, int, int]:
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2].lower()
     database = parts.path.strip("/") or "0"
-    if not _HOST.fullmatch(host) or not re.fullmatch("[0-9]{1,9}", database):
+    if not is_host(host) or not re.fullmatch("[0-9]{1,9}", database):
         raise UrlError(f"{argument} has no host or no database that can be read: write redis://host:6379/0")
     name, _, port = _add_ports(host, 6379).rpartition(":")
     return name.strip("[]"), int(port), int(database)

@@ -546,9 +546,12 @@ def connect_options(url: str, more: Mapping[str, Any] | None = None) -> dict[str
     parts = urlsplit(url)
     hosts = nats_hosts(url).split(",")
     parameters = dict(parse_qsl(parts.query, keep_blank_values=True))
-    for name in parameters:
-        if name not in _URL_OPTIONS:
-            raise ConfigurationError(f"broker has a parameter that NATS does not have: {name!r:.100}")
+    for name, value in parameters.items():
+        if name not in _URL_OPTIONS or not value:
+            what = "NATS does not have" if value else "is empty"
+            raise ConfigurationError(f"broker has a parameter that {what}: {name!r:.100}")
+        if name.startswith("tls_") and parts.scheme.lower() != "natss":
+            raise ConfigurationError(f"broker has the parameter {name!r}, which needs natss://")
     known = inspect.signature(Client.connect).parameters
     for name in more or {}:
         if name not in known or name in _NOT_OPTIONS:
@@ -569,6 +572,8 @@ def connect_options(url: str, more: Mapping[str, Any] | None = None) -> dict[str
 
 
 def _tls_context(parameters: Mapping[str, str]) -> ssl.SSLContext:
+    if "tls_key" in parameters and "tls_cert" not in parameters:
+        raise ConfigurationError("broker has the parameter tls_key without tls_cert")
     try:
         context = ssl.create_default_context(cafile=parameters.get("tls_ca"))
         if (certificate := parameters.get("tls_cert")) is not None:

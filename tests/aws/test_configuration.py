@@ -71,6 +71,9 @@ def test_a_url_has_options() -> None:
         ("sqs://eu-west-1?account=7", "number of 12 digits"),
         ("sqs://eu-west-1?create=perhaps", "neither true nor false"),
         ("sqs://eu-west-1?endpoint_url=geheim", "no address"),
+        ("sqs://eu-west-1?endpoint_url=http://user:geheim@h:1", "no address"),
+        ("sqs://eu-west-1?endpoint_url=http://h:65536/", "no address"),
+        ("sqs://eu-west-1?endpoint_url=http://:80", "no address"),
         ("sqs://eu-west-1?wait_time=21", "wait_time that is not a number from 1 to 20"),
         ("sqs://eu-west-1?visibility_timeout=0", "visibility_timeout that is not a number from 1 to 43,200"),
     ],
@@ -100,8 +103,8 @@ def test_a_queue_of_a_topic_or_without_a_name_is_refused() -> None:
 def test_destinations_differ_by_queue_topic_account_and_endpoint() -> None:
     assert AwsTransport("sqs://eu-west-1").destination == "SQS in eu-west-1, queue {routing_key}"
     assert AwsTransport("sqs://eu-west-1", queue=first_word).destination.endswith("test_configuration.first_word")
-    url = "sns://eu-west-1/orders?account=123456789012&endpoint_url=http://user:geheim@h:1"
-    expected = "SNS in eu-west-1, topic orders, account 123456789012, at http://user:***@h:1"
+    url = "sns://eu-west-1/orders?account=123456789012&endpoint_url=http://h:1"
+    expected = "SNS in eu-west-1, topic orders, account 123456789012, at http://h:1"
     assert (AwsTransport(url).destination, AwsSource(url).destination) == (expected, expected)
 
 

@@ -76,6 +76,7 @@ def test_a_url_gives_the_properties_of_the_producer(url: str, expected: dict[str
         ("kafka://ada:geheim@/", "no hosts"),
         ("kafka://h:port/", "no hosts"),
         ("kafka://h,/", "no hosts"),
+        ("kafka://h:1,g:65536", "no hosts"),
         ("kafka://ada:geheim@h/orders", r"name the topic in \?topic="),
         ("kafka://h?topic=", "must be the name of a topic"),
         ("kafka://h?topic=a/{routing_key}", "must be the name of a topic"),

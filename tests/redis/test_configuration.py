@@ -68,6 +68,7 @@ def test_a_url_has_options() -> None:
         ("redis://", "no host"),
         ("redis://ada:geheim@/", "no host"),
         ("redis://h,other/", "no host"),
+        ("redis://ada:geheim@h:65536", "no host"),
         ("redis://ada:geheim@h/orders", "no host or no database"),
         ("redis://h?stream=", "must be the name of a stream"),
         ("redis://ada:geheim@h?nonsense=1", "'nonsense'"),

@@ -22,7 +22,15 @@ from botocore.exceptions import (
 )
 from botocore.parsers import ResponseParserError
 
-from outbox.core.urls import ROUTING_KEY_IN_TOPIC, aws_names, boolean_option, number_option, redacted, server_address
+from outbox.core.urls import (
+    ROUTING_KEY_IN_TOPIC,
+    aws_names,
+    boolean_option,
+    is_host,
+    number_option,
+    redacted,
+    server_address,
+)
 from outbox.errors import BrokerUnavailableError, ConfigurationError, UrlError
 from outbox.ports import Guarantees
 
@@ -98,8 +106,10 @@ class AwsOptions:
         if service == "sqs":
             check_template(name)
         endpoint = given.get("endpoint_url")
-        if endpoint is not None and not re.fullmatch(r"https?://[^/?#\s]+/?", endpoint):
-            raise UrlError("broker has an endpoint_url that is no address: write endpoint_url=http://host:port")
+        if endpoint is not None:
+            address = re.fullmatch("https?://([^/]*)/?", endpoint)
+            if address is None or not is_host(address[1]):
+                raise UrlError("broker has an endpoint_url that is no address: write endpoint_url=http://host:port")
         account = given.get("account")
         if account is not None and not re.fullmatch("[0-9]{12}", account):
             raise ConfigurationError("broker has an account that is not a number of 12 digits")
@@ -278,7 +288,7 @@ def destination_of(url: str, options: AwsOptions, template: str) -> str:
     """Describes where messages go, without secrets."""
     where = server_address(url) + (f", queue {template}" if options.service == "sqs" else "")
     where += f", account {options.account}" if options.account else ""
-    return where + (f", at {redacted(options.endpoint_url)}" if options.endpoint_url else "")
+    return where + (f", at {options.endpoint_url}" if options.endpoint_url else "")
 
 
 def batches(items: Sequence[_T]) -> list[list[_T]]:
