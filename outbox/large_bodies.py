@@ -192,7 +192,13 @@ class LargeBodies:
         headers: list[str] = []
         async with self.opened():
             for start in range(0, len(bodies), AT_ONCE):
-                headers += await asyncio.gather(*(self.put(body) for body in bodies[start : start + AT_ONCE]))
+                puts = [asyncio.create_task(self.put(body)) for body in bodies[start : start + AT_ONCE]]
+                try:
+                    headers += await asyncio.gather(*puts)
+                finally:
+                    for each in puts:
+                        each.cancel()
+                    await asyncio.wait(puts)
         return headers
 
     def put_all_sync(self, bodies: Sequence[bytes]) -> list[str]:
@@ -376,11 +382,14 @@ class S3Store:
             from botocore.exceptions import BotoCoreError, ClientError
         except ModuleNotFoundError as error:
             raise MissingExtraError(purpose="S3Store", extra="s3") from error
-        if not bucket or "/" in bucket:
-            raise ConfigurationError(f"bucket must be the name of a bucket, not {bucket!r}")
+        if re.fullmatch(r"[A-Za-z0-9._-]{1,255}|arn:[^/]+", bucket) is None:
+            raise ConfigurationError(f"bucket must be the name of a bucket, not {bucket!r:.300}")
+        if region_name is not None and re.fullmatch("[A-Za-z0-9-]{1,63}", region_name) is None:
+            raise ConfigurationError(f"region_name must be the name of a region, not {region_name!r:.100}")
         try:
             server = urlsplit(endpoint_url or "https://s3")
-            is_url = server.scheme in ("http", "https") and bool(server.hostname)
+            is_url = server.scheme in ("http", "https") and bool(server.hostname) and "@" not in server.netloc
+            is_url = is_url and server.port != 0  # which raises for others that do not exist
         except ValueError:
             is_url = False
         if not is_url:

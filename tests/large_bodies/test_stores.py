@@ -158,6 +158,24 @@ async def test_calls_of_one_loop_share_a_client_while_one_is_open(s3_url: str) -
         assert fresh is not client
 
 
+async def test_when_one_body_cannot_be_stored_the_others_are_given_up() -> None:
+    ended: list[bytes] = []
+
+    class Failing(MemoryStore):
+        async def put(self, name: str, content: bytes) -> None:
+            if content == b"bad":
+                raise BodyStoreUnavailableError("no")
+            try:
+                await asyncio.sleep(60)
+            finally:
+                await asyncio.sleep(0)
+                ended.append(content)
+
+    with pytest.raises(BodyStoreUnavailableError, match="no"):
+        await LargeBodies(Failing()).put_all([b"1", b"bad", b"2"])
+    assert sorted(ended) == [b"1", b"2"]
+
+
 async def test_a_store_that_does_not_answer_in_time_is_away() -> None:
     class Silent(MemoryStore):
         async def get(self, name: str) -> bytes:
@@ -203,7 +221,13 @@ def test_urls_name_stores() -> None:
         with pytest.raises(ConfigurationError, match="is file:///folder or s3://bucket/prefix") as refusal:
             LargeBodies.parse(url)
         assert "geheim" not in str(refusal.value)
-    for server in ("127.0.0.1:9000", "localhost", "http://[127.0.0.1", "http://"):
+    for bucket in ("a b", "bücher", "x" * 256):
+        with pytest.raises(ConfigurationError, match="bucket must be the name of a bucket"):
+            LargeBodies.parse(f"s3://{bucket}")
+    with pytest.raises(ConfigurationError, match="region_name must be the name of a region"):
+        LargeBodies.parse("s3://bucket?region_name=eu_central_1")
+    assert repr(S3Store("arn:aws:s3:eu-west-1:123456789012:accesspoint:shop")).startswith("S3Store('arn:aws:s3:")
+    for server in ("127.0.0.1:9000", "localhost", "http://[127.0.0.1", "http://", "http://h:99999", "http://a:geheim@h:9000"):
         with pytest.raises(ConfigurationError, match="endpoint_url must be the URL of a server"):
             LargeBodies.parse(f"s3://bucket?endpoint_url={server}")
 
