@@ -15,8 +15,8 @@ def message(routing_key: str, body: Any, **options: Unpack[PublishOptions]) -> O
     """Returns a message whose body arrives at a FastStream subscriber as if FastStream had published it.
 
     Text is sent as text, and bytes are sent unchanged. Everything else is sent as JSON, as pydantic serialises it: models,
-    dataclasses, datetimes, UUIDs, decimals. FastStream also takes what `Publisher.publish` sends; this function is for bodies
-    that `json.dumps` cannot serialise, and for text without quotes.
+    dataclasses, datetimes, UUIDs, decimals; NaN and infinity as null. FastStream also takes what `Publisher.publish` sends;
+    this function is for bodies that `json.dumps` cannot serialise, and for text without quotes.
 
     `options` are those of `Publisher.publish`. `content_type` replaces the one that follows from the body's type. Raises
     `EncodingError` for a body that cannot be serialised.
@@ -24,7 +24,7 @@ def message(routing_key: str, body: Any, **options: Unpack[PublishOptions]) -> O
     if isinstance(body, bytes | bytearray | memoryview):
         return OutboxMessage(routing_key, body, **options)
     try:
-        content, content_type = (body.encode(), TEXT) if isinstance(body, str) else (to_json(body), JSON)
+        content, content_type = (body.encode(), TEXT) if isinstance(body, str) else (to_json(body, inf_nan_mode="null"), JSON)
     except (PydanticSerializationError, ValueError, RecursionError) as error:
         raise EncodingError(f"the body of {routing_key!r} cannot be serialised: {error}") from error
     options.setdefault("content_type", content_type)

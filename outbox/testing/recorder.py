@@ -46,7 +46,7 @@ class Recording:
 
     def __init__(self) -> None:
         self._published: list[Published] = []
-        self._sent = 0
+        self._sent: set[str] = set()
         self._unawaited: list[str] = []
 
     @property
@@ -99,7 +99,7 @@ class Recording:
     def clear(self) -> None:
         """Removes the recorded messages. Calls that were not awaited stay recorded."""
         self._published.clear()
-        self._sent = 0
+        self._sent.clear()
 
     async def send_to(self, transport: Transport) -> None:
         """Sends the messages that were not sent before, as a relay would, usually to a `MemoryBroker` for its consumers.
@@ -108,7 +108,7 @@ class Recording:
         Raises `AssertionError` if no queue is bound for a message.
         """
         self.assert_awaited()
-        waiting, self._sent = self._published[self._sent :], len(self._published)
+        waiting = [published for published in self._published if published.id not in self._sent]
         messages = [
             Message(
                 id=published.id,
@@ -123,7 +123,9 @@ class Recording:
             )
             for published in waiting
         ]
-        for published, result in zip(waiting, await transport.send(messages, timeout=SEND_TIMEOUT), strict=True):
+        results = await transport.send(messages, timeout=SEND_TIMEOUT)
+        self._sent |= {message.id for message, result in zip(messages, results, strict=True) if result == CONFIRMED}
+        for published, result in zip(waiting, results, strict=True):
             assert result == CONFIRMED, f"{published} could not be sent: {result}"  # noqa: S101  it is an assertion
 
     def _matching(self, binding_key: str | Event[Any], body: object) -> tuple[list[Published], str]:
@@ -274,8 +276,8 @@ class RecordingPublisher(Recording, Generic[HandleT_co]):
 
     def _pending(self, dedup_key: str) -> int | None:
         """Index of the recorded message with this key that was not sent yet; None if there is none."""
-        for index in range(self._sent, len(self._published)):
-            if self._published[index].message.dedup_key == dedup_key:
+        for index, published in enumerate(self._published):
+            if published.id not in self._sent and published.message.dedup_key == dedup_key:
                 return index
         return None
 

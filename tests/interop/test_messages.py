@@ -65,6 +65,12 @@ def test_what_cannot_be_a_call_is_refused_when_the_message_is_made(
         make(name, args, kwargs)
 
 
+def test_numbers_that_json_does_not_have_are_null_for_faststream_as_in_models() -> None:
+    assert faststream.message("order.placed", {"weight": float("nan"), "sizes": [float("inf")]}).body == (
+        b'{"weight":null,"sizes":[null]}'
+    )
+
+
 def test_a_body_that_pydantic_cannot_serialise_is_refused_with_its_routing_key() -> None:
     with pytest.raises(EncodingError, match=r"the body of 'order\.placed' cannot be serialised"):
         faststream.message("order.placed", object())

@@ -127,10 +127,27 @@ async def test_a_dedup_key_is_ignored_replaced_and_cancelled_as_in_the_table() -
 
 async def test_what_is_sent_to_a_broker_is_no_longer_pending() -> None:
     publisher, broker = RecordingPublisher(), MemoryBroker()
-    await publisher.publish("remind", 1, dedup_key="a")
-    with pytest.raises(AssertionError, match="could not be sent"):
+    handled: list[int] = []
+
+    @consume("remind", queue="reminders")
+    async def remind(number: int) -> None:
+        handled.append(number)
+
+    @consume("forget", queue="memory")
+    async def forget(number: int) -> None:
+        handled.append(number)
+
+    await work_off(broker, [remind])
+    await publisher.publish("forget", 1)
+    await publisher.publish("remind", 2, dedup_key="a")
+    with pytest.raises(AssertionError, match="'forget' 1 could not be sent"):
         await publisher.send_to(broker)
     assert await publisher.cancel("a") is False
+    # Without a queue it was not sent, and is as soon as there is one.
+    await work_off(broker, [forget])
+    await publisher.send_to(broker)
+    await work_off(broker, [remind, forget])
+    assert sorted(handled) == [1, 2]
 
 
 async def test_a_message_expires_as_one_that_a_relay_sends() -> None:
