@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
 from typing import Any, Self
 
 from pydantic import ValidationError, field_validator, model_validator
@@ -165,8 +164,6 @@ class Settings(settings.Settings):
         yield from self._alert_conflicts()
         yield from self._login_conflicts()
         yield from self._outbox_conflicts()
-        if isinstance(self.clean_up_after, timedelta) and self.clean_up_after <= timedelta(0):
-            yield "OUTBOX_CLEAN_UP_AFTER must be positive: write IMMEDIATELY for zero"
 
     def _login_conflicts(self) -> Iterator[str]:
         try:

@@ -282,6 +282,8 @@ class Settings(BaseModel):
     clean_up_after: Annotated[
         timedelta | Literal["IMMEDIATELY", "NEVER"],
         BeforeValidator(lambda value: word if (word := str(value).upper()) in ("IMMEDIATELY", "NEVER") else _seconds(value)),
+        AfterValidator(lambda value: arguments.seconds("the time", value) if isinstance(value, timedelta) and value else value),
+        AfterValidator(lambda value: value or "IMMEDIATELY"),
     ] = _relay("IMMEDIATELY", "When sent messages are deleted: `IMMEDIATELY`, `NEVER`, or after a time.")
     expiration: PositiveSeconds | None = _relay(
         None, "Expiration of messages that are published without one.", unset="messages do not expire"

@@ -133,6 +133,8 @@ def test_settings_are_converted_to_arguments() -> None:
     maintenance = arguments_of(Maintenance, dict(settings))
     assert maintenance["dead_letter_retention"] is None
     assert maintenance["audit_retention"] == timedelta(days=30)
+    # As for a relay in Python, no time is not kept at all.
+    assert read_settings(clean_up_after="0").clean_up_after == "IMMEDIATELY"
     admin = arguments_of(Admin, dict(settings))
     assert admin["read_only"] is True
     assert admin["masking"].masks("colour")
@@ -285,7 +287,8 @@ def test_variables_injected_by_orchestrators_are_ignored(name: str, value: str, 
         ({"DATABASE_URL": "mysql://ada:hunter2@db/x"}, "OUTBOX_DATABASE_URL: the address must be a postgresql:// URL|scheme"),
         ({"BROKER_URL": "mqtt://ada:hunter2@broker"}, "OUTBOX_BROKER_URL: the address has the scheme 'mqtt'"),
         ({"CONSUMERS": "not a module"}, "OUTBOX_CONSUMERS: "),
-        ({"CLEAN_UP_AFTER": "-1"}, "OUTBOX_CLEAN_UP_AFTER must be positive: write IMMEDIATELY for zero"),
+        ({"CLEAN_UP_AFTER": "-1"}, "OUTBOX_CLEAN_UP_AFTER: the time must be longer than zero, not -1 seconds"),
+        ({"CLEAN_UP_AFTER": "1e10"}, "OUTBOX_CLEAN_UP_AFTER: the time is too long: .* a hundred years$"),
         ({"ADMIN_OUTBOX_NAME": "a/b"}, "^OUTBOX_ADMIN_OUTBOX_NAME: an outbox's name must be"),
         ({"OIDC_ISSUER": "https://[login.example"}, "^OUTBOX_OIDC_…: "),
     ],

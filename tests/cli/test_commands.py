@@ -148,6 +148,7 @@ def test_a_misspelt_variable_stops_a_command(monkeypatch: pytest.MonkeyPatch) ->
         ("--publish-timeout", "soon"),
         ("--publish-timeout", "-1"),
         ("--clean-up-after", "soon"),
+        ("--clean-up-after", "-1"),
         ("--lanes", "0"),
         ("--on-unroutable", "burn"),
     ],
