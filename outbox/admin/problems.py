@@ -257,6 +257,8 @@ def lacks_schema(error: Exception) -> bool:
 def _of_database(error: Exception) -> Problem:
     """Returns the problem for an error of the database: unavailable, outdated schema, invalid value, or our own fault."""
     reason = error.__cause__ if isinstance(error, DatabaseUnavailableError) else error
+    if isinstance(reason, asyncpg.InsufficientPrivilegeError):
+        return _outdated(f"{reason}: grant the privilege to the role that connects, or connect as the owner of the tables")
     if lacks_schema(error):
         return _outdated(f"{reason}: run `outbox migrate`, or `outbox doctor` to see what is missing")
     # asyncpg raises DataError itself, not a subclass, when it cannot encode a value.

@@ -28,7 +28,7 @@ from outbox.cli import options
 from outbox.cli.command import CliError
 from outbox.cli.options import SECONDS
 from outbox.core.codec import encode_instant
-from outbox.errors import ConfigurationError, MissingExtraError
+from outbox.errors import ConfigurationError, DatabaseUnavailableError, MissingExtraError
 from outbox.runtime.environment import secret
 from outbox.runtime.settings import PREFIX, arguments_of
 
@@ -383,8 +383,21 @@ class InProcessClient(Client):
         return await closing.enter_async_context(client)
 
     async def run_batch(self, number: int) -> int:
-        """Runs one batch here. Maintenance processes may run other batches of the same operation at the same time."""
-        return 0 if self._admin is None else await (await self._admin.dead_letters.runner()).run_once(number)
+        """Runs one batch here. Maintenance processes may run other batches of the same operation at the same time.
+
+        Raises `CliError` if this role may not: waiting would not help.
+        """
+        from asyncpg import InsufficientPrivilegeError
+
+        try:
+            return 0 if self._admin is None else await (await self._admin.dead_letters.runner()).run_once(number)
+        except DatabaseUnavailableError as error:
+            if not isinstance(error.__cause__, InsufficientPrivilegeError):
+                raise
+            raise CliError(
+                f"{error.__cause__}: operation {number} waits for maintenance, or for `outbox dlq resume {number}` with a role "
+                "that has the privilege"
+            ) from error
 
 
 def _client(settings: Mapping[str, Any], health: Mapping[str, Any]) -> Client:

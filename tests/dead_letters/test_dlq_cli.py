@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import pytest
 from click.testing import CliRunner, Result
@@ -44,6 +45,31 @@ def dlq(url: str, no_settings_from_outside: None, monkeypatch: pytest.MonkeyPatc
 def lines(result: Result) -> list[str]:
     """Printed lines, with times replaced."""
     return [AGO.sub("AGO", line).replace("  AGO", " AGO") for line in result.output.splitlines()]
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_an_operation_ends_the_command_if_its_role_may_not_change_dead_letters(
+    url: str, dlq: Dlq, on: Any, options: tuple[str, ...]
+) -> None:
+    on(lambda pool: bury(pool, 2))
+    role = f"reader_of_{urlsplit(url).path[1:]}"
+    on(
+        lambda pool: pool.execute(
+            f"create role {role} login password 'secret'; grant all on all tables in schema public to {role}; "
+            f"grant all on all sequences in schema public to {role}; revoke update on outbox_dead_letter from {role}"
+        )
+    )
+    try:
+        as_role = urlsplit(url)._replace(netloc=f"{role}:secret@{url.rpartition('@')[2].partition('/')[0]}").geturl()
+        answer = dlq("requeue", "--queue", "orders.confirm", "--yes", "--database-url", as_role, *options)
+        assert answer.exit_code == 1
+        assert "permission denied for table outbox_dead_letter: operation 1 waits for maintenance" in answer.output
+        listed = dlq("requeue", "1", "--database-url", as_role, *options)
+        assert listed.exit_code == 1
+        assert "permission denied for table outbox_dead_letter: grant the privilege to the role" in listed.output
+    finally:
+        on(lambda pool: pool.execute(f"drop owned by {role}; drop role {role}"))
+    assert on(statuses) == ["open", "open"]
 
 
 def test_the_list_is_printed_in_columns(dlq: Dlq, on: Any) -> None:

@@ -134,7 +134,7 @@ def judge(observed: Observations, thresholds: HealthThresholds) -> Verdict:
 def database_unreachable(reason: str, *, lacks_schema: bool = False) -> Verdict:
     """Returns the verdict if nothing can be observed; with `lacks_schema`, because something is missing in the database."""
     what = "the database lacks what this release uses" if lacks_schema else "the database does not respond"
-    migrate = "run `outbox migrate`, or `outbox doctor` to see what is missing"
+    migrate = "run `outbox migrate` if a table or a column is missing, and grant this role a privilege that is missing"
     action = migrate if lacks_schema else "check that PostgreSQL runs and accepts connections"
     hint = f"{action}; until then, the rest of the status is unknown"
     return _ordered(
