@@ -17,6 +17,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.params import Query
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
+from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.requests import HTTPConnection
 from starlette.routing import Match
 from starlette.types import Message, Receive, Scope, Send
@@ -316,6 +317,16 @@ class AdminRoute(HeadRoute):
 def is_head(request: Request) -> bool:
     """Whether the request is a HEAD."""
     return _HEAD in request.scope
+
+
+class _AnyText(PathConvertor):
+    """The rest of a path. Starlette's own `path` matches no line break, which the name of a queue may have."""
+
+    regex = r"[\s\S]*"
+
+
+ANY_TEXT = "outbox_any_text"
+register_url_convertor(ANY_TEXT, _AnyText())
 
 
 def area(name: str) -> APIRouter:

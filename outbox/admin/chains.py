@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from fastapi import Path, Query
 from pydantic import BeforeValidator, Field
 
-from outbox.admin.access import Viewer, area
+from outbox.admin.access import ANY_TEXT, Viewer, area
 from outbox.admin.admin import Admin
 from outbox.admin.models import (
     Cursor,
@@ -257,7 +257,9 @@ async def list_chains(context: Viewer, parameters: Annotated[ChainListParameters
     )
 
 
-@router.get("/chains/{tracking_id:path}", operation_id="outbox_chains_show", responses=problem_responses(Code.NOT_FOUND))
+@router.get(
+    f"/chains/{{tracking_id:{ANY_TEXT}}}", operation_id="outbox_chains_show", responses=problem_responses(Code.NOT_FOUND)
+)
 async def show_chain(
     context: Viewer,
     tracking_id: Annotated[str, Path(description="The id of any message of the chain.", max_length=LONGEST_ID)],

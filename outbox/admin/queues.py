@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from fastapi import Path
 from pydantic import Field
 
-from outbox.admin.access import Viewer, area
+from outbox.admin.access import ANY_TEXT, Viewer, area
 from outbox.admin.admin import Admin
 from outbox.admin.backlog import Counted, QueueDepth, drained_in, queue_depths
 from outbox.admin.brokers import BrokerKind
@@ -382,7 +382,10 @@ async def list_queues(context: Viewer) -> QueueList:
 
 
 @queues.get(
-    "/queues/{name:path}", operation_id="outbox_queues_show", summary="Show Queue", responses=problem_responses(Code.NOT_FOUND)
+    f"/queues/{{name:{ANY_TEXT}}}",
+    operation_id="outbox_queues_show",
+    summary="Show Queue",
+    responses=problem_responses(Code.NOT_FOUND),
 )
 async def show_queue(context: Viewer, name: Annotated[str, Path(max_length=255)]) -> QueueDetail:
     """Shows one queue with the fields of the list, and the starts of its workers with their versions."""

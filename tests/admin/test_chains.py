@@ -126,7 +126,7 @@ async def test_errors_of_a_chain_are_masked(viewer: httpx.AsyncClient) -> None:
     assert "hunter2" not in answer.text
 
 
-@pytest.mark.parametrize("id_", ["a/b", "a//b/", "é ü", "..", "%2F", "?x=1&y", "x" * 3_000])
+@pytest.mark.parametrize("id_", ["a/b", "a//b/", "a\nb", "a\n", "é ü", "..", "%2F", "?x=1&y", "x" * 3_000])
 async def test_an_id_can_be_any_text(viewer: httpx.AsyncClient, history: History, id_: str) -> None:
     await history.tells(1, "sent", id_, id_)
     assert (await viewer.get("/chains/-", params={"id": id_})).json()["root_id"] == id_

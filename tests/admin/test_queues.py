@@ -5,6 +5,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
+from urllib.parse import quote
 
 import aio_pika
 import asyncpg
@@ -189,6 +190,17 @@ async def test_a_queue_has_the_state_paused_behind_or_no_consumer(
         ("queue_late", "error"),
         ("subscription_without_consumer", "warning"),
     ]
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\n", "\r\n", "é ü\u2028"])
+async def test_a_queue_with_a_line_break_in_its_name_is_shown(
+    viewer: httpx.AsyncClient, connection: asyncpg.Connection, name: str
+) -> None:
+    await bind(connection, name, "a")
+    await bind(connection, "a", "a")
+    answer = await viewer.get(f"/queues/{quote(name)}")
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["name"] == name
 
 
 async def test_one_queue_lists_the_starts_of_its_workers(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
