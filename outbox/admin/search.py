@@ -137,10 +137,12 @@ async def _rows(
 async def _chain(context: RequestContext, q: str, limit: int) -> Sequence[SearchResult]:
     of_id = []
     if not (_NUMBER.fullmatch(q) or " " in q):
-        found = await chain(context.admin.pool, q, max_nodes=1, table_name=str(context.admin.table), bounded=True)
+        found = await chain(context.admin.pool, q, max_nodes=_MAX_MESSAGES, table_name=str(context.admin.table), bounded=True)
         if found.found:
             [first, *_] = found.nodes
-            of_id = [_result("chain", q, first.routing_key or q, str(found.state).replace("_", " "))]
+            # Of a longer chain, the latest facts are not read, and so its state is not known.
+            detail = f"more than {_MAX_MESSAGES} messages" if found.truncated else str(found.state).replace("_", " ")
+            of_id = [_result("chain", q, first.routing_key or q, detail)]
     async with context.admin.reading("searching for an index key") as connection:
         rows = await ChainListReader(connection, context.admin.table).by_key(q, _MAX_FACTS_OF_KEY)
     of_key: dict[str, SearchResult] = {}  # the chains of messages that have it, those with the latest event first
@@ -224,6 +226,8 @@ async def _with_error(context: RequestContext, q: str, limit: int) -> Sequence[D
 
 
 _MAX_FACTS_OF_KEY = 200
+_MAX_MESSAGES = 100
+"""Messages of a chain whose states are read."""
 _FACTS: Mapping[str, str] = {"died": "dead-lettered", "duplicate": "processed before"}
 _SEARCHERS: dict[Kind, Searcher] = {
     "message": _message,

@@ -71,7 +71,7 @@ class Tree:
             found=bool(kept),
             truncated=self._traces.truncated or len(nodes) > len(kept),
             unknown=tuple(self._unknown()),
-            state=worst(node.state for node in kept),
+            state=worst(node.state for node in nodes),
             duration=max(ended) - min(began) if began else None,
             critical_path=_critical_path(kept),
         )

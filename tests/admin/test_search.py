@@ -68,6 +68,25 @@ async def test_an_id_finds_its_message_everywhere(viewer: httpx.AsyncClient, id_
     assert ("chain", id_) in await found(viewer, id_)
 
 
+async def test_a_chain_is_found_in_the_state_of_all_its_messages(
+    viewer: httpx.AsyncClient, connection: asyncpg.Connection
+) -> None:
+    await connection.execute(
+        "insert into outbox_history (fact, message_id, root_id, parent_id, routing_key, queue, attempt) values "
+        "('processed', 'order', 'order', null, 'order.placed', 'mail', 1), ('died', 'pay', 'order', 'order', 'pay', 'pay', 1)"
+    )
+    await connection.execute(
+        "insert into outbox_history (fact, message_id, root_id, parent_id, routing_key) "
+        "select 'sent', 'many-' || n, 'many-1', nullif('many-1', 'many-' || n), 'many' from generate_series(1, 101) as n"
+    )
+    for id_, detail in (("order", "dead"), ("pay", "dead"), ("many-7", "more than 100 messages")):
+        items = (await viewer.get("/search", params={"q": id_})).json()["items"]
+        assert [each["detail"] for each in items if each["kind"] == "chain"] == [detail]
+    # Also if the one that is dead is not among the messages that are returned.
+    short = (await viewer.get("/chains/order", params={"max_nodes": 1})).json()
+    assert (short["state"], short["truncated"], len(short["nodes"])) == ("dead", True, 1)
+
+
 @pytest.mark.usefixtures("trouble")
 async def test_parts_of_names_and_words_of_errors_are_found(viewer: httpx.AsyncClient) -> None:
     assert await found(viewer, "SHOP send") == [("queue", "mail")]
