@@ -102,13 +102,15 @@ _BLOCK = re.compile(r"^-- name: (?P<name>[a-z_]+)\n", re.MULTILINE)
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
 
+# A process has few tables, but needs the statements about them for each request of the admin API.
+@lru_cache(maxsize=512)
 def queries(file: str, **names: str) -> Mapping[str, str]:
     """Returns the blocks of `sql/<file>` by name, with each `{placeholder}` replaced by its value in `names`.
 
     A block begins with a line `-- name: <name>`. The comments after that line are left out, so that a statement begins with
     its verb. Raises `KeyError` for a placeholder without a value.
     """
-    return _rendered(file, tuple(names.items()))
+    return MappingProxyType({name: render(text, **names) for name, text in _blocks(file).items()})
 
 
 def query(file: str, block: str, **names: str) -> str:
@@ -119,13 +121,6 @@ def query(file: str, block: str, **names: str) -> str:
 def render(text: str, **names: str) -> str:
     """Replaces the `{placeholders}` of `text`."""
     return _PLACEHOLDER.sub(lambda match: names[match[1]], text)
-
-
-# A process has few tables, but needs the statements about them for each request of the admin API.
-@lru_cache(maxsize=512)
-def _rendered(file: str, names: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
-    values = dict(names)
-    return MappingProxyType({name: render(text, **values) for name, text in _blocks(file).items()})
 
 
 @cache

@@ -12,9 +12,7 @@ from itertools import count
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from outbox.core.codec import (
-    AMQP,
-)
+from outbox.core.codec import AMQP
 from outbox.core.envelope import CONTENT_TYPE, JSON_HEADERS, encode_envelope
 from outbox.core.message import Message
 from outbox.core.outcome import Failure

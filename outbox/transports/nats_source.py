@@ -15,9 +15,7 @@ from nats.aio.subscription import Subscription as NatsSubscription
 from nats.errors import Error as NatsError
 
 from outbox.core import topics
-from outbox.core.codec import (
-    RESERVED_PREFIX,
-)
+from outbox.core.codec import RESERVED_PREFIX
 from outbox.core.envelope import CONTENT_TYPE, JSON_HEADERS, decode_envelope, routing_key_of
 from outbox.core.message import Message
 from outbox.core.urls import ROUTING_KEY_IN_TOPIC, nats_parameter, nats_subject
