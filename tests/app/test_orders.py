@@ -15,6 +15,7 @@ from tests.app.support import Service, service
 from tests.servers.postgres import PostgresServer, fresh_database, with_database
 from tests.servers.rabbitmq import fresh_vhost, with_vhost
 from tests.support import RabbitAdmin, eventually_sync
+from tests.support.processes import free_port, running
 
 
 @pytest.fixture(scope="module", params=["postgresql", pytest.param("rabbitmq", marks=pytest.mark.rabbitmq)])
@@ -133,6 +134,26 @@ def test_metrics_are_served_in_the_format_that_the_client_accepts(running_servic
     plain = running_service.get("/metrics")
     assert plain.headers["content-type"].startswith("text/plain")
     assert "# EOF" not in plain.text
+
+
+def test_the_processes_of_a_service_add_up_their_metrics_in_both_formats(database_url: str, tmp_path: Path) -> None:
+    folder, port = tmp_path / "metrics", free_port()
+    folder.mkdir()
+    settings = {"OUTBOX_DATABASE_URL": database_url, "OUTBOX_MIGRATE": "true", "OUTBOX_RUN": "api", "OUTBOX_EXAMPLE": "true"}
+    command = ["-m", "uvicorn", "app:main", "--port", str(port), "--workers", "2"]
+    with running(command, tmp_path, {**settings, "PROMETHEUS_MULTIPROC_DIR": str(folder)}) as process:
+        both = Service(process, f"http://127.0.0.1:{port}")
+        both.is_ready()
+        for _ in range(10):
+            both.place()
+        order = {"handler": "/orders", "method": "POST", "status": "2xx"}
+        plain = _values(both.get("/metrics").text)
+        assert plain['http_requests_total{handler="/orders",method="POST",status="2xx"}'] == 10
+        answer = both.get("/metrics", headers={"accept": "application/openmetrics-text;version=1.0.0"})
+        families = {family.name: family for family in text_string_to_metric_families(answer.text)}  # type: ignore[no-untyped-call]
+        assert [each.value for each in families["http_requests"].samples if each.labels == order] == [10]
+        # The verdict is on the installation, so it is neither added up nor there for each process.
+        assert [(each.labels, each.value) for each in families["outbox_health_verdict"].samples] == [({}, 1)]
 
 
 def _dead_letters(url: str) -> list[tuple[str, str]]:
