@@ -70,7 +70,8 @@ async def drop_partitions(connection: Connection, older_than: timedelta, *, sche
     """Drops partitions with only older rows, and deletes older rows from the default partition.
 
     Returns the number of dropped partitions and deleted batches. Partitions that cannot be locked are left for the next call.
-    Raises the driver's errors.
+    One that cannot be dropped, for instance because a view depends on it, keeps no other one: its error is raised when nothing
+    else is left to do. Raises the driver's errors.
     """
     return await _Partitions(connection, schema).drop(older_than)
 
@@ -119,14 +120,20 @@ class _Partitions:
     async def drop(self, older_than: timedelta) -> int:
         # By the database's clock, which the rows have: that of this machine may be wrong.
         limit = await self._value("now") - older_than
-        dropped = 0
+        dropped, kept = 0, None
         for name in await self._names("partitions"):
             end = _end(name)
             if end is not None and end <= limit:
-                dropped += await self._retry_while_locked(f"dropping {name}", partial(self._drop, name))
+                try:
+                    dropped += await self._retry_while_locked(f"dropping {name}", partial(self._drop, name))
+                except (asyncpg.DependentObjectsStillExistError, asyncpg.InsufficientPrivilegeError) as error:
+                    kept = error  # raised when all others are dropped
         async with self._connection.transaction():
             status = await self._connection.execute(self._sql["delete_strays"], older_than, BATCH)
-        return dropped + (not status.endswith(" 0"))
+        dropped += not status.endswith(" 0")
+        if kept is not None and not dropped:
+            raise kept
+        return dropped
 
     # --- making --------------------------------------------------------------------------------------------------------
 

@@ -120,6 +120,22 @@ async def test_old_days_are_dropped_whole_and_old_strays_deleted(connection: asy
     assert await _where(connection) == {_name(0): 1}
 
 
+async def test_an_old_day_that_cannot_be_dropped_keeps_no_other_one(connection: asyncpg.Connection) -> None:
+    for days in (-30, -29):
+        day = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=days)
+        await connection.execute(
+            f"create table {_name(days)} partition of outbox_history for values from ('{day}') to ('{day + timedelta(days=1)}')"
+        )
+    await _wrote(connection, 2 * history.BATCH, "now() - interval '40 days'")
+    await connection.execute(f"create view report as select * from {_name(-30)}")
+    assert await drop_partitions(connection, timedelta(days=14)) == 2
+    assert await drop_partitions(connection, timedelta(days=14)) == 1
+    with pytest.raises(asyncpg.DependentObjectsStillExistError, match=_name(-30)):
+        await drop_partitions(connection, timedelta(days=14))
+    assert [row["relname"] for row in await connection.fetch(_PARTS)] == ["outbox_history_default", _name(-30)]
+    assert await _where(connection) == {}
+
+
 async def test_a_wrong_clock_of_this_machine_drops_nothing(
     connection: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
