@@ -148,7 +148,10 @@ def problem_of(error: Exception) -> Problem | None:
             errors = [
                 {
                     "field": ".".join(str(part) for part in each["loc"])[:200],
-                    "message": _PLAIN.get(each["type"]) or str(each["msg"]),
+                    # Pydantic counts items of a text that another validator has seen.
+                    "message": str(each["msg"]).replace("item", "character").replace(" after validation", "")
+                    if each["type"] in ("too_short", "too_long") and isinstance(each.get("input"), str)
+                    else _PLAIN.get(each["type"]) or str(each["msg"]),
                 }
                 for each in error.errors()[:20]
             ]

@@ -68,6 +68,12 @@ async def test_an_id_finds_its_message_everywhere(viewer: httpx.AsyncClient, id_
     assert ("chain", id_) in await found(viewer, id_)
 
 
+async def test_a_text_that_is_too_short_or_too_long_is_refused_in_characters(viewer: httpx.AsyncClient) -> None:
+    for q, told in (("", "at least 1 character, not 0"), ("x" * 301, "at most 300 characters, not 301")):
+        answer = await viewer.get("/search", params={"q": q})
+        assert (answer.status_code, answer.json()["detail"]) == (422, f"query.q: Value should have {told}")
+
+
 async def test_a_chain_is_found_in_the_state_of_all_its_messages(
     viewer: httpx.AsyncClient, connection: asyncpg.Connection
 ) -> None:
