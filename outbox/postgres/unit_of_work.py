@@ -715,7 +715,10 @@ class _SessionTransaction(_HandlerTransaction):
             # The handler used no session, or committed by itself: no commit of ours follows that could end the delivery.
             self.ending = None
         elif before := self.before_commit():
-            _adapted(session).driver_connection.check_before_commit(before)
+            if (adapted := _adapted(session)).autocommit:
+                self.ending = None  # it has committed each statement, and sends no COMMIT
+            else:
+                adapted.driver_connection.check_before_commit(before)
         session.closed = False
         try:
             session.commit()

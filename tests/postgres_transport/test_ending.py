@@ -145,15 +145,19 @@ async def test_a_commit_whose_answer_is_lost_has_ended_its_delivery(
     assert await pool.fetchval("select count(*) from outbox_dead_letter") == 0
 
 
+@pytest.mark.parametrize("autocommit", [False, True])
 async def test_a_handler_that_commits_by_itself_settles_its_delivery_afterwards(
-    database: str, pool: Pool, sales: Callable[[], Awaitable[list[int]]]
+    database: str, pool: Pool, sales: Callable[[], Awaitable[list[int]]], autocommit: bool
 ) -> None:
     await bind(pool, "mail", "order.*")
     await fill_deliveries(pool, "mail", 1)
 
     async def handle(body: bytes, tracking_ids: list[str], session: AsyncSession) -> None:
+        if autocommit:
+            await session.connection(execution_options={"isolation_level": "AUTOCOMMIT"})
         await session.execute(text(INSERT % tracking_ids[-1]))
-        await session.commit()
+        if not autocommit:
+            await session.commit()
 
     async with running(worker(database, handle)):
         await eventually(lambda: is_empty(pool), timeout=SOON)
