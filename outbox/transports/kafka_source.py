@@ -157,6 +157,7 @@ class KafkaReader:
         self._troubles: deque[KafkaError] = deque(maxlen=8)
         self._missing: set[str] = set()
         self._paused = False
+        self._is_stuck = False
         self._away = False
         self._interrupted = False
         self._thread = _Thread(f"outbox kafka {properties['group.id']}", idle=self._keep_alive)
@@ -222,6 +223,9 @@ class KafkaReader:
             consumer.resume(consumer.assignment())
             self._paused = False
         self._commit(consumer)  # what could not be committed before
+        if self._is_stuck and not self._ahead:
+            self._close()
+            consumer = self._connect()
         if not self._ahead:
             until = monotonic() + PATIENCE.total_seconds()
             records: list[Any] = []
@@ -242,6 +246,9 @@ class KafkaReader:
             error = record.error()
             if error is not None:
                 text = text_of(error)
+                position = self._positions.get((record.topic(), record.partition()))
+                # The client asks for the committed offset of a partition once, and without it never reads it.
+                self._is_stuck |= record.offset() is None and position is not None and position.read == 0
                 if error.name() not in NO_TOPIC:
                     # One that was excluded joins the group again with the next call.
                     failed = failed if error.name() == "_MAX_POLL_EXCEEDED" else error
@@ -335,6 +342,7 @@ class KafkaReader:
         consumer, self._consumer = self._consumer, None
         self._positions.clear()
         self._ahead.clear()
+        self._is_stuck = False
         if consumer is not None:
             with suppress(Exception):  # it is gone in any case
                 consumer.close()

@@ -5,7 +5,7 @@ import re
 import signal
 from collections import defaultdict
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ import pytest
 
 from outbox import Consumer, Reject, Worker, get_tracking_ids
 from outbox.core.message import OutboxMessage
-from outbox.errors import ConfigurationError
+from outbox.errors import BrokerUnavailableError, ConfigurationError
 from outbox.ports import Received, Subscription
 from outbox.transports.kafka_source import KafkaReader, KafkaSource, topics_of
 from tests.servers.kafka import KafkaError, MockKafka
@@ -367,6 +367,22 @@ async def test_a_topic_that_was_deleted_before_its_offsets_were_committed_does_n
         # As from another topic: the mock brokers delete none.
         mock.produce("order.placed", b"2")
         assert [each.message.body for each in await fetched(reader, 1)] == [b"2"]
+
+
+@pytest.mark.parametrize("error", [KafkaError.NOT_COORDINATOR, KafkaError.UNKNOWN_TOPIC_OR_PARTITION])
+async def test_partitions_are_read_though_their_offsets_were_not_given_at_first(error: KafkaError, mock: MockKafka) -> None:
+    mock.create_topic("order.placed", partitions=2)
+    mock.produce("order.placed", *({"value": str(n).encode(), "partition": n % 2} for n in range(4)))
+    async with reading(mock) as reader:
+        first = await fetched(reader, 4)
+        await reader.acknowledge(first[:3])
+    mock.fail_offset_fetches(error)
+    async with reading(mock) as reader, asyncio.timeout(30):
+        found: list[Received] = []
+        while not found:
+            with suppress(BrokerUnavailableError):
+                found += await reader.fetch(10)
+        assert [each.message.body for each in found] == [first[3].message.body]
 
 
 async def test_the_offsets_of_a_topic_that_was_created_again_are_committed(mock: MockKafka) -> None:

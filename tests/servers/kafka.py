@@ -16,6 +16,7 @@ from tests.support import eventually
 PRODUCE = 0
 """Kafka's number of the request that carries records."""
 OFFSET_COMMIT = 8
+OFFSET_FETCH = 9
 _PRODUCER = 0
 
 
@@ -25,6 +26,7 @@ class KafkaError(IntEnum):
     UNKNOWN_TOPIC_OR_PARTITION = 3
     REQUEST_TIMED_OUT = 7
     MSG_SIZE_TOO_LARGE = 10
+    NOT_COORDINATOR = 16
     NOT_ENOUGH_REPLICAS = 19
     TOPIC_AUTHORIZATION_FAILED = 29
     CLUSTER_AUTHORIZATION_FAILED = 31
@@ -169,6 +171,11 @@ class MockKafka(Kafka):
         """Makes the next commits of offsets fail, one with each error."""
         numbers = (ctypes.c_int * len(errors))(*errors)
         _library().rd_kafka_mock_push_request_errors_array(self._cluster, OFFSET_COMMIT, len(errors), numbers)
+
+    def fail_offset_fetches(self, *errors: int) -> None:
+        """Makes the next requests for committed offsets fail, one with each error."""
+        numbers = (ctypes.c_int * len(errors))(*errors)
+        _library().rd_kafka_mock_push_request_errors_array(self._cluster, OFFSET_FETCH, len(errors), numbers)
 
     def stop_failing(self) -> None:
         """Lets all further produce requests succeed."""
