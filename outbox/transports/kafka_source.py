@@ -249,7 +249,7 @@ class KafkaReader:
                 position = self._positions.get((record.topic(), record.partition()))
                 # The client asks for the committed offset of a partition once, and without it never reads it.
                 self._is_stuck |= record.offset() is None and position is not None and position.read == 0
-                if error.name() not in NO_TOPIC:
+                if error.name() not in NO_TOPIC | {"TOPIC_AUTHORIZATION_FAILED"}:
                     # One that was excluded joins the group again with the next call.
                     failed = failed if error.name() == "_MAX_POLL_EXCEEDED" else error
                 elif text not in self._missing:

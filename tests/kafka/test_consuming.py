@@ -229,6 +229,25 @@ async def test_a_topic_that_does_not_exist_yet_is_read_once_it_does(
         await eventually(lambda: found == [b"1"])
 
 
+async def test_a_topic_that_may_not_be_read_is_no_broker_that_comes_back(
+    database: str, mock: MockKafka, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "outbox")
+    for topic in ("order.placed", "order.paid"):
+        mock.create_topic(topic)
+    mock.fail_topic("order.paid", KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    found: list[bytes] = []
+    async with working(database, mock.consuming_url, collecting(found, "order.*")):
+        await eventually(lambda: "order.paid: Broker: Topic authorization failed" in caplog.text)
+        mock.produce("order.placed", b"1")
+        await eventually(lambda: found == [b"1"])
+        assert "the queue mail waits for a topic" in caplog.text
+        assert "the broker" not in caplog.text
+        mock.fail_topic("order.paid", 0)
+        mock.produce("order.paid", b"2")
+        await eventually(lambda: found == [b"1", b"2"])
+
+
 async def test_brokers_that_are_away_lose_nothing(
     database: str, connection: asyncpg.Connection, mock: MockKafka, caplog: pytest.LogCaptureFixture
 ) -> None:

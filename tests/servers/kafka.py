@@ -54,6 +54,7 @@ def _library() -> ctypes.CDLL:
         ("rd_kafka_mock_cluster_bootstraps", text, [pointer]),
         ("rd_kafka_mock_topic_create", number, [pointer, text, number, number]),
         ("rd_kafka_mock_topic_delete", number, [pointer, text]),
+        ("rd_kafka_mock_topic_set_error", None, [pointer, text, number]),
         ("rd_kafka_mock_push_request_errors_array", None, [pointer, ctypes.c_int16, ctypes.c_size_t, pointer]),
         ("rd_kafka_mock_clear_request_errors", None, [pointer, ctypes.c_int16]),
         ("rd_kafka_mock_partition_set_leader", number, [pointer, text, ctypes.c_int32, ctypes.c_int32]),
@@ -161,6 +162,10 @@ class MockKafka(Kafka):
     def delete_topic(self, topic: str) -> None:
         """Deletes a topic with its records, and with the offsets of its groups."""
         assert _library().rd_kafka_mock_topic_delete(self._cluster, topic.encode()) == 0
+
+    def fail_topic(self, topic: str, error: int) -> None:
+        """Answers with an error to whoever asks for the topic; 0 ends it."""
+        _library().rd_kafka_mock_topic_set_error(self._cluster, topic.encode(), error)
 
     def fail_produce(self, *errors: int) -> None:
         """Makes the next produce requests fail, one with each error; 0 lets one succeed."""
