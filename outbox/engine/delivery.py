@@ -137,16 +137,20 @@ class DeliveryHandler:
             return RETURNED
         self._quarantine.enter()
         try:
-            try:
-                outcome = await self._attempt(run)
-            except asyncio.CancelledError as error:
-                # Cancelled by the handler itself: left unsettled, its delivery would stay in flight for ever.
-                while (task := asyncio.current_task()) is not None and task.cancelling():
-                    task.uncancel()
-                await asyncio.sleep(0)  # a turn for the worker, which may have been cancelled together with its handlers
-                if self._stopping.requested or self._leaving.requested:
-                    raise
-                outcome = self._runner.failure_outcome(run, error)
+            attempt, outcome = self._attempt, None
+            while outcome is None:
+                try:
+                    outcome = await attempt(run)
+                except asyncio.CancelledError as error:
+                    # Cancelled by the handler itself: left unsettled, its delivery would stay in flight for ever.
+                    while (task := asyncio.current_task()) is not None and task.cancelling():
+                        task.uncancel()
+                    await asyncio.sleep(0)  # a turn for the worker, which may have been cancelled together with its handlers
+                    if self._stopping.requested or self._leaving.requested:
+                        raise
+                    if attempt == self._runner.attempt:
+                        outcome = self._runner.failure_outcome(run, error)
+                    attempt = self._runner.attempt  # after a batch by itself: the fault may be another message's
             if run.permit is not None:
                 run.permit.report(run.result or probe_result(outcome))
             return outcome

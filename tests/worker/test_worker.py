@@ -309,6 +309,28 @@ async def test_a_handler_that_cancels_its_own_task_has_failed(options: dict[str,
     assert dead.failure.type == "asyncio.exceptions.CancelledError"
 
 
+async def test_a_batch_whose_handler_cancels_its_own_task_costs_no_other_message_an_attempt() -> None:
+    broker = MemoryBroker(exchange_name="shop")
+    handled: list[bytes] = []
+
+    async def handle(bodies: list[bytes]) -> None:
+        task = asyncio.current_task()
+        if b"bad" in bodies and task is not None:
+            task.cancel()
+            await asyncio.sleep(SOON)
+        handled.extend(bodies)
+
+    consumer = Consumer("#", handle, "mail", retry_delays=(), batch=True)
+    worker = Worker(broker=broker, consumers=[consumer], exchange_name="shop")
+    await existing(broker, "mail", "#")
+    async with running(worker):
+        await broker.send([message("order.placed", body) for body in (b"1", b"2", b"bad", b"3")], timeout=TIMEOUT)
+        await eventually(lambda: broker.is_idle("mail"))
+    assert sorted(handled) == [b"1", b"2", b"3"]
+    [dead] = broker.dead_letters("mail")
+    assert dead.message.body == b"bad"
+
+
 async def test_a_run_cancelled_twice_cancels_its_handlers_and_returns_their_messages() -> None:
     broker = MemoryBroker(exchange_name="shop")
     begun, cancelled = asyncio.Event(), asyncio.Event()
