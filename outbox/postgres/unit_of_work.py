@@ -147,6 +147,8 @@ class HandlerConnection(_Connection):
         if connection is not None:  # None: the connection was lost, and the pool has replaced it
             connection._on_release()  # noqa: SLF001
             connection._set_proxy(pooled)  # noqa: SLF001
+            if connection._listeners:  # noqa: SLF001  the next handler's transaction must not get them
+                connection.terminate()
 
     def check_before_commit(self, statements: Sequence[Statement]) -> None:
         """Sends `statements` in front of the next COMMIT. If one fails, the commit raises and everything is rolled back."""

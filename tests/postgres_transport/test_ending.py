@@ -296,6 +296,21 @@ async def test_what_a_handler_sets_ends_with_its_message(database: str, pool: Po
     assert seen == ["0"] * COUNT
 
 
+@pytest.mark.filterwarnings("ignore::asyncpg.exceptions.InterfaceWarning")
+async def test_what_a_handler_listens_to_ends_with_its_message(database: str, pool: Pool) -> None:
+    await bind(pool, "mail", "order.*")
+    await fill_deliveries(pool, "mail", COUNT)
+    seen: list[int] = []
+
+    async def handle(body: bytes, connection: Connection) -> None:
+        seen.append(await connection.fetchval("select count(*) from pg_listening_channels()"))
+        await connection.add_listener("news", lambda *_: None)
+
+    async with running(one_by_one(database, Consumer("order.*", handle, queue="mail", retry_delays=()))):
+        await eventually(lambda: is_empty(pool), timeout=SOON)
+    assert seen == [0] * COUNT
+
+
 async def test_a_delivery_is_found_by_its_index_whatever_the_size_of_the_table_was(database: str, pool: Pool) -> None:
     """The server keeps the plan that it made while the table was small, and would read all of it."""
     await bind(pool, "mail", "order.*")
