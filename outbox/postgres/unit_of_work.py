@@ -159,7 +159,7 @@ class HandlerConnection(_Connection):
         self.has_settings = False
         if getattr(self, "_stmt_cache_enabled", False):
             try:
-                await super().execute("reset all", timeout=1)
+                await super().execute("set session authorization default; reset all", timeout=1)
             except BaseException as error:
                 self.terminate()
                 if not isinstance(error, DRIVER_ERRORS):

@@ -280,20 +280,25 @@ async def test_a_handler_that_deallocates_the_statements_of_its_connection_fails
 async def test_what_a_handler_sets_ends_with_its_message(database: str, pool: Pool, takes: str, inbox: bool) -> None:
     await bind(pool, "mail", "order.*")
     await fill_deliveries(pool, "mail", COUNT)
+    await pool.execute("grant all on all tables in schema public to pg_database_owner")
     seen: list[str] = []
+    show = "select current_setting('statement_timeout') || (current_user = session_user)"
+    statements = ("select set_config('statement_timeout', '1h', false)", "set role pg_database_owner")
 
     async def in_session(body: bytes, session: AsyncSession) -> None:
-        seen.append((await session.execute(text("show statement_timeout"))).scalar_one())
-        await session.execute(text("set statement_timeout = '1h'"))
+        seen.append((await session.execute(text(show))).scalar_one())
+        for each in statements:
+            await session.execute(text(each))
 
     async def in_connection(body: bytes, connection: Connection) -> None:
-        seen.append(await connection.fetchval("show statement_timeout"))
-        await connection.execute("set statement_timeout = '1h'")
+        seen.append(await connection.fetchval(show))
+        for each in statements:
+            await connection.execute(each)
 
     callback = in_session if takes == "session" else in_connection
     async with running(one_by_one(database, Consumer("order.*", callback, queue="mail", inbox=inbox, retry_delays=()))):
         await eventually(lambda: is_empty(pool), timeout=SOON)
-    assert seen == ["0"] * COUNT
+    assert seen == ["0true"] * COUNT
 
 
 @pytest.mark.filterwarnings("ignore::asyncpg.exceptions.InterfaceWarning")
