@@ -635,7 +635,7 @@ async def test_a_worker_without_the_privilege_to_bind_uses_a_provisioned_binding
         await pool.execute(f"drop owned by {RESTRICTED}; drop role {RESTRICTED}")
 
 
-async def test_a_worker_without_privileges_for_dead_letters_does_not_start(
+async def test_a_worker_without_privileges_to_settle_messages_and_for_dead_letters_does_not_start(
     database: str, broker: PostgresBroker, pool: Pool
 ) -> None:
     await existing(broker, "mail", "order.*")
@@ -643,13 +643,13 @@ async def test_a_worker_without_privileges_for_dead_letters_does_not_start(
         f"""
         do $$ begin create role {RESTRICTED} login password 'secret'; exception when duplicate_object then null; end $$;
         grant select on outbox_table, outbox_subscription to {RESTRICTED};
-        grant select, insert, update, delete on outbox_delivery to {RESTRICTED};
+        grant select, insert, update on outbox_delivery to {RESTRICTED};
         grant select, insert on outbox_dead_letter to {RESTRICTED}
         """
     )
     restricted = new_broker(_as_user(database, RESTRICTED, "secret"))
     try:
-        missing = "update on outbox_dead_letter, select on outbox_dead_letter_edition, select on outbox_operation,"
+        missing = "delete on outbox_delivery, update on outbox_dead_letter, select on outbox_dead_letter_edition, select on"
         with pytest.raises(TopologyError, match=missing):
             async with taking(restricted, "mail", "order.*"):
                 pass

@@ -340,11 +340,13 @@ select id
 from gone
 
 -- name: lacking_rights
--- Privileges for recording a dead letter: find earlier ones, open them again, and update the operation that requeued them.
+-- Privileges for claiming and settling; for recording a dead letter: find earlier ones, open them again, and update the operation that
+-- requeued them.
 select right_ || ' on ' || wanted.relation
 from (
-    values ('select', '{dead_letter}'), ('insert', '{dead_letter}'), ('update', '{dead_letter}'), ('select', '{edition}'),
-        ('select', '{operation}'), ('select', '{operation_item}'), ('update', '{operation_item}')
+    values ('select', '{delivery}'), ('update', '{delivery}'), ('delete', '{delivery}'), ('select', '{dead_letter}'),
+        ('insert', '{dead_letter}'), ('update', '{dead_letter}'), ('select', '{edition}'), ('select', '{operation}'),
+        ('select', '{operation_item}'), ('update', '{operation_item}')
 ) as wanted (right_, relation)
 where not has_table_privilege(wanted.relation, right_)
 

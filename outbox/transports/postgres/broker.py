@@ -228,14 +228,14 @@ class PostgresBroker:
     async def subscribe(self, subscription: Subscription, receive: Receive) -> AsyncIterator[Intake]:
         """See `outbox.ports.Broker.subscribe`."""
         await self.open()
-        # Checked now: without these privileges the first dead letter would fail.
+        # Checked now: without these privileges messages would stay in flight, or the first dead letter would.
         try:
             lacking = await self._fetch("lacking_rights")
         except DatabaseUnavailableError as error:
             raise BrokerUnavailableError(str(error)) from error
         if lacking:
             rights = ", ".join(row[0].replace('"', "") for row in lacking)
-            raise TopologyError(f"this user cannot record dead letters: it lacks {rights}")
+            raise TopologyError(f"this user cannot settle messages, or record dead letters: it lacks {rights}")
         await self._bind(subscription)
         with ungrouped():
             async with self._shared_waker() as waker, asyncio.TaskGroup() as tasks:
