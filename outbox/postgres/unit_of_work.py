@@ -208,7 +208,8 @@ class HandlerConnection(_Connection):
 _LONGEST_SETTING = 2_000
 """So many characters of a handler's statement are searched for SET."""
 # SET LOCAL and the like end with the transaction. The driver turns `jit` off and on again while it looks up types.
-_SETTING = r"(?:^|;)\s*set\s(?!\s*(?:local|transaction|constraints)\s)|\bset_config\b(?!\('jit')"
+_BEFORE = r"(?:^|;)(?:\s|--[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/)*"
+_SETTING = _BEFORE + r"set\s(?!\s*(?:local|transaction|constraints)\s)|\bset_config\b(?!\('jit'|\s*\([^()]*,\s*true\s*\))"
 _find_setting = lru_cache(maxsize=KEPT_STATEMENTS)(re.compile(_SETTING, re.IGNORECASE).search)
 
 _FAILED_EARLIER = "an earlier statement failed and the handler went on, so PostgreSQL rolled back instead of committing"

@@ -282,8 +282,12 @@ async def test_what_a_handler_sets_ends_with_its_message(database: str, pool: Po
     await fill_deliveries(pool, "mail", COUNT)
     await pool.execute("grant all on all tables in schema public to pg_database_owner")
     seen: list[str] = []
-    show = "select current_setting('statement_timeout') || (current_user = session_user)"
-    statements = ("select set_config('statement_timeout', '1h', false)", "set role pg_database_owner")
+    show = "select current_setting('statement_timeout') || current_setting('lock_timeout') || (current_user = session_user)"
+    statements = (
+        "select set_config('statement_timeout', '1h', false)",
+        "-- one\n/* or * two */ set lock_timeout = '1h'",
+        "set role pg_database_owner",
+    )
 
     async def in_session(body: bytes, session: AsyncSession) -> None:
         seen.append((await session.execute(text(show))).scalar_one())
@@ -298,7 +302,34 @@ async def test_what_a_handler_sets_ends_with_its_message(database: str, pool: Po
     callback = in_session if takes == "session" else in_connection
     async with running(one_by_one(database, Consumer("order.*", callback, queue="mail", inbox=inbox, retry_delays=()))):
         await eventually(lambda: is_empty(pool), timeout=SOON)
-    assert seen == ["0true"] * COUNT
+    assert seen == ["00true"] * COUNT
+
+
+@pytest.mark.parametrize("takes", ["session", "connection"])
+async def test_what_ends_with_the_transaction_costs_no_round_trip(
+    database: str, pool: Pool, takes: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await bind(pool, "mail", "order.*")
+    await fill_deliveries(pool, "mail", COUNT)
+    change, resets, reset = "select set_config('shop.tenant', '7', true)", [], HandlerConnection.reset_settings
+
+    async def noted(connection: HandlerConnection) -> None:
+        resets.append(connection)
+        await reset(connection)
+
+    async def in_session(body: bytes, session: AsyncSession) -> None:
+        await session.execute(text("set local statement_timeout = '1h'"))
+        await session.execute(text(change))
+
+    async def in_connection(body: bytes, connection: Connection) -> None:
+        await connection.execute("set local statement_timeout = '1h'")
+        await connection.execute(change)
+
+    monkeypatch.setattr(HandlerConnection, "reset_settings", noted)
+    callback = in_session if takes == "session" else in_connection
+    async with running(one_by_one(database, Consumer("order.*", callback, queue="mail", inbox=True, retry_delays=()))):
+        await eventually(lambda: is_empty(pool), timeout=SOON)
+    assert not resets
 
 
 @pytest.mark.filterwarnings("ignore::asyncpg.exceptions.InterfaceWarning")
