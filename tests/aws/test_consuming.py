@@ -270,6 +270,21 @@ async def test_a_request_to_a_fifo_queue_whose_answer_was_lost_is_repeated_as_th
     assert len({lost, *others}) == 1 + len(others)
 
 
+async def test_a_second_request_whose_answer_was_lost_is_repeated_though_the_first_brings_few(canned: CannedAws) -> None:
+    many = [{"MessageId": str(n), "ReceiptHandle": str(n), "Body": "1", "Attributes": {}} for n in range(10)]
+    lost = (503, {"__type": "ServiceUnavailable"})
+    canned.answers["ReceiveMessage"] = [(200, {"Messages": many}), lost, *[(200, {})] * 20]
+    canned.answers["ChangeMessageVisibilityBatch"] = [(200, {})]
+    source = AwsSource(f"{canned.url}.fifo")
+    async with source.read(subscription()) as reader, asyncio.timeout(30):
+        while len(canned.of("ReceiveMessage")) < 6:
+            await reader.fetch(20)
+    await source.close()
+    ids = [request["ReceiveRequestAttemptId"] for request in canned.of("ReceiveMessage")]
+    assert ids[1] in ids[2:4]
+    assert len(set(ids)) == len(ids) - 1
+
+
 async def test_a_changed_binding_key_changes_the_subscription(moto: Moto) -> None:
     moto.create_topic("orders")
     source, transport = AwsSource(moto.sns("orders", account=ACCOUNT)), AwsTransport(moto.sns("orders"))

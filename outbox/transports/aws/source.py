@@ -239,7 +239,11 @@ class AwsReader:
 
     async def _receive(self, limit: int) -> None:
         """Waits for messages. If there are many, several requests receive more of them."""
-        if await self._request(self._options.wait_time) < BATCH:
+        lost = (self._request(0, number) for number in tuple(self._attempts) if number)
+        first, *_ = await asyncio.gather(self._request(self._options.wait_time), *lost, return_exceptions=True)
+        if isinstance(first, BaseException):
+            raise first
+        if first < BATCH:
             return
         more = min(limit // BATCH, MOST_REQUESTS) - 1
         # What some of them receive is not lost if others fail. A group of a FIFO queue is only ever in one of them.
