@@ -147,8 +147,9 @@ def test_the_processes_of_a_service_add_up_their_metrics_in_both_formats(databas
         for _ in range(10):
             both.place()
         order = {"handler": "/orders", "method": "POST", "status": "2xx"}
-        plain = _values(both.get("/metrics").text)
-        assert plain['http_requests_total{handler="/orders",method="POST",status="2xx"}'] == 10
+        plain = 'http_requests_total{handler="/orders",method="POST",status="2xx"}'
+        # Each process counts a request after it has sent the answer.
+        eventually_sync(lambda: _values(both.get("/metrics").text).get(plain) == 10)
         answer = both.get("/metrics", headers={"accept": "application/openmetrics-text;version=1.0.0"})
         families = {family.name: family for family in text_string_to_metric_families(answer.text)}  # type: ignore[no-untyped-call]
         assert [each.value for each in families["http_requests"].samples if each.labels == order] == [10]

@@ -229,13 +229,13 @@ async def test_a_reader_ends_soon_while_aws_does_not_answer(
 ) -> None:
     monkeypatch.setattr("outbox.transports.aws.source.CLOSE_PATIENCE", timedelta(milliseconds=200))
     proxy = proxied(moto.endpoint)
-    source = AwsSource(f"{moto.sqs(endpoint_url=proxy.url)}&queue=mail")
+    source = AwsSource(f"{moto.sqs(endpoint_url=proxy.url, wait_time='20')}&queue=mail")
     async with asyncio.timeout(30) as limit:
         async with source.read(subscription()) as reader:
             moto.send("mail", "1")
             await fetched(reader, 1)
             proxy.pause()
-            limit.reschedule(asyncio.get_running_loop().time() + 5)
+            limit.reschedule(asyncio.get_running_loop().time() + 15)
         await source.close()
 
 
