@@ -6,7 +6,7 @@ from typing import Any
 
 import aio_pika
 import pytest_asyncio
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, ViewportSize, expect
 
 from tests.dashboard.failing import detail, rows
 from tests.dashboard.stage import Stage, Visit
@@ -28,7 +28,9 @@ BODY = {
     "template": "{{constructor.constructor('window.ran = true')()}}",
 }
 HEADERS = {"x-tenant": IMAGE, "x-link": LINK, "x-long": LONG, "x-backwards": BACKWARDS}
-ROUTING_KEY = f"payment.{IMAGE}"
+ROUTING_KEY = f"payment.{IMAGE}.{'k' * 180}"
+QUEUE = "q" * 255
+PHONE = ViewportSize(width=390, height=844)
 LEADING_ELSEWHERE = r"""() => {
     const isExport = element => {
         const {origin, username, pathname, searchParams, hash} = new URL(element.href, location.origin)
@@ -112,6 +114,23 @@ async def test_in_its_chain_and_in_an_address(stage: Stage, visit: Visit, letter
     await _nothing_happened(page)
     await page.goto(f"{stage.ui}dead-letters?view=messages&q={IMAGE}&queue={SCRIPT}")
     await expect(page.get_by_role("list", name="Active filters")).to_contain_text(IMAGE)
+    await _nothing_happened(page)
+
+
+async def test_in_its_detail_on_a_phone(visit: Visit, letter: Mapping[str, Any]) -> None:
+    page = await visit(f"dead-letters/{letter['id']}", viewport=PHONE)
+    await expect(detail(page, letter).get_by_text(f"Published with routing key {ROUTING_KEY}")).to_be_visible()
+    await _nothing_happened(page)
+
+
+async def test_a_finding_about_a_long_name_on_a_phone(visit: Visit) -> None:
+    async def answer(route: Route) -> None:
+        finding = {"code": "queue_late", "severity": "error", "summary": f"in the queue '{QUEUE}' 20 messages wait", "hint": ""}
+        finding |= {"subject_kind": "queue", "subject": QUEUE, "started_at": "2026-01-01T00:00:00Z"}
+        await route.fulfill(json={"as_of": "2026-01-01T00:00:00Z", "status": "error", "findings": [finding], "thresholds": {}})
+
+    page = await visit(viewport=PHONE, routes=((lambda url: "/health/verdict" in url, answer),))
+    await expect(page.get_by_role("list", name="Problems").get_by_role("listitem")).to_contain_text("20 messages wait")
     await _nothing_happened(page)
 
 
