@@ -133,7 +133,7 @@ class NatsReader:
         self._stream = stream
         self._consumer = consumer_name(subscription.queue)
         self._filtered: Sequence[str] = ()
-        """The filter of the consumer when it was created, as binding keys. None if it has no filter."""
+        """The filter of the consumer when it was created, as binding keys. Empty if it has no filter."""
         self._pull: _Pull | None = None
         self._unacknowledged: dict[int, _Token] = {}
         self._reads = False  # of an ordered queue: the last messages were all that were unacknowledged
