@@ -23,7 +23,7 @@ CEILINGS = {
     # edges encryption, and 12 files and 76 edges Kafka, NATS and Redis, whose clients call private methods of ours. A
     # file is threads, which handlers, files and sources of databases share.
     "Python files": 263,
-    "lines of Python": 61_329,
+    "lines of Python": 61_334,
     "modules with one importer": 40,
     "private functions named once, %": 12.0,
     "modules named …ing": 9,

@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 import signal
+import threading
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -237,6 +238,28 @@ async def test_a_reader_ends_soon_while_aws_does_not_answer(
             proxy.pause()
             limit.reschedule(asyncio.get_running_loop().time() + 15)
         await source.close()
+
+
+async def test_a_reader_that_ends_returns_all_that_it_has_at_once(canned: CannedAws, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time for it does not depend on the number of messages: each request waits for the other one."""
+    both, answer = threading.Barrier(2), canned.answer
+
+    def answer_both(action: str, request: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        if action == "ChangeMessageVisibilityBatch":
+            both.wait(timeout=30)
+        return answer(action, request)
+
+    monkeypatch.setattr(canned, "answer", answer_both)
+    receipts = [f"{batch}{n}" for batch in "ab" for n in range(10)]
+    many = [{"MessageId": receipt, "ReceiptHandle": receipt, "Body": "1", "Attributes": {}} for receipt in receipts]
+    canned.answers["ReceiveMessage"] = [(200, {"Messages": many[:10]}), (200, {"Messages": many[10:]}), *[(200, {})] * 20]
+    canned.answers["ChangeMessageVisibilityBatch"] = [(200, {})] * 2
+    source = AwsSource(canned.url)
+    async with source.read(subscription()) as reader, asyncio.timeout(30):
+        assert len(await fetched(reader, 20)) == 20
+    await source.close()
+    returned = [entry["ReceiptHandle"] for each in canned.of("ChangeMessageVisibilityBatch") for entry in each["Entries"]]
+    assert sorted(returned) == receipts
 
 
 async def test_messages_stay_with_their_reader_while_it_lives_and_arrive_again_when_it_does_not(moto: Moto) -> None:

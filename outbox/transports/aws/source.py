@@ -304,7 +304,7 @@ class AwsReader:
             self._held.pop(receipt, None)
 
     async def _set_visibility(self, seconds: int) -> None:
-        for batch in batches(tuple(self._held)) if self._url is not None else ():
+        async def change(batch: Sequence[str]) -> None:
             entries = [
                 {"Id": str(number), "ReceiptHandle": receipt, "VisibilityTimeout": seconds}
                 for number, receipt in enumerate(batch)
@@ -313,6 +313,11 @@ class AwsReader:
             for each in answer.get("Failed", ()):
                 if each.get("SenderFault", False):
                     self._held.pop(batch[int(each["Id"])], None)  # deleted, or with another reader by now
+
+        held = batches(tuple(self._held)) if self._url is not None else ()
+        for result in await asyncio.gather(*map(change, held), return_exceptions=True):
+            if result is not None:
+                raise result
 
     async def _call(self, operation: str, **parameters: Any) -> Mapping[str, Any]:
         """Calls an operation on the queue, which is opened again if it was gone. Raises `BrokerUnavailableError`."""
