@@ -131,6 +131,14 @@ async def test_the_editor_is_used_by_keys_alone(stage: Stage, visit: Visit) -> N
     await page.keyboard.press("Escape")
     await expect(dialog).to_be_hidden()
 
+    opener = detail(page, letter).get_by_role("button", name="Edit and requeue")
+    await expect(opener).to_be_focused()
+    await page.keyboard.press("Enter")
+    await expect(body).to_be_focused()
+    await page.keyboard.press("Escape")
+    await expect(dialog).to_be_hidden()
+    await expect(opener).to_be_focused()
+
 
 async def test_a_long_body_is_edited_at_its_end_without_losing_what_is_out_of_sight(stage: Stage, visit: Visit) -> None:
     letter, *_ = await failed(stage, "it is long", rows=[{"row": n, "large": LARGE} for n in range(3_000)], last="typo")

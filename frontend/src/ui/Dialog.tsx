@@ -33,6 +33,7 @@ export function Dialog({
 }: DialogProps) {
   useEffect(() => (open ? suspendUpdates("dialog") : undefined), [open]);
   const popup = useFocusInside(open);
+  const opener = useOpener(open);
   function close() {
     if (!unsaved || window.confirm(texts.unsaved)) onClose();
   }
@@ -46,6 +47,7 @@ export function Dialog({
           data-modal
           ref={popup}
           initialFocus={() => initialFocusIn(popup.current)}
+          finalFocus={opener}
         >
           <header className={styles.head}>
             <div>
@@ -77,6 +79,17 @@ function initialFocusIn(dialog: HTMLElement | null): HTMLElement | null {
     "input:not([aria-hidden]), textarea, select, [data-editor]",
   );
   return first?.matches("textarea, [data-editor], input:not([type=checkbox], [type=radio])") ? first : dialog;
+}
+
+/** The element that had focus before the dialog opened. */
+function useOpener(open: boolean): RefObject<HTMLElement | null> {
+  const opener = useRef<HTMLElement | null>(null);
+  const wasOpen = useRef(false);
+  if (open && !wasOpen.current && document.activeElement instanceof HTMLElement) {
+    opener.current = document.activeElement;
+  }
+  wasOpen.current = open;
+  return opener;
 }
 
 /** Moves focus into the dialog if it is outside: a dialog that this one replaces returns focus to the page when it closes. */
