@@ -127,7 +127,7 @@ class Tree:
             for draft in self._drafts.values()
         )
         if not self._traces.deliveries and any(only_sent):
-            yield "the outcome of messages that were only sent: they wait in RabbitMQ, or their worker writes no history"
+            yield "the outcome of messages that were only sent: they wait at the broker, or their worker writes no history"
 
 
 def _critical_path(nodes: Sequence[Node]) -> tuple[str, ...]:
