@@ -32,6 +32,7 @@ from uuid import uuid4
 
 from outbox.core.codec import BODY_STORE, decode_stored, encode_stored
 from outbox.core.threads import Threads
+from outbox.core.urls import is_host
 from outbox.errors import BodyStoreUnavailableError, ConfigurationError, MissingExtraError, StoredBodyError
 
 __all__ = ["BodyStore", "FileStore", "LargeBodies", "S3Store", "StoredObject"]
@@ -388,8 +389,7 @@ class S3Store:
             raise ConfigurationError(f"region_name must be the name of a region, not {region_name!r:.100}")
         try:
             server = urlsplit(endpoint_url or "https://s3")
-            is_url = server.scheme in ("http", "https") and bool(server.hostname) and "@" not in server.netloc
-            is_url = is_url and server.port != 0  # which raises for others that do not exist
+            is_url = server.scheme in ("http", "https") and is_host(server.netloc)
         except ValueError:
             is_url = False
         if not is_url:

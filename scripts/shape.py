@@ -23,11 +23,11 @@ CEILINGS = {
     # edges encryption, and 12 files and 76 edges Kafka, NATS and Redis, whose clients call private methods of ours. A
     # file is threads, which handlers, files and sources of databases share.
     "Python files": 263,
-    "lines of Python": 61_334,
+    "lines of Python": 61_324,
     "modules with one importer": 40,
     "private functions named once, %": 12.0,
     "modules named …ing": 9,
-    "import edges": 1_546,
+    "import edges": 1_547,
     "import cycles": 0,
     "docstrings that lean on another": 0,
     "files in import circles of the dashboard": 0,

@@ -5,7 +5,7 @@ from typing import Any
 
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.routing import APIRoute
-from starlette.convertors import Convertor, register_url_convertor
+from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.routing import BaseRoute, Match
 from starlette.types import Scope
 
@@ -135,16 +135,10 @@ _PATH = f"{{address:{_CONVERTOR}}}"
 _CHECKING_HOST = "outbox_checking_host_routes"
 
 
-class _Rest(Convertor[str]):
+class _Rest(PathConvertor):
     """Matches nothing, or a slash and anything after it: below `/outbox`, but not `/outboxes`."""
 
     regex = r"(?:/[\s\S]*)?"
-
-    def convert(self, value: str) -> str:
-        return value
-
-    def to_string(self, value: str) -> str:
-        return value
 
 
 register_url_convertor(_CONVERTOR, _Rest())

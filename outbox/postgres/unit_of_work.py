@@ -75,14 +75,13 @@ class HandlerConnection(_Connection):
     A commit that PostgreSQL turns into a rollback, because an earlier statement failed and the handler went on, raises.
     """
 
-    __slots__ = ("_before_commit", "_first", "_first_status", "_keeps_statements", "_names", "_number", "has_settings")
+    __slots__ = ("_before_commit", "_first", "_first_status", "_names", "_number", "has_settings")
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._first: Statement | None = None
         self._first_status = ""
         self._before_commit: Sequence[Statement] = ()
-        self._keeps_statements = True
         self._names: dict[str, str] = {}
         self._number = 0
         self.has_settings = False
@@ -97,17 +96,14 @@ class HandlerConnection(_Connection):
         parts = [each if isinstance(each, str) else self._by_name(each, new) for each in statements]
         try:
             return await super().execute("\n".join(parts), timeout=timeout)
-        except BaseException as error:
+        except BaseException:
             # Whether the server prepared them before the error is unknown, so they get other names next time.
             for template in new:
                 self._names.pop(template, None)
-            if isinstance(error, asyncpg.InvalidSQLStatementNameError):
-                # The handler's DEALLOCATE ALL. It may come again with the next message, so this connection prepares no more.
-                self._keeps_statements = False
             raise
 
     def _by_name(self, statement: Statement, new: list[str]) -> str:
-        if not (self._keeps_statements and getattr(self, "_stmt_cache_enabled", False)):
+        if not getattr(self, "_stmt_cache_enabled", False):
             return f"{statement.text};"
         prepare = ""
         if (name := self._names.get(statement.template)) is None:

@@ -467,26 +467,6 @@ async def test_a_session_is_not_given_a_connection_that_no_longer_answers(
     assert (pinged, len(set(used))) == ([used[0]], 2)
 
 
-@pytest.mark.parametrize("wanted", ["connection", "publisher"])
-async def test_a_handler_s_connection_leaves_a_server_that_is_a_standby_now(shop: str, db: Connection, wanted: str) -> None:
-    """A session keeps the setting with which it began, as a connection keeps the server to which its address led."""
-    setting = f"alter database {shop.rpartition('/')[2]} set default_transaction_read_only"
-    await db.execute(f"{setting} = on")
-
-    async def with_connection(body: bytes, connection: Connection) -> None:
-        await db.execute(f"{setting} = off")
-        await connection.execute("insert into sale values (1)")
-
-    async def with_publisher(body: bytes, publisher: BoundPublisher[Any]) -> None:
-        await db.execute(f"{setting} = off")
-        await publisher.publish("order.paid", {})
-
-    place = Shop(shop)
-    await place.handle(with_connection if wanted == "connection" else with_publisher, retry_delays=("10ms",))
-    assert not place.broker.dead_letters("mail")
-    assert await _sales(db) + len(await _events(db)) == 1
-
-
 async def test_a_rolled_back_savepoint_does_no_harm(shop: str, db: Connection) -> None:
     async def handle(body: bytes, session: AsyncSession, publisher: BoundPublisher[Any]) -> None:
         await session.execute(text("insert into sale values (1)"))
