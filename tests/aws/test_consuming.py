@@ -5,7 +5,6 @@ import json
 import re
 import signal
 import threading
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -27,7 +26,16 @@ from tests.servers.moto import ACCOUNT, CREDENTIALS, Moto
 from tests.servers.proxy import Proxy
 from tests.support import eventually
 from tests.support.processes import running as running_process
-from tests.support.streams import OPTIONS, collecting, fail_and_requeue, is_drained, publish, relaying, working
+from tests.support.streams import (
+    OPTIONS,
+    collecting,
+    fail_and_requeue,
+    is_drained,
+    keep_the_order_of_each_key,
+    publish,
+    relaying,
+    working,
+)
 
 
 def is_read(moto: Moto, queue: str) -> bool:
@@ -71,18 +79,8 @@ async def test_a_failing_message_is_retried_dead_lettered_and_requeued_to_its_qu
 async def test_ordered_consumers_of_several_workers_keep_the_order_of_each_key(
     database: str, connection: asyncpg.Connection, moto: Moto
 ) -> None:
-    seen: dict[str, list[int]] = defaultdict(list)
-
-    async def handle(number: int, message: Any) -> None:
-        seen[message.headers["x-outbox-ordering-key"]].append(number)
-
-    consumer = Consumer("order.placed", handle, queue="mail", ordered=True)
     url = moto.sns("orders.fifo")
-    async with relaying(database, url), working(database, url, consumer), working(database, url, consumer):
-        await publish(connection, *(OutboxMessage("order.placed", n, ordering_key=f"key {n % 4}") for n in range(60)))
-        await eventually(lambda: sum(map(len, seen.values())) >= 60)
-    for key in range(4):
-        assert list(dict.fromkeys(seen[f"key {key}"])) == list(range(key, 60, 4))
+    await keep_the_order_of_each_key(database, connection, relay_to=url, read_from=url, count=60, workers=2)
 
 
 async def test_what_cannot_be_read_completely_is_refused_at_the_start(database: str, moto: Moto) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 import re
 import signal
-from collections import defaultdict
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from datetime import UTC, datetime, timedelta
@@ -14,7 +13,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from outbox import Consumer, Reject, Worker, get_tracking_ids
+from outbox import Consumer, Worker, get_tracking_ids
 from outbox.core.message import OutboxMessage
 from outbox.errors import BrokerUnavailableError, ConfigurationError
 from outbox.ports import Received, Subscription
@@ -23,7 +22,16 @@ from tests.servers.kafka import KafkaError, MockKafka
 from tests.servers.proxy import Proxy
 from tests.support import eventually
 from tests.support.processes import running as running_process
-from tests.support.streams import OPTIONS, collecting, fail_and_requeue, is_drained, publish, relaying, working
+from tests.support.streams import (
+    OPTIONS,
+    collecting,
+    fail_and_requeue,
+    is_drained,
+    keep_the_order_of_each_key,
+    publish,
+    relaying,
+    working,
+)
 from tests.worker.support import running
 
 
@@ -66,28 +74,9 @@ async def test_an_ordered_consumer_keeps_the_order_of_each_key_while_messages_fa
     database: str, connection: asyncpg.Connection, mock: MockKafka
 ) -> None:
     mock.create_topic("order.placed")
-    seen: dict[str, list[int]] = defaultdict(list)
-    failed: set[int] = set()
-
-    async def handle(number: int, message: Any) -> None:
-        if number % 5 == 0 and number not in failed:
-            failed.add(number)
-            raise LookupError("not yet")
-        if number % 20 == 19:
-            raise Reject("never")
-        seen[message.headers["x-outbox-ordering-key"]].append(number)
-
-    consumer = Consumer("order.placed", handle, queue="mail", ordered=True, retry_delays=("10ms",))
-    async with (
-        relaying(database, mock.url),
-        working(database, mock.consuming_url, consumer),
-        working(database, mock.consuming_url, consumer),
-    ):
-        await publish(connection, *(OutboxMessage("order.placed", n, ordering_key=f"key {n % 4}") for n in range(100)))
-        await eventually(lambda: sum(map(len, seen.values())) >= 95)
-        await eventually(lambda: connection.fetchval("select count(*) = 5 from outbox_dead_letter"))
-    for key in range(4):
-        assert list(dict.fromkeys(seen[f"key {key}"])) == [n for n in range(key, 100, 4) if n % 20 != 19]
+    await keep_the_order_of_each_key(
+        database, connection, relay_to=mock.url, read_from=mock.consuming_url, count=100, workers=2
+    )
 
 
 async def test_binding_keys_choose_topics_and_routing_keys(database: str, mock: MockKafka) -> None:

@@ -4,7 +4,6 @@ import asyncio
 import json
 import re
 import signal
-from collections import defaultdict
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,7 +14,7 @@ import asyncpg
 import nats
 import pytest
 
-from outbox import Consumer, Reject, Worker, get_tracking_ids
+from outbox import Consumer, Worker, get_tracking_ids
 from outbox.core.message import OutboxMessage
 from outbox.errors import TopologyError
 from outbox.ports import Subscription
@@ -24,7 +23,16 @@ from tests.servers.nats import Nats
 from tests.servers.proxy import Proxy
 from tests.support import eventually
 from tests.support.processes import running as running_process
-from tests.support.streams import OPTIONS, collecting, fail_and_requeue, is_drained, publish, relaying, working
+from tests.support.streams import (
+    OPTIONS,
+    collecting,
+    fail_and_requeue,
+    is_drained,
+    keep_the_order_of_each_key,
+    publish,
+    relaying,
+    working,
+)
 
 
 @pytest.fixture
@@ -80,24 +88,7 @@ async def test_a_failing_message_is_retried_dead_lettered_and_requeued_to_its_qu
 async def test_an_ordered_consumer_keeps_the_order_of_each_key_over_two_workers(
     database: str, connection: asyncpg.Connection, url: str
 ) -> None:
-    seen: dict[str, list[int]] = defaultdict(list)
-    failed: set[int] = set()
-
-    async def handle(number: int, message: Any) -> None:
-        if number % 50 == 0 and number not in failed:
-            failed.add(number)
-            raise LookupError("not yet")
-        if number % 200 == 199:
-            raise Reject("never")
-        seen[message.headers["x-outbox-ordering-key"]].append(number)
-
-    consumer = Consumer("order.placed", handle, queue="mail", ordered=True, retry_delays=("10ms",))
-    async with relaying(database, url), working(database, url, consumer), working(database, url, consumer):
-        await publish(connection, *(OutboxMessage("order.placed", n, ordering_key=f"key {n % 4}") for n in range(400)))
-        await eventually(lambda: sum(map(len, seen.values())) >= 398)
-        await eventually(lambda: connection.fetchval("select count(*) = 2 from outbox_dead_letter"))
-    for key in range(4):
-        assert list(dict.fromkeys(seen[f"key {key}"])) == [n for n in range(key, 400, 4) if n % 200 != 199]
+    await keep_the_order_of_each_key(database, connection, relay_to=url, read_from=url, count=400, workers=2)
 
 
 async def test_binding_keys_choose_messages(database: str, nats_server: Nats, stream: str, url: str) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 import re
 import signal
-from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -14,7 +13,7 @@ import asyncpg
 import pytest
 from redis.exceptions import ResponseError
 
-from outbox import Consumer, Reject, Worker, get_tracking_ids
+from outbox import Consumer, Worker, get_tracking_ids
 from outbox.core.message import OutboxMessage
 from outbox.errors import BrokerUnavailableError, ConfigurationError, TopologyError
 from outbox.ports import Received, Subscription
@@ -25,7 +24,16 @@ from tests.servers.proxy import Proxy
 from tests.servers.redis import Redis
 from tests.support import eventually
 from tests.support.processes import running as running_process
-from tests.support.streams import OPTIONS, collecting, fail_and_requeue, is_drained, publish, relaying, working
+from tests.support.streams import (
+    OPTIONS,
+    collecting,
+    fail_and_requeue,
+    is_drained,
+    keep_the_order_of_each_key,
+    publish,
+    relaying,
+    working,
+)
 
 pytestmark = pytest.mark.redis
 
@@ -87,31 +95,7 @@ async def test_a_failing_message_is_retried_dead_lettered_and_requeued_to_its_qu
 async def test_an_ordered_consumer_keeps_the_order_of_each_key_in_several_workers(
     database: str, connection: asyncpg.Connection, redis: Redis
 ) -> None:
-    seen: dict[str, list[int]] = defaultdict(list)
-    failed: set[int] = set()
-
-    async def handle(number: int, message: Any) -> None:
-        if number % 50 == 0 and number not in failed:
-            failed.add(number)
-            raise LookupError("not yet")
-        if number % 200 == 199:
-            raise Reject("never")
-        seen[message.headers["x-outbox-ordering-key"]].append(number)
-
-    consumer = Consumer("order.placed", handle, queue="mail", ordered=True, retry_delays=("10ms",))
-    async with (
-        relaying(database, redis.url),
-        working(database, redis.url, consumer),
-        working(database, redis.url, consumer),
-        working(database, redis.url, consumer),
-    ):
-        for batch in range(3):
-            numbers = range(batch * 200, batch * 200 + 200)
-            await publish(connection, *(OutboxMessage("order.placed", n, ordering_key=f"key {n % 4}") for n in numbers))
-        await eventually(lambda: sum(map(len, seen.values())) >= 597)
-        await eventually(lambda: connection.fetchval("select count(*) = 3 from outbox_dead_letter"))
-    for key in range(4):
-        assert list(dict.fromkeys(seen[f"key {key}"])) == [n for n in range(key, 600, 4) if n % 200 != 199]
+    await keep_the_order_of_each_key(database, connection, relay_to=redis.url, read_from=redis.url, count=600, workers=3)
 
 
 async def test_binding_keys_choose_streams_and_routing_keys(

@@ -1,12 +1,13 @@
 """What the tests of relays and workers on Kafka, NATS, Redis and AWS share."""
 
+from collections import defaultdict
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import asyncpg
 
-from outbox import Consumer, MessageRelay, Publisher, Worker
+from outbox import Consumer, MessageRelay, Publisher, Reject, Worker
 from outbox.core.message import OutboxMessage
 from outbox.dead_letters import DeadLetters
 from tests.relay.support import running as running_relay
@@ -92,3 +93,33 @@ async def fail_and_requeue(
     assert others == [b"1"]
     assert await connection.fetchval("select status from outbox_dead_letter") == "requeued"
     assert await is_empty(connection)
+
+
+async def keep_the_order_of_each_key(
+    database: str, connection: asyncpg.Connection, *, relay_to: str, read_from: str, count: int, workers: int
+) -> None:
+    """An ordered consumer of several workers handles each key's messages in order while some fail once and some for good.
+
+    A message may be handled twice, when workers that join or leave take over its key.
+    """
+    seen: dict[int, list[int]] = defaultdict(list)
+    failed: set[int] = set()
+
+    async def handle(number: int, message: Any) -> None:
+        if number % 5 == 0 and number not in failed:
+            failed.add(number)
+            raise LookupError("not yet")
+        if number % 20 == 19:
+            raise Reject("never")
+        seen[int(message.headers["x-outbox-ordering-key"])].append(number)
+
+    expected = {key: [n for n in range(key, count, 4) if n % 20 != 19] for key in range(4)}
+    consumer = Consumer("order.placed", handle, queue="mail", ordered=True, retry_delays=("10ms",))
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(relaying(database, relay_to))
+        for _ in range(workers):
+            await stack.enter_async_context(working(database, read_from, consumer))
+        await publish(connection, *(OutboxMessage("order.placed", n, ordering_key=str(n % 4)) for n in range(count)))
+        await eventually(lambda: sum(len(set(numbers)) for numbers in seen.values()) == sum(map(len, expected.values())))
+        await eventually(lambda: connection.fetchval("select count(*) = $1 from outbox_dead_letter", count // 20))
+    assert {key: list(dict.fromkeys(numbers)) for key, numbers in seen.items()} == expected
