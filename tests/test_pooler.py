@@ -65,12 +65,21 @@ async def test_a_pool_that_is_not_asked_to_keeps_none(database_url: str) -> None
         await pool.close()
 
 
-async def test_connections_that_are_opened_at_once_all_keep_their_statements(database_url: str) -> None:
-    pool = await open_pool(database_url, size=8, application_name="tests", preparing=Preparing())
+async def test_connections_that_are_opened_at_once_all_keep_their_statements_and_are_opened_once(database_url: str) -> None:
+    opened: list[object] = []
+
+    class Noted(asyncpg.Connection):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            opened.append(self)
+
+    preparing = Preparing()
+    pool = await open_pool(database_url, size=8, application_name="tests", preparing=preparing, connection_class=Noted)
     try:
         assert await asyncio.gather(*(kept(pool) for _ in range(8))) == [1] * 8
     finally:
         pool.terminate()
+    assert len(opened) == 8
 
 
 async def test_through_a_pooler_none_is_kept_whoever_gets_the_session(pooled_url: str) -> None:

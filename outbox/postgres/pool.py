@@ -25,39 +25,40 @@ KEPT_STATEMENTS = 64
 class Preparing:
     """Connects, for a pool: prepared statements are kept unless a pooler stands between.
 
-    The first connection finds that out; each further one looks again, because a pooler may have been put in. Plans are kept as
-    PostgreSQL sees fit where `keep_plans`, otherwise none.
+    Each new connection looks, because a pooler may have been put in or taken away. Plans are kept as PostgreSQL sees fit where
+    `keep_plans`, otherwise none: tables that are queues grow a thousandfold within seconds.
     """
 
     def __init__(self, *, keep_plans: bool = False) -> None:
         self._keep_plans = keep_plans
-        self._kept = 0
+        self._kept = KEPT_STATEMENTS
 
     async def connect(self, *arguments: Any, **options: Any) -> "_Connection":
-        """A connection as `asyncpg.connect` makes it, which may have been made twice. Raises the driver's errors."""
+        """A connection as `asyncpg.connect` makes it, made twice if the one before found otherwise. Raises its errors."""
         assumed = self._kept  # others connect meanwhile, and may find out sooner
         connection: _Connection = await _connect(*arguments, **options, statement_cache_size=assumed)
         try:
-            kept = self._kept = KEPT_STATEMENTS if await is_direct(connection) else 0
+            kept = self._kept = KEPT_STATEMENTS if await is_direct(connection, keep_plans=self._keep_plans) else 0
             if kept != assumed:
                 await connection.close(timeout=1)
                 connection = await _connect(*arguments, **options, statement_cache_size=kept)
-            if kept and not self._keep_plans:
-                # Tables that are queues grow a thousandfold within seconds: a plan that was made before is of no use.
-                await connection.execute("set plan_cache_mode = force_custom_plan")
+                await is_direct(connection, keep_plans=self._keep_plans)
         except BaseException:
             connection.terminate()
             raise
         return connection
 
 
-async def is_direct(connection: "_Connection") -> bool:
+async def is_direct(connection: "_Connection", *, keep_plans: bool = True) -> bool:
     """Whether the process that a connection learnt of when it began is the one that answers.
 
-    Poolers answer for many servers, and report a number of their own.
+    Poolers answer for many servers, and report a number of their own. Unless `keep_plans`, a direct connection plans each
+    statement anew from then on.
     """
-    answering: int = await connection.fetchval("select pg_catalog.pg_backend_pid()")
-    return answering == connection.get_server_pid()
+    answer = "1" if keep_plans else "pg_catalog.set_config('plan_cache_mode', 'force_custom_plan', false)"
+    # One round trip of the simple protocol, which prepares no statement: behind a pooler, another session would meet it.
+    pid = connection.get_server_pid()
+    return await connection.execute(f"select {answer} where pg_catalog.pg_backend_pid() = {pid}") == "SELECT 1"
 
 
 CONNECT_TIMEOUT = timedelta(seconds=10)
