@@ -323,11 +323,12 @@ class Worker:
 
     async def _check_database(self) -> None:
         """Raises `DatabaseUnavailableError`, or `SchemaError` if the outbox or inbox table is needed and missing."""
+        from outbox.postgres.handler_connections import APPLICATION_NAME
         from outbox.postgres.pool import borrow_from, connect_to, unavailable_errors
         from outbox.postgres.schema import check_inbox, check_outbox_table
 
         pool = self._given_pool
-        connect = connect_to(self._url or "", application_name="outbox worker") if pool is None else borrow_from(pool)
+        connect = connect_to(self._url or "", application_name=APPLICATION_NAME) if pool is None else borrow_from(pool)
         with unavailable_errors("starting the worker"):
             async with connect() as connection:
                 if self._consumers_with("publisher"):

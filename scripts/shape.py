@@ -21,13 +21,14 @@ CEILINGS = {
     # 6 files and 16 edges are outbox.interop: users import a module for each framework, and one for CloudEvents. 3 files and 17
     # edges are typed events, their AsyncAPI document, and its command. A file and 22 edges are destinations, a file and 12
     # edges encryption, and 12 files and 76 edges Kafka, NATS and Redis, whose clients call private methods of ours. A
-    # file is threads, which handlers, files and sources of databases share.
-    "Python files": 263,
-    "lines of Python": 61_324,
+    # file is threads, which handlers, files and sources of databases share. 3 files and 23 edges are modules of 500 to 860
+    # lines that held two ideas: handlers' connections and transactions, changes of many messages and of one, counts and lists.
+    "Python files": 266,
+    "lines of Python": 61_391,
     "modules with one importer": 40,
     "private functions named once, %": 12.0,
     "modules named …ing": 9,
-    "import edges": 1_547,
+    "import edges": 1_570,
     "import cycles": 0,
     "docstrings that lean on another": 0,
     "files in import circles of the dashboard": 0,

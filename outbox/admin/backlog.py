@@ -13,10 +13,10 @@ from pydantic import Field
 
 from outbox.admin.access import Viewer, area
 from outbox.admin.admin import Admin
+from outbox.admin.backlog_reader import ZERO, BacklogFigures, BacklogReader, Count, MessageState
 from outbox.admin.brokers import BrokerKind, BrokerView, Depths, declared_consumers
 from outbox.admin.cache import SingleFlightCache, Snapshot
 from outbox.admin.models import Error, Model, Moment, Request
-from outbox.admin.store import ZERO, BacklogFigures, BacklogReader, Count, MessageState
 from outbox.errors import DatabaseUnavailableError
 from outbox.postgres.relays import MOST_UNSENT_COUNTED, DestinationBacklog
 from outbox.reporting.components import recent_components

@@ -13,6 +13,7 @@ from outbox.admin.access import Viewer, area, record, require_reveal
 from outbox.admin.admin import Admin
 from outbox.admin.brokers import BrokerKind, BrokerView, declared_consumers
 from outbox.admin.dlq.models import FailureResponse
+from outbox.admin.message_list import LARGEST_SEARCHED, SEARCHED_ROWS
 from outbox.admin.messages import format_time, headers_of, masked_payload, preview_of, revealed_payload, searching
 from outbox.admin.models import (
     MOST_COUNTED,
@@ -33,7 +34,6 @@ from outbox.admin.models import (
 )
 from outbox.admin.problems import Code, Problem, problem_responses
 from outbox.admin.queues import QueueConsumer, QueueSummary, QueuesView
-from outbox.admin.store import LARGEST_SEARCHED, SEARCHED_ROWS
 from outbox.chains.traces import ids_of, moment
 from outbox.core.codec import TRACEPARENT, trace_id_of
 from outbox.core.failures import decode_failures

@@ -1,25 +1,23 @@
-"""Changes of waiting messages: cancel, send now, reschedule or edit in the outbox; retry, move or dead-letter in a queue.
-Also publishes messages.
+"""Changes of many waiting messages: cancel, send now or reschedule in the outbox; retry, move or dead-letter in a queue.
 
 Each change is one transaction with its audit entry. Messages in flight are skipped, because a relay or worker holds them.
 """
 
-import json
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from fastapi import Path, Response
+from fastapi import Response
 from pydantic import BeforeValidator, Field, model_validator
 
 from outbox.admin.access import Operator, RequestContext, area, record
-from outbox.admin.admin import Admin
 from outbox.admin.deliveries import Deliveries, DeliveryFilters, require_deliveries
-from outbox.admin.messages import Message, MessageFilters, read, searching, version_of
-from outbox.admin.models import DestinationName, Instant, LongText, Model, Moment, Request, Text
-from outbox.admin.problems import Code, Problem, problem_responses
+from outbox.admin.message_list import MessageListing
+from outbox.admin.messages import MessageFilters, searching
+from outbox.admin.models import Instant, Model, Moment, Request
+from outbox.admin.problems import Code, problem_responses
 from outbox.admin.repairs.once import (
     IdempotencyKey,
     StoredResponse,
@@ -29,22 +27,15 @@ from outbox.admin.repairs.once import (
     to_response,
     use_token,
 )
-from outbox.admin.repairs.requests import Change, EditRequest, PlainJson, read_edit, require_valid_body
-from outbox.admin.store import MessageListing
+from outbox.admin.repairs.requests import Change
 from outbox.chains.traces import ids_of
-from outbox.core.codec import RESERVED_PREFIX, edited_content_type, edited_headers, encode_body
-from outbox.core.destinations import DEFAULT
 from outbox.core.failures import FailedAttempt, decode_failures
-from outbox.core.message import PublishOptions
 from outbox.core.outcome import Cause, Failure
-from outbox.dead_letters import Edit, Expected
-from outbox.errors import EncodingError, IdentifierError, RefusedError
+from outbox.dead_letters import Expected
 from outbox.postgres.dead_letter_writer import DeadLetterWriter, Payload, Storable
 from outbox.postgres.pool import Connection, optional_tables
 from outbox.postgres.queries import TableName, queries, query
-from outbox.postgres.relays import no_table
-from outbox.postgres.schema.objects import destination_table, outbox_names, satellite_names
-from outbox.publisher import Publisher
+from outbox.postgres.schema.objects import satellite_names
 from outbox.transports.postgres.leases import lease_token
 from outbox.transports.postgres.tables import TransportTables
 
@@ -174,7 +165,7 @@ class MessagesChange(WaitingChange):
 
     async def outcomes(self, connection: Connection, ids: Sequence[int], sql: Mapping[str, str]) -> "Mapping[int, ChangedItem]":
         """Decides the outcome for each message, and locks those that will change."""
-        return await _outcomes(connection, sql, ids)
+        return await message_outcomes(connection, sql, ids)
 
 
 class CancelRequest(MessagesChange):
@@ -184,11 +175,11 @@ class CancelRequest(MessagesChange):
 
     async def outcomes(self, connection: Connection, ids: Sequence[int], sql: Mapping[str, str]) -> "Mapping[int, ChangedItem]":
         """Decides the outcome for each message, and locks those that will be removed."""
-        return await _outcomes(connection, sql, ids, to_remove=not self.dry_run)
+        return await message_outcomes(connection, sql, ids, to_remove=not self.dry_run)
 
     async def apply(self, context: RequestContext, connection: Connection, done: Sequence[int]) -> None:
         """Parks the messages, and discards the resulting dead letters."""
-        sql = _statements(context.admin.table)
+        sql = waiting_statements(context.admin.table)
         await connection.execute(sql["park"], done, "Cancelled: an operator cancelled it before it was sent")
         names = [f"outbox-{id_}" for id_ in done]
         await context.admin.dead_letters.discard_within(connection, names, reason=self.reason, by=context.principal.name)
@@ -214,11 +205,11 @@ class SendNowRequest(MessagesChange):
 
     async def outcomes(self, connection: Connection, ids: Sequence[int], sql: Mapping[str, str]) -> "Mapping[int, ChangedItem]":
         """Decides the outcome for each message. A priority is refused for messages with an ordering key."""
-        return await _outcomes(connection, sql, ids, refuse_ordered=bool(self.priority))
+        return await message_outcomes(connection, sql, ids, refuse_ordered=bool(self.priority))
 
     async def apply(self, context: RequestContext, connection: Connection, done: Sequence[int]) -> None:
         """Changes due time and priority, and wakes a relay."""
-        sql = _statements(context.admin.table)
+        sql = waiting_statements(context.admin.table)
         await connection.execute(sql["reschedule"], done, self.due, self.priority, self.changes_due)
         await connection.execute(sql["ring_messages"])
 
@@ -269,7 +260,7 @@ class RetryRequest(DeliveriesChange):
 
     async def apply(self, context: RequestContext, connection: Connection, done: Sequence[int]) -> None:
         """Makes the deliveries due, and wakes a worker."""
-        sql = _statements(context.admin.table)
+        sql = waiting_statements(context.admin.table)
         await connection.execute(sql["make_due"], done)
         await connection.execute(sql["ring_deliveries"])
 
@@ -287,7 +278,7 @@ class MoveRequest(DeliveriesChange):
 
     async def apply(self, context: RequestContext, connection: Connection, done: Sequence[int]) -> None:
         """Changes the due times, and wakes a worker."""
-        sql = _statements(context.admin.table)
+        sql = waiting_statements(context.admin.table)
         await connection.execute(sql["move_to_front" if self.to == "front" else "make_due"], done)
         await connection.execute(sql["ring_deliveries"])
 
@@ -303,7 +294,7 @@ class DeadLetterRequest(DeliveriesChange):
 
     async def apply(self, context: RequestContext, connection: Connection, done: Sequence[int]) -> None:
         """Dead-letters the deliveries with their latest failure, as a worker would, and releases those blocked by them."""
-        admin, sql = context.admin, _statements(context.admin.table)
+        admin, sql = context.admin, waiting_statements(context.admin.table)
         ends = TransportTables(admin.table).queries("delivery.sql")
         writer = DeadLetterWriter(admin.masking, Storable(connection.get_settings().server_encoding))
         # Batches limit the memory that bodies take. All batches are in one transaction.
@@ -395,7 +386,7 @@ async def _delivery_outcomes(
     return outcomes
 
 
-async def _outcomes(
+async def message_outcomes(
     connection: Connection,
     sql: Mapping[str, str],
     ids: Sequence[int],
@@ -430,7 +421,8 @@ def _done(outcomes: Mapping[int, ChangedItem]) -> Sequence[int]:
     return [id_ for id_, item in outcomes.items() if item.outcome == "done"]
 
 
-def _statements(table: TableName) -> Mapping[str, str]:
+def waiting_statements(table: TableName) -> Mapping[str, str]:
+    """The statements that change waiting messages of an outbox and its queues."""
     names = {**satellite_names(table.schema), "table": table.sql, "beyond": ">", "way": "asc", "first": "-infinity"}
     to_remove = query("waiting.sql", "lock_messages", table=table.sql, lock="update")
     return {**queries("waiting.sql", **names, lock="no key update"), "lock_to_remove": to_remove}
@@ -441,7 +433,7 @@ async def _apply_change(context: RequestContext, change: WaitingChange, key: str
     area_name = "deliveries" if isinstance(change, DeliveriesChange) else "messages"
     if area_name == "deliveries":
         require_deliveries(context.admin)
-    sql = _statements(context.admin.table)
+    sql = waiting_statements(context.admin.table)
     if change.dry_run:
         async with searching(context, "planning a change", has_cursor=False) as connection:
             ids = await change.rows(context, connection, change.max_items)
@@ -590,234 +582,3 @@ async def dead_letter(change: DeadLetterRequest, context: Operator, key: Idempot
     They keep their earlier failures, and belong to the group of the latest one.
     """
     return await _apply_change(context, change, key)
-
-
-class MessageEditRequest(EditRequest):
-    """New routing key, body or headers for one message. At least one of them is required."""
-
-    version: Annotated[int, Field(ge=1, le=2**31 - 1, description="The `version` that was read, to detect concurrent edits.")]
-    routing_key: Annotated[Text | None, Field(min_length=1, max_length=255, description="Null keeps the current one.")] = None
-    reason: Annotated[LongText | None, Field(max_length=2_000, description="Reason for the audit log.")] = None
-    force: Annotated[bool, Field(description="Accept a body that does not match a consumer's schema.")] = False
-
-    @property
-    def changes_payload(self) -> bool:
-        """Whether the body or the headers change."""
-        return self.has_body or self.headers is not None
-
-    # Overrides the validator of the base class, for which an edit of the routing key alone would be empty.
-    @model_validator(mode="after")
-    def _require_change(self) -> Self:
-        if not self.changes_payload and self.routing_key is None:
-            raise ValueError("give at least one of routing_key, body and headers")
-        if self.encoding != "json" and self.has_body and not isinstance(self.body, str):
-            raise ValueError(f"with the encoding {self.encoding}, the body must be a string")
-        return self
-
-
-@messages_router.patch(
-    "/messages/{id}",
-    operation_id="outbox_messages_edit",
-    summary="Edit Message",
-    responses=problem_responses(
-        Code.NOT_FOUND,
-        Code.CONFLICT,
-        Code.VERSION_CONFLICT,
-        Code.HEADER_LOCKED,
-        Code.INVALID_EDIT,
-        Code.BODY_TOO_LARGE,
-        Code.INVALID_REQUEST,
-        Code.DATABASE_UNAVAILABLE,
-        Code.BODY_STORE_UNAVAILABLE,
-    ),
-)
-async def edit_message(
-    edit: MessageEditRequest,
-    context: Operator,
-    id_: Annotated[RowId, Path(alias="id", description="Number of the row.")],
-) -> Message:
-    """Changes the routing key, body or headers of a message before it is sent.
-
-    A new body is checked against the schemas of its consumers. A held or stalled message is tried again. `version` is the one
-    that `GET /messages/{id}` returned; if the message has changed since, the response is `version_conflict`.
-    """
-    admin = context.admin
-    wanted = read_edit(edit) if edit.changes_payload else None
-    async with admin.reading("reading a message", for_change=True) as connection:
-        found = await MessageListing(admin.table).one(connection, id_)
-    if found is None:
-        raise _not_found(id_)
-    if wanted is not None and edit.has_body and not edit.force:
-        await require_valid_body(
-            context, wanted, queue=found["target_queue"], routing_key=edit.routing_key or found["routing_key"]
-        )
-    # Before the transaction, because a large body is stored elsewhere. The version shows whether the message has changed since.
-    new = await _new_body(admin, found, wanted, edit) if wanted is not None and edit.has_body else None
-    sql = _statements(admin.table)
-    async with admin.changing("editing a message") as connection:
-        expected = (await _outcomes(connection, sql, [id_]))[id_]
-        if expected.outcome == "not_found":
-            raise _not_found(id_)
-        if expected.outcome != "done":
-            raise Problem(Code.CONFLICT, expected.reason)
-        [row] = map(dict, await connection.fetch(sql["message_to_edit"], id_))
-        _require_version(row, edit)
-        routing_key = edit.routing_key or row["routing_key"]
-        body, content_type, headers = _apply_edit(row, new, edit, routing_key)
-        await connection.execute(sql["edit_message"], id_, routing_key, body, content_type, headers)
-        await connection.execute(sql["ring_messages"])
-        changes = {"body": edit.has_body, "headers": edit.headers is not None}
-        keys = {} if edit.routing_key is None else {"routing_key": [row["routing_key"], routing_key]}
-        await record(
-            connection,
-            context,
-            action="messages.edit",
-            target=f"outbox-{id_}",
-            reason=edit.reason,
-            details={**changes, **keys, "version": edit.version},
-        )
-        answer, _ = await read(admin, connection, id_, context.masking)
-    if answer is None:
-        raise _not_found(id_)
-    return answer
-
-
-_NewBody = tuple[bytes, dict[str, Any], str]
-"""A new body as it is written, the headers that belong to it, and the content type that it has by itself."""
-
-
-async def _new_body(admin: Admin, row: Any, wanted: Edit, edit: MessageEditRequest) -> _NewBody:
-    _require_version(row, edit)
-    try:
-        body, kind = encode_body(wanted.body, routing_key=row["routing_key"])
-        return *await admin.bodies.write(body, row["headers"], row["message_id"]), kind
-    except (EncodingError, RefusedError) as error:
-        raise Problem(Code.INVALID_EDIT, str(error)) from None
-
-
-def _require_version(row: Any, edit: MessageEditRequest) -> None:
-    if version_of(row) != edit.version:
-        raise Problem(Code.VERSION_CONFLICT, "the message has changed: read it again", version=version_of(row))
-
-
-def _apply_edit(
-    row: Any, new: _NewBody | None, edit: MessageEditRequest, routing_key: str
-) -> tuple[bytes, str | None, str | None]:
-    """Returns body, content type and headers after the edit. Reserved headers, and those of the body, keep their values."""
-    body, content_type, headers = row["body"], row["content_type"], row["headers"]
-    own: dict[str, Any] | None = None
-    if new is not None:
-        body, own, kind = new
-        content_type = edited_content_type(content_type, kind)
-    try:
-        headers = edited_headers(headers, edit.headers, own, routing_key=routing_key)
-    except EncodingError as error:
-        raise Problem(Code.INVALID_EDIT, str(error)) from None
-    if edit.headers is not None:
-        current = json.loads(row["headers"] or "{}")
-        reserved = {name: value for name, value in current.items() if name.lower().startswith(RESERVED_PREFIX)}
-        headers = json.dumps({**json.loads(headers or "{}"), **reserved}) if headers or reserved else None
-    return body, content_type, headers
-
-
-def _not_found(id_: int) -> Problem:
-    return Problem(Code.NOT_FOUND, f"the outbox has no row {id_}: it may have been deleted after sending")
-
-
-class PublishRequest(Request):
-    """A message to publish, as an application would. Useful to test a consumer."""
-
-    routing_key: Annotated[Text, Field(min_length=1, max_length=255)]
-    body: Annotated[PlainJson, Field(description="A JSON value; with the encodings `text` and `base64`, a string.")]
-    encoding: Annotated[Literal["json", "text", "base64"], Field(description="Encoding of `body`.")] = "json"
-    headers: Annotated[dict[str, PlainJson] | None, Field(max_length=1_000)] = None
-    ordering_key: Annotated[Text | None, Field(min_length=1, description="Messages with one key are sent in order.")] = None
-    due_at: Annotated[Instant | None, Field(description="When to send the message. Null: now.")] = None
-    destinations: Annotated[
-        list[DestinationName],
-        Field(min_length=1, max_length=20, description="Each sends it. The rules of publishers do not apply."),
-    ] = [DEFAULT]  # noqa: RUF012  pydantic copies it
-    reason: Annotated[LongText | None, Field(max_length=2_000, description="Reason for the audit log.")] = None
-    force: Annotated[bool, Field(description="Accept a body that does not match a consumer's schema.")] = False
-
-    @property
-    def action(self) -> str:
-        """The action, for the idempotency key."""
-        return "publish"
-
-    @model_validator(mode="after")
-    def _require_string(self) -> Self:
-        if self.encoding != "json" and not isinstance(self.body, str):
-            raise ValueError(f"with the encoding {self.encoding}, the body must be a string")
-        return self
-
-
-class PublishedMessage(Model):
-    """A published message."""
-
-    message_id: str
-    routing_key: str
-
-
-@messages_router.post(
-    "/messages",
-    operation_id="outbox_messages_publish",
-    summary="Publish Message",
-    status_code=201,
-    response_model=PublishedMessage,
-    responses=problem_responses(
-        Code.HEADER_LOCKED,
-        Code.INVALID_EDIT,
-        Code.BODY_TOO_LARGE,
-        Code.REQUEST_RUNNING,
-        Code.KEY_REUSED,
-        Code.INVALID_REQUEST,
-        Code.DATABASE_UNAVAILABLE,
-        Code.BODY_STORE_UNAVAILABLE,
-    ),
-)
-async def publish(request: PublishRequest, context: Operator, key: IdempotencyKey = None) -> Response:
-    """Publishes a message, in one transaction with its audit entry.
-
-    The body is checked against the schemas of the consumers whose queues the routing key matches. `force` skips this check.
-    """
-    payload = read_edit(EditRequest(version=1, body=request.body, encoding=request.encoding, headers=request.headers))
-    if not request.force:
-        await require_valid_body(context, payload, queue=None, routing_key=request.routing_key)
-    bodies = context.admin.bodies
-    publisher = Publisher(table_name=str(context.admin.table), encryption=bodies.encryption, large_bodies=bodies.large_bodies)
-    async with idempotency_lock(context, key, request) as lock:
-        if isinstance(lock, StoredResponse):
-            return to_response(lock, replayed=True)
-        async with context.admin.changing("publishing a message") as connection:
-            options: PublishOptions = {"destination": request.destinations}
-            if request.due_at is not None:
-                options["eta"] = request.due_at
-            if request.ordering_key is not None:
-                options["ordering_key"] = request.ordering_key
-            if request.headers is not None:
-                options["headers"] = request.headers
-            try:
-                for name in request.destinations:
-                    names = outbox_names(destination_table(context.admin.table, name))
-                    if not await connection.fetchval(query("repair.sql", "has_table", **names)):
-                        raise Problem(Code.INVALID_EDIT, no_table(name))
-                message_id = await publisher.publish_async(connection, request.routing_key, payload.body, **options)
-            except (EncodingError, IdentifierError) as error:
-                raise Problem(Code.INVALID_EDIT, str(error)) from None
-            response = PublishedMessage(message_id=str(message_id), routing_key=request.routing_key)
-            await record(
-                connection,
-                context,
-                action="messages.publish",
-                target=response.message_id,
-                reason=request.reason,
-                details={
-                    "routing_key": request.routing_key,
-                    **({} if request.destinations == [DEFAULT] else {"destinations": request.destinations}),
-                },
-            )
-            answer = StoredResponse(201, {}, response.model_dump_json().encode())
-            if lock is not None:
-                await lock.store(connection, answer)
-        return to_response(answer)

@@ -18,7 +18,9 @@ from pydantic import Field
 from outbox.admin.access import RequestContext, Viewer, area, record, require_reveal
 from outbox.admin.admin import Admin
 from outbox.admin.backlog import BacklogView, Counted, StateCounts, counted_states
+from outbox.admin.backlog_reader import MessageState
 from outbox.admin.brokers import route_hint
+from outbox.admin.message_list import MessageFilter, MessageListing, order_of
 from outbox.admin.models import (
     MOST_COUNTED,
     BodyAccess,
@@ -39,7 +41,6 @@ from outbox.admin.models import (
     to_total,
 )
 from outbox.admin.problems import Code, Problem, problem_responses
-from outbox.admin.store import MessageFilter, MessageListing, MessageState, order_of
 from outbox.chains.traces import ids_of, moment
 from outbox.core.codec import BODY_STORE, TRACEPARENT, trace_id_of
 from outbox.core.destinations import DEFAULT

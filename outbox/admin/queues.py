@@ -12,13 +12,13 @@ from pydantic import Field
 from outbox.admin.access import ANY_TEXT, Viewer, area
 from outbox.admin.admin import Admin
 from outbox.admin.backlog import Counted, QueueDepth, drained_in, queue_depths
+from outbox.admin.backlog_reader import Subscription, backlog_queries
 from outbox.admin.brokers import BrokerKind
 from outbox.admin.cache import SingleFlightCache, Snapshot
 from outbox.admin.components import PauseResponse, pause_responses
 from outbox.admin.models import MOST_COUNTED, Error, Model, Moment, Total, to_total
 from outbox.admin.problems import Code, Problem, problem_responses
 from outbox.admin.stats import QUANTILES, quantile
-from outbox.admin.store import Subscription, backlog_queries
 from outbox.admin.verdict.findings import HealthFinding, Observations
 from outbox.admin.verdict.routes import Judgement, VerdictFinding, VerdictView
 from outbox.core import topics

@@ -12,9 +12,9 @@ from outbox.admin.access import RequestContext, Viewer, area
 from outbox.admin.backlog import BacklogView
 from outbox.admin.brokers import BrokerKind, BrokerView
 from outbox.admin.deliveries import Deliveries
+from outbox.admin.message_list import SEARCHED_ROWS, MessageListing
 from outbox.admin.models import Model, Request, Text
 from outbox.admin.queues import QueuesView
-from outbox.admin.store import SEARCHED_ROWS, MessageListing
 from outbox.chains import chain
 from outbox.chains.traces import ChainListReader
 from outbox.dead_letters import DeadLetter, DeadLetterFilter

@@ -11,10 +11,10 @@ from pydantic import Field
 from outbox.admin.access import Viewer, area
 from outbox.admin.admin import Admin
 from outbox.admin.backlog import BacklogView
+from outbox.admin.backlog_reader import HeldKey, QueueCounts, Subscription, held_keys, subscriptions
 from outbox.admin.brokers import BrokerKind, BrokerView, DeclaredConsumer, declared_consumers, route_hint
 from outbox.admin.cache import SingleFlightCache, Snapshot
 from outbox.admin.models import Error, Model, Moment
-from outbox.admin.store import HeldKey, QueueCounts, Subscription, held_keys, subscriptions
 from outbox.asyncapi import asyncapi_document
 from outbox.core.findings import Finding, error, warning
 from outbox.errors import BrokerUnavailableError

@@ -11,11 +11,11 @@ import pytest
 
 from outbox.admin import Admin, Role
 from outbox.admin import backlog as view
+from outbox.admin import backlog_reader as counting
 from outbox.admin import cache as snapshots
-from outbox.admin import store as counting
 from outbox.admin.backlog import Intake, drained_in
+from outbox.admin.backlog_reader import BacklogReader, subscriptions
 from outbox.admin.brokers import BrokerView, Depths
-from outbox.admin.store import BacklogReader, subscriptions
 from outbox.postgres.schema.objects import outbox_table
 from tests.admin.rows import insert, insert_each
 from tests.admin.support import client_of, serving

@@ -107,7 +107,7 @@ def test_a_backlog_that_is_not_counted_yet_is_shown_without_queues(url: str, mon
     async def count_for_long(*_: Any, **__: Any) -> Any:
         await asyncio.sleep(60)
 
-    monkeypatch.setattr("outbox.admin.store.BacklogReader.figures", count_for_long)
+    monkeypatch.setattr("outbox.admin.backlog_reader.BacklogReader.figures", count_for_long)
     monkeypatch.setattr("outbox.cli.backlog._COUNTING_LIMIT", timedelta(0))
     answer = outbox("backlog", OUTBOX_DATABASE_URL=url)
     assert answer.exit_code == 0, answer.output

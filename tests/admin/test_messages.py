@@ -8,7 +8,8 @@ import httpx
 import pytest
 
 from outbox.admin import messages as routes
-from outbox.admin.store import MessageFilter, MessageListing, MessageState, order_of
+from outbox.admin.backlog_reader import MessageState
+from outbox.admin.message_list import MessageFilter, MessageListing, order_of
 from outbox.postgres.schema.objects import outbox_table
 from tests.admin.rows import insert, insert_each
 from tests.postgres_transport.support import explained, rows_read

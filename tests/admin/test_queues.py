@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from outbox.admin import Admin, Role, queues, topology
-from outbox.admin.store import backlog_queries
+from outbox.admin.backlog_reader import backlog_queries
 from outbox.admin.verdict import routes as verdict
 from outbox.chains.traces import statements
 from outbox.cli import main as cli

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 
-from outbox.admin import store as backlog
-from outbox.admin.store import MessageListing
+from outbox.admin import backlog_reader as backlog
+from outbox.admin.message_list import MessageListing
 from outbox.dead_letters.reader import GroupNotes
 from outbox.postgres.queries import query
 from outbox.postgres.schema.objects import outbox_table, satellite_names

@@ -14,8 +14,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from outbox import Consumer, Worker
 from outbox.engine import transactions
 from outbox.ports import Statement
+from outbox.postgres.handler_connections import HandlerConnection
 from outbox.postgres.pool import Pool
-from outbox.postgres.unit_of_work import HandlerConnection
 from outbox.publisher import BoundPublisher
 from outbox.transports.postgres import PostgresBroker
 from tests.contract.harness import EXCHANGE

@@ -16,9 +16,10 @@ from outbox.core.urls import redacted
 from outbox.doctor import Installation, examine
 from outbox.errors import DatabaseUnavailableError
 from outbox.ports import Marks
+from outbox.postgres.handler_connections import handler_engine
 from outbox.postgres.inbox import Inbox
 from outbox.postgres.queries import TableName
-from outbox.postgres.unit_of_work import handler_engine, open_units
+from outbox.postgres.unit_of_work import open_units
 from tests.reporting.support import at_work
 from tests.support import eventually
 from tests.support.processes import free_port

@@ -17,11 +17,12 @@ from outbox import Consumer, Reject, Worker, ensure_outbox_schema_async
 from outbox.engine import transactions
 from outbox.errors import DatabaseUnavailableError, TransactionRequiredError
 from outbox.ports import Statement
-from outbox.postgres import unit_of_work
+from outbox.postgres import handler_connections, unit_of_work
+from outbox.postgres.handler_connections import HandlerConnection
 from outbox.postgres.inbox import Inbox
 from outbox.postgres.pool import give_back
 from outbox.postgres.queries import TableName
-from outbox.postgres.unit_of_work import HandlerConnection, PostgresUnitsOfWork
+from outbox.postgres.unit_of_work import PostgresUnitsOfWork
 from outbox.publisher import BoundPublisher
 from outbox.transports.memory import MemoryBroker
 from tests.contract.support import existing, message
@@ -441,7 +442,7 @@ async def test_a_session_is_not_given_a_connection_that_no_longer_answers(
     shop: str, db: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After a pause it is pinged: a firewall that forgot it says so only to who sends something."""
-    monkeypatch.setattr(unit_of_work, "PING_AFTER", 0.0)
+    monkeypatch.setattr(handler_connections, "PING_AFTER", 0.0)
     pinged: list[Any] = []
 
     def forgotten(connection: Any) -> None:

@@ -18,11 +18,11 @@ from pydantic_core import CoreSchema
 from referencing import Registry
 
 from outbox.admin.access import RequestContext
+from outbox.admin.backlog_reader import subscriptions
 from outbox.admin.brokers import BrokerKind, BrokerView
 from outbox.admin.dlq.models import DeadLetterFilters
 from outbox.admin.models import Instant, LongText, Model, Moment, Request, Seconds, Text
 from outbox.admin.problems import Code, Problem
-from outbox.admin.store import subscriptions
 from outbox.core.codec import RESERVED_PREFIX
 from outbox.core.topics import matches
 from outbox.dead_letters import (
@@ -172,7 +172,11 @@ class EditRequest(Request):
     def _require_change(self) -> Self:
         if not self.has_body and self.headers is None:
             raise ValueError("give at least one of body and headers")
-        if self.encoding != "json" and not isinstance(self.body, str):
+        return self
+
+    @model_validator(mode="after")
+    def _require_string(self) -> Self:
+        if self.encoding != "json" and self.has_body and not isinstance(self.body, str):
             raise ValueError(f"with the encoding {self.encoding}, the body must be a string")
         return self
 

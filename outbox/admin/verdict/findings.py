@@ -8,8 +8,8 @@ from typing import Any, Literal, get_args
 
 from outbox.admin.admin import HealthThresholds
 from outbox.admin.backlog import Backlog
+from outbox.admin.backlog_reader import ZERO, Count, MessageState, Relation
 from outbox.admin.brokers import BrokerKind
-from outbox.admin.store import ZERO, Count, MessageState, Relation
 from outbox.admin.topology import TopologyProblem, WarningCode
 from outbox.core.destinations import DEFAULT
 from outbox.core.findings import Severity

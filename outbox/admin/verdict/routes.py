@@ -15,12 +15,12 @@ from pydantic import Field
 from outbox.admin.access import Viewer, area
 from outbox.admin.admin import Admin
 from outbox.admin.backlog import Backlog, BacklogView
+from outbox.admin.backlog_reader import Count, MessageState, Relation, backlog_queries
 from outbox.admin.brokers import BrokerKind, DeclaredConsumer, declared_consumers
 from outbox.admin.cache import SingleFlightCache, Snapshot
 from outbox.admin.dlq.routes import Letters, UnarchivedView
 from outbox.admin.models import MOST_COUNTED, Model, Moment
 from outbox.admin.problems import lacks_schema
-from outbox.admin.store import Count, MessageState, Relation, backlog_queries
 from outbox.admin.topology import TopologySnapshot, TopologyView, find_problems
 from outbox.admin.verdict.findings import (
     CODES,
