@@ -53,7 +53,7 @@ async def is_direct(connection: "_Connection", *, keep_plans: bool = True) -> bo
     """Whether the process that a connection learnt of when it began is the one that answers.
 
     Poolers answer for many servers, and report a number of their own. Unless `keep_plans`, a direct connection plans each
-    statement anew from then on.
+    statement again for each use from then on.
     """
     answer = "1" if keep_plans else "pg_catalog.set_config('plan_cache_mode', 'force_custom_plan', false)"
     # One round trip of the simple protocol, which prepares no statement: behind a pooler, another session would meet it.
