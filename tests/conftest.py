@@ -109,6 +109,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     # All modules and tests stay until the end. Each full collection would visit millions of objects, for up to a second.
     gc.collect()
     gc.freeze()
+    gc.set_threshold(10_000, 20, 20)
     needs = {
         "rabbitmq": ensure_rabbitmq,
         "browser": ensure_chromium,

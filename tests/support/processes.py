@@ -62,6 +62,7 @@ _PRELOADED = [
     "uvicorn.loops.auto",
     "uvicorn.protocols.http.auto",
     "uvicorn.protocols.websockets.auto",
+    "tests.support.frozen",
 ]
 
 
