@@ -84,10 +84,11 @@ async def test_a_body_is_json_text_or_bytes(
 
 
 async def test_headers_are_replaced_and_removed(pool: Pool, operator: httpx.AsyncClient) -> None:
-    one, two = await bury(pool, 2, headers='{"a": 1}')
+    one, two, three = await bury(pool, 3, headers='{"a": 1}')
     await edited(operator, one, headers={"b": [2]})
     await edited(operator, two, headers={})
-    assert [headers for _, _, headers in await sent(pool)] == [{"b": [2]}, None]
+    await edited(operator, three, headers={"c": 3}, encoding="text")  # of a body, of which there is none
+    assert [headers for _, _, headers in await sent(pool)] == [{"b": [2]}, None, {"c": 3}]
 
 
 async def test_a_parked_row_is_edited_too(pool: Pool, operator: httpx.AsyncClient) -> None:
