@@ -94,6 +94,20 @@ async def test_through_a_pooler_none_is_kept_whoever_gets_the_session(pooled_url
         await pool.close()
 
 
+async def test_a_pooler_that_is_put_in_or_taken_away_is_noticed(database_url: str, pooled_url: str) -> None:
+    preparing = Preparing()
+    for url, expected in (
+        (database_url, (1, "force_custom_plan")),
+        (pooled_url, (0, "auto")),
+        (database_url, (1, "force_custom_plan")),
+    ):
+        pool = await open_pool(url, size=1, application_name="tests", preparing=preparing)
+        try:
+            assert (await kept(pool), await pool.fetchval("show plan_cache_mode")) == expected
+        finally:
+            await pool.close()
+
+
 async def test_relays_and_workers_share_the_sessions_of_a_pooler(database_url: str, pooled_url: str) -> None:
     await ensure_outbox_schema_async(database_url)
     handled: list[int] = []

@@ -28,7 +28,7 @@ from outbox.postgres.relays import no_table
 from outbox.postgres.schema.objects import destination_table, outbox_names
 from outbox.publisher import Publisher
 
-message_router = area("messages")
+router = area("messages")
 
 
 class MessageEditRequest(EditRequest):
@@ -51,7 +51,7 @@ class MessageEditRequest(EditRequest):
         return self
 
 
-@message_router.patch(
+@router.patch(
     "/messages/{id}",
     operation_id="outbox_messages_edit",
     summary="Edit Message",
@@ -195,7 +195,7 @@ class PublishedMessage(Model):
     routing_key: str
 
 
-@message_router.post(
+@router.post(
     "/messages",
     operation_id="outbox_messages_publish",
     summary="Publish Message",

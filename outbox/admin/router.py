@@ -33,7 +33,7 @@ from outbox.admin.events import router as events
 from outbox.admin.export import export
 from outbox.admin.health import health_routes
 from outbox.admin.message_changes import deliveries_router, messages_router
-from outbox.admin.message_edits import message_router
+from outbox.admin.message_edits import router as message_edits
 from outbox.admin.messages import messages
 from outbox.admin.outboxes import Outboxes
 from outbox.admin.problems import Code, Problem
@@ -56,7 +56,7 @@ AREAS: tuple[APIRouter, ...] = (
     queues,
     messages,
     messages_router,
-    message_router,
+    message_edits,
     deliveries,
     deliveries_router,
     groups,

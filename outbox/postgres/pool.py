@@ -42,7 +42,7 @@ class Preparing:
             if kept != assumed:
                 await connection.close(timeout=1)
                 connection = await _connect(*arguments, **options, statement_cache_size=kept)
-                await is_direct(connection, keep_plans=self._keep_plans)
+                await is_direct(connection, keep_plans=self._keep_plans)  # sets how this one plans
         except BaseException:
             connection.terminate()
             raise
