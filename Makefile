@@ -30,7 +30,7 @@ run: setup ## Run everything in one process with an embedded PostgreSQL, and pri
 
 test: setup ## Run all tests on real servers, which are started, and installed if possible
 	@echo "test: pytest, without the marker chaos, $(JOBS) files at a time, each with its own servers"
-	@exec $(BIN)/python -m pytest -m "not chaos" -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
+	@exec $(BIN)/python -m pytest -m "not chaos" -n $(JOBS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0 $(ARGS)
 
 test-unit: setup ## Run the unit tests; needs no servers and takes seconds
 	@echo "test-unit: pytest tests/unit tests/masking"
@@ -46,7 +46,7 @@ test-rabbitmq: setup ## Run the RabbitMQ tests on the version of another Debian 
 
 chaos: setup ## Run the long crash tests
 	@echo "chaos: pytest, the marker chaos"
-	@exec $(BIN)/python -m pytest -m chaos $(ARGS)
+	@exec $(BIN)/python -m pytest -m chaos -o faulthandler_timeout=2400 $(ARGS)
 
 check: setup ## Check format, lint, types, import layers, locks, documentation and the dashboard
 	@$(MAKE) --no-print-directory --jobs 2 check-types check-others

@@ -46,6 +46,8 @@ PATIENCE = timedelta(seconds=1)
 """How long `fetch` waits for a record."""
 SLICE_SECONDS = 0.1
 """How long one call of librdkafka waits, and with it the end of a reader."""
+_CALLBACK_SECONDS = 0.02
+"""How long a reader that leaves its group waits for another callback."""
 CLOSE_TIMEOUT = timedelta(seconds=5)
 """Longest wait for a reader to leave its group. A later one is left by Kafka's session timeout."""
 KEEP_ALIVE = timedelta(seconds=30)
@@ -340,12 +342,20 @@ class KafkaReader:
 
     def _close(self) -> None:
         consumer, self._consumer = self._consumer, None
+        self._positions.clear()  # nothing more is committed
+        if consumer is not None:
+            with suppress(Exception):  # it is gone in any case
+                # If an assignment still waits for its callback, closing may end the group first. The callback then waits for
+                # an answer of the group forever, and holds the interpreter's lock: the process would stand still.
+                consumer.unsubscribe()
+                until = monotonic() + CLOSE_TIMEOUT.total_seconds() / 2
+                while (consumer.poll(_CALLBACK_SECONDS) is not None or consumer.assignment()) and monotonic() < until:
+                    pass
+            with suppress(Exception):
+                consumer.close()
         self._positions.clear()
         self._ahead.clear()
         self._is_stuck = False
-        if consumer is not None:
-            with suppress(Exception):  # it is gone in any case
-                consumer.close()
 
 
 class _Thread:

@@ -3,6 +3,8 @@
 import asyncio
 import re
 import signal
+import sys
+import threading
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from datetime import UTC, datetime, timedelta
@@ -18,9 +20,10 @@ from outbox.core.message import OutboxMessage
 from outbox.errors import BrokerUnavailableError, ConfigurationError
 from outbox.ports import Received, Subscription
 from outbox.transports.kafka_source import KafkaReader, KafkaSource, topics_of
-from tests.servers.kafka import KafkaError, MockKafka
+from tests.servers.kafka import HEARTBEAT, KafkaError, MockKafka, mock_kafka
 from tests.servers.proxy import Proxy
 from tests.support import eventually
+from tests.support.processes import forks
 from tests.support.processes import running as running_process
 from tests.support.streams import (
     OPTIONS,
@@ -310,10 +313,12 @@ async def test_workers_share_the_partitions_and_a_rebalance_loses_nothing(databa
         await eventually(lambda: mock.committed("mail", "order.placed") == sent)
 
 
-def reading(mock: MockKafka, **properties: Any) -> AbstractAsyncContextManager[KafkaReader]:
-    """A reader of `order.placed` for the queue `mail`."""
+def reading(
+    mock: MockKafka, *, queue: str = "mail", properties: dict[str, Any] | None = None
+) -> AbstractAsyncContextManager[KafkaReader]:
+    """A reader of `order.placed` for a queue."""
     subscription = Subscription(
-        queue="mail", binding_key="order.placed", exchange_name="kafka", prefetch_count=1, retry_delays=()
+        queue=queue, binding_key="order.placed", exchange_name="kafka", prefetch_count=1, retry_delays=()
     )
     return KafkaSource(mock.consuming_url, properties=properties).read(subscription)
 
@@ -354,7 +359,7 @@ async def test_an_acknowledgement_after_the_partition_has_moved_changes_nothing(
     mock.create_topic("order.placed", partitions=1)
     mock.produce("order.placed", *(str(n).encode() for n in range(5)))
     # A reader that is not asked for records for a second is excluded, before it keeps itself alive.
-    async with reading(mock, **{"max.poll.interval.ms": 1_000}) as reader:
+    async with reading(mock, properties={"max.poll.interval.ms": 1_000}) as reader:
         stale = await fetched(reader, 5)
         async with reading(mock) as other:
             await other.acknowledge((await fetched(other, 5))[:2])
@@ -412,7 +417,7 @@ async def test_a_reader_that_is_not_asked_stays_in_its_group(mock: MockKafka, mo
     monkeypatch.setattr("outbox.transports.kafka_source.KEEP_ALIVE", timedelta(milliseconds=50))
     mock.create_topic("order.placed", partitions=1)
     mock.produce("order.placed", *(str(n).encode() for n in range(5)))
-    async with reading(mock, **{"max.poll.interval.ms": 1_000}) as reader:
+    async with reading(mock, properties={"max.poll.interval.ms": 1_000}) as reader:
         first = await fetched(reader, 1)
         calls: list[None] = []
         polled = reader._keep_alive
@@ -426,6 +431,45 @@ async def test_a_reader_that_is_not_asked_stays_in_its_group(mock: MockKafka, mo
         await reader.acknowledge(first)
         assert mock.committed("mail", "order.placed", partitions=1) == 1
         assert [each.message.body for each in await fetched(reader, 4)] == [b"1", b"2", b"3", b"4"]
+
+
+def test_a_reader_that_closes_while_an_assignment_waits_for_its_callback_does_not_stop_the_process() -> None:
+    process = forks().Process(target=_close_with_assignments)
+    process.start()
+    process.join(60)
+    if process.is_alive():
+        process.kill()
+        process.join()
+    assert process.exitcode == 0
+
+
+def _close_with_assignments() -> None:
+    """Closes readers that have joined their group, and were not asked for records since, while the interpreter is busy."""
+    sys.setswitchinterval(0.02)  # seconds for which a callback of librdkafka waits for the interpreter
+    closing = threading.Event()
+    threading.Thread(target=_be_busy, args=(closing,), daemon=True).start()
+    asyncio.run(_close_readers(closing))
+
+
+def _be_busy(closing: threading.Event) -> None:
+    while closing.wait():
+        while closing.is_set():
+            pass
+
+
+async def _close_readers(closing: threading.Event) -> None:
+    with mock_kafka(brokers=1) as mock:
+        mock.create_topic("order.placed", partitions=1)
+        for number in range(20):
+            joined = partial(_has_heartbeats, mock, beyond=mock.requests(HEARTBEAT))
+            async with reading(mock, queue=f"mail {number}"):
+                await eventually(joined)
+                closing.set()
+            closing.clear()
+
+
+def _has_heartbeats(mock: MockKafka, *, beyond: int) -> bool:
+    return mock.requests(HEARTBEAT) > beyond
 
 
 WORKER = """

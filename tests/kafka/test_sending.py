@@ -12,7 +12,7 @@ from outbox.errors import BrokerUnavailableError
 from outbox.ports import CONFIRMED, UNROUTABLE, NotSent, Refused, SendResult, Unconfirmed
 from outbox.transports.kafka import KafkaTransport
 from tests.contract.support import TIMEOUT, message
-from tests.servers.kafka import Kafka, KafkaError, MockKafka
+from tests.servers.kafka import PRODUCE, Kafka, KafkaError, MockKafka
 from tests.support import eventually
 
 SHORT = timedelta(seconds=1)
@@ -269,7 +269,7 @@ async def test_a_cancelled_batch_ends_at_once_and_is_purged(mock: MockKafka) -> 
     transport = KafkaTransport(mock.url)
     mock.fail_produce(*[KafkaError.NOT_ENOUGH_REPLICAS] * 1_000)
     sending = asyncio.create_task(sent(transport, message(topic, b"cancelled"), timeout=timedelta(minutes=10)))
-    await eventually(lambda: mock.produce_requests() > 0)
+    await eventually(lambda: mock.requests(PRODUCE) > 0)
     sending.cancel()
     with pytest.raises(asyncio.CancelledError):
         await sending

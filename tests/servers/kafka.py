@@ -17,6 +17,7 @@ PRODUCE = 0
 """Kafka's number of the request that carries records."""
 OFFSET_COMMIT = 8
 OFFSET_FETCH = 9
+HEARTBEAT = 12
 _PRODUCER = 0
 
 
@@ -186,13 +187,13 @@ class MockKafka(Kafka):
         """Lets all further produce requests succeed."""
         _library().rd_kafka_mock_clear_request_errors(self._cluster, PRODUCE)
 
-    def produce_requests(self) -> int:
-        """How many produce requests have arrived."""
+    def requests(self, kind: int) -> int:
+        """How many requests of a kind have arrived."""
         count = ctypes.c_size_t()
         requests = _library().rd_kafka_mock_get_requests(self._cluster, ctypes.byref(count))
         keys = [_library().rd_kafka_mock_request_api_key(requests[index]) for index in range(count.value)]
         _library().rd_kafka_mock_request_destroy_array(requests, count.value)
-        return keys.count(PRODUCE)
+        return keys.count(kind)
 
     def remove_leader(self, topic: str) -> None:
         """Takes the leader of a topic's only partition away: the cluster answers, and stores nothing there.
