@@ -97,8 +97,10 @@ def create_service(
     docs.install(service)
     service.add_api_route("/", _redirect_root, include_in_schema=False)
     service.include_router(health_router(_health))
-    service.include_admin(_admin)
     service.include_router(orders, dependencies=[Depends(_require_api), Depends(_require_example)])
+    # Before the admin's routes, which have no session of this application: FastAPI builds them when they are first requested.
+    check_sessions(service, get_session)
+    service.include_admin(_admin)
     metrics.install(service)
     return service
 
@@ -129,7 +131,6 @@ class _Lifespan:
     async def _start(self, app: Service, stack: AsyncExitStack) -> None:
         settings = self.settings or read_settings()
         configure_logging(settings.log_level, settings.log_format)
-        check_sessions(app, get_session)
         installation = await stack.enter_async_context(prepared(settings, self.report))
         report_broker(installation, self.report)
         app.state.settings = settings
