@@ -113,12 +113,12 @@ class Store(Protocol):
         """Returns up to `limit` stalled routes that messages are waiting for."""
         ...
 
-    async def ensure_probes(self) -> int:
-        """Makes one row of each held routing key due in finite time. Returns how many keys had none."""
-        ...
+    async def repair(self) -> int:
+        """Makes messages due that would wait forever. Returns how many.
 
-    async def repair_lanes(self) -> int:
-        """Makes messages due that wait for an earlier message of their ordering key that no longer exists. Returns how many."""
+        They are one of each held routing key of which none is due at any time, and those that wait for an earlier message of
+        their ordering key that no longer exists.
+        """
         ...
 
     async def delete_sent(self, older_than: timedelta, limit: int) -> int:

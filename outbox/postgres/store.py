@@ -67,7 +67,6 @@ class PostgresStore:
         self._sql = {
             **self._claimer.sql,
             **queries("stalled.sql", table=table.sql),
-            "any_blocked": self._lanes.sql["any_blocked"],
         }
 
     @property
@@ -192,14 +191,18 @@ class PostgresStore:
         """See `outbox.ports.Store.release_held`."""
         return await self._count("release_held", routing_key, queue, limit)
 
+    async def repair(self) -> int:
+        """See `outbox.ports.Store.repair`."""
+        if not await self._count("any_held_or_blocked"):
+            return 0
+        return await self.ensure_probes() + await self.repair_lanes()
+
     async def ensure_probes(self) -> int:
-        """See `outbox.ports.Store.ensure_probes`."""
+        """Makes one row of each held routing key due in finite time. Returns how many keys had none."""
         return await self._count("ensure_probes")
 
     async def repair_lanes(self) -> int:
-        """See `outbox.ports.Store.repair_lanes`."""
-        if not await self._count("any_blocked"):
-            return 0
+        """Makes messages due that wait for an earlier message of their ordering key that no longer exists. Returns how many."""
         async with self._transaction(f"looking after ordering keys in {self._table}") as connection:
             return await self._lanes.repair(connection)
 
@@ -209,6 +212,8 @@ class PostgresStore:
 
     async def backlog(self) -> Backlog:
         """See `outbox.ports.Store.backlog`."""
+        if not await self._count("any_unsent"):
+            return Backlog(unsent=0, oldest_due=None)
         async with self._transaction(f"counting {self._table}") as connection:
             [row] = await connection.fetch(self._sql["backlog"], timeout=_TIMEOUT)
         return Backlog(unsent=row["unsent"], oldest_due=time_of(row["oldest_due"]))

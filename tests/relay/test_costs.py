@@ -1,8 +1,14 @@
 """What a message costs the database, counted and not timed: transactions, and bytes of write-ahead log."""
 
+from datetime import timedelta
+
 import asyncpg
 
 from outbox import OutboxMessage, Publisher
+from outbox.ports import Backlog
+from outbox.postgres.pool import open_pool
+from outbox.postgres.queries import TableName
+from outbox.postgres.store import PostgresStore
 from tests.relay.support import ScriptedTransport, relaying, rows_are
 from tests.support.eventually import eventually
 
@@ -32,6 +38,18 @@ async def test_a_bulk_publish_is_one_statement_whatever_its_length(connection: a
         await Publisher().bulk_publish_async(connection, [OutboxMessage("a", b"x" * 256) for _ in range(COUNT)])
     await eventually(lambda: "COMMIT;" in statements)
     assert [statement.split(None, 1)[0] for statement in statements] == ["BEGIN;", "insert", "COMMIT;"]
+
+
+async def test_looking_after_an_empty_outbox_takes_one_statement_for_repairs_and_one_for_the_backlog(url: str) -> None:
+    statements: list[str] = []
+    async with await open_pool(url, size=1, application_name="test") as pool:
+        async with pool.acquire() as connection:
+            connection.add_query_logger(lambda record: statements.append(record.query))
+        store = PostgresStore(pool, TableName("outbox_table"), keep_sent=False, longest_send=timedelta(seconds=10))
+        assert await store.repair() == 0
+        assert await store.backlog() == Backlog(unsent=0, oldest_due=None)
+        await eventually(lambda: len(statements) >= 2)
+        assert len(statements) == 2
 
 
 async def test_relaying_takes_few_transactions_and_little_log(url: str, connection: asyncpg.Connection) -> None:

@@ -151,7 +151,8 @@ async def test_claims_read_no_more_than_they_take_whatever_is_scheduled_held_or_
         ("defer", LANES_SQL["defer"], (lanes, heads, 1000, FRONT)),
         ("park_behind", LANES_SQL["park_behind"], (lanes, heads, 1000, FRONT)),
         ("release_next", LANES_SQL["release_next"], (lanes, ["block"] * 500)),
-        ("any_blocked", LANES_SQL["any_blocked"], ()),
+        ("any_held_or_blocked", SQL["any_held_or_blocked"], ()),
+        ("any_unsent", SQL["any_unsent"], ()),
         ("repair_lanes", LANES_SQL["repair_lanes"], (*rules, -(2**63), 1000)),
     ):
         for node in await explained(connection, statement, *arguments, analyze=True):

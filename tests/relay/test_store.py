@@ -48,6 +48,8 @@ async def test_no_hot_statement_scans_or_sorts_a_large_table(connection: asyncpg
         "next_due": ([FRONT] * 11,),
         "release_held": ("key1", None, 1000),
         "ensure_probes": (),
+        "any_held_or_blocked": (),
+        "any_unsent": (),
         "delete_sent": (timedelta(hours=1), 1000),
     }.items():
         plan = await explained(connection, SQL[name], *arguments)

@@ -301,14 +301,6 @@ where id = any(array(
     for no key update skip locked
 ))
 
--- name: any_blocked
--- Whether there is anything for `repair_lanes` to look at.
-select
-from only {table}
-where sent_at is null and failed_at is null and ordering_key is not null and last_error = 'blocked'
-order by hashtextextended(ordering_key, 0), id
-limit 1
-
 -- name: repair_lanes
 -- Walks the index of blocked rows from lane to lane, $4 lanes after the lane $3, and releases rows that wait for no other: their head was
 -- withdrawn, or deleted by hand. $1 and $2: the policies by prefix. Under "park", a blocked row behind a parked one is released as well,

@@ -319,6 +319,29 @@ where id in (
     for no key update skip locked
 )
 
+-- name: any_held_or_blocked
+-- Whether there is anything for `ensure_probes` and `repair_lanes` to look at. In the order of an index each: a plain limit could read all
+-- rows that are kept after they were sent.
+select
+from (
+    (
+        select
+        from only {table}
+        where sent_at is null and failed_at is null and last_error = 'unroutable'
+        order by routing_key, send_after, id
+        limit 1
+    )
+    union all
+    (
+        select
+        from only {table}
+        where sent_at is null and failed_at is null and ordering_key is not null and last_error = 'blocked'
+        order by hashtextextended(ordering_key, 0), id
+        limit 1
+    )
+) as waiting
+limit 1
+
 -- name: ensure_probes
 -- Walks the held index from key to key. The first row of a key is its probe, unless it is never due itself. Rows with a target queue are
 -- few, are always due at some time, and do not show whether the others have a probe.
@@ -386,6 +409,27 @@ where id in (
     limit $2
     for update skip locked
 )
+
+-- name: any_unsent
+select
+from (
+    (
+        select
+        from only {table}
+        where sent_at is null and failed_at is null and ordering_key is null
+        order by priority, send_after, id
+        limit 1
+    )
+    union all
+    (
+        select
+        from only {table}
+        where sent_at is null and failed_at is null and ordering_key is not null
+        order by send_after, id
+        limit 1
+    )
+) as unsent
+limit 1
 
 -- name: backlog
 -- Counting millions of rows every few seconds would cost more than relaying them. Beyond 100,000 rows, the answer is the size of the two
