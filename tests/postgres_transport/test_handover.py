@@ -10,11 +10,12 @@ import asyncpg
 import pytest
 
 from outbox.errors import DatabaseUnavailableError, SchemaError
+from outbox.postgres.history import SentFacts
 from outbox.postgres.pool import Pool, open_pool
 from outbox.postgres.queries import TableName
 from outbox.transports.postgres.handover import HandoverState, PostgresHandover, same_database
-from tests.contract.harness import EXCHANGE
-from tests.postgres_transport.support import bind, deliveries, handover, insert, somebody_waits
+from tests.contract.harness import EXCHANGE, Recorder
+from tests.postgres_transport.support import TABLE, bind, deliveries, handover, insert, somebody_waits
 from tests.servers.postgres import OwnPostgres
 from tests.support import eventually
 
@@ -290,7 +291,14 @@ async def test_a_row_that_changes_between_our_snapshot_and_our_lock_moves_once_a
     assert await outbox(pool) == []
 
 
-async def test_a_hand_over_whose_backend_is_killed_in_the_middle_has_not_happened(pool: Pool, database: str) -> None:
+@pytest.mark.parametrize("told", [False, True], ids=["alone", "with a history"])
+async def test_a_hand_over_whose_backend_is_killed_in_the_middle_has_not_happened(
+    pool: Pool, database: str, told: bool
+) -> None:
+    facts = SentFacts(TABLE, "relay-1", Recorder()) if told else None
+    if facts is not None:
+        async with pool.acquire() as connection:
+            await facts.look(connection)
     await bind(pool, "mail", "#")
     await bind(pool, "stock", "#")
     for number in range(20):
@@ -309,15 +317,17 @@ async def test_a_hand_over_whose_backend_is_killed_in_the_middle_has_not_happene
     )
     single = await open_pool(database, size=1, application_name="victim")
     async with closed_gate(pool):
-        moving = asyncio.create_task(handover(single).hand_over(100))
+        mover = PostgresHandover(single, TABLE, exchange_name=EXCHANGE, keep_sent=False, facts=facts)
+        moving = asyncio.create_task(mover.hand_over(100))
         await eventually(lambda: somebody_waits(pool))
         await pool.execute("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'victim'")
         with pytest.raises(DatabaseUnavailableError):
             await moving
         assert len(await outbox(pool)) == 20
         assert await deliveries(pool) == []
-    assert len(await handover(single).hand_over(100)) == 20
+    assert len(await mover.hand_over(100)) == 20
     assert len(await deliveries(pool)) == 40
+    assert await pool.fetchval("select count(*) from outbox_history") == (20 if told else 0)
     await single.close()
 
 

@@ -51,6 +51,8 @@ _ROW_ERRORS = (
     asyncpg.QueryCanceledError,
 )
 """Errors that a row can cause, itself or through a trigger. Errors about the server's own state are not among them."""
+_NOT_OF_THE_HISTORY = (asyncpg.OperatorInterventionError, asyncpg.PostgresConnectionError, asyncpg.TooManyConnectionsError)
+"""Errors that a hand-over has without the history as well: it took too long, or its connection was lost or refused."""
 _log = logging.getLogger("outbox")
 _ROUTING = ("address", "routes", "routed")
 _UNORDERED = (*_ROUTING, "message", "recorded", "delivered", "settled")
@@ -195,8 +197,7 @@ class PostgresHandover:
                         await self._hand_over_by_priority(
                             _Statements(self._sql_with_history, arguments, facts.component), rows, handed
                         )
-                    # Too slow, which is not the history's fault: smaller batches follow.
-                    except asyncpg.QueryCanceledError:
+                    except _NOT_OF_THE_HISTORY:
                         raise
                     except asyncpg.PostgresError as error:
                         # Sending matters more than the history of it: try once more without.
