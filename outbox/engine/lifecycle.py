@@ -294,6 +294,8 @@ class Outage:
         self._observer = observer
         self._pauses = Pauses(longest=LONGEST_PAUSE[dependency])
         self._reasons: set[str] = set()
+        self.waiting = 0
+        """How many tasks wait for the server, each for its own connection. Until all have one, it is not back."""
 
     def lost(self, error: OutboxError) -> timedelta:
         """Records that the server is unavailable, refuses or takes too long. Returns how long to wait before the next attempt.
@@ -310,7 +312,7 @@ class Outage:
 
     def answers(self) -> None:
         """Records that the server is available."""
-        if self._reasons:
+        if self._reasons and not self.waiting:
             self._reasons.clear()
             self._observer.notify(DependencyRestored(dependency=self._dependency))
         self._pauses.reset()

@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any, cast
+from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
 import pytest
@@ -582,3 +584,36 @@ async def test_handlers_with_sessions_fill_the_prefetch_count(shop: str) -> None
         await place.broker.send([message("order.placed") for _ in range(12)], timeout=TIMEOUT)
         await eventually(lambda: place.broker.is_idle("mail"), timeout=SOON)
     assert not place.broker.dead_letters("mail")
+
+
+async def test_the_database_is_not_back_while_a_handler_still_waits_for_a_connection(
+    shop: str, db: Connection, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="outbox")
+    role = f"crowded_{shop.rpartition('/')[2]}"
+    await db.execute(
+        f"create role {role} login password 'secret' connection limit 2; grant select on all tables in schema public to {role}"
+    )
+    begun: list[bytes] = []
+    room = asyncio.Semaphore(0)
+
+    async def handle(body: bytes, connection: Connection) -> None:
+        begun.append(body)
+        await room.acquire()
+
+    place = Shop(urlunsplit(urlsplit(shop)._replace(netloc=f"{role}:secret@{shop.rpartition('@')[2].partition('/')[0]}")))
+    consumer = Consumer("order.*", handle, queue="mail")
+    worker = Worker(broker=place.broker, consumers=[consumer], reporting=False, history=False, **place.options)
+    await existing(place.broker, "mail", "order.*")
+    async with running(worker):
+        await place.broker.send([message("order.placed") for _ in range(4)], timeout=TIMEOUT)
+        await eventually(lambda: len(begun) == 2 and "lost the database" in caplog.text, timeout=SOON)
+        room.release()
+        await eventually(lambda: len(begun) == 3, timeout=SOON)
+        was_back = "the database is back" in caplog.text
+        for _ in range(3):
+            room.release()
+        await eventually(lambda: place.broker.is_idle("mail"), timeout=SOON)
+    assert not was_back
+    assert [record.message for record in caplog.records if "database" in record.message][1:] == ["the database is back"]
+    await db.execute(f"drop owned by {role}; drop role {role}")
