@@ -137,6 +137,31 @@ async def test_relays_and_workers_share_the_sessions_of_a_pooler(database_url: s
     assert sorted(handled) == list(range(COUNT))
 
 
+async def test_relays_start_and_send_through_a_pooler_with_one_session(database_url: str, servers_folder: Path) -> None:
+    """None of them holds a session while it waits for another one."""
+    await ensure_outbox_schema_async(database_url)
+    connection = await asyncpg.connect(database_url)
+    await connection.execute(
+        "insert into outbox_subscription (exchange, queue, binding_key) values ('outbox', 'orders', 'order.placed')"
+    )
+    async with connection.transaction():
+        await Publisher().bulk_publish(connection, [OutboxMessage("order.placed", {"n": 1})])
+    with pooled(database_url, servers_folder / f"one-{database_url.rpartition('/')[2]}", sessions=1) as url:
+        relays = [MessageRelay(db_engine_url=url, broker=url, enable_metrics=False) for _ in range(2)]
+        tasks = [asyncio.create_task(relay.run(handle_signals=False)) for relay in relays]
+        try:
+
+            async def sent() -> bool:
+                return bool(await connection.fetchval("select count(*) from outbox_delivery") == 1)
+
+            await eventually(sent)
+        finally:
+            for relay in relays:
+                relay.stop()
+            await asyncio.gather(*tasks)
+    await connection.close()
+
+
 @pytest.mark.parametrize("takes", ["connection", "session"])
 async def test_handlers_transactions_share_the_sessions_of_a_pooler(database_url: str, pooled_url: str, takes: str) -> None:
     """No statement of theirs is kept by a name: another client would meet it in the session that it gets."""

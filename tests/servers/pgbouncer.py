@@ -18,7 +18,7 @@ from tests.servers.session_folder import one_process_at_a_time
 from tests.support.processes import free_port
 
 SESSIONS = 8
-"""Number of server sessions that all clients share."""
+"""Number of server sessions that all clients share, unless a test asks for another."""
 _START_SECONDS = 20.0
 _ADVICE = "PgBouncer is not on this machine and cannot be installed here: install it (Debian: apt-get install pgbouncer)"
 _SYSTEM_FOLDERS = ("/usr/sbin", "/usr/local/sbin", "/opt/homebrew/bin")
@@ -46,7 +46,7 @@ def ensure_pgbouncer() -> None:
 
 
 @contextmanager
-def pooled(url: str, folder: Path) -> Iterator[str]:
+def pooled(url: str, folder: Path, *, sessions: int = SESSIONS) -> Iterator[str]:
     """Yields the address of the database through a PgBouncer in transaction mode, which stops with the block."""
     program = _found() or pytest.fail(_ADVICE, pytrace=False)
     server, own_port = urlsplit(url), free_port()
@@ -59,7 +59,7 @@ def pooled(url: str, folder: Path) -> Iterator[str]:
             user=server.username,
             password=server.password or "",
             own_port=own_port,
-            sessions=SESSIONS,
+            sessions=sessions,
         )
     )
     account = account_for(folder)

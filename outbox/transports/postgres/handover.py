@@ -2,10 +2,8 @@
 
 import asyncio
 import logging
-import secrets
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -53,6 +51,7 @@ _ROW_ERRORS = (
 """Errors that a row can cause, itself or through a trigger. Errors about the server's own state are not among them."""
 _NOT_OF_THE_HISTORY = (asyncpg.OperatorInterventionError, asyncpg.PostgresConnectionError, asyncpg.TooManyConnectionsError)
 """Errors that a hand-over has without the history as well: it took too long, or its connection was lost or refused."""
+_IDENTITY = "select pg_catalog.pg_postmaster_start_time(), pg_catalog.current_database()"
 _log = logging.getLogger("outbox")
 _ROUTING = ("address", "routes", "routed")
 _UNORDERED = (*_ROUTING, "message", "recorded", "delivered", "settled")
@@ -578,17 +577,15 @@ async def same_database(one: Pool, other: Pool) -> bool:
     """Whether both pools connect to the same database. Raises `DatabaseUnavailableError`."""
     if one is other:
         return True
-    # Names and addresses prove nothing: a proxy or a DNS alias may lead to the same database. An advisory lock belongs to one
-    # database of one running server and needs no privilege. If a random key locked through one pool is locked for the other
-    # as well, both are the same.
-    key, free = secrets.randbits(63), True
+    # Names and addresses prove nothing: a proxy or a DNS alias may lead to the same database. No two servers were started in
+    # the same microsecond, copies of one included. One connection after the other: if relays that start together each held
+    # one and waited for another, none would get it from a pooler with few sessions.
+    found: list[tuple[object, ...]] = []
     with unavailable_errors("comparing the outbox's database with the broker's"):
-        async with AsyncExitStack() as held:
-            for pool in (one, other):
-                connection = await held.enter_async_context(taken_from(pool))
-                await held.enter_async_context(connection.transaction())
-                free = await connection.fetchval("select pg_catalog.pg_try_advisory_xact_lock($1)", key)
-            return not free
+        for pool in (one, other, one):  # the server may be restarted meanwhile
+            async with taken_from(pool) as connection, connection.transaction():
+                found += map(tuple, await connection.fetch(_IDENTITY))
+    return found[1] in (found[0], found[2])
 
 
 async def require_tables(pool: Pool, tables: TransportTables) -> None:
