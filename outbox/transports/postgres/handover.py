@@ -51,7 +51,10 @@ _ROW_ERRORS = (
 """Errors that a row can cause, itself or through a trigger. Errors about the server's own state are not among them."""
 _NOT_OF_THE_HISTORY = (asyncpg.OperatorInterventionError, asyncpg.PostgresConnectionError, asyncpg.TooManyConnectionsError)
 """Errors that a hand-over has without the history as well: it took too long, or its connection was lost or refused."""
-_IDENTITY = "select pg_catalog.pg_postmaster_start_time(), pg_catalog.current_database()"
+_IDENTITY = (
+    "select pg_catalog.pg_postmaster_start_time(), datname, oid from pg_catalog.pg_database "
+    "where datname = pg_catalog.current_database()"
+)
 _log = logging.getLogger("outbox")
 _ROUTING = ("address", "routes", "routed")
 _UNORDERED = (*_ROUTING, "message", "recorded", "delivered", "settled")
