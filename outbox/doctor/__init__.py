@@ -107,7 +107,10 @@ async def _guarded(check: str, examination: Awaitable[list[Finding]]) -> list[Fi
     try:
         return await examination
     except (DatabaseUnavailableError, BrokerUnavailableError) as failure:
-        return [error(check, f"cannot be reached: {failure}", "check that it runs, and that address and password are correct")]
+        hint = "check that it runs, and that address and password are correct"
+        if isinstance(failure.__cause__, asyncpg.TooManyConnectionsError):
+            hint = "close connections that are not needed, or raise the limit of the server, the database or the role"
+        return [error(check, f"cannot be reached: {failure}", hint)]
     except OutboxError as failure:
         return [error(check, str(failure))]
 

@@ -359,6 +359,19 @@ async def test_a_server_that_cannot_be_reached_is_a_finding_without_secrets() ->
     assert "geheim" not in finding.summary
 
 
+async def test_a_server_without_a_free_connection_is_not_taken_for_a_wrong_password(
+    connection: asyncpg.Connection, database_url: str
+) -> None:
+    await connection.execute("drop role if exists doctors_weak")
+    await connection.execute("create role doctors_weak login password 'weak' connection limit 0")
+    try:
+        [finding] = (await examined(f"postgresql://doctors_weak:weak@{database_url.partition('@')[2]}")).findings
+    finally:
+        await connection.execute("drop role doctors_weak")
+    assert "too many connections" in finding.summary
+    assert finding.advice == "close connections that are not needed, or raise the limit of the server, the database or the role"
+
+
 async def test_queues_in_another_database_are_looked_for(
     connection: asyncpg.Connection, database_url: str, own_postgres: OwnPostgres
 ) -> None:
