@@ -33,6 +33,7 @@ LABEL = "nats"
 GUARANTEES = Guarantees(keeps_state=False)
 
 CONNECT_TIMEOUT = timedelta(seconds=5)
+CLOSE_TIMEOUT = timedelta(seconds=2)
 RESERVE = timedelta(seconds=2)
 """Time reserved for finding out whether the server answers at all, and which streams exist: up to a quarter of the timeout."""
 
@@ -463,9 +464,13 @@ class NatsConnection(Client):
                 task.cancel()
 
     async def end(self) -> None:
-        """Closes the connection."""
-        with suppress(NatsError, OSError):
-            await self.close()
+        """Closes the connection, after it was sent what is buffered if that takes no longer than `CLOSE_TIMEOUT`."""
+        try:
+            with suppress(NatsError, OSError):
+                async with asyncio.timeout(CLOSE_TIMEOUT.total_seconds()):
+                    await self.close()
+        finally:
+            self.abort()
 
     async def _note(self, error: Exception) -> None:
         self._trouble = error

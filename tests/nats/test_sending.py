@@ -346,6 +346,22 @@ async def test_a_late_answer_is_not_given_to_another_message(own_nats: Nats) -> 
         assert await waiting == [UNROUTABLE, CONFIRMED]
 
 
+async def test_a_transport_ends_although_a_frozen_server_does_not_take_the_rest_of_a_cancelled_batch(own_nats: Nats) -> None:
+    await own_nats.create_stream("events", "events.>")
+    transport = NatsTransport(own_nats.url)
+    await transport.open()
+    own_nats.freeze()
+    # More than the sockets of both sides hold.
+    sending = asyncio.create_task(sent(transport, *[message("events.a", b" " * 900_000)] * 20))
+    await asyncio.sleep(0)
+    sending.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await sending
+    async with asyncio.timeout(9):  # a relay has 10 s to end
+        await transport.close()
+    own_nats.thaw()
+
+
 async def test_without_jetstream_nothing_is_sent_and_nothing_is_held(own_nats: Nats) -> None:
     own_nats.stop()
     own_nats.start(jetstream=False)
