@@ -91,6 +91,7 @@ class StoredBroker:
                     storage.stopping.request()
                     await asyncio.wait([running], timeout=CLOSE_TIMEOUT.total_seconds())
                     running.cancel()
+                    self._away.discard(subscription.queue)  # while it is paused, it says nothing of the source
 
     async def queue_depth(self, queue: str) -> QueueDepth | None:
         """See `outbox.ports.MeasuresQueues.queue_depth`. Counts what is stored."""
@@ -109,8 +110,8 @@ class StoredBroker:
         if error is not None:
             self._away.add(queue)
             self._outage.lost(error)
-        elif queue in self._away:
-            self._away.remove(queue)
+        else:
+            self._away.discard(queue)
             if not self._away:
                 self._outage.answers()
 

@@ -17,6 +17,7 @@ from outbox import Consumer, Worker, get_tracking_ids
 from outbox.core.message import OutboxMessage
 from outbox.errors import BrokerUnavailableError, ConfigurationError, TopologyError
 from outbox.ports import Received, Subscription
+from outbox.reporting.pauses import Pause, PauseScope, pause
 from outbox.transports.redis import RedisSource
 from outbox.transports.redis.server import RedisOptions
 from outbox.transports.redis.source import RedisReader
@@ -207,6 +208,27 @@ async def test_a_server_that_is_away_or_has_lost_everything_stops_no_worker(
         redis.client.flushall()
         add(redis, "order.placed", b"after")
         await eventually(lambda: b"after" in found)
+
+
+async def test_the_end_of_an_outage_is_reported_although_a_queue_was_paused_meanwhile(
+    database: str, connection: asyncpg.Connection, redis: Redis, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "outbox")
+    mail: list[bytes] = []
+    stock: list[bytes] = []
+    consumers = [collecting(mail), collecting(stock, queue="stock")]
+    async with working(database, redis.url, *consumers, reporting=True):
+        add(redis, "order.placed", b"1")
+        await eventually(lambda: mail == stock == [b"1"])
+        redis.kill()
+        await eventually(lambda: "lost the broker" in caplog.text)
+        await pause(connection, Pause(scope=PauseScope.QUEUE, name="stock"))
+        await eventually(lambda: connection.fetchval("select applied::text like '%stock%' from outbox_component"))
+        redis.start()
+        add(redis, "order.placed", b"2")
+        await eventually(lambda: mail == [b"1", b"2"])
+        await eventually(lambda: "the broker is back" in caplog.text)
+        assert stock == [b"1"]
 
 
 async def test_a_database_that_is_away_loses_nothing(
