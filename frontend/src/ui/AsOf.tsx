@@ -4,9 +4,10 @@ import { age } from "~/lib/format";
 import { usePreferences } from "~/lib/preferences";
 import * as texts from "~/texts/ui";
 
-/** Age of the data that a part of the page shows; `at` in milliseconds since the epoch. */
+/** Age of the data that a part of the page shows; `at` in milliseconds since the epoch, 0 while they are still loading. */
 export function AsOf({ at }: { at: number }) {
   const seconds = (useNow() - at) / 1000;
+  if (at === 0) return null;
   return <span>{texts.asOf(age(seconds))}</span>;
 }
 

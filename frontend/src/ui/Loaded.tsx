@@ -1,11 +1,14 @@
 import type { UseQueryResult } from "@tanstack/react-query";
-import { type ReactNode, useEffect } from "react";
+import { createContext, type ReactNode, useContext, useEffect } from "react";
 import { useLocation, useSearch } from "wouter";
 import { Failure } from "~/api/problems";
 import * as texts from "~/texts/ui";
 import { announce } from "./announce";
 import styles from "./Loaded.module.css";
 import { Problem } from "./Problem";
+
+/** Whether the data are still those of other filters or of another page. */
+const Outdated = createContext(false);
 
 /** Shows a query's data, a placeholder while it loads, or its error. Earlier data stays visible below an error. */
 export function Loaded<T>({
@@ -22,7 +25,11 @@ export function Loaded<T>({
   return (
     <>
       {error && !hasStaleCursor && <Problem of={error} onRetry={() => void refetch()} />}
-      {data !== undefined ? children(data) : (!error || hasStaleCursor) && loading}
+      {data !== undefined ? (
+        <Outdated value={query.isPlaceholderData}>{children(data)}</Outdated>
+      ) : (
+        (!error || hasStaleCursor) && loading
+      )}
     </>
   );
 }
@@ -56,8 +63,9 @@ export function Loading({ lines = 3 }: { lines?: number }) {
   );
 }
 
-/** Empty state: what it means, and what to do. */
+/** Empty state: what it means, and what to do. An earlier result that was empty says nothing about the one that loads. */
 export function Empty({ title, children }: { title: string; children?: ReactNode }) {
+  if (useContext(Outdated)) return <Loading />;
   return (
     <div className={styles.empty}>
       <strong>{title}</strong>
