@@ -14,6 +14,7 @@ export type Filters = Schemas["DeadLetterFilters"];
 export interface Page {
   /** Identifies the request, to recognize a previous page that is still shown as a placeholder. */
   scope: string;
+  filters: Filters;
   items: readonly Line[];
   total: { value: number; relation: string } | undefined;
   facets: Facets | undefined;
@@ -40,6 +41,7 @@ export function deadLetters(filters: Filters, sort: "newest" | "oldest", cursor:
       return {
         ...page,
         scope: scopeOf(filters, sort, cursor),
+        filters,
         total: total ?? undefined,
         facets: facets ?? undefined,
       };

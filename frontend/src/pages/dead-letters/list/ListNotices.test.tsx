@@ -8,6 +8,7 @@ function found(count: number, second: number): Page {
   const unarchived = { count, queues: { mail: count }, as_of };
   return {
     scope: "",
+    filters: { status: "open" },
     items: [],
     total: undefined,
     facets: undefined,

@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { useCallback, useEffect, useMemo } from "react";
-import { deadLetters, type Line, type Page, type Status, scopeOf } from "~/api/dead-letters";
+import { deadLetters, type Filters, type Line, type Page, type Status, scopeOf } from "~/api/dead-letters";
 import { useConnection, useFallbackInterval } from "~/api/live";
 import { type Counted, count, number } from "~/lib/format";
 import { useSelection } from "~/lib/selection";
@@ -28,7 +28,10 @@ export function useList(urlState: UrlState) {
     () => (data ? changesOf(stable.items, data, urlState.sort) : { gone: NONE, fresh: 0 }),
     [data, stable.items, urlState.sort],
   );
-  const matching = data && matchingIn(data, urlState.status);
+  /** Whether the rows of the previous page or filter are still shown. Their counts are not shown as those of this one. */
+  const stale = data !== undefined && data.scope !== requestedScope;
+  const matching = data && !stale ? matchingIn(data, urlState.status) : undefined;
+  const facets = data && facetScope(data.filters) === facetScope(filters) ? data.facets : undefined;
   useShowWhenAllGone(stable.items.length > 0 && gone.size === stable.items.length, stable.show);
 
   /** Returns the ID of the next row, in either direction, that is still in the list. */
@@ -53,15 +56,14 @@ export function useList(urlState: UrlState) {
     ids,
     neighbour,
     matching,
-    /** Whether the rows of the previous page or filter are still shown. */
-    stale: data !== undefined && data.scope !== requestedScope,
+    stale,
     /** Returns the count of a status, if known. */
     countOf(status: Status): string | undefined {
       if (status === urlState.status && matching) return count(matching);
-      if (!data?.facets) return undefined;
-      const { relation } = data.facets;
-      if (status === "any") return count({ value: sum(data.facets.status), relation });
-      const found = data.facets.status.find(({ value }) => value === status)?.count ?? 0;
+      if (!facets) return undefined;
+      const { relation } = facets;
+      if (status === "any") return count({ value: sum(facets.status), relation });
+      const found = facets.status.find(({ value }) => value === status)?.count ?? 0;
       return relation === "gte" && found > 0 ? `${number(found)}+` : number(found);
     },
   };
@@ -102,6 +104,11 @@ function matchingIn({ total, facets }: Page, status: Status): Counted | undefine
     status === "any" ? sum(facets.status) : (facets.status.find(({ value }) => value === status)?.count ?? 0);
   if (found <= total.value) return total;
   return { value: found, relation: facets.relation === "eq" ? "about" : "gte" };
+}
+
+/** Identifies what facets count: they ignore the status. */
+function facetScope(filters: Filters): string {
+  return JSON.stringify({ ...filters, status: undefined });
 }
 
 function sum(facet: readonly { count: number }[]): number {
