@@ -13,6 +13,12 @@ const DEBOUNCE = 250;
 export default function Search() {
   const [{ q = "" }, change] = useUrlState(PARAMETERS);
   const [typed, setTyped] = useState(q);
+  const [shown, setShown] = useState(q);
+  // Another address, such as that of the shortcut or of the way back, replaces the text.
+  if (q !== shown) {
+    setShown(q);
+    setTyped(q);
+  }
   const query = useSearchResults(q.trim());
   const [, navigate] = useLocation();
   const form = useRef<HTMLFormElement>(null);
@@ -21,7 +27,7 @@ export default function Search() {
     const timer = setTimeout(() => change({ q: typed || undefined }, { replace: true }), DEBOUNCE);
     return () => clearTimeout(timer);
   }, [typed, change]);
-  const first = typed === q ? query.data?.items[0] : undefined;
+  const first = typed === q && !query.isPlaceholderData ? query.data?.items[0] : undefined;
   return (
     <Page title={texts.title}>
       <form
