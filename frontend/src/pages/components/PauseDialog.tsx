@@ -83,7 +83,15 @@ export function PauseDialog({
           value={reason}
           onChange={(event) => setReason(event.target.value)}
         />
-        <Choice<End> label={texts.ends} value={end} onChoose={setEnd} options={ENDS} />
+        <Choice<End>
+          label={texts.ends}
+          value={end}
+          onChoose={(chosen) => {
+            setEnd(chosen);
+            pause.reset();
+          }}
+          options={ENDS}
+        />
         {end === "at" && (
           <TextField
             label={texts.endTime(zone === "utc" ? "UTC" : "local")}
