@@ -105,16 +105,21 @@ export interface EditedRequeue {
 
 const CHANGED: readonly Resource[] = ["dead-letters", "groups", "messages", "backlog", "chains"];
 
-/** Requeues an edited dead letter. An identical request reuses its idempotency key, so it runs only once. */
+/**
+ * Requeues an edited dead letter. An identical request reuses its idempotency key, so it runs only once, until it was refused: the
+ * server would repeat that answer, also once its reason is gone.
+ */
 export function useEditedRequeue(id: string) {
   const queries = useQueryClient();
   const keys = useRef(new Map<string, string>());
   return useMutation({
-    mutationFn(wanted: EditedRequeue) {
+    async mutationFn(wanted: EditedRequeue) {
       const text = requestText(id, wanted);
       const key = keys.current.get(text) ?? randomKey();
       keys.current.set(text, key);
-      return send(text, key);
+      const item = await send(text, key);
+      if (item?.outcome !== "requeued") keys.current.delete(text);
+      return item;
     },
     onSuccess: () =>
       Promise.all(CHANGED.map((resource) => queries.invalidateQueries({ queryKey: [resource] }))),
