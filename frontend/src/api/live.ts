@@ -23,6 +23,11 @@ export function suspendUpdates(reason: string): () => void {
   return () => suspensions.set(new Set([...suspensions.get()].filter((other) => other !== id)));
 }
 
+/** Whether a part of the page suspends the stream for this reason. */
+export function useIsSuspended(reason: string): boolean {
+  return [...useStore(suspensions)].some((id) => id.startsWith(`${reason}#`));
+}
+
 const RESOURCES_BY_EVENT: Record<string, readonly Resource[]> = {
   backlog: ["backlog", "messages"],
   dead_letters: ["dead-letters", "groups", "chains"],

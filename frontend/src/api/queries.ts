@@ -43,8 +43,8 @@ export function newQueryClient(): QueryClient {
   });
   return queries;
 
-  // Any request may be the first to notice that the session has ended.
+  // Any request may be the first to notice that the session has ended. Its data stay, for a dialog that is open.
   function reloadSession(thrown: unknown): void {
-    if (isUnauthenticated(thrown)) void queries.resetQueries({ queryKey: ["session"] });
+    if (isUnauthenticated(thrown)) void queries.invalidateQueries({ queryKey: ["session"] });
   }
 }

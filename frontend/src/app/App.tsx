@@ -2,7 +2,7 @@ import { Tooltip } from "@base-ui/react/tooltip";
 import { QueryClientProvider, useQuery } from "@tanstack/react-query";
 import { lazy, Suspense, useEffect, useState } from "react";
 import { Route, Router, Switch as Routes } from "wouter";
-import { listenToEvents, suspendUpdates } from "~/api/live";
+import { listenToEvents, suspendUpdates, useIsSuspended } from "~/api/live";
 import { isUnauthenticated, toFailure } from "~/api/problems";
 import { newQueryClient } from "~/api/queries";
 import { session } from "~/api/session";
@@ -43,15 +43,22 @@ export function App() {
   );
 }
 
-/** Shows the dashboard to logged-in users, otherwise the login. The URL stays, so the user returns to it. */
+/**
+ * Shows the dashboard to logged-in users, otherwise the login. The URL stays, so the user returns to it. An open dialog stays as
+ * well, with what was typed: it shows that the session has ended, and that a login in another tab continues it.
+ */
 function SessionGate() {
   const [link, setLink] = useState(LINK_TOKEN);
-  const { data, error, refetch } = useQuery(session);
+  const query = useQuery({ ...session, refetchOnWindowFocus: ({ state }) => state.error !== null });
+  const isInDialog = useIsSuspended("dialog");
+  const { data, refetch } = query;
+  const error = data && isInDialog ? null : query.error;
   const [wasLoggedIn, setWasLoggedIn] = useState(false);
   if (data && !wasLoggedIn) setWasLoggedIn(true);
   useEffect(() => listenForLoginLinks(setLink), []);
   const clearLink = () => setLink(undefined);
-  if (data && link && HOST === undefined) return <Switch from={data} token={link} onDone={clearLink} />;
+  if (data && !error && link && HOST === undefined)
+    return <Switch from={data} token={link} onDone={clearLink} />;
   if (error && HOST !== undefined && [401, 403].includes(toFailure(error).status)) {
     return <HostLogin at={HOST} of={error} onRetry={() => void refetch()} />;
   }

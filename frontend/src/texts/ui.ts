@@ -37,3 +37,5 @@ export const dismiss = "Dismiss";
 export const outbox = "Outbox";
 export const outboxes = "Outboxes";
 export const logInThere = "Log in";
+export const logInElsewhere = "Log in in another tab";
+export const thenTryAgain = ", then try again here. What you entered is kept.";

@@ -27,6 +27,14 @@ export function Problem({ of, onRetry }: { of: unknown; onRetry?: () => void }) 
           )}
           {failure.retryAfter && <span>{texts.retryAfter(failure.retryAfter)}</span>}
         </p>
+        {failure.status === 401 && (
+          <p>
+            <a href={window.location.href} target="_blank" rel="noopener">
+              {texts.logInElsewhere}
+            </a>
+            {texts.thenTryAgain}
+          </p>
+        )}
         {onRetry && (
           <Button icon="operations" onClick={onRetry}>
             {common.tryAgain}
