@@ -9,7 +9,7 @@ import pytest_asyncio
 from playwright.async_api import Page, Route, ViewportSize, expect
 
 from tests.dashboard.failing import detail, rows
-from tests.dashboard.stage import Stage, Visit
+from tests.dashboard.stage import WIDE, Stage, Visit
 
 IMAGE = '<img src="nowhere" onerror="window.ran = true">'
 SCRIPT = "</code></script><script>window.ran = true</script>"
@@ -132,6 +132,33 @@ async def test_a_finding_about_a_long_name_on_a_phone(visit: Visit) -> None:
     page = await visit(viewport=PHONE, routes=((lambda url: "/health/verdict" in url, answer),))
     await expect(page.get_by_role("list", name="Problems").get_by_role("listitem")).to_contain_text("20 messages wait")
     await _nothing_happened(page)
+
+
+async def test_the_dialog_that_pauses_a_queue_with_a_long_name_on_a_phone(visit: Visit) -> None:
+    page = await visit("components", viewport=PHONE)
+    await page.get_by_role("button", name="Pause …").click()
+    dialog = page.get_by_role("dialog")
+    await dialog.get_by_label("Scope").select_option(label="A queue")
+    await dialog.get_by_label("Queue").fill(QUEUE)
+    button = dialog.get_by_role("button", name=f"Pause the queue {QUEUE}")
+    assert await button.evaluate("button => button.scrollWidth - button.clientWidth") == 0
+    await _nothing_happened(page)
+
+
+async def test_a_long_name_in_the_audit_log(visit: Visit) -> None:
+    async def answer(route: Route) -> None:
+        entry = {"id": "1", "created_at": "2026-01-01T00:00:00Z", "actor": QUEUE, "role": "operator", "action": "dlq.requeue"}
+        entry |= {"target": "", "outcome": "done", "reason": "", "request_id": "", "address": ""}
+        await route.fulfill(json={"items": [entry | {"details": {}}], "next": None, "previous": None, "total": None})
+
+    for viewport in (WIDE, PHONE):
+        page = await visit("audit", viewport=viewport, routes=((lambda url: "/audit?" in url, answer),))
+        table = page.get_by_role("region", name="Audit log")
+        await expect(table).to_contain_text(QUEUE)
+        assert await table.evaluate("table => table.scrollWidth - table.clientWidth") == 0
+        await table.get_by_role("button").first.click()  # nothing lies above it
+        await expect(table.get_by_role("button", name="All entries by")).to_be_visible()
+        await _nothing_happened(page)
 
 
 async def _nothing_happened(page: Page) -> None:

@@ -68,7 +68,7 @@ function Row({ entry, open, onOpen }: { entry: Entry; open: boolean; onOpen(id: 
           <Moment at={entry.created_at} short />
         </button>
       </th>
-      <td role="cell">
+      <td role="cell" className={styles.actor}>
         {entry.actor} <span className={styles.quiet}>{entry.role}</span>
       </td>
       <td role="cell">
