@@ -39,6 +39,15 @@ export class Failure extends Error {
 /** Converts any thrown value to a failure with a title and detail to display. */
 export function toFailure(thrown: unknown): Failure {
   if (thrown instanceof Failure) return thrown;
+  // A proxy may send its own page, such as its login, as a success.
+  if (thrown instanceof SyntaxError) {
+    return new Failure({
+      code: "unreadable",
+      title: texts.notJson,
+      detail: texts.unreadableDetail,
+      status: 200,
+    });
+  }
   return new Failure({
     code: "unreachable",
     title: texts.unreachable,

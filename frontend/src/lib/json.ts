@@ -24,7 +24,7 @@ export type JsonFault =
   | "trailing_text"
   | "unclosed_string";
 
-export class JsonError extends Error {
+export class JsonError extends SyntaxError {
   constructor(
     readonly fault: JsonFault,
     /** Offset in the text. */

@@ -6,6 +6,7 @@ export const unreachableDetail =
 export const oneLine = (message: string, code: string, request: string | undefined) =>
   `${message} Code ${code}${request ? `, request ${request}` : ""}.`;
 export const unreadable = (status: number, reason: string) => `Unexpected response: ${status} ${reason}`;
+export const notJson = "Unexpected response: not JSON";
 export const unreadableDetail =
   "The response did not come from the admin API. A proxy between this page and the service may have sent it.";
 export const queueTarget = (name: string) => `the queue ${name}`;
