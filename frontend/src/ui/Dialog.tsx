@@ -15,7 +15,7 @@ export interface DialogProps {
   /** Buttons of the footer, the primary one last. */
   actions?: ReactNode;
   wide?: boolean;
-  /** Whether there is unsaved input. Closing then asks for confirmation. */
+  /** Whether there is unsaved input. Closing the dialog, reloading the page or leaving it then asks for confirmation. */
   unsaved?: boolean;
   children?: ReactNode;
 }
@@ -32,6 +32,12 @@ export function Dialog({
   children,
 }: DialogProps) {
   useEffect(() => (open ? suspendUpdates("dialog") : undefined), [open]);
+  useEffect(() => {
+    if (!open || !unsaved) return;
+    const ask = (event: Event) => event.preventDefault();
+    window.addEventListener("beforeunload", ask);
+    return () => window.removeEventListener("beforeunload", ask);
+  }, [open, unsaved]);
   const popup = useFocusInside(open);
   const opener = useOpener(open);
   function close() {
