@@ -60,6 +60,7 @@ export default defineConfig(({ command }) => ({
     include: ["src/**/*.test.{ts,tsx}"],
     setupFiles: ["src/testing/setup.ts"],
     restoreMocks: true,
+    testTimeout: 30_000,
     env: { TZ: "UTC" },
   },
 }));

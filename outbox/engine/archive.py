@@ -9,7 +9,7 @@ from datetime import timedelta
 
 from outbox.core.byte_limits import MAX_BATCH_BYTES
 from outbox.core.events import Archived, DeadLettersMeasured, Dependency
-from outbox.engine.lifecycle import Outage, Pauses, Stopping, aligned
+from outbox.engine.lifecycle import Outage, Pauses, Stopping
 from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError, StaleDeliveryError, TopologyError
 from outbox.ports import Archive, DeadDelivery, DeadLetterQueues, Observer
 
@@ -146,7 +146,7 @@ class ArchiveRunner:
                 with suppress(BrokerUnavailableError, DatabaseUnavailableError):
                     count = await self._queues.count(queue) + await self._archive.count_open(queue)
                     self._observer.notify(DeadLettersMeasured(queue=queue, count=count))
-            await asyncio.sleep(aligned(self._settings.measure_every.total_seconds()))
+            await asyncio.sleep(self._settings.measure_every.total_seconds())
 
 
 class _Arrivals:

@@ -30,23 +30,6 @@ _REPEATED_SIGNAL_SECONDS = 0.5
 _logger = logging.getLogger("outbox")
 
 
-_BEAT_SECONDS = 0.5
-_PHASE = Random().uniform(0, _BEAT_SECONDS)  # noqa: S311  no secret
-"""Seconds from a multiple of `_BEAT_SECONDS` to the beats of this process: others ask the same server at other moments."""
-
-
-def aligned(seconds: float, *, clock: Callable[[], float] = time.monotonic) -> float:
-    """Returns the seconds to wait instead of `seconds`, so that the waits of this process end together, at its next beats.
-
-    The difference is a quarter of a second at most; less than a second is not changed. To wake once for many databases costs a
-    third less than to wake for each.
-    """
-    if seconds < 1:
-        return seconds
-    now = clock() - _PHASE
-    return round((now + seconds) / _BEAT_SECONDS) * _BEAT_SECONDS - now
-
-
 class Stopping:
     """A request to stop, made once, by a signal handler, any thread or any task, before or while a task waits for it."""
 

@@ -21,7 +21,7 @@ from outbox.core.events import (
     RouteResumed,
 )
 from outbox.core.message import Way
-from outbox.engine.lifecycle import OPEN, Outage, Pauses, Stopping, aligned, until_closed, until_open
+from outbox.engine.lifecycle import OPEN, Outage, Pauses, Stopping, until_closed, until_open
 from outbox.engine.rounds import Round, RoundReport, Rounds
 from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError, OutboxError
 from outbox.ports import Doorbell, Gate, Observer, Store
@@ -254,7 +254,7 @@ class Relay:
                 await duty()
             except DatabaseUnavailableError as error:
                 self._outages[Dependency.DATABASE].lost(error)
-            await asyncio.sleep(aligned(interval.total_seconds()))
+            await asyncio.sleep(interval.total_seconds())
 
     async def _clean_up(self) -> None:
         retention = self._settings.retention or timedelta(0)

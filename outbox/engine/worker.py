@@ -21,7 +21,7 @@ from outbox.core.threads import Threads
 from outbox.engine.attempt import WorkerContext
 from outbox.engine.consumer import Consumer, queue_of
 from outbox.engine.delivery import DeliveryHandler
-from outbox.engine.lifecycle import Outage, Stopping, aligned, never_closed, until_closed, until_open
+from outbox.engine.lifecycle import Outage, Stopping, never_closed, until_closed, until_open
 from outbox.engine.ordered import OrderedDeliveryHandler
 from outbox.engine.quarantine import Quarantine
 from outbox.engine.tasks import TaskSet
@@ -225,4 +225,4 @@ class WorkerRunner:
                 self._observer.notify(DeadLettersMeasured(queue=queue, count=count))
                 if depth is not None:
                     self._observer.notify(QueueMeasured(queue=queue, depth=depth.ready, oldest_due=depth.oldest_due))
-            await asyncio.sleep(aligned(MEASURE_EVERY.total_seconds()))
+            await asyncio.sleep(MEASURE_EVERY.total_seconds())

@@ -11,24 +11,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from functools import partial
 
 import pytest
 
-from outbox.engine.lifecycle import Stopping, aligned, run_until_stopped
+from outbox.engine.lifecycle import Stopping, run_until_stopped
 
 SOON = 30.0
-
-
-def test_long_waits_of_a_process_end_at_the_same_half_seconds_and_short_ones_as_asked() -> None:
-    ends: list[float] = []
-    for now in (1_000.0, 1_000.1, 1_000.2, 1_003.3):
-        for seconds in (1.0, 3.14, 15.0):
-            wait = aligned(seconds, clock=partial(float, now))
-            assert wait == pytest.approx(seconds, abs=0.251)
-            ends.append(now + wait - ends[0] if ends else now + wait)
-    assert all(2 * end == pytest.approx(round(2 * end)) for end in ends[1:])
-    assert aligned(0.99) == 0.99
 
 
 class Work:
@@ -214,7 +202,7 @@ async def test_signals_are_left_alone_if_asked() -> None:
 PROGRAM = textwrap.dedent(
     """
     import asyncio
-    from outbox.engine.lifecycle import Stopping, aligned, run_until_stopped
+    from outbox.engine.lifecycle import Stopping, run_until_stopped
 
     async def work(stopping):
         print("running", flush=True)

@@ -28,7 +28,6 @@ const served = vi.hoisted(() => {
   return state;
 });
 
-vi.setConfig({ testTimeout: 30_000 });
 const { App } = await import("./App");
 
 it("keeps what was typed in a dialog when the session ends, and the login follows when it is closed", async () => {
