@@ -277,8 +277,8 @@ class Outage:
         self._observer = observer
         self._pauses = Pauses(longest=LONGEST_PAUSE[dependency])
         self._reasons: set[str] = set()
-        self.waiting = 0
-        """How many tasks wait for the server, each for its own connection. Until all have one, it is not back."""
+        self.waiting: set[object] = set()
+        """Those that still find the server away, each on a connection of its own. Until none does, it is not back."""
 
     def lost(self, error: OutboxError) -> timedelta:
         """Records that the server is unavailable, refuses or takes too long. Returns how long to wait before the next attempt.

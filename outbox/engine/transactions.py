@@ -66,7 +66,7 @@ class Transactions:
         if self._inbox is not None:
             marks = Marks(queue=self._inbox, message_ids=message_ids, max_wait=self._inbox_wait)
         patience_ends = perf_counter() + DATABASE_PATIENCE.total_seconds()
-        waiting = 0
+        waiting = object()
         try:
             while True:
                 try:
@@ -74,19 +74,17 @@ class Transactions:
                     # Entered by hand: each attempt needs a new one, and `_Transaction` leaves the one that was entered.
                     unit = await context.__aenter__()
                 except DatabaseUnavailableError as error:
-                    self._database.waiting += 1 - waiting
-                    waiting = 1
+                    self._database.waiting.add(waiting)
                     if await self._stopping.wait(self._database.lost(error)):
                         raise NotBegunError(RETURNED) from error
                     if perf_counter() > patience_ends:
                         raise NotBegunError(Postponed(DATABASE_PAUSE)) from error
                 else:
-                    self._database.waiting -= waiting
-                    waiting = 0
+                    self._database.waiting.discard(waiting)
                     self._database.answers()
                     return context, unit
         finally:
-            self._database.waiting -= waiting
+            self._database.waiting.discard(waiting)
 
     async def is_marked(self, message_id: str) -> bool:
         """Whether a committed transaction has marked the message. Raises `NotBegunError`."""

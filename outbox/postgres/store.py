@@ -64,10 +64,7 @@ class PostgresStore:
         self._byte_limits = byte_limits
         self._lanes = Lanes(table, ordering)
         self._claimer = Claimer(table, self._lanes, longest_send=longest_send, byte_limits=byte_limits)
-        self._sql = {
-            **self._claimer.sql,
-            **queries("stalled.sql", table=table.sql),
-        }
+        self._sql = {**self._claimer.sql, **queries("stalled.sql", table=table.sql)}
 
     @property
     def scan_start(self) -> ScanStart:

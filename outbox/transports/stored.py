@@ -61,7 +61,6 @@ class StoredBroker:
         self._database = database
         self.guarantees = replace(getattr(source, "guarantees", Guarantees()), keeps_state=True)
         self._outage = Outage(Dependency.BROKER, observer)
-        self._away: set[str] = set()
 
     async def open(self) -> None:
         """See `outbox.ports.Transport.open`."""
@@ -91,7 +90,7 @@ class StoredBroker:
                     storage.stopping.request()
                     await asyncio.wait([running], timeout=CLOSE_TIMEOUT.total_seconds())
                     running.cancel()
-                    self._away.discard(subscription.queue)  # while it is paused, it says nothing of the source
+                    self._outage.waiting.discard(subscription.queue)  # while it is paused, it says nothing of the source
 
     async def queue_depth(self, queue: str) -> QueueDepth | None:
         """See `outbox.ports.MeasuresQueues.queue_depth`. Counts what is stored."""
@@ -108,12 +107,11 @@ class StoredBroker:
     def _report(self, queue: str, error: OutboxError | None) -> None:
         """Reports one loss and one recovery for all queues: they have the same source."""
         if error is not None:
-            self._away.add(queue)
+            self._outage.waiting.add(queue)
             self._outage.lost(error)
         else:
-            self._away.discard(queue)
-            if not self._away:
-                self._outage.answers()
+            self._outage.waiting.discard(queue)
+            self._outage.answers()
 
 
 class _StoredIntake:

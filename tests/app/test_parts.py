@@ -1,9 +1,15 @@
-"""`OUTBOX_RUN` and the kind of broker determine the components of a process."""
+"""`OUTBOX_RUN` and the kind of broker determine the components of a process. Its routes are checked when it is created."""
+
+from typing import Annotated
 
 import pytest
+from fastapi import APIRouter, Depends
 from pydantic import SecretStr
+from sqlalchemy.ext.asyncio import AsyncSession
 
+from app.dependencies import SessionDep, get_session
 from app.parts import component_factories, component_names
+from app.service import create_service
 from app.settings import read_settings
 from app.startup import Installation
 from outbox import Archiver, Worker
@@ -50,3 +56,14 @@ async def test_a_worker_runs_only_with_consumers() -> None:
 def test_a_configured_worker_without_consumers_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="OUTBOX_CONSUMERS or OUTBOX_EXAMPLE"):
         read_settings(database_url=DATABASE, run="relay,worker")
+
+
+def test_a_route_that_would_get_two_sessions_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    router = APIRouter()
+
+    @router.post("/users")
+    async def create(one: SessionDep, other: Annotated[AsyncSession, Depends(get_session)]) -> None: ...
+
+    monkeypatch.setattr("app.service.orders", router)
+    with pytest.raises(ConfigurationError, match=r"^POST /users depends on get_session with .* two sessions"):
+        create_service()

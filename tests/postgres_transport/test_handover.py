@@ -291,11 +291,11 @@ async def test_a_row_that_changes_between_our_snapshot_and_our_lock_moves_once_a
     assert await outbox(pool) == []
 
 
-@pytest.mark.parametrize("told", [False, True], ids=["alone", "with a history"])
+@pytest.mark.parametrize("with_history", [False, True], ids=["alone", "with a history"])
 async def test_a_hand_over_whose_backend_is_killed_in_the_middle_has_not_happened(
-    pool: Pool, database: str, told: bool
+    pool: Pool, database: str, with_history: bool
 ) -> None:
-    facts = SentFacts(TABLE, "relay-1", Recorder()) if told else None
+    facts = SentFacts(TABLE, "relay-1", Recorder()) if with_history else None
     if facts is not None:
         async with pool.acquire() as connection:
             await facts.look(connection)
@@ -327,7 +327,7 @@ async def test_a_hand_over_whose_backend_is_killed_in_the_middle_has_not_happene
         assert await deliveries(pool) == []
     assert len(await mover.hand_over(100)) == 20
     assert len(await deliveries(pool)) == 40
-    assert await pool.fetchval("select count(*) from outbox_history") == (20 if told else 0)
+    assert await pool.fetchval("select count(*) from outbox_history") == (20 if with_history else 0)
     await single.close()
 
 

@@ -1,6 +1,7 @@
 import { render, screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { expect, it, vi } from "vitest";
+import { ADA } from "~/testing/ada";
 
 /** A service whose session a test ends and renews, and the bodies of the messages that it published. */
 const served = vi.hoisted(() => {
@@ -18,12 +19,6 @@ const served = vi.hoisted(() => {
     if (method === "POST") state.published.push(await (input as Request).text());
     if (method === "POST") return Response.json({ message_id: "m-1" });
     return Response.json({ items: [], next: null, previous: null, routing_keys: [], destinations: [] });
-  };
-  const ADA = {
-    name: "ada",
-    role: "admin",
-    read_only: false,
-    permissions: { repair: true, pause: true, purge: true, reveal: true, read_audit: true },
   };
   return state;
 });

@@ -411,6 +411,7 @@ where id in (
 )
 
 -- name: any_unsent
+-- Whether there is anything for `backlog` to count, read like `any_held_or_blocked`.
 select
 from (
     (

@@ -4,6 +4,7 @@ import userEvent from "@testing-library/user-event";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { type DeadLetter, deadLetter } from "~/api/dead-letter";
 import { newQueryClient } from "~/api/queries";
+import { ADA } from "~/testing/ada";
 import type { RepairDialogProps } from "./types";
 
 /** A fake server: records dry runs and changes in order, and returns the prepared responses. */
@@ -26,17 +27,10 @@ const served = vi.hoisted(() => {
     if (!answer) throw new TypeError("no response");
     return answer();
   };
-  const ADA = {
-    name: "ada",
-    role: "admin",
-    read_only: false,
-    permissions: { repair: true, pause: true, purge: true, reveal: true, read_audit: true },
-  };
   return state;
 });
 
 // A busy machine is slow.
-vi.setConfig({ testTimeout: 30_000 });
 configure({ asyncUtilTimeout: 8_000 });
 
 const { RepairDialog } = await import("./RepairDialog");
