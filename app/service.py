@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+import threading
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from fastapi import Depends, FastAPI, HTTPException, Request, status
+from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse
 from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker, create_async_engine
 from starlette.routing import BaseRoute
@@ -36,9 +38,16 @@ from outbox.runtime.settings import encryption_of, large_bodies_of
 
 
 class Service(FastAPI):
-    """A FastAPI application that reports a failed start in one sentence instead of a traceback."""
+    """A FastAPI application that reports a failed start in one sentence instead of a traceback.
+
+    It builds its OpenAPI document in a thread: that takes a second or two, in which its relay and worker go on.
+    """
 
     _admin_routes: tuple[BaseRoute, ...] = ()
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._building = threading.Lock()
 
     def include_admin(self, admin: Callable[..., Any] | Mapping[str, Admin]) -> None:
         """Adds the routes of the admin, in place of those that are there."""
@@ -49,11 +58,14 @@ class Service(FastAPI):
         self.openapi_schema = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and self.openapi_schema is None and scope["path"].endswith(str(self.openapi_url)):
+            await run_in_threadpool(self.openapi)
         await super().__call__(scope, receive, self._shorten_failure(send) if scope["type"] == "lifespan" else send)
 
     def openapi(self) -> dict[str, Any]:
         """Returns the OpenAPI document, without the example if it does not run."""
-        document = super().openapi()
+        with self._building:
+            document = super().openapi()
         settings: Settings | None = getattr(self.state, "settings", None)
         if settings is None or settings.runs_example:
             return document

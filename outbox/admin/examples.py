@@ -122,8 +122,9 @@ def values() -> Mapping[str, Any]:
     return found
 
 
+@cache
 def answer_of(model: Any) -> Any:
-    """Builds an example response from a model's schema. Every field has a value, because FastAPI omits null."""
+    """Returns an example response from a model's schema. Every field has a value, because FastAPI omits null."""
     schema = TypeAdapter(model).json_schema(mode="serialization")
     return _value(schema, schema.get("$defs", {}))
 

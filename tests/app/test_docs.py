@@ -1,10 +1,14 @@
 """The API documentation page and the OpenAPI document."""
 
+import asyncio
 import re
+import threading
 from collections.abc import AsyncIterator
+from typing import Any
 
 import httpx
 import pytest
+from fastapi.openapi.utils import get_openapi
 
 from app.service import create_service
 from app.settings import Settings
@@ -41,6 +45,20 @@ async def test_the_docs_load_only_files_of_the_service(client: httpx.AsyncClient
     assert "unsafe" not in str(policy)
     assert (await client.get("/docs/core.py")).status_code == 404
     assert (await client.get("/redoc")).status_code == 404
+
+
+async def test_the_document_is_built_once_and_in_a_thread(client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = list[threading.Thread]()
+
+    def noted(**options: Any) -> dict[str, Any]:
+        threads.append(threading.current_thread())
+        return get_openapi(**options)
+
+    monkeypatch.setattr("fastapi.applications.get_openapi", noted)
+    answers = await asyncio.gather(*(client.get(path) for path in ("/openapi.json", "/openapi.json", "/docs")))
+    assert {answer.status_code for answer in answers} == {200}
+    assert len(threads) == 1
+    assert threads[0] is not threading.main_thread()
 
 
 async def test_a_setting_turns_the_docs_off() -> None:
