@@ -49,8 +49,8 @@ CONNECTIONS = 6
 """For the lease, for operations, and for each duty that may take long."""
 _OFTEN, _SELDOM = timedelta(minutes=1), timedelta(minutes=10)
 _SWEEP_EVERY = timedelta(hours=6)
-_OPERATIONS_EVERY = timedelta(milliseconds=250)
-_RESULTS_EVERY = timedelta(seconds=1)
+_OPERATIONS_EVERY, _OPERATIONS_IDLE = timedelta(milliseconds=250), timedelta(seconds=1)
+_RESULTS_EVERY, _RESULTS_IDLE = timedelta(seconds=1), timedelta(seconds=5)
 
 
 class Maintenance:
@@ -170,8 +170,8 @@ class Maintenance:
 
         duties = [
             # Often, because an operator watches the progress.
-            Duty(name="operations", every=_OPERATIONS_EVERY, work=do_operations),
-            Duty(name="results of operations found", every=_RESULTS_EVERY, work=runner.refresh_results),
+            Duty(name="operations", every=_OPERATIONS_EVERY, idle=_OPERATIONS_IDLE, work=do_operations),
+            Duty(name="results of operations found", every=_RESULTS_EVERY, idle=_RESULTS_IDLE, work=runner.refresh_results),
             Duty(name="requeue policies applied", every=_OFTEN, work=policies.apply),
             Duty(name="inbox marks pruned", every=_OFTEN, work=partial(inbox.prune, self._inbox_retention, BATCH)),
             Duty(

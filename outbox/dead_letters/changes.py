@@ -32,7 +32,15 @@ from outbox.engine.bodies import Bodies
 from outbox.errors import CountDriftedError, MalformedMessageError, RefusedError, SchemaError
 from outbox.masking import Masking, preview, searchable
 from outbox.postgres.dead_letter_writer import Storable
-from outbox.postgres.pool import COMMAND_TIMEOUT, Connection, Pool, roll_back_quietly, taken_from, unavailable_errors
+from outbox.postgres.pool import (
+    COMMAND_TIMEOUT,
+    Connection,
+    Pool,
+    PooledConnection,
+    roll_back_quietly,
+    taken_from,
+    unavailable_errors,
+)
 from outbox.postgres.queries import TableName, queries
 from outbox.postgres.relays import no_table
 from outbox.postgres.schema.objects import destination_table, satellite_names
@@ -49,9 +57,10 @@ SELECTION = "{selection}"
 _TOO_OLD = (
     "older than the deduplication window: a consumer with an inbox could process it twice; use force if that does no harm"
 )
+_LOCK_TIMEOUT = f"set local lock_timeout = {LOCK_TIMEOUT // timedelta(milliseconds=1)}"
 _BEGIN = f"""
 begin isolation level read committed;
-set local lock_timeout = {LOCK_TIMEOUT // timedelta(milliseconds=1)};
+{_LOCK_TIMEOUT};
 set local idle_in_transaction_session_timeout = {IDLE_TIMEOUT // timedelta(milliseconds=1)}
 """
 
@@ -70,19 +79,32 @@ class Statements:
     @asynccontextmanager
     async def transaction(self, doing: str) -> AsyncIterator[Connection]:
         """Opens a read committed transaction with timeouts. Raises `DatabaseUnavailableError` with `doing` in its text."""
+        async with self._connection(doing) as connection:
+            try:
+                await connection.execute(_BEGIN, timeout=TIMEOUT)
+                yield connection
+                await connection.execute("commit", timeout=TIMEOUT)
+            except BaseException:
+                await roll_back_quietly(connection)
+                raise
+
+    async def finds(self, name: str, doing: str) -> bool:
+        """Whether a statement without parameters finds a row, in one round trip. Raises as `transaction` does."""
+        async with self._connection(doing) as connection:
+            # One message is one transaction.
+            status = await connection.execute(f"{_LOCK_TIMEOUT};\n{self._sql[name]}", timeout=TIMEOUT)
+        return status != "SELECT 0"
+
+    @asynccontextmanager
+    async def _connection(self, doing: str) -> AsyncIterator[PooledConnection]:
         with unavailable_errors(doing):
             async with taken_from(self._pool) as connection:
                 try:
-                    await connection.execute(_BEGIN, timeout=TIMEOUT)
                     yield connection
-                    await connection.execute("commit", timeout=TIMEOUT)
-                except BaseException as error:
-                    await roll_back_quietly(connection)
-                    if isinstance(error, asyncpg.UndefinedTableError | asyncpg.UndefinedColumnError):
-                        raise SchemaError(
-                            f"the tables do not match this release ({error}): create or upgrade them with `outbox migrate`"
-                        ) from error
-                    raise
+                except (asyncpg.UndefinedTableError, asyncpg.UndefinedColumnError) as error:
+                    raise SchemaError(
+                        f"the tables do not match this release ({error}): create or upgrade them with `outbox migrate`"
+                    ) from error
 
 
 HasQueue = Callable[[str], Awaitable[bool]]

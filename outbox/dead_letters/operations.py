@@ -47,8 +47,11 @@ class ResultRefresher:
 
         Does nothing on a read-only connection.
         """
+        doing = "looking for results of operations"
+        if operation is None and not await self._sql.finds("any_due", doing):
+            return 0
         try:
-            async with self._sql.transaction("looking for results of operations") as connection:
+            async with self._sql.transaction(doing) as connection:
                 if operation is None:
                     return await self._look(connection, "due", REFRESH_LIMIT)
                 return await self.refresh_within(connection, operation)

@@ -71,6 +71,8 @@ class OperationsRunner:
         `DatabaseUnavailableError`, and `BrokerUnavailableError` if the broker cannot be asked whether a queue exists; that
         operation then pauses, and others continue.
         """
+        if operation is None and not await self._sql.finds("any_due", "looking for operations"):
+            return 0
         async with self._sql.transaction("looking for operations") as connection:
             due = await self._fetchrow(connection, "due", operation)
             if due is None:

@@ -38,12 +38,14 @@ class Lease(Protocol):
 class Duty:
     """A recurring duty. `work` does one small batch and returns how many rows it changed; it is repeated until that is 0.
 
-    Two processes must be able to do it at the same time without harm: a lease may expire unnoticed.
+    Two processes must be able to do it at the same time without harm: a lease may expire unnoticed. While there is nothing to
+    do, the pause after `every` doubles up to `idle`.
     """
 
     name: str
     every: timedelta
     work: Callable[[], Awaitable[int]]
+    idle: timedelta | None = None
 
 
 class MaintenanceRunner:
@@ -101,11 +103,11 @@ class MaintenanceRunner:
                 pauses.reset()
 
     async def _repeat(self, duty: Duty, lost: Stopping) -> None:
-        """Does the duty at its interval until no work is left. Retries a failed one less and less often."""
+        """Does the duty at its interval, each time until no work is left. Retries a failed one less and less often."""
         pauses = Pauses(first=duty.every, longest=max(duty.every, LONGEST_PAUSE))
-        reported = ""
+        reported, pause = "", duty.every
         while not lost.requested:
-            total, pause = 0, duty.every
+            total = 0
             try:
                 while changed := await duty.work():
                     total += changed
@@ -119,6 +121,7 @@ class MaintenanceRunner:
             else:
                 pauses.reset()
                 reported = ""
+                pause = duty.every if total else min(pause * 2, duty.idle or duty.every)
             if total:
                 self._observer.notify(DutyDone(duty=duty.name, changed=total))
             await lost.wait(pause)

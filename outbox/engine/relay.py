@@ -31,10 +31,10 @@ LARGEST_BATCH = 500
 RELEASE_BATCH = 1_000
 CLEAN_UP_BATCH = 1_000
 CLEAN_UP_EVERY = timedelta(seconds=10)
-PROBES_EVERY = timedelta(seconds=15)
-RESTORES_PER_LOOKUP = 4
-"""Stalled routes are looked up once in this many restorations of probes: a relay already knows the routes it found itself."""
-MEASURE_EVERY = timedelta(seconds=15)
+LOOK_EVERY = timedelta(seconds=15)
+"""How often the backlog is measured, and what waits for nothing is made due."""
+REPAIRS_PER_LOOKUP = 4
+"""Stalled routes are looked up once in this many repairs: a relay already knows the routes it found itself."""
 FIRST_RETRY = timedelta(milliseconds=5)
 """First pause before looking again for a due row that could not be claimed. It doubles up to `poll_interval`."""
 # Waking a moment too early would find nothing due, and cost another query.
@@ -76,7 +76,7 @@ class Relay:
         self._retry_pauses = Pauses(first=FIRST_RETRY, longest=settings.poll_interval)
         self._claim_lock = asyncio.Lock()
         self._failing: set[Dependency] = set()
-        self._restores = 0
+        self._repairs = 0
         self._stopping = Stopping()
         self._outages = {dependency: Outage(dependency, observer) for dependency in Dependency}
 
@@ -87,7 +87,7 @@ class Relay:
         other errors that need a fix.
         """
         self._stopping = stopping
-        duties = [self._run_every(PROBES_EVERY, self._restore_probes), self._run_every(MEASURE_EVERY, self._measure)]
+        duties = [self._run_every(LOOK_EVERY, self._look_after)]
         if self._settings.retention is not None:
             duties.append(self._run_every(CLEAN_UP_EVERY, self._clean_up))
         self._observer.notify(RelayStarted(exchange_name=self._settings.exchange_name, table=self._settings.table))
@@ -266,23 +266,22 @@ class Relay:
         if total:
             self._observer.notify(CleanedUp(table=self._settings.table, deleted=total))
 
-    async def _restore_probes(self) -> None:
+    async def _look_after(self) -> None:
+        """Measures the backlog, then repairs. One after the other, so that an idle relay needs one connection for both."""
+        backlog = await self._store.backlog()
+        self._observer.notify(
+            BacklogMeasured(exchange_name=self._settings.exchange_name, unsent=backlog.unsent, oldest_due=backlog.oldest_due)
+        )
         if await self._store.repair():
             self._doorbell.ring()
-        if self._restores % RESTORES_PER_LOOKUP == 0:
+        if self._repairs % REPAIRS_PER_LOOKUP == 0:
             # Finds routes that another relay left stalled, and those that no message waits for any more.
             routes = await self._rounds.find_stalled()
             for found in routes.found:
                 self._observer.notify(found)
             for way in routes.gone:
                 self._notify_resumed(way)
-        self._restores += 1
-
-    async def _measure(self) -> None:
-        backlog = await self._store.backlog()
-        self._observer.notify(
-            BacklogMeasured(exchange_name=self._settings.exchange_name, unsent=backlog.unsent, oldest_due=backlog.oldest_due)
-        )
+        self._repairs += 1
 
 
 @dataclass(frozen=True, slots=True)

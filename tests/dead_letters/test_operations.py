@@ -477,6 +477,18 @@ async def test_a_kill_in_the_middle_of_5000_loses_nothing_and_sends_nothing_twic
     assert len(await outbox(pool)) == 5_000
 
 
+async def test_looking_for_work_takes_one_statement_for_operations_and_one_for_results(pool: Pool) -> None:
+    queries: list[str] = []
+    runner = OperationsRunner(pool, TABLE, subscribed_queues(pool, TABLE))
+    await pool.execute("select 'the first connection'")
+    async with _logged(pool, queries):
+        assert await runner.run_once() == 0
+        assert await runner.refresh_results() == 0
+        await pool.execute("select 'the end'")
+        await eventually(lambda: "select 'the end'" in queries)
+    assert len(queries) == 3
+
+
 async def test_a_batch_takes_the_same_few_statements_however_many_letters_it_has(pool: Pool) -> None:
     async def statements(count: int) -> int:
         await pool.execute("truncate outbox_dead_letter cascade; truncate outbox_operation cascade")

@@ -17,7 +17,7 @@ from outbox.core.events import (
     MaintenanceStopped,
 )
 from outbox.engine.lifecycle import Stopping
-from outbox.engine.maintenance import Duty, MaintenanceRunner
+from outbox.engine.maintenance import LEASE, Duty, MaintenanceRunner
 from outbox.errors import DatabaseUnavailableError
 from outbox.postgres.pool import open_pool
 from outbox.postgres.pruning import PostgresLease
@@ -115,6 +115,27 @@ async def test_a_duty_goes_on_in_batches_until_nothing_is_left_and_one_that_fail
         await eventually(lambda: noting.saw(DutyDone) and noting.saw(DutyFailed))
         noting.stopping.request()
     assert DutyDone(duty="pruning", changed=23) in noting.events
+
+
+async def test_a_duty_without_work_is_done_less_and_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    noting, batches, pauses = Noting(), iter([0, 0, 0, 5, 0, 0]), list[timedelta]()
+
+    async def work() -> int:
+        changed = next(batches, None)
+        if changed is None:
+            noting.stopping.request()
+        return changed or 0
+
+    async def wait(stopping: Stopping, pause: timedelta) -> bool:
+        if pause < LEASE / 3:
+            pauses.append(pause)
+        await asyncio.sleep(0)
+        return stopping.requested
+
+    monkeypatch.setattr(Stopping, "wait", wait)
+    duty = Duty(name="operations", every=timedelta(seconds=1), idle=timedelta(seconds=3), work=work)
+    await MaintenanceRunner(FailingLease(True), [duty], noting).run(noting.stopping)
+    assert [pause.total_seconds() for pause in pauses] == [2, 3, 3, 1, 2, 3]
 
 
 class FailingLease:

@@ -176,6 +176,13 @@ cross join lateral (
 order by turn desc, position desc
 limit $5::bigint
 
+-- name: any_due
+-- Whether `due` finds one, without the transaction that locks it.
+select
+from {operation}
+where state = 'running' and continue_at <= now()
+limit 1
+
 -- name: due
 select id, action, state, selector::text, options::text, reason, requested_by, created_at, updated_at, finished_at, continue_at,
     canary_since, canary_until, total, done, waiting, retrying, handled, failed, stopped_because,

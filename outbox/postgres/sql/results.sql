@@ -1,6 +1,14 @@
 Results of messages that operations have requeued. A separate statement locks the items first, so that the next one sees them as they are
 if one of their messages failed again meanwhile.
 
+-- name: any_due
+-- Whether `due` finds any, without the transaction that locks them. In the order of the index, which a plain limit might not use.
+select
+from {operation_item}
+where check_at <= now()
+order by check_at
+limit 1
+
 -- name: due
 -- Locks items of all operations whose result is to be looked for. Skips those that another process is looking for.
 select operation_id, position
