@@ -337,6 +337,27 @@ async def test_a_duplicate_does_not_wait_longer_than_it_may_and_comes_back_later
     assert (calls, duplicates()) == ([1], 1)
 
 
+async def test_a_duplicate_that_waits_until_statement_timeout_comes_back_later_as_well(
+    shop: str, db: Connection, broker: MemoryBroker, put_off: list[timedelta], caplog: pytest.LogCaptureFixture
+) -> None:
+    await db.execute("do $$ begin execute 'alter database ' || current_database() || ' set statement_timeout = 300'; end $$")
+    calls: list[bytes] = []
+    let_go = asyncio.Event()
+
+    async def handle(body: bytes) -> None:
+        calls.append(body)
+        await let_go.wait()
+
+    sent = message("order.placed")
+    async with consuming(broker, shop, handle):
+        await broker.send([sent, sent], timeout=TIMEOUT)
+        await eventually(lambda: len(put_off) >= 2, timeout=SOON)
+        let_go.set()
+        await eventually(lambda: broker.is_idle(QUEUE), timeout=SOON)
+    assert len(calls) == 1
+    assert not [line for line in caplog.messages if "database" in line]
+
+
 @pytest.mark.parametrize("with_session", [True, False])
 async def test_the_handlers_own_statements_wait_for_locks_as_they_would_without_an_inbox(
     shop: str, db: Connection, broker: MemoryBroker, with_session: bool

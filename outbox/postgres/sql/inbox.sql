@@ -1,12 +1,17 @@
 -- name: mark_one
 -- Marks a message; no row if it was marked already. A transaction that marked it and has not ended is waited for, but no longer
--- than `patience`. Where that leaves a mark, the statements that follow wait for locks as long as they would have before.
+-- than `patience`, and less than `statement_timeout`, which would look like an outage. Where that leaves a mark, the statements
+-- that follow wait for locks as long as they would have before.
 insert into {inbox} (queue, message_id)
 select $1, $2
 from (
     select
         set_config('outbox.lock_timeout', current_setting('lock_timeout'), true),
-        set_config('lock_timeout', $3, true)
+        set_config(
+            'lock_timeout',
+            least($3::int, 800 * nullif(extract(epoch from current_setting('statement_timeout')::interval), 0))::int::text,
+            true
+        )
 ) as waiting
 on conflict do nothing
 returning set_config('lock_timeout', current_setting('outbox.lock_timeout'), true)
@@ -16,7 +21,11 @@ returning set_config('lock_timeout', current_setting('outbox.lock_timeout'), tru
 with waiting as materialized (
     select
         set_config('outbox.lock_timeout', current_setting('lock_timeout'), true),
-        set_config('lock_timeout', '{patience}', true)
+        set_config(
+            'lock_timeout',
+            least({patience}, 800 * nullif(extract(epoch from current_setting('statement_timeout')::interval), 0))::int::text,
+            true
+        )
 ),
 marked as (
     insert into {inbox} (queue, message_id)
