@@ -2,11 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
+import asyncpg
 import pytest
 
 from outbox import ensure_outbox_schema_async
@@ -20,7 +22,7 @@ from outbox.transports.postgres import PostgresBroker
 from outbox.transports.postgres.subscription import PostgresIntake
 from tests.contract.harness import EXCHANGE, Recorder
 from tests.contract.support import FAILURE, existing, message, send, taking
-from tests.postgres_transport.support import deliveries, fill_deliveries, new_broker, somebody_waits
+from tests.postgres_transport.support import TABLE, deliveries, fill_deliveries, new_broker, somebody_waits
 from tests.servers.postgres import OwnPostgres
 from tests.servers.proxy import Proxy, Towards
 from tests.support import eventually
@@ -453,6 +455,38 @@ async def test_a_server_restart_under_load_loses_nothing_and_is_reported(own_pos
     await broker.close()
     assert {event.dependency for event in recorder.of(DependencyLost)} == {Dependency.BROKER}
     assert len(recorder.of(DependencyLost)) == len(recorder.of(DependencyRestored)) >= 1
+
+
+async def test_a_broker_whose_server_has_too_few_connections_is_reported_as_lost_once(
+    database: str, pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    role = f"crowded_{database.rpartition('/')[2]}"
+    await pool.execute(f"create role {role} login password 'secret' connection limit 6")
+    await pool.execute(f"grant all on all tables in schema public to {role}")
+    await pool.execute(f"grant all on all sequences in schema public to {role}")
+    address = urlsplit(database)
+    url = urlunsplit(address._replace(netloc=f"{role}:secret@{address.netloc.rpartition('@')[2]}"))
+    crowded = await open_pool(url, size=10, application_name="tests")
+    recorder = Recorder()
+    broker = PostgresBroker(pool=crowded, table=TABLE, exchange_name=EXCHANGE, observer=recorder)
+    async with taking(broker, "mail", "#") as taken, AsyncExitStack() as others:
+        await send(broker, message("order.placed"), message("order.placed"))
+        for delivery in await taken.several(2):
+            with suppress(asyncpg.TooManyConnectionsError):
+                while True:
+                    await others.enter_async_context(crowded.acquire())
+            settling = asyncio.create_task(delivery.settle(DONE))
+            await eventually(lambda: bool(recorder.of(DependencyLost)))
+            await others.aclose()
+            await settling
+        assert (len(recorder.of(DependencyLost)), recorder.of(DependencyRestored)) == (1, [])
+        monkeypatch.setattr("outbox.transports.postgres.broker.CROWDED_FOR", timedelta(0))
+        await send(broker, message("order.placed"))
+        await (await taken.next()).settle(DONE)
+        await eventually(lambda: len(recorder.of(DependencyRestored)) == 1)
+    await broker.close()
+    await crowded.close()
+    await pool.execute(f"drop owned by {role}; drop role {role}")
 
 
 async def test_repeatedly_terminated_backends_lose_nothing(broker: PostgresBroker, pool: Pool) -> None:

@@ -3,6 +3,8 @@
 import asyncio
 import json
 import logging
+import math
+import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
@@ -74,6 +76,8 @@ DEPTH_PAGES = 500
 """Pages of that sample."""
 STATEMENT_TIMEOUT = timedelta(seconds=20)
 """Longest wait for one statement of a worker. Shorter than a lease, so that there is time for another attempt."""
+CROWDED_FOR = timedelta(seconds=10)
+"""How long the server must not have refused a connection as one too many before the broker is reported as back."""
 
 _NAME = "outbox broker"
 _log = logging.getLogger("outbox")
@@ -123,6 +127,7 @@ class PostgresBroker:
         self._bell: BellName | None = None
         self._opening = asyncio.Lock()
         self._is_away = False
+        self._crowded_at = -math.inf
         self._waker: Waker | None = None
         self._waker_tasks: list[asyncio.Task[None]] = []
         self._waker_users = 0
@@ -438,11 +443,14 @@ class PostgresBroker:
         try:
             yield
         except DatabaseUnavailableError as error:
+            if isinstance(error.__cause__, asyncpg.TooManyConnectionsError):
+                self._crowded_at = time.monotonic()
             if not self._is_away and not isinstance(error.__cause__, REFUSALS):
                 self._is_away = True
                 self._observer.notify(DependencyLost(dependency=Dependency.BROKER, reason=str(error)))
             raise
-        if self._is_away:
+        # While the server has too few connections, statements succeed on those that are open, in turn with others that fail.
+        if self._is_away and time.monotonic() > self._crowded_at + CROWDED_FOR.total_seconds():
             self._is_away = False
             self._observer.notify(DependencyRestored(dependency=Dependency.BROKER))
 
