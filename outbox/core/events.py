@@ -348,10 +348,11 @@ class Paused:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resumed:
-    """The pause has ended."""
+    """The pause has ended; or, where `stopping`, the relay or worker ends while it lasts."""
 
     exchange_name: str
     queue: str | None = None
+    stopping: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -122,7 +122,7 @@ class Relay:
             if self._gate.closed and not self._stopping.requested:
                 self._observer.notify(Paused(exchange_name=exchange_name))
                 await until_open(self._gate, self._stopping)
-                self._observer.notify(Resumed(exchange_name=exchange_name))
+                self._observer.notify(Resumed(exchange_name=exchange_name, stopping=self._gate.closed))
 
     # --- lanes ---------------------------------------------------------------------------------------------------------
 

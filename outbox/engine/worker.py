@@ -152,9 +152,10 @@ class WorkerRunner:
             while not stopping.requested:
                 try:
                     if gate.closed:
-                        self._observer.notify(Paused(queue=consumer.queue, exchange_name=subscription.exchange_name))
+                        queue, exchange_name = consumer.queue, subscription.exchange_name
+                        self._observer.notify(Paused(queue=queue, exchange_name=exchange_name))
                         await until_open(gate, stopping)
-                        self._observer.notify(Resumed(queue=consumer.queue, exchange_name=subscription.exchange_name))
+                        self._observer.notify(Resumed(queue=queue, exchange_name=exchange_name, stopping=gate.closed))
                     else:
                         await self._take(subscription, consumer, handler, gate, stopping)
                 except BrokerUnavailableError as error:

@@ -317,7 +317,7 @@ _LINES: Mapping[type, _Line] = dict(
         # --- all components
         _line(DependencyRestored, logging.INFO, "the %s is back", lambda e: (e.dependency.value,)),
         _line(Paused, logging.INFO, "paused: %s takes nothing new", lambda e: (_part(e),)),
-        _line(Resumed, logging.INFO, "resumed: %s", lambda e: (_part(e),)),
+        _line(Resumed, logging.INFO, "%s: %s", lambda e: ("stopped while paused" if e.stopping else "resumed", _part(e))),
         _line(
             HealthJudged,
             logging.DEBUG,

@@ -182,7 +182,7 @@ def test_an_age_begins_when_a_message_is_due_and_is_never_negative(instruments: 
 
 
 def test_pauses_and_stalled_routes_are_counted_while_they_last(instruments: Instruments) -> None:
-    for event in (Paused(**QUEUE), Resumed(**QUEUE), Paused(exchange_name="orders")):
+    for event in (Paused(**QUEUE), Resumed(exchange_name="orders", queue="mail"), Paused(exchange_name="orders")):
         instruments.notify(event)
     for routing_key in ("a", "b"):
         instruments.notify(RouteStalled(exchange_name="orders", routing_key=routing_key, queue=None, failure=FAILURE))

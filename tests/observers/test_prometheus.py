@@ -365,7 +365,7 @@ def test_a_consumer_is_paused_from_the_opening_of_its_circuit_to_its_closing(
 def test_pauses_of_operators_are_counted_while_they_last(observer: PrometheusObserver, exchange: Exchange) -> None:
     for _ in range(2):
         observer.notify(Paused(**exchange.queue))
-    observer.notify(Resumed(**exchange.queue))
+    observer.notify(Resumed(exchange_name=exchange.name, queue=exchange.queue["queue"]))
     observer.notify(Paused(exchange_name=exchange.name))
     assert exchange.value("outbox_paused", **exchange.queue) == 1
     assert exchange.value("outbox_paused", queue="", exchange_name=exchange.name) == 1

@@ -133,7 +133,10 @@ async def test_an_invalid_pause_is_refused(connection: asyncpg.Connection, scope
         await resume(connection, scope, name)
 
 
-async def test_a_stop_ends_a_paused_relay_and_worker_at_once(connection: asyncpg.Connection, database_url: str) -> None:
+async def test_a_stop_ends_a_paused_relay_and_worker_at_once_and_not_their_pause(
+    connection: asyncpg.Connection, database_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", logger="outbox")
     for scope in (PauseScope.RELAY, PauseScope.WORKER):
         await pause(connection, Pause(scope=scope))
     relay = MessageRelay(database_url, broker=database_url, name="relay-1")
@@ -141,6 +144,12 @@ async def test_a_stop_ends_a_paused_relay_and_worker_at_once(connection: asyncpg
     async with asyncio.timeout(30), at_work(relay, worker):
         await eventually(lambda: _applied(connection, "relay-1"))
         await eventually(lambda: _applied(connection, "worker-1"))
+    assert [line for line in sorted(caplog.messages) if "paused" in line or "resumed" in line] == [
+        "paused: queue mail takes nothing new",
+        "paused: the relay to exchange outbox takes nothing new",
+        "stopped while paused: queue mail",
+        "stopped while paused: the relay to exchange outbox",
+    ]
 
 
 async def test_the_commands_pause_list_and_resume(connection: asyncpg.Connection, database_url: str) -> None:
