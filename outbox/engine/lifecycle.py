@@ -5,8 +5,8 @@ import logging
 import signal
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -360,6 +360,27 @@ async def _unless_stopping(waiting: Coroutine[Any, Any, None], stopping: Stoppin
             await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
     finally:
         task.cancel()
+
+
+@asynccontextmanager
+async def interrupted_by(stopping: Stopping) -> AsyncIterator[None]:
+    """Cancels the block when `stopping` is requested, and then goes on after it."""
+    loop, limit = asyncio.get_running_loop(), asyncio.timeout(None)
+
+    def expire() -> None:
+        with suppress(RuntimeError):  # the block has ended meanwhile
+            limit.reschedule(loop.time())
+
+    def expire_soon() -> None:
+        loop.call_soon_threadsafe(expire)
+
+    try:
+        async with limit:
+            with stopping.listen(expire_soon):
+                yield
+    except TimeoutError:
+        if not limit.expired():
+            raise
 
 
 async def until_set(event: asyncio.Event, stopping: Stopping, *, seconds: float | None) -> None:

@@ -160,6 +160,7 @@ class KafkaReader:
         self._missing: set[str] = set()
         self._paused = False
         self._is_stuck = False
+        self._is_hanging = False
         self._away = False
         self._interrupted = False
         self._thread = _Thread(f"outbox kafka {properties['group.id']}", idle=self._keep_alive)
@@ -183,14 +184,20 @@ class KafkaReader:
     async def acknowledge(self, received: Sequence[Received]) -> None:
         """See `outbox.ports.Reader.acknowledge`."""
         tokens = [each.token for each in received if isinstance(each.token, _Token)]
-        await self._thread.call(lambda: self._acknowledge(tokens))
+        try:
+            await self._thread.call(lambda: self._acknowledge(tokens))
+        except asyncio.CancelledError:
+            self._is_hanging = True
+            raise
 
     async def close(self) -> None:
         """Leaves the group. Waits for that for `CLOSE_TIMEOUT` at most, and if it is cancelled, not at all."""
         self._interrupted = True
         closing = self._thread.submit(self._close)
         self._thread.end()
-        await asyncio.wait([asyncio.wrap_future(closing)], timeout=CLOSE_TIMEOUT.total_seconds())
+        # If it has joined no group, there is none to leave. If a commit hangs, so would this.
+        if self._consumer is not None and not self._is_hanging:
+            await asyncio.wait([asyncio.wrap_future(closing)], timeout=CLOSE_TIMEOUT.total_seconds())
 
     # --- in the thread -------------------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 from outbox.core.events import Dependency
 from outbox.core.message import Message
 from outbox.core.outcome import Cause, Failure
-from outbox.engine.lifecycle import Outage, Pauses, Stopping
+from outbox.engine.lifecycle import Outage, Pauses, Stopping, interrupted_by
 from outbox.engine.tasks import ungrouped
 from outbox.errors import BrokerUnavailableError, OutboxError, TopologyError
 from outbox.ports import (
@@ -83,8 +83,8 @@ class StoredBroker:
             async with self._database.subscribe(subscription, receive) as intake, asyncio.TaskGroup() as tasks:
                 storage = _Storage(self._source, self._database, subscription, report=self._report)
                 running = tasks.create_task(storage.run())
+                await storage.started
                 try:
-                    await storage.started
                     yield _StoredIntake(intake, storage)
                 finally:
                     storage.stopping.request()
@@ -153,7 +153,12 @@ class _Storage:
         pauses = Pauses()
         while not self.stopping.requested:
             try:
-                async with self._source.read(self._subscription) as reader:
+                async with AsyncExitStack() as stack:
+                    # Connecting may take longer than a stop.
+                    async with interrupted_by(self.stopping):
+                        reader = await stack.enter_async_context(self._source.read(self._subscription))
+                    if self.stopping.requested:
+                        return
                     self._start()
                     self._report(self._queue, None)
                     pauses.reset()

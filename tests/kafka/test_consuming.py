@@ -264,6 +264,28 @@ async def test_brokers_that_are_away_lose_nothing(
         await eventually(lambda: mock.committed("mail", "order.placed") == 20)
 
 
+async def test_a_stop_waits_once_for_a_commit_that_hangs(
+    database: str, mock: MockKafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mock.create_topic("order.placed")
+    monkeypatch.setattr("outbox.transports.stored.CLOSE_TIMEOUT", timedelta(milliseconds=100))
+    hanging = asyncio.Event()
+    acknowledge = KafkaReader.acknowledge
+
+    async def freeze(reader: KafkaReader, received: Any) -> None:
+        mock.delay(60_000)
+        hanging.set()
+        await acknowledge(reader, received)
+
+    monkeypatch.setattr(KafkaReader, "acknowledge", freeze)
+    async with working(database, mock.consuming_url, collecting([])):
+        mock.produce("order.placed", b"1")
+        await hanging.wait()
+        asked = asyncio.get_running_loop().time()
+    assert asyncio.get_running_loop().time() - asked < 4
+    mock.delay(0)
+
+
 async def test_a_database_that_is_away_loses_nothing(
     database: str, connection: asyncpg.Connection, mock: MockKafka, proxied: Callable[[str], Proxy]
 ) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -11,10 +12,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
+from outbox import Consumer, Worker
 from outbox.engine.lifecycle import Stopping, run_until_stopped
+from tests.servers.moto import CREDENTIALS
+from tests.worker.support import running
 
 SOON = 30.0
 
@@ -69,6 +74,25 @@ async def test_a_stop_from_another_thread_is_heard() -> None:
     threading.Thread(target=stop.request).start()
     await asyncio.wait_for(run, SOON)
     assert work.drained
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("url", ["amqp://guest:guest@127.0.0.1:{}/", "sqs://eu-west-1?endpoint_url=http://127.0.0.1:{}"])
+async def test_a_stop_does_not_wait_for_a_broker_that_does_not_answer(
+    database: str, monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    for name, value in CREDENTIALS.items():
+        monkeypatch.setenv(name, value)
+    consumer = Consumer("order.placed", lambda body: None, queue="order-placed")
+    options: dict[str, Any] = {"enable_metrics": False, "db_engine_url": database}
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.setblocking(False)
+        broker = url.format(silent.getsockname()[1])
+        async with running(Worker(broker=broker, consumers=[consumer], **options)):
+            connection, _ = await asyncio.wait_for(asyncio.get_running_loop().sock_accept(silent), SOON)
+            asked = time.monotonic()
+        connection.close()
+    assert time.monotonic() - asked < 5
 
 
 async def test_work_that_ends_by_itself_ends_the_run() -> None:
