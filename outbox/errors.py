@@ -25,6 +25,7 @@ OutboxError
 │   ├── DecryptionError                  an encrypted body that was changed, or belongs to another message
 │   └── StoredBodyError                  a body that its store does not have, or that was changed there
 ├── BodyStoreUnavailableError            the store of large bodies is unavailable, or this process has none; try again later
+├── KeysUnavailableError                 the key provider fails, so that no body can be encrypted; try again later
 ├── UnknownKeyError                      an encrypted body whose key this process does not have: add the key
 ├── UnsupportedVersionError              a message of a newer version than its consumer knows: deploy the consumer
 ├── HandlerTimeoutError (TimeoutError)   a handler ran for longer than its consumer's `timeout`, and was cancelled
@@ -150,6 +151,10 @@ class StoredBodyError(MalformedMessageError):
 
 class BodyStoreUnavailableError(OutboxError):
     """The store of large bodies is unavailable, or this process was given none. The message is not at fault."""
+
+
+class KeysUnavailableError(OutboxError):
+    """The key provider fails, so that the body of an operator's message cannot be encrypted. Nothing was changed."""
 
 
 class UnknownKeyError(OutboxError):

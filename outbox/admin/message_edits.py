@@ -65,6 +65,7 @@ class MessageEditRequest(EditRequest):
         Code.INVALID_REQUEST,
         Code.DATABASE_UNAVAILABLE,
         Code.BODY_STORE_UNAVAILABLE,
+        Code.KEYS_UNAVAILABLE,
     ),
 )
 async def edit_message(
@@ -210,6 +211,7 @@ class PublishedMessage(Model):
         Code.INVALID_REQUEST,
         Code.DATABASE_UNAVAILABLE,
         Code.BODY_STORE_UNAVAILABLE,
+        Code.KEYS_UNAVAILABLE,
     ),
 )
 async def publish(request: PublishRequest, context: Operator, key: IdempotencyKey = None) -> Response:
@@ -221,7 +223,7 @@ async def publish(request: PublishRequest, context: Operator, key: IdempotencyKe
     if not request.force:
         await require_valid_body(context, payload, queue=None, routing_key=request.routing_key)
     bodies = context.admin.bodies
-    publisher = Publisher(table_name=str(context.admin.table), encryption=bodies.encryption, large_bodies=bodies.large_bodies)
+    publisher = Publisher(table_name=str(context.admin.table), encryption=bodies.of_publisher, large_bodies=bodies.large_bodies)
     async with idempotency_lock(context, key, request) as lock:
         if isinstance(lock, StoredResponse):
             return to_response(lock, replayed=True)

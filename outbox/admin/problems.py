@@ -17,6 +17,7 @@ from outbox.errors import (
     BrokerUnavailableError,
     ConfigurationError,
     DatabaseUnavailableError,
+    KeysUnavailableError,
     RefusedError,
     SchemaError,
 )
@@ -59,6 +60,7 @@ class Code(StrEnum):
     DATABASE_UNAVAILABLE = "database_unavailable"
     BROKER_UNAVAILABLE = "broker_unavailable"
     BODY_STORE_UNAVAILABLE = "body_store_unavailable"
+    KEYS_UNAVAILABLE = "keys_unavailable"
 
     @property
     def status(self) -> int:
@@ -101,6 +103,7 @@ _KINDS: Mapping[Code, tuple[int, str]] = {
     Code.DATABASE_UNAVAILABLE: (503, "The database is unavailable"),
     Code.BROKER_UNAVAILABLE: (503, "The broker is unavailable"),
     Code.BODY_STORE_UNAVAILABLE: (503, "The store of large bodies is unavailable"),
+    Code.KEYS_UNAVAILABLE: (503, "The provider of encryption keys is unavailable"),
 }
 
 
@@ -162,10 +165,8 @@ def problem_of(error: Exception) -> Problem | None:
             return _outdated(str(error))
         case RefusedError():
             return Problem(Code.CONFLICT, str(error))
-        case BrokerUnavailableError() | BodyStoreUnavailableError():
-            is_broker = isinstance(error, BrokerUnavailableError)
-            code = Code.BROKER_UNAVAILABLE if is_broker else Code.BODY_STORE_UNAVAILABLE
-            what = "the broker" if is_broker else "the store of large bodies"
+        case BrokerUnavailableError() | BodyStoreUnavailableError() | KeysUnavailableError():
+            code, what = next(found for kind, found in _AWAY.items() if isinstance(error, kind))
             return Problem(code, f"{what} does not respond: try again", headers={"retry-after": "2"})
         case DatabaseUnavailableError() | OSError() | TimeoutError():
             return _of_database(error)
@@ -280,6 +281,11 @@ def _outdated(detail: str) -> Problem:
     return Problem(Code.SCHEMA_OUTDATED, detail)
 
 
+_AWAY: Mapping[type[Exception], tuple[Code, str]] = {
+    BrokerUnavailableError: (Code.BROKER_UNAVAILABLE, "the broker"),
+    BodyStoreUnavailableError: (Code.BODY_STORE_UNAVAILABLE, "the store of large bodies"),
+    KeysUnavailableError: (Code.KEYS_UNAVAILABLE, "the provider of encryption keys"),
+}
 _IN_THE_LOG = "search the log for the request id"
 _OF_SCHEMAS = (
     asyncpg.UndefinedTableError,

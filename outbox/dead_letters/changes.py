@@ -328,8 +328,8 @@ class Editor:
         """Edits and requeues the dead letter `id_`, if it still has the version of `edit`.
 
         Awaits `also` in the same transaction; for a refused edit in a new one, because the first is rolled back. Raises
-        `EncodingError` for a body or headers that cannot be stored, or for reserved headers, and the errors of the key provider
-        and of the store of large bodies.
+        `EncodingError` for a body or headers that cannot be stored, or for reserved headers, `KeysUnavailableError`, and the
+        errors of the store of large bodies.
         """
         queues = await self._changes.known_queues(request, [id_])
         try:

@@ -3,11 +3,11 @@
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from outbox.core.codec import BODY_STORE, ENCRYPTION, body_headers
 from outbox.core.urls import redacted
-from outbox.errors import BodyStoreUnavailableError, OutboxError, RefusedError, UnknownKeyError
+from outbox.errors import BodyStoreUnavailableError, KeysUnavailableError, OutboxError, RefusedError, UnknownKeyError
 
 if TYPE_CHECKING:
     from outbox.encryption import Encryption
@@ -76,14 +76,12 @@ class Bodies:
         """Returns a new body for the message with these headers, and the headers that belong to the new body.
 
         It is encrypted, with the current key, if the old one is, and stored if it is large. Raises `RefusedError` if this
-        process lacks the keys or the store of the old body, and the errors of the key provider and the store.
+        process lacks the keys or the store of the old body, the errors of `encrypt`, and those of the store.
         """
         before = body_headers(headers)
         own: dict[str, Any] = {}
         if ENCRYPTION in before:
-            if self.encryption is None:
-                raise RefusedError(_NO_KEYS)
-            body, own[ENCRYPTION] = self.encryption.encrypt(body, message_id=message_id or "")
+            body, own[ENCRYPTION] = self.encrypt(body, message_id=message_id or "")
         if self.large_bodies is None:
             if BODY_STORE in before:
                 raise RefusedError(_NO_STORE)
@@ -91,3 +89,24 @@ class Bodies:
             own[BODY_STORE] = await self.large_bodies.put(body)
             body = b""
         return body, own
+
+    @property
+    def of_publisher(self) -> "Encryption | None":
+        """What a publisher of operators encrypts with: `encrypt`, if there are keys."""
+        return None if self.encryption is None else cast("Encryption", self)
+
+    def encrypt(self, body: bytes, *, message_id: str) -> tuple[bytes, str]:
+        """Encrypts a body as `Encryption.encrypt` does. Raises `KeysUnavailableError` for an error of the key provider.
+
+        Raises `RefusedError` without keys, and `ConfigurationError` for a provider that breaks its contract.
+        """
+        if self.encryption is None:
+            raise RefusedError(_NO_KEYS)
+        try:
+            return self.encryption.encrypt(body, message_id=message_id)
+        except OutboxError:
+            raise
+        except Exception as error:
+            reason = redacted(f"{type(error).__name__}: {error}")
+            _log.warning("failed to encrypt the body of %s for an operator: %s", message_id, reason)
+            raise KeysUnavailableError(f"the key provider failed: {reason}") from error

@@ -159,3 +159,27 @@ async def test_what_an_operator_publishes_is_encrypted(database: str, connection
     )
     header = json.loads(found["headers"])["x-encryption"]
     assert ENCRYPTION.decrypt(found["body"], header, message_id=found["message_id"]) == b'{"email": "bob"}'
+
+
+async def test_edits_and_publishing_change_nothing_while_the_key_provider_fails(
+    database: str, connection: asyncpg.Connection
+) -> None:
+    class Away(StaticKeys):
+        def wrap(self, data_key: bytes) -> Any:
+            raise ConnectionError("no route to the key service")
+
+    keys = Away({"2026-11": bytes(32)}, current="2026-11")
+    before = await connection.fetch("select * from outbox_table")
+    async with serving(Admin(database, encryption=Encryption(keys))) as app, client_of(app, Role.ADMIN) as admin:
+        letter = (await admin.get("/dlq/1")).json()
+        message = (await admin.get("/messages/1")).json()
+        edit = {"version": letter["version"], "body": {"email": "eve@example.com"}}
+        for answer in (
+            await admin.post("/requeue", json={"selector": {"ids": ["1"]}, "edit": edit, "force": True}),
+            await admin.patch("/messages/1", json={"version": message["version"], "body": {"email": "eve@example.com"}}),
+            await admin.post("/messages", json={"routing_key": "order.placed", "body": {"email": "eve@example.com"}}),
+        ):
+            assert (answer.status_code, answer.json()["code"]) == (503, "keys_unavailable"), answer.text
+            assert answer.headers["retry-after"] == "2"
+        assert (await admin.get("/dlq/1")).json()["status"] == "open"
+    assert await connection.fetch("select * from outbox_table") == before

@@ -1996,7 +1996,7 @@ export interface components {
          * @description Stable code of a problem. Scripts may rely on it.
          * @enum {string}
          */
-        Code: "invalid_cursor" | "cursor_mismatch" | "unauthenticated" | "forbidden" | "cross_site" | "read_only" | "not_found" | "method_not_allowed" | "conflict" | "not_supported" | "count_drifted" | "version_conflict" | "request_running" | "body_too_slow" | "body_too_large" | "invalid_request" | "filter_too_broad" | "invalid_edit" | "header_locked" | "key_reused" | "confirmation_required" | "too_many_logins" | "too_many_requests" | "too_many_streams" | "internal" | "schema_outdated" | "database_unavailable" | "broker_unavailable" | "body_store_unavailable";
+        Code: "invalid_cursor" | "cursor_mismatch" | "unauthenticated" | "forbidden" | "cross_site" | "read_only" | "not_found" | "method_not_allowed" | "conflict" | "not_supported" | "count_drifted" | "version_conflict" | "request_running" | "body_too_slow" | "body_too_large" | "invalid_request" | "filter_too_broad" | "invalid_edit" | "header_locked" | "key_reused" | "confirmation_required" | "too_many_logins" | "too_many_requests" | "too_many_streams" | "internal" | "schema_outdated" | "database_unavailable" | "broker_unavailable" | "body_store_unavailable" | "keys_unavailable";
         /**
          * ComponentActivity
          * @description The activity that a component reports.
@@ -9461,7 +9461,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["OutboxProblem"];
                 };
             };
-            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable or `body_store_unavailable`: The store of large bodies is unavailable */
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable or `body_store_unavailable`: The store of large bodies is unavailable or `keys_unavailable`: The provider of encryption keys is unavailable */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10028,7 +10028,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["OutboxProblem"];
                 };
             };
-            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable or `body_store_unavailable`: The store of large bodies is unavailable */
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable or `body_store_unavailable`: The store of large bodies is unavailable or `keys_unavailable`: The provider of encryption keys is unavailable */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -11128,7 +11128,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["OutboxProblem"];
                 };
             };
-            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable or `broker_unavailable`: The broker is unavailable or `body_store_unavailable`: The store of large bodies is unavailable */
+            /** @description `schema_outdated`: The database lacks a table, column or privilege that this release uses or `database_unavailable`: The database is unavailable or `broker_unavailable`: The broker is unavailable or `body_store_unavailable`: The store of large bodies is unavailable or `keys_unavailable`: The provider of encryption keys is unavailable */
             503: {
                 headers: {
                     [name: string]: unknown;

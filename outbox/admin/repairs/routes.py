@@ -173,6 +173,7 @@ router = area("repairing")
         Code.INVALID_EDIT,
         Code.BROKER_UNAVAILABLE,
         Code.BODY_STORE_UNAVAILABLE,
+        Code.KEYS_UNAVAILABLE,
         Code.DATABASE_UNAVAILABLE,
     ),
 )
