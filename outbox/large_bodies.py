@@ -265,6 +265,7 @@ class LargeBodies:
 class FileStore:
     """Keeps objects as files in a folder, which must exist, and which all hosts of publishers and workers share.
 
+    Raises `ConfigurationError` for a folder that does not exist. One that is missing or empty later counts as down.
     A file is written under another name, flushed to the disk, and renamed.
     """
 
@@ -272,6 +273,10 @@ class FileStore:
         self._path = Path(path)
         if not self._path.is_absolute():
             raise ConfigurationError(f"the folder of a FileStore must be an absolute path, not {str(path)!r}")
+        if not os.path.isdir(self._path):  # noqa: PTH112  it raises nothing
+            raise ConfigurationError(
+                f"the folder of a FileStore does not exist: create or mount {str(path)!r}, and start again"
+            )
         self._threads = _PerLoop(_threads)
 
     def __repr__(self) -> str:

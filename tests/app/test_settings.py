@@ -110,7 +110,7 @@ def test_a_process_is_given_the_settings_that_its_command_reads(reader: Reader, 
 KEY = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 
 
-def test_settings_are_converted_to_arguments() -> None:
+def test_settings_are_converted_to_arguments(tmp_path: Path) -> None:
     settings = read_settings(
         database_url="postgresql://h/d",
         listen_url="postgresql://u:secret@h/d",
@@ -121,7 +121,7 @@ def test_settings_are_converted_to_arguments() -> None:
         admin_read_only=True,
         mask_keys="colour",
         encryption_keys=f"2026-11={KEY}",
-        large_bodies_url="file:///var/bodies",
+        large_bodies_url=f"file://{tmp_path}",
         metrics=False,
     )
     relay = arguments_of(MessageRelay, dict(settings))
@@ -141,7 +141,7 @@ def test_settings_are_converted_to_arguments() -> None:
     assert repr(admin["encryption"]) == "Encryption(keys=StaticKeys(2026-11; current='2026-11'))"
     assert KEY not in repr(settings)
     assert {repr(each["large_bodies"]) for each in (admin, maintenance)} == {
-        "LargeBodies(FileStore('/var/bodies'), above=262144)"
+        f"LargeBodies(FileStore('{tmp_path}'), above=262144)"
     }
 
 

@@ -96,7 +96,9 @@ async def test_a_file_store_accepts_no_name_that_leaves_its_folder(name: str, tm
 
 
 async def test_a_folder_that_is_missing_or_empty_is_away_and_not_without_the_body(tmp_path: Path) -> None:
+    (tmp_path / "missing").mkdir()
     missing, empty = FileStore(tmp_path / "missing"), FileStore(tmp_path)
+    (tmp_path / "missing").rmdir()
     for call in (missing.get("a1"), missing.put("a1", b""), empty.get("a1")):
         with pytest.raises(BodyStoreUnavailableError):
             await call
@@ -212,8 +214,18 @@ def test_invalid_arguments_are_refused(arguments: dict[str, Any]) -> None:
         LargeBodies(**{"store": MemoryStore(), **arguments})
 
 
-def test_urls_name_stores() -> None:
-    assert repr(LargeBodies.parse("file:///var/bo%20dies")) == "LargeBodies(FileStore('/var/bo dies'), above=262144)"
+def test_a_folder_that_does_not_exist_is_refused_at_once(tmp_path: Path) -> None:
+    for path in (tmp_path / "bodeis", tmp_path / "file"):
+        (tmp_path / "file").touch()
+        with pytest.raises(ConfigurationError, match="create or mount"):
+            LargeBodies.parse(path.as_uri())
+
+
+def test_urls_name_stores(tmp_path: Path) -> None:
+    (tmp_path / "bo dies").mkdir()
+    assert (
+        repr(LargeBodies.parse(f"file://{tmp_path}/bo%20dies")) == f"LargeBodies(FileStore('{tmp_path}/bo dies'), above=262144)"
+    )
     found = LargeBodies.parse("s3://bucket/a/b?endpoint_url=http://127.0.0.1:9000&region_name=eu-central-1")
     assert repr(found) == "LargeBodies(S3Store('bucket', 'a/b/'), above=262144)"
     refused = ("", "/var/bodies", "file://host/var", "file:///", "s3://", "s3://bucket?color=red", "gs://bucket")
