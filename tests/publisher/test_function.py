@@ -75,6 +75,8 @@ async def test_json_with_quotes_backslashes_and_every_script_arrives_as_it_was(c
         ("'k', '{}', '[]'", "headers are an object of names and values"),
         ("'k', '{}', 'null'", "headers are an object of names and values"),
         ("""'k', '{}', '{"X-Outbox-Attempt": 1}'""", "the header 'X-Outbox-Attempt' is reserved"),
+        ("""'k', '{}', '{"x-encryption": "v=1"}'""", "the header 'x-encryption' is reserved"),
+        ("""'k', '{}', '{"a": 1, "X-Body-Store": "v=1"}'""", "the header 'X-Body-Store' is reserved"),
         ("'k', '{}', ordering_key => ''", "ordering_key is a text that is not empty"),
         ("'k', '{}', eta => 'infinity'", "eta is a moment, and not infinite"),
         ("'k', '{}', expiration => interval '0'", "expiration lies above zero and within 36525 days"),

@@ -35,10 +35,10 @@ begin
         when jsonb_typeof(tracking_ids) <> 'array' then 'tracking_ids are a list of texts, root first'
     end;
     if problem is null and headers is not null then
-        select 'the header ' || quote_literal(name) || ' is reserved, x-outbox- belongs to Outbox'
+        select 'the header ' || quote_literal(name) || ' is reserved, x-outbox-, x-encryption and x-body-store belong to Outbox'
         into problem
         from jsonb_object_keys(headers) as name
-        where starts_with(lower(name), 'x-outbox-');
+        where starts_with(lower(name), 'x-outbox-') or lower(name) in ('x-encryption', 'x-body-store');
     end if;
     if problem is null and tracking_ids is not null then
         select 'tracking_ids are a list of texts, root first'
