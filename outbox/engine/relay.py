@@ -21,7 +21,7 @@ from outbox.core.events import (
     RouteResumed,
 )
 from outbox.core.message import Way
-from outbox.engine.lifecycle import OPEN, Outage, Pauses, Stopping, until_closed, until_open
+from outbox.engine.lifecycle import OPEN, Outage, Pauses, Stopping, interrupted_by, until_closed, until_open
 from outbox.engine.rounds import Round, RoundReport, Rounds
 from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError, OutboxError
 from outbox.ports import Doorbell, Gate, Observer, Store
@@ -183,6 +183,11 @@ class Relay:
 
     async def _start(self) -> "_StartedRound | None":
         began = perf_counter()
+        # Connecting may take longer than a stop.
+        async with interrupted_by(self._stopping):
+            await self._rounds.connect()
+        if self._stopping.requested:
+            return None
         round_ = await self._rounds.start(self._batch.size)
         # A server that accepts connections while its rounds still fail must not be reported as restored.
         for dependency in set(Dependency) - self._failing:

@@ -59,6 +59,10 @@ class Round(Protocol):
 class Rounds(Protocol):
     """Starts rounds, which send through a Transport or within the database."""
 
+    async def connect(self) -> None:
+        """Connects to the broker, if there is one. Raises `BrokerUnavailableError`."""
+        ...
+
     async def start(self, limit: int) -> Round | None:
         """Claims up to `limit` due messages. Returns None if there are none.
 
@@ -121,9 +125,12 @@ class SendingRounds:
         self._holds = Holds()
         self._stalls = Stalls()
 
+    async def connect(self) -> None:
+        """See `outbox.engine.rounds.Rounds.connect`."""
+        await self._transport.open()
+
     async def start(self, limit: int) -> "SendingRound | None":
         """See `outbox.engine.rounds.Rounds.start`."""
-        await self._transport.open()
         claim = await self._store.claim(limit)
         return None if claim is None else SendingRound(claim, self._transport, self._policy, self._holds, self._stalls)
 

@@ -9,14 +9,13 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
-from outbox import Consumer, Worker
+from outbox import Consumer, MessageRelay, Worker
 from outbox.engine.lifecycle import Stopping, run_until_stopped
 from tests.servers.moto import CREDENTIALS
 from tests.worker.support import running
@@ -77,18 +76,28 @@ async def test_a_stop_from_another_thread_is_heard() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda database, broker: MessageRelay(database, broker=broker),
+        lambda database, broker: Worker(
+            broker=broker,
+            consumers=[Consumer("order.placed", lambda body: None, queue="order-placed")],
+            db_engine_url=database,
+        ),
+    ],
+    ids=["relay", "worker"],
+)
 @pytest.mark.parametrize("url", ["amqp://guest:guest@127.0.0.1:{}/", "sqs://eu-west-1?endpoint_url=http://127.0.0.1:{}"])
 async def test_a_stop_does_not_wait_for_a_broker_that_does_not_answer(
-    database: str, monkeypatch: pytest.MonkeyPatch, url: str
+    database: str, monkeypatch: pytest.MonkeyPatch, url: str, made: Callable[[str, str], MessageRelay | Worker]
 ) -> None:
     for name, value in CREDENTIALS.items():
         monkeypatch.setenv(name, value)
-    consumer = Consumer("order.placed", lambda body: None, queue="order-placed")
-    options: dict[str, Any] = {"enable_metrics": False, "db_engine_url": database}
     with socket.create_server(("127.0.0.1", 0)) as silent:
         silent.setblocking(False)
         broker = url.format(silent.getsockname()[1])
-        async with running(Worker(broker=broker, consumers=[consumer], **options)):
+        async with running(made(database, broker)):
             connection, _ = await asyncio.wait_for(asyncio.get_running_loop().sock_accept(silent), SOON)
             asked = time.monotonic()
         connection.close()

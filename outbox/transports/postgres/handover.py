@@ -491,6 +491,9 @@ class HandoverRounds:
         self._exchange_name = exchange_name
         self._intervals: OrderedDict[str, timedelta] = OrderedDict()
 
+    async def connect(self) -> None:
+        """See `outbox.engine.rounds.Rounds.connect`."""
+
     async def start(self, limit: int) -> "FinishedRound | None":
         """See `outbox.engine.rounds.Rounds.start`."""
         longer = {key: min(interval * 2, LONGEST_PROBE) for key, interval in self._intervals.items()}
