@@ -1,5 +1,6 @@
 import { render } from "@testing-library/react";
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
+import { listenForBack } from "~/lib/unsaved";
 import { Dialog } from "./Dialog";
 
 function asksBeforeLeaving(): boolean {
@@ -18,4 +19,28 @@ it("asks before the page is reloaded or left, only while it is open with unsaved
   expect(asksBeforeLeaving()).toBe(true);
   rerender(dialog(false, true));
   expect(asksBeforeLeaving()).toBe(false);
+});
+
+it("asks before Back of the browser closes it with unsaved input", async () => {
+  listenForBack();
+  const visited: string[] = [];
+  const visit = () => visited.push(window.location.pathname);
+  window.addEventListener("popstate", visit);
+  window.history.replaceState(null, "", "/list");
+  window.history.pushState(null, "", "/list/17");
+  const answers = [false, true];
+  const ask = vi.fn(() => answers.shift() ?? false);
+  window.confirm = ask;
+  const close = vi.fn();
+  render(<Dialog open unsaved onClose={close} title="Edit" />);
+
+  window.history.back();
+  await vi.waitFor(() => expect(ask).toHaveBeenCalledTimes(1));
+  expect(window.location.pathname).toBe("/list/17");
+  expect([visited, close.mock.calls]).toEqual([[], []]);
+
+  window.history.back();
+  await vi.waitFor(() => expect(close).toHaveBeenCalledTimes(1));
+  expect(visited).toEqual(["/list"]);
+  window.removeEventListener("popstate", visit);
 });

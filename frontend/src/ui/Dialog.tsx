@@ -1,6 +1,7 @@
 import { Dialog as BaseDialog } from "@base-ui/react/dialog";
 import { type ReactNode, type RefObject, useEffect, useRef } from "react";
 import { suspendUpdates } from "~/api/live";
+import { guardHistory } from "~/lib/unsaved";
 import * as common from "~/texts/common";
 import * as texts from "~/texts/ui";
 import { Button, IconButton } from "./Button";
@@ -15,7 +16,7 @@ export interface DialogProps {
   /** Buttons of the footer, the primary one last. */
   actions?: ReactNode;
   wide?: boolean;
-  /** Whether there is unsaved input. Closing the dialog, reloading the page or leaving it then asks for confirmation. */
+  /** Whether there is unsaved input. Closing the dialog, going back, reloading the page or leaving it then asks for confirmation. */
   unsaved?: boolean;
   children?: ReactNode;
 }
@@ -36,8 +37,16 @@ export function Dialog({
     if (!open || !unsaved) return;
     const ask = (event: Event) => event.preventDefault();
     window.addEventListener("beforeunload", ask);
-    return () => window.removeEventListener("beforeunload", ask);
-  }, [open, unsaved]);
+    const unguard = guardHistory(() => {
+      const leaves = window.confirm(texts.unsaved);
+      if (leaves) onClose();
+      return leaves;
+    });
+    return () => {
+      window.removeEventListener("beforeunload", ask);
+      unguard();
+    };
+  }, [open, unsaved, onClose]);
   const popup = useFocusInside(open);
   const opener = useOpener(open);
   function close() {
