@@ -39,6 +39,11 @@ class MessageEditRequest(EditRequest):
     force: Annotated[bool, Field(description="Accept a body that does not match a consumer's schema.")] = False
 
     @property
+    def action(self) -> str:
+        """The action, for the idempotency key."""
+        return "edit"
+
+    @property
     def changes_payload(self) -> bool:
         """Whether the body or the headers change."""
         return self.has_body or self.headers is not None
@@ -55,10 +60,13 @@ class MessageEditRequest(EditRequest):
     "/messages/{id}",
     operation_id="outbox_messages_edit",
     summary="Edit Message",
+    response_model=Message,
     responses=problem_responses(
         Code.NOT_FOUND,
         Code.CONFLICT,
         Code.VERSION_CONFLICT,
+        Code.REQUEST_RUNNING,
+        Code.KEY_REUSED,
         Code.HEADER_LOCKED,
         Code.INVALID_EDIT,
         Code.BODY_TOO_LARGE,
@@ -72,51 +80,58 @@ async def edit_message(
     edit: MessageEditRequest,
     context: Operator,
     id_: Annotated[RowId, Path(alias="id", description="Number of the row.")],
-) -> Message:
+    key: IdempotencyKey = None,
+) -> Response:
     """Changes the routing key, body or headers of a message before it is sent.
 
     A new body is checked against the schemas of its consumers. A held or stalled message is tried again. `version` is the one
     that `GET /messages/{id}` returned; if the message has changed since, the response is `version_conflict`.
     """
-    admin = context.admin
-    wanted = read_edit(edit) if edit.changes_payload else None
-    async with admin.reading("reading a message", for_change=True) as connection:
-        found = await MessageListing(admin.table).one(connection, id_)
-    if found is None:
-        raise _not_found(id_)
-    if wanted is not None and edit.has_body and not edit.force:
-        await require_valid_body(
-            context, wanted, queue=found["target_queue"], routing_key=edit.routing_key or found["routing_key"]
-        )
-    # Before the transaction, because a large body is stored elsewhere. The version shows whether the message has changed since.
-    new = await _new_body(admin, found, wanted, edit) if wanted is not None and edit.has_body else None
-    sql = waiting_statements(admin.table)
-    async with admin.changing("editing a message") as connection:
-        expected = (await message_outcomes(connection, sql, [id_]))[id_]
-        if expected.outcome == "not_found":
+    async with idempotency_lock(context, key, edit, id_) as lock:
+        if isinstance(lock, StoredResponse):
+            return to_response(lock, replayed=True)
+        admin = context.admin
+        wanted = read_edit(edit) if edit.changes_payload else None
+        async with admin.reading("reading a message", for_change=True) as connection:
+            found = await MessageListing(admin.table).one(connection, id_)
+        if found is None:
             raise _not_found(id_)
-        if expected.outcome != "done":
-            raise Problem(Code.CONFLICT, expected.reason)
-        [row] = map(dict, await connection.fetch(sql["message_to_edit"], id_))
-        _require_version(row, edit)
-        routing_key = edit.routing_key or row["routing_key"]
-        body, content_type, headers = _apply_edit(row, new, edit, routing_key)
-        await connection.execute(sql["edit_message"], id_, routing_key, body, content_type, headers)
-        await connection.execute(sql["ring_messages"])
-        changes = {"body": edit.has_body, "headers": edit.headers is not None}
-        keys = {} if edit.routing_key is None else {"routing_key": [row["routing_key"], routing_key]}
-        await record(
-            connection,
-            context,
-            action="messages.edit",
-            target=f"outbox-{id_}",
-            reason=edit.reason,
-            details={**changes, **keys, "version": edit.version},
-        )
-        answer, _ = await read(admin, connection, id_, context.masking)
-    if answer is None:
-        raise _not_found(id_)
-    return answer
+        if wanted is not None and edit.has_body and not edit.force:
+            await require_valid_body(
+                context, wanted, queue=found["target_queue"], routing_key=edit.routing_key or found["routing_key"]
+            )
+        # Before the transaction, because a large body is stored elsewhere. The version shows if the message has changed since.
+        new = await _new_body(admin, found, wanted, edit) if wanted is not None and edit.has_body else None
+        sql = waiting_statements(admin.table)
+        async with admin.changing("editing a message") as connection:
+            expected = (await message_outcomes(connection, sql, [id_]))[id_]
+            if expected.outcome == "not_found":
+                raise _not_found(id_)
+            if expected.outcome != "done":
+                raise Problem(Code.CONFLICT, expected.reason)
+            [row] = map(dict, await connection.fetch(sql["message_to_edit"], id_))
+            _require_version(row, edit)
+            routing_key = edit.routing_key or row["routing_key"]
+            body, content_type, headers = _apply_edit(row, new, edit, routing_key)
+            await connection.execute(sql["edit_message"], id_, routing_key, body, content_type, headers)
+            await connection.execute(sql["ring_messages"])
+            changes = {"body": edit.has_body, "headers": edit.headers is not None}
+            keys = {} if edit.routing_key is None else {"routing_key": [row["routing_key"], routing_key]}
+            await record(
+                connection,
+                context,
+                action="messages.edit",
+                target=f"outbox-{id_}",
+                reason=edit.reason,
+                details={**changes, **keys, "version": edit.version},
+            )
+            message, _ = await read(admin, connection, id_, context.masking)
+            if message is None:
+                raise _not_found(id_)
+            answer = StoredResponse(200, {}, message.model_dump_json().encode())
+            if lock is not None:
+                await lock.store(connection, answer)
+        return to_response(answer)
 
 
 _NewBody = tuple[bytes, dict[str, Any], str]

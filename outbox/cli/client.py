@@ -210,7 +210,8 @@ class Client(ABC):
     async def patch(self, path: str, body: Mapping[str, Any]) -> Any:
         """PATCHes the object with the body, without its None values, and returns the response. Raises `ApiError`."""
         given = {name: _json(value) for name, value in body.items() if value is not None}
-        return self._parse(await self._send("PATCH", path, json=given))
+        headers = {"idempotency-key": uuid.uuid4().hex}
+        return self._parse(await self._send("PATCH", path, json=given, headers=headers))
 
     async def page(self, path: str, *, limit: int, **parameters: Any) -> Any:
         """Returns a list as one page with up to `limit` items, fetched in as many requests as needed."""

@@ -285,6 +285,19 @@ async def test_a_message_is_edited_before_it_is_sent(operator: httpx.AsyncClient
     assert (nothing.status_code, nothing.json()["code"]) == (422, "invalid_request")
 
 
+async def test_an_edit_is_repeated_under_its_key(operator: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
+    id_, other = await insert(connection), await insert(connection)
+    version = (await operator.get(f"/messages/{id_}")).json()["version"]
+    edit: dict[str, Any] = {"json": {"version": version, "body": {"order": 8}}, "headers": {"Idempotency-Key": "once"}}
+    first = await operator.patch(f"/messages/{id_}", **edit)
+    assert first.status_code == 200, first.text
+    await connection.execute("delete from outbox_table where id = $1", int(id_))
+    again = await operator.patch(f"/messages/{id_}", **edit)
+    assert (again.json(), again.headers["idempotency-replayed"]) == (first.json(), "true")
+    reused = await operator.patch(f"/messages/{other}", **edit)
+    assert (reused.status_code, reused.json()["code"]) == (422, "key_reused")
+
+
 async def test_a_message_is_published_once_with_its_audit_entry(
     operator: httpx.AsyncClient, make_client: MakeClient, connection: asyncpg.Connection
 ) -> None:

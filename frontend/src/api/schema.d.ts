@@ -9923,7 +9923,10 @@ export interface operations {
     outbox_messages_edit: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A unique key for this change. Repeating the request with the same key within a day returns the first response and changes nothing. */
+                "Idempotency-Key"?: string | null;
+            };
             path: {
                 /** @description Number of the row. */
                 id: number;
@@ -9983,7 +9986,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["OutboxProblem"];
                 };
             };
-            /** @description `conflict`: The state does not allow this or `version_conflict`: It was changed in the meantime */
+            /** @description `conflict`: The state does not allow this or `version_conflict`: It was changed in the meantime or `request_running`: The same request is still running */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -10001,7 +10004,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["OutboxProblem"];
                 };
             };
-            /** @description `invalid_request`: Invalid request or `invalid_edit`: The edited message is invalid or `header_locked`: The header is reserved */
+            /** @description `invalid_request`: Invalid request or `invalid_edit`: The edited message is invalid or `header_locked`: The header is reserved or `key_reused`: The idempotency key was used for another request */
             422: {
                 headers: {
                     [name: string]: unknown;

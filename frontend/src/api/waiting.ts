@@ -154,9 +154,16 @@ export type MessageEdit = Omit<Schemas["MessageEditRequest"], "encoding" | "forc
 
 export function useMessageEdit(id: string, onEdited: () => void) {
   const queries = useQueryClient();
+  const headers = useIdempotencyHeaders();
   return useMutation({
     mutationFn: (edit: MessageEdit) =>
-      unwrap(client.PATCH("/messages/{id}", { params: { path: { id: Number(id) } }, body: edit as never })),
+      unwrap(
+        client.PATCH("/messages/{id}", {
+          params: { path: { id: Number(id) } },
+          body: edit as never,
+          headers: headers(edit),
+        }),
+      ),
     onSuccess() {
       void queries.invalidateQueries({ queryKey: ["messages"] });
       onEdited();

@@ -202,9 +202,9 @@ class Repeatable(Protocol):
 
 @asynccontextmanager
 async def idempotency_lock(
-    context: RequestContext, key: str | None, change: Repeatable
+    context: RequestContext, key: str | None, change: Repeatable, *ids: int
 ) -> AsyncIterator[IdempotencyLock | StoredResponse | None]:
-    """Claims an idempotency key for the block.
+    """Claims an idempotency key for the block. `ids` are those in the request's path, which `change` lacks.
 
     Yields the lock, or the stored response if the request was completed before, or None without a key. If the block raises, the
     key is released, because nothing was changed. Raises `key_reused` and `request_running`.
@@ -214,7 +214,7 @@ async def idempotency_lock(
         return
     keys, actor = Keys(context.admin.table), context.principal.name
     # Of the parsed fields, so that whitespace and the order of fields do not matter.
-    requested = json.dumps([change.action, change.model_dump(exclude_unset=True)], sort_keys=True, default=str)
+    requested = json.dumps([change.action, change.model_dump(exclude_unset=True), *ids], sort_keys=True, default=str)
     request_hash = hashlib.sha256(requested.encode()).digest()
     # In a transaction of its own: a repeated request would wait for an uncommitted claim instead of getting an answer.
     async with context.admin.changing("claiming an idempotency key") as connection:
