@@ -8,7 +8,7 @@ import styles from "./Loaded.module.css";
 import { Problem } from "./Problem";
 
 /** Whether the data are still those of other filters or of another page. */
-const Outdated = createContext(false);
+export const Outdated = createContext(false);
 
 /** Shows a query's data, a placeholder while it loads, or its error. Earlier data stays visible below an error. */
 export function Loaded<T>({

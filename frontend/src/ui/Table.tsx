@@ -1,9 +1,11 @@
-import type { ReactNode } from "react";
+import { type ReactNode, useContext } from "react";
+import { Outdated } from "./Loaded";
 import styles from "./Table.module.css";
 
 /**
- * A table that scrolls horizontally if it is too wide. Rows and cells are plain `tr`, `th`, `td`. In tables that `fold`, they
- * need explicit roles, because some browsers drop the implicit ones when CSS changes their display.
+ * A table that scrolls horizontally if it is too wide, and is dimmed while its rows are those of another filter or page. Rows and
+ * cells are plain `tr`, `th`, `td`. In tables that `fold`, they need explicit roles, because some browsers drop the implicit ones
+ * when CSS changes their display.
  */
 export function Table({
   label,
@@ -20,9 +22,10 @@ export function Table({
   folds?: boolean;
   children: ReactNode;
 }) {
+  const isOutdated = useContext(Outdated);
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be reachable by keyboard
-    <section className={styles.scroll} aria-label={label} tabIndex={0}>
+    <section className={styles.scroll} aria-label={label} aria-busy={isOutdated} tabIndex={0}>
       <table role="table" className={styles.table} data-folds={folds || undefined}>
         <thead role="rowgroup">
           <tr role="row">

@@ -92,6 +92,7 @@ function DeliveryTabs({ queue }: { queue: string }) {
                 shown={items.length}
                 next={next}
                 previous={previous}
+                busy={query.isPlaceholderData}
                 onPageChange={(to) => change({ cursor: to })}
                 order="position"
               />
