@@ -28,12 +28,12 @@ from outbox.runtime.shutdown import running_server, wait_for_exit
 from outbox.runtime.tracer import silenced
 
 HEARTBEAT = timedelta(seconds=15)
-"""Time without an event after which a comment is sent, so that proxies and clients keep the connection."""
+"""Time without an event after which a `heartbeat` is sent: proxies keep the connection, and clients notice one that is dead."""
 MAX_WAITING = 1_000
 """Events that may wait for a client. A client further behind is disconnected, and reloads when it reconnects."""
 MAX_DURATION = timedelta(minutes=5)
 """Longest duration of a stream. The client reconnects, and its credentials are checked again."""
-_HEARTBEAT = b": heartbeat\n\n"
+_HEARTBEAT = b"event: heartbeat\ndata: {}\n\n"  # an event, because browsers show no comments to the page
 
 
 @dataclass(slots=True, eq=False)
@@ -280,8 +280,9 @@ async def stream_events(
     minute is complete), or `database`.
 
     A client that sends `Last-Event-ID` receives the events that it missed. Without it, or if they are no longer available, the
-    first event is `reset`: reload everything that you show. After 15 seconds without an event, a comment is sent. The stream
-    ends after five minutes, or earlier when the session ends, the client falls behind, or the server stops: reconnect.
+    first event is `reset`: reload everything that you show. After 15 seconds without an event, a `heartbeat` is sent: if it is
+    missing, the connection is dead. The stream ends after five minutes, or earlier when the session ends, the client falls
+    behind, or the server stops: reconnect.
     """
     # A HEAD request has no stream, so it must not take a listener's place.
     if is_head(request):

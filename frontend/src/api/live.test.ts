@@ -137,6 +137,22 @@ describe("the event stream", () => {
     expect(openStreams()).toHaveLength(1);
   });
 
+  it("replaces a stream on which no event and no heartbeat arrives", () => {
+    const { result } = renderHook(useConnection);
+    latest().open();
+    for (let minutes = 0; minutes < 5; minutes += 1) {
+      act(() => void vi.advanceTimersByTime(40_000));
+      latest().emit(minutes % 2 ? "heartbeat" : "operation");
+    }
+    expect([result.current, streams().length]).toEqual(["live", 1]);
+    act(() => void vi.advanceTimersByTime(47_000));
+    expect([result.current, streams().length, openStreams().length]).toEqual(["reconnecting", 2, 1]);
+    act(() => void vi.advanceTimersByTime(49_000)); // it never opens
+    expect([streams().length, openStreams().length]).toEqual([3, 1]);
+    latest().open();
+    expect(result.current).toBe("live");
+  });
+
   it("does not reconnect after the page stopped listening", () => {
     latest().refuse();
     act(() => stop());

@@ -36,11 +36,14 @@ const RESOURCES_BY_EVENT: Record<string, readonly Resource[]> = {
   pauses: ["pauses", "components", "backlog", "queues"],
   statistics: ["statistics", "chains", "queues"],
   database: ["backlog"],
+  heartbeat: [],
 };
 
 /** Minimum milliseconds between two reads of the same resource. */
 const MIN_READ_INTERVAL = 1_000;
 const MAX_RETRY_DELAY = 30_000;
+/** Milliseconds without an event after which a stream counts as dead. The server sends a heartbeat after 15 s of silence. */
+const MAX_SILENCE = 45_000;
 
 /** Listens to the stream until the returned function is called. */
 export function listenToEvents(queries: QueryClient): () => void {
@@ -60,6 +63,7 @@ export function listenToEvents(queries: QueryClient): () => void {
 class EventReader {
   private source: EventSource | undefined;
   private retryTimer: ReturnType<typeof setTimeout> | undefined;
+  private silenceTimer: ReturnType<typeof setTimeout> | undefined;
   private failures = 0;
   private readonly pendingReads = new Map<Resource, ReturnType<typeof setTimeout>>();
 
@@ -79,6 +83,7 @@ class EventReader {
   close(): void {
     this.source?.close();
     this.source = undefined;
+    clearTimeout(this.silenceTimer);
     clearTimeout(this.retryTimer);
     this.retryTimer = undefined;
     for (const timer of this.pendingReads.values()) clearTimeout(timer);
@@ -89,14 +94,25 @@ class EventReader {
     connection.set(this.failures > 0 ? "reconnecting" : "connecting");
     const source = new EventSource(new URL("events", api));
     this.source = source;
+    // A connection whose other end has gone may stay open, and an attempt to connect may get no answer.
+    const expectEvents = () => {
+      clearTimeout(this.silenceTimer);
+      this.silenceTimer = setTimeout(() => {
+        source.close();
+        this.onError(source);
+      }, MAX_SILENCE);
+    };
+    expectEvents();
     source.onopen = () => {
       this.failures = 0;
+      expectEvents();
       connection.set("live");
     };
     source.onerror = () => this.onError(source);
     source.addEventListener("reset", () => void this.queries.invalidateQueries());
     for (const [event, resources] of Object.entries(RESOURCES_BY_EVENT)) {
       source.addEventListener(event, () => {
+        expectEvents();
         for (const resource of resources) this.scheduleRead(resource);
       });
     }
@@ -108,6 +124,7 @@ class EventReader {
     if (this.failures > 1) connection.set("reconnecting");
     if (source.readyState !== EventSource.CLOSED) return;
     this.source = undefined;
+    clearTimeout(this.silenceTimer);
     const delay = Math.min(MAX_RETRY_DELAY, 1_000 * 2 ** Math.min(this.failures, 5));
     this.retryTimer = setTimeout(() => {
       this.retryTimer = undefined;

@@ -582,8 +582,9 @@ export interface paths {
          *     minute is complete), or `database`.
          *
          *     A client that sends `Last-Event-ID` receives the events that it missed. Without it, or if they are no longer available, the
-         *     first event is `reset`: reload everything that you show. After 15 seconds without an event, a comment is sent. The stream
-         *     ends after five minutes, or earlier when the session ends, the client falls behind, or the server stops: reconnect.
+         *     first event is `reset`: reload everything that you show. After 15 seconds without an event, a `heartbeat` is sent: if it is
+         *     missing, the connection is dead. The stream ends after five minutes, or earlier when the session ends, the client falls
+         *     behind, or the server stops: reconnect.
          */
         get: operations["outbox_events_stream"];
         put?: never;
