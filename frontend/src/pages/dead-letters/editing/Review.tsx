@@ -1,10 +1,8 @@
-import { lazy, Suspense } from "react";
 import * as texts from "~/texts/editing";
-import { Loading, TextField } from "~/ui";
+import { TextField } from "~/ui";
+import { Changes } from "./Changes";
 import type { Base, Draft } from "./draft";
 import styles from "./Editor.module.css";
-
-const Changes = lazy(() => import("./Changes").then(({ Changes }) => ({ default: Changes })));
 
 /** The changes to body and headers, and the reason for them. */
 export function Review({
@@ -20,10 +18,8 @@ export function Review({
 }) {
   return (
     <div className={styles.steps}>
-      <Suspense fallback={<Loading lines={6} />}>
-        <Changes title={texts.body} before={base.body} after={draft.body} />
-        <Changes title={texts.headers} before={base.headers} after={draft.headers} />
-      </Suspense>
+      <Changes title={texts.body} before={base.body} after={draft.body} />
+      <Changes title={texts.headers} before={base.headers} after={draft.headers} />
       <TextField
         label={texts.reason}
         hint={texts.reasonHint}
