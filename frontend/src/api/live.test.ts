@@ -1,4 +1,4 @@
-import { QueryClient } from "@tanstack/react-query";
+import { QueryClient, QueryObserver } from "@tanstack/react-query";
 import { act, renderHook } from "@testing-library/react";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { listenToEvents, suspendUpdates, useConnection } from "./live";
@@ -65,6 +65,7 @@ function hide(isHidden: boolean): void {
 function reads(): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const [filters] of vi.mocked(queries.invalidateQueries).mock.calls) {
+    if (filters?.predicate) continue; // only what has failed
     const name = String(filters?.queryKey?.[0] ?? "everything");
     counts[name] = (counts[name] ?? 0) + 1;
   }
@@ -117,6 +118,28 @@ describe("the event stream", () => {
     vi.advanceTimersByTime(5_000);
     expect(reads().operations).toBe(1);
     wake();
+  });
+
+  it("reads what has failed once the service or its database is back", async () => {
+    vi.mocked(queries.invalidateQueries).mockRestore();
+    const answers = ["no connection", "no database", undefined];
+    const read = vi.fn(() => {
+      const failure = answers.shift();
+      return failure ? Promise.reject(new Error(failure)) : Promise.resolve("read");
+    });
+    const unsubscribe = new QueryObserver(queries, {
+      queryKey: ["audit"],
+      queryFn: read,
+      retry: false,
+    }).subscribe(() => {});
+    await vi.waitFor(() => expect(queries.getQueryState(["audit"])?.error?.message).toBe("no connection"));
+    latest().open();
+    await vi.waitFor(() => expect(queries.getQueryState(["audit"])?.error?.message).toBe("no database"));
+    latest().emit("database");
+    await vi.waitFor(() => expect(queries.getQueryState(["audit"])?.data).toBe("read"));
+    latest().emit("database");
+    expect(read).toHaveBeenCalledTimes(3);
+    unsubscribe();
   });
 
   it("reconnects with backoff after a refusal, at most every 30 seconds", () => {

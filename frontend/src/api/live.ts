@@ -103,12 +103,17 @@ class EventReader {
       }, MAX_SILENCE);
     };
     expectEvents();
+    // The cause has passed, but nothing that failed because of it may have changed.
+    const readFailed = () =>
+      void this.queries.invalidateQueries({ predicate: ({ state }) => state.error !== null });
     source.onopen = () => {
       this.failures = 0;
       expectEvents();
       connection.set("live");
+      readFailed();
     };
     source.onerror = () => this.onError(source);
+    source.addEventListener("database", readFailed);
     source.addEventListener("reset", () => void this.queries.invalidateQueries());
     for (const [event, resources] of Object.entries(RESOURCES_BY_EVENT)) {
       source.addEventListener(event, () => {
