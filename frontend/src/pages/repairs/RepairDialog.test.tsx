@@ -5,6 +5,7 @@ import { beforeEach, describe, expect, it, vi } from "vitest";
 import { type DeadLetter, deadLetter } from "~/api/dead-letter";
 import { newQueryClient } from "~/api/queries";
 import { ADA } from "~/testing/ada";
+import { pendingAnnouncements } from "~/ui/announce";
 import type { RepairDialogProps } from "./types";
 
 /** A fake server: records dry runs and changes in order, and returns the prepared responses. */
@@ -103,6 +104,16 @@ describe("the repair dialog", () => {
     await user.click(await button("Delete permanently 2"));
     await waitFor(() => expect(served.reads).toContainEqual(expect.stringMatching(/dlq\/18$/)));
     expect(served.reads).not.toContainEqual(expect.stringMatching(/dlq\/17$/));
+  });
+
+  it("keeps one dead letter that was not changed, with the reason", async () => {
+    Object.assign(served, { dryRuns: [dryRun(1)] });
+    served.changes = [done(["17", "refused", "the queue mail does not exist"])];
+    const { user, onDone, onClose } = renderDialog({ selector: { ids: ["17"] } });
+    await user.click(await button("Requeue 1"));
+    await screen.findByText("the queue mail does not exist");
+    expect(pendingAnnouncements.get().at(-1)).toMatchObject({ tone: "bad" });
+    expect([onDone.mock.calls, onClose.mock.calls]).toEqual([[], []]);
   });
 
   it("uses the singular for one dead letter", async () => {

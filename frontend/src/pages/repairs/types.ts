@@ -11,6 +11,6 @@ export interface RepairDialogProps {
   /** Edited body or headers, for requeueing one dead letter. */
   edit?: Schemas["EditRequest"] | undefined;
   onClose(): void;
-  /** Called when the change is done, or an operation was started. */
+  /** Called when a dead letter was changed, or an operation was started. */
   onDone?: (() => void) | undefined;
 }

@@ -27,12 +27,13 @@ export function useRepairOutcome(
   const words = ACTION_TEXTS[props.action];
   return {
     onAnswer(answer: RepairResult) {
-      announce(summary(answer, words.participle), "good", resultOf(answer));
-      props.onDone?.();
+      const changed = changedIn(answer);
+      announce(summary(answer, changed, words.participle), changed > 0 ? "good" : "bad", resultOf(answer));
+      if (changed > 0) props.onDone?.();
       if (answer.kind === "operation") {
         props.onClose();
         if (shown.current) navigate(`/operations/${answer.operation.id}`);
-      } else if (isPlain(answer)) props.onClose();
+      } else if (changed === 1 && answer.repaired.items.length === 1) props.onClose();
     },
     onFailure(thrown: Error) {
       if (!shown.current) {
@@ -47,12 +48,11 @@ export function useRepairOutcome(
   };
 }
 
-/** Whether a single dead letter was changed successfully, so that no list of outcomes is needed. */
-function isPlain(answer: RepairResult): boolean {
-  if (answer.kind !== "immediate") return false;
-  const { items, counts } = answer.repaired;
-  const bad = ["refused", "skipped", "not_found"];
-  return items.length === 1 && !Object.keys(counts).some((outcome) => bad.includes(outcome));
+/** Returns how many dead letters were changed, or will be by the operation. */
+function changedIn(answer: RepairResult): number {
+  if (answer.kind === "operation") return answer.operation.item_count;
+  return answer.repaired.items.filter(({ outcome }) => !["refused", "skipped", "not_found"].includes(outcome))
+    .length;
 }
 
 /** Returns the page that shows the outcome: the operation, the dead letter, or the list of the new status. */
@@ -67,14 +67,9 @@ function resultOf(answer: RepairResult): string | undefined {
 
 const STATUSES = { requeue: "requeued", discard: "discarded", restore: "open" } as const;
 
-function summary(answer: RepairResult, participle: string): string {
+function summary(answer: RepairResult, changed: number, participle: string): string {
   if (answer.kind === "operation") {
-    const { id, item_count: total } = answer.operation;
-    return texts.operationStarted(id, total);
+    return texts.operationStarted(answer.operation.id, changed);
   }
-  const { counts, items } = answer.repaired;
-  const done = Object.entries(counts)
-    .filter(([outcome]) => !["refused", "skipped", "not_found"].includes(outcome))
-    .reduce((sum, [, count]) => sum + count, 0);
-  return texts.summary(done, items.length, participle);
+  return texts.summary(changed, answer.repaired.items.length, participle);
 }
