@@ -123,9 +123,10 @@ describe("the event stream", () => {
   it("reads what has failed once the service or its database is back", async () => {
     vi.mocked(queries.invalidateQueries).mockRestore();
     const answers = ["no connection", "no database", undefined];
-    const read = vi.fn(() => {
+    const read = vi.fn(async () => {
       const failure = answers.shift();
-      return failure ? Promise.reject(new Error(failure)) : Promise.resolve("read");
+      if (failure) throw new Error(failure);
+      return "read";
     });
     const unsubscribe = new QueryObserver(queries, {
       queryKey: ["audit"],
