@@ -224,6 +224,33 @@ async def test_a_key_with_very_many_deliveries_does_not_delay_the_others(broker:
                 poison, other = other, await taken.next()
 
 
+@pytest.mark.parametrize("deleted", [False, True])
+async def test_a_key_continues_after_a_delivery_that_a_worker_without_order_ended_or_an_operator_deleted(
+    database: str, broker: PostgresBroker, pool: Pool, deleted: bool
+) -> None:
+    """As when a queue becomes ordered: workers of the release before still have deliveries of it."""
+    await put(pool, "a", "a", "a", "a", "a")
+    ordered = new_broker(database, lease=timedelta(seconds=1))
+    async with taking(broker, "mail", "a.*", prefetch_count=2) as before:
+        first, second = await before.several(2)
+        assert before.intake is not None
+        await before.intake.stop()
+        await eventually(lambda: pool.fetchval("select count(*) = 2 from outbox_delivery where lease_token is not null"))
+        async with taking_in_order(ordered) as taken:
+            waits = "select min(available_at) > now() from outbox_delivery where lease_token is null"
+            await eventually(lambda: pool.fetchval(waits))
+            if deleted:
+                await pool.execute("delete from outbox_delivery where lease_token is not null")
+            else:
+                await first.settle(DONE)
+                await second.settle(DONE)
+            for body in (b"2", b"3", b"4"):
+                delivery = await taken.next()
+                assert delivery.message.body == body
+                await delivery.settle(DONE)
+    await ordered.close()
+
+
 async def test_deliveries_behind_a_row_that_is_deleted_by_hand_come_eventually(pool: Pool) -> None:
     await put(pool, "a", "a")
     assert (await claim(pool))[0] == [b"0"]

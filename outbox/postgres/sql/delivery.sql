@@ -106,7 +106,8 @@ returning id, exchange, message_id, routing_key, case when octet_length(body) <=
 -- one due when the first ends. Meanwhile the first is locked against deletion. Otherwise it could end before the next one is deferred,
 -- and nothing would make that one due.
 --
--- Deferred deliveries become due again after some minutes, at random times, in case that rows are deleted by hand.
+-- Deferred deliveries become due again after some minutes, at random times, in case that no process releases them: see
+-- `release_abandoned`, which is run for the keys in `deferred_keys`, in the first row.
 --
 -- `seen`: the number of due deliveries. `left`: how many of them were neither leased nor deferred; they are due at once. $6 and $7: as
 -- in `claim`.
@@ -141,7 +142,7 @@ put_off as (
     update {delivery}
     set available_at = now() + interval '5 minutes' * (0.75 + random() / 2)
     where id = any(array(select placed.id from placed join standing on standing.id = placed.first where placed.id <> placed.first))
-    returning id
+    returning ordering_key
 ),
 -- The next step refers to this one, so that it runs first: no later step can lock a row that an earlier one has changed.
 aside as materialized (
@@ -169,13 +170,15 @@ claimed as (
 ),
 count as (
     select (select count(*) from due) as seen,
-        (select count(*) from due) - (select number from aside) - (select count(*) from claimed) as left
+        (select count(*) from due) - (select number from aside) - (select count(*) from claimed) as left,
+        array(select distinct ordering_key from put_off) as deferred_keys
 )
 select claimed.id, exchange, message_id, routing_key, case when octet_length(body) <= $7 then body end as body,
     octet_length(body) as size, content_type, headers, tracking_ids, ordering_key, hlc, requeue_count, attempt,
     crashes, isolated, extract(epoch from created_at)::float8 as created_seconds,
     extract(epoch from expires_at)::float8 as expires_seconds,
-    (extract(epoch from expires_at) - extract(epoch from now()))::float8 as seconds_left, count.seen, count.left
+    (extract(epoch from expires_at) - extract(epoch from now()))::float8 as seconds_left, count.seen, count.left,
+    case when row_number() over () = 1 then count.deferred_keys end as deferred_keys
 from count
 left join claimed on true
 
@@ -203,6 +206,31 @@ where lease_token is null and available_at > now() and id = any(array(
     ) as first
 ))
 returning id
+
+-- name: release_abandoned
+-- Makes the first delivery of each of the keys $2 in queue $1 due if it is deferred, though it waits for no other: the one before it ended
+-- in a worker that is not ordered, or was deleted by hand. One that failed waits for its retry. Returns the keys that still have
+-- deliveries.
+with first as materialized (
+    select wanted.ordering_key, first.id
+    from unnest($2::text[]) as wanted (ordering_key)
+    cross join lateral (
+        select delivery.id
+        from {delivery} as delivery
+        where delivery.queue = $1 and delivery.ordering_key is not null
+            and hashtextextended(delivery.ordering_key, 0) = hashtextextended(wanted.ordering_key, 0)
+        order by delivery.id
+        limit 1
+    ) as first
+),
+released as (
+    update {delivery}
+    set available_at = now()
+    where lease_token is null and available_at > now() and attempt = 1 and id = any(array(select id from first))
+    returning id
+)
+select ordering_key, id in (select id from released) as released
+from first
 
 -- name: unclaim
 -- Gives back the deliveries of a claim whose answer was lost. Leased and scheduled deliveries are after now() in the index.

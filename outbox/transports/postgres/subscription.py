@@ -214,6 +214,7 @@ class PostgresIntake:
         self._pace = Pace(self._clock)
         self._scan_start = scan_start
         self._looks = Pauses(first=LOOK_AGAIN, longest=LONGEST_LOOK_AGAIN)
+        self._deferred_keys: dict[str, None] = {}
         self._leased: dict[int, PostgresDelivery] = {}
         self._ahead: deque[PostgresDelivery] = deque()
         self._in_flight: set[PostgresDelivery] = set()
@@ -228,6 +229,8 @@ class PostgresIntake:
         """Claims, hands out, settles and renews, until everything is given back. Continues after an outage."""
         async with asyncio.TaskGroup() as tasks:
             companions = [tasks.create_task(self._settler.run()), tasks.create_task(self._renew_leases())]
+            if self.ordered:
+                companions.append(tasks.create_task(self._release_abandoned()))
             pauses = Pauses()
             while not self._stopped.is_set():
                 # Cleared before the look, so that a change during the look is not missed.
@@ -361,6 +364,9 @@ class PostgresIntake:
         )
         seen, left = rows[0]["seen"], rows[0]["left"]
         claimed = sorted((row for row in rows if row["id"] is not None), key=itemgetter("id"))
+        self._deferred_keys.update(dict.fromkeys(key for row in rows for key in row["deferred_keys"] or ()))
+        for row in claimed:
+            self._deferred_keys.pop(row["ordering_key"], None)  # its end releases the next one
         if seen == scanned or left > 0:
             self._may_be_due = True
         if left and not claimed:
@@ -369,6 +375,20 @@ class PostgresIntake:
         else:
             self._looks.reset()
         return claimed
+
+    async def _release_abandoned(self) -> None:
+        """Releases what this worker deferred, where the delivery before it ended and no process released the next one."""
+        while True:
+            await asyncio.sleep((self._lease / 3).total_seconds())
+            if keys := list(self._deferred_keys)[:MOST_CLAIMED]:
+                with suppress(DatabaseUnavailableError):
+                    rows = await self._fetch("release_abandoned", self._queue, keys)
+                    for key in keys:
+                        self._deferred_keys.pop(key, None)
+                    # At the end, so that all have their turn.
+                    self._deferred_keys.update(dict.fromkeys(row["ordering_key"] for row in rows))
+                    if any(row["released"] for row in rows) and not self._can_claim_released():
+                        await self._ring()
 
     def _hand_out(self) -> None:
         if self._handing_out:
