@@ -72,6 +72,15 @@ async def test_the_page_s_revision_creates_the_table(connection: asyncpg.Connect
     await ensure_outbox_schema_async(database_url, destinations=["kafka"])
 
 
+async def test_the_page_s_statements_remove_everything_of_a_destination(connection: asyncpg.Connection, database_url: str) -> None:
+    await ensure_outbox_schema_async(database_url)
+    before = await catalog(connection)
+    await ensure_outbox_schema_async(database_url, destinations=["kafka"])
+    (statements,) = re.findall(r"```sql\n(.*?)```", (REPOSITORY / "docs" / "destinations.md").read_text(), re.DOTALL)
+    await connection.execute(statements)
+    assert await catalog(connection) == before
+
+
 async def test_the_command_creates_and_prints_it(connection: asyncpg.Connection, database_url: str) -> None:
     answer = await _invoked("migrate", "--database-url", database_url, "--destination", "kafka", "--destination", "lake")
     assert answer.startswith("The table outbox_table and the other tables of Outbox are up to date.")

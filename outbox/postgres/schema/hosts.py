@@ -48,7 +48,8 @@ def downgrade(op: Any, *, since: str, to: str | None = None, table_name: str = O
 def create_destination(op: Any, destination: str, *, to: str, table_name: str = OUTBOX_TABLE) -> None:
     """Creates the table of a destination, such as "kafka", next to an outbox table of version `to`. Safe to repeat.
 
-    To remove it, stop its relays and drop `<table_name>_<destination>`, which may still hold messages.
+    To remove it, stop its relays and drop `<table_name>_<destination>`, which may still hold messages, and its functions: the
+    same name with `_ring` and with `_publish`.
     """
     table = outbox_table(table_name)
     _execute(op, *destination_statements(table, destination_table(table, destination), to=to))
