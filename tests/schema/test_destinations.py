@@ -25,7 +25,7 @@ from outbox.schema import (
     upgrade,
 )
 from tests.schema.catalog import catalog, clear
-from tests.schema.support import REPOSITORY
+from tests.schema.support import REPOSITORY, Alembic
 
 OF_KAFKA = "select count(*) from pg_indexes where tablename = 'outbox_table_kafka'"
 
@@ -72,7 +72,9 @@ async def test_the_page_s_revision_creates_the_table(connection: asyncpg.Connect
     await ensure_outbox_schema_async(database_url, destinations=["kafka"])
 
 
-async def test_the_page_s_statements_remove_everything_of_a_destination(connection: asyncpg.Connection, database_url: str) -> None:
+async def test_the_page_s_statements_remove_everything_of_a_destination(
+    connection: asyncpg.Connection, database_url: str
+) -> None:
     await ensure_outbox_schema_async(database_url)
     before = await catalog(connection)
     await ensure_outbox_schema_async(database_url, destinations=["kafka"])
@@ -134,6 +136,16 @@ async def test_a_database_is_upgraded_and_downgraded_with_its_destinations(
         downgrade(Operations(MigrationContext.configure(host)), since=HEAD, to="0005")
     assert await catalog(connection) == before
     engine.dispose()
+
+
+async def test_a_destination_is_complete_after_a_downgrade_and_an_upgrade(
+    connection: asyncpg.Connection, database_url: str, alembic: Alembic
+) -> None:
+    await ensure_outbox_schema_async(database_url, destinations=["kafka"])
+    before = await catalog(connection)
+    await alembic.downgrade("0001")
+    await alembic.upgrade()
+    assert await catalog(connection) == before
 
 
 async def test_a_table_of_the_application_is_not_taken_for_a_destination(

@@ -5,11 +5,25 @@ alter table {table}
     add column if not exists held_at timestamptz
 
 -- name: checks
+-- Those of destinations' tables that were downgraded are restored as well: they have their own, in addition to the inherited one.
 do $checks$
+declare
+    child record;
 begin
     if not exists (select from pg_constraint where conrelid = {target} and conname = '{check_requeue_count_name}') then
         alter table {table} add constraint {check_requeue_count} check (requeue_count >= 0);
     end if;
+    for child in
+        select inhrelid, relname || '_check_requeue_count' as name
+        from pg_inherits
+        join pg_class on pg_class.oid = inhrelid
+        where inhparent = {target} and length(relname) <= 43
+    loop
+        if not exists (select from pg_constraint where conrelid = child.inhrelid and conname = child.name) then
+            execute 'alter table ' || child.inhrelid::regclass || ' add constraint ' || quote_ident(child.name)
+                || ' check (requeue_count >= 0)';
+        end if;
+    end loop;
 end
 $checks$
 
