@@ -156,8 +156,10 @@ class _Partitions:
                 return 0
             # Under the lock, so that every row in the detached partition is older. Later ones go into the new partition.
             now = await self._value("now")
-            name = f"{_BEFORE}_{now.astimezone(UTC):{_MOMENT}}"
-            await self._connection.execute(render(self._sql["set_aside"], before=quoted(name)))
+            day = TableName(missing[0].name, self._schema).sql
+            for block, end in ("set_aside_day", now - timedelta(microseconds=1)), ("set_aside", now):
+                before = quoted(f"{_BEFORE}_{end.astimezone(UTC):{_MOMENT}}")
+                await self._connection.execute(render(self._sql[block], partition=day, before=before))
             for span in missing:
                 part = replace(span, since=max(span.since, now))
                 await self._run("make", part)

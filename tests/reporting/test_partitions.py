@@ -107,6 +107,24 @@ async def test_a_large_default_partition_becomes_one_of_its_own_without_being_co
     assert before not in await _where(connection)
 
 
+@pytest.mark.parametrize("strays", [3, 50])
+async def test_the_partition_of_today_is_attached_again_after_it_was_detached_by_hand(
+    connection: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch, strays: int
+) -> None:
+    monkeypatch.setattr(history, "MOST_STRAYS", 10)
+    await ensure_partitions(connection)
+    await _wrote(connection, 5)
+    await connection.execute(f"alter table outbox_history detach partition {_name(0)}")
+    await _wrote(connection, strays)
+    await ensure_partitions(connection)
+    where = await _where(connection)
+    assert sum(where.values()) == 5 + strays
+    assert "outbox_history_default" not in where
+    await _wrote(connection, 1)
+    assert _name(0) in await _where(connection)
+    assert await ensure_partitions(connection) == 0
+
+
 async def test_old_days_are_dropped_whole_and_old_strays_deleted(connection: asyncpg.Connection) -> None:
     await ensure_partitions(connection)
     await connection.execute(

@@ -63,6 +63,10 @@ from moved
 -- name: attach
 alter table {history} attach partition {partition} for values from ({since}) to ({until})
 
+-- name: set_aside_day
+-- The partition of today, if it was detached by hand.
+alter table if exists {partition} rename to {before}
+
 -- name: set_aside
 -- Renames and detaches the default partition with its rows, and attaches an empty one.
 alter table {history} detach partition {history_default};
