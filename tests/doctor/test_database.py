@@ -298,7 +298,7 @@ async def test_a_role_that_may_not_use_the_schema_is_not_only_told_to_migrate(
     try:
         await connection.execute("revoke usage on schema public from public")
         [finding] = problems(await examined(f"postgresql://doctors_weak:weak@{database_url.partition('@')[2]}"))
-        assert "grant this role usage on its schema" in finding.summary
+        assert "grant usage on schema public to doctors_weak" in finding.summary
     finally:
         await connection.execute("drop role doctors_weak")
 

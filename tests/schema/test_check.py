@@ -7,7 +7,7 @@ import pytest
 
 from outbox.errors import SchemaError
 from outbox.postgres.queries import TableName
-from outbox.postgres.schema import HEAD, check_outbox_table, check_transport_tables
+from outbox.postgres.schema import HEAD, check_inbox, check_outbox_table, check_transport_tables
 from outbox.postgres.schema.check import outbox_differences, satellite_differences
 from outbox.postgres.schema.ensure import ensure_schema
 from outbox.postgres.schema.versions import downgrade_statements, upgrade_statements
@@ -39,6 +39,24 @@ async def test_a_missing_table_is_named_with_the_command_that_creates_it(
     await ensure_outbox_table_async(database_url)
     with pytest.raises(SchemaError, match=r"outbox_subscription, outbox_delivery, outbox_dead_letter, .*\) do not exist"):
         await check_transport_tables(connection, OUTBOX)
+
+
+@pytest.mark.parametrize("named", [True, False])
+async def test_a_role_that_may_not_use_the_schema_is_told_the_right_that_it_lacks(
+    connection: asyncpg.Connection, database_url: str, named: bool
+) -> None:
+    await ensure_outbox_schema_async(database_url)
+    await connection.execute(
+        'create role outsider; revoke usage on schema public from public; set search_path = nowhere, "public"'
+    )
+    table = TableName("outbox_table", "public") if named else OUTBOX
+    try:
+        await connection.execute("set role outsider")
+        for check in (check_outbox_table, check_transport_tables, check_inbox):
+            with pytest.raises(SchemaError, match=r"may not use: grant usage on schema public to outsider$"):
+                await check(connection, table)
+    finally:
+        await connection.execute("reset role; drop role outsider")
 
 
 @pytest.mark.parametrize(

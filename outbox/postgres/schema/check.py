@@ -161,8 +161,17 @@ _ENSURE = "ensure_outbox_table_async"
 
 
 async def schema_of(connection: Connection, table: TableName) -> str | None:
-    """Returns the schema in which the search path finds `table`; None if it does not exist."""
-    schema: str | None = await connection.fetchval(queries("shape.sql", **table_names(table), shape="")["schema_of"])
+    """Returns the schema in which the search path finds `table`; None if it does not exist.
+
+    Raises `SchemaError` if it is in a schema that this role may not use.
+    """
+    blocks = queries("shape.sql", **table_names(table), shape="")
+    schema: str | None = await connection.fetchval(blocks["schema_of"])
+    if schema is None and (unusable := await connection.fetchrow(blocks["unusable_schema"], table.name, table.schema)):
+        name, role = unusable
+        raise SchemaError(
+            f"the table {table} is in the schema {name}, which this role may not use: grant usage on schema {name} to {role}"
+        )
     return schema
 
 

@@ -1,9 +1,24 @@
 -- name: schema_of
--- The schema in which the search path finds a name, qualified or not; no row if it does not exist.
+-- The schema in which the search path finds a name, qualified or not; no row if it does not exist, or in a schema that the role may not
+-- use, for which `to_regclass` fails.
 select n.nspname::text
 from pg_class c
 join pg_namespace n on n.oid = c.relnamespace
-where c.oid = to_regclass('{table}')
+where c.oid = to_regclass(
+    case when (select has_schema_privilege(oid, 'usage') from pg_namespace where nspname = {schema}) then '{table}' end
+)
+
+-- name: unusable_schema
+-- The schema with the table $1, in $2 or else in the search path, that the role may not use.
+select quote_ident(n.nspname) as schema, quote_ident(current_user) as role
+from pg_class c
+join pg_namespace n on n.oid = c.relnamespace
+where c.relname = $1 and not has_schema_privilege(n.oid, 'usage')
+    and n.nspname = any(coalesce(
+        case when $2::text is not null then array[$2::text] end,
+        regexp_split_to_array(translate(replace(current_setting('search_path'), '$user', current_user), '"', ''), ',\s*')
+    ))
+limit 1
 
 -- name: differences
 -- Differences of a table from its shape, as (kind, name, wanted, found); all objects, if the table does not exist. Includes objects that an
