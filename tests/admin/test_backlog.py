@@ -61,6 +61,17 @@ async def test_messages_are_counted_by_state(viewer: httpx.AsyncClient, connecti
     assert (backlog["complete"], backlog["degraded"], backlog["broker"]) == (True, [], "postgresql")
 
 
+async def test_messages_that_were_moved_to_infinity_by_hand_are_counted(
+    viewer: httpx.AsyncClient, connection: asyncpg.Connection
+) -> None:
+    await insert_each(connection)
+    moved = "update outbox_table set send_after = 'infinity' where sent_at is null and failed_at is null and last_error"
+    await connection.execute(f"{moved} is null or last_error not in ('unroutable', 'stalled', 'blocked')")
+    assert values((await shown(viewer))["states"]) == {
+        "pending": 0, "scheduled": 2, "held": 1, "stalled": 1, "blocked": 1, "retrying": 1, "parked": 1,
+    }  # fmt: skip
+
+
 async def test_routing_keys_are_ranked_and_the_others_are_summed(
     viewer: httpx.AsyncClient, connection: asyncpg.Connection
 ) -> None:

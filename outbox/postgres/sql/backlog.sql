@@ -8,7 +8,8 @@ set local jit = off;
 set local max_parallel_workers_per_gather = 0
 
 -- name: counted
--- The number of rows by state and routing key. Reads up to $1 rows of each state from its index.
+-- The number of rows by state and routing key. Reads up to $1 rows of each state from its index. A row that was moved to infinity by hand is
+-- scheduled; held, stalled and blocked ones stand there as well.
 select state, routing_key, count(*) as count
 from (
     (
@@ -49,7 +50,7 @@ from (
                     select routing_key, attempts, last_error
                     from {table}
                     where sent_at is null and failed_at is null and ordering_key is null and priority = class.priority
-                        and send_after > now() and send_after < 'infinity'
+                        and send_after > now()
                     order by send_after, id
                     limit $1
                 ) as message
@@ -58,8 +59,7 @@ from (
             (
                 select routing_key, attempts, last_error
                 from {table}
-                where sent_at is null and failed_at is null and ordering_key is not null
-                    and send_after > now() and send_after < 'infinity'
+                where sent_at is null and failed_at is null and ordering_key is not null and send_after > now()
                 order by send_after, id
                 limit $1
             )
