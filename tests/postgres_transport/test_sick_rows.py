@@ -237,12 +237,13 @@ async def test_a_row_that_takes_too_long_alone_is_parked(
     assert "took too long" in await pool.fetchval("select last_error from outbox_table")
 
 
+@pytest.mark.parametrize("ordering_key", [None, "key"])
 async def test_no_row_is_parked_because_another_session_has_locked_the_queues(
-    pool: Pool, database: str, monkeypatch: pytest.MonkeyPatch
+    pool: Pool, database: str, monkeypatch: pytest.MonkeyPatch, ordering_key: str | None
 ) -> None:
     monkeypatch.setattr("outbox.postgres.claiming.LOCK_TIMEOUT", timedelta(seconds=1))
     for number in range(8):
-        await insert(pool, f"order.{number}")
+        await insert(pool, f"order.{number}", ordering_key=ordering_key and f"{ordering_key} {number}")
     await pool.execute(f"alter database {database.rpartition('/')[2]} set statement_timeout = '300ms'")
     impatient = await open_pool(database, size=3, application_name="tests")
     moving = handover(impatient)

@@ -250,7 +250,8 @@ class PostgresHandover:
                 return await self._hand_over_unkeyed(statements, handed, limit // 2, fair=fair, lean=False)
             single = await self._hand_over_single(statements, error, fair=fair)
             handed += single
-            return UnkeyedBatch(single, full=True)
+            # Without such a row the tables are locked. A hand-over of rows with keys, which waits less, finds that out.
+            return UnkeyedBatch(single, keyed_after=None if single else 0, full=bool(single))
 
     def _should_isolate_row(self, error: asyncpg.PostgresError, statements: "_Statements", limit: int) -> bool:
         """Whether `error` is a reason to look for the row that caused it."""
