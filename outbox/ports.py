@@ -661,8 +661,11 @@ class DeadLetterQueues(Protocol):
 class Archive(Protocol):
     """The database's dead letters. Each method raises `DatabaseUnavailableError` while the database is unavailable."""
 
-    async def record(self, dead: Sequence[DeadMessage]) -> None:
-        """Records all of them durably, or none. Skips those that were recorded before."""
+    async def record(self, dead: Sequence[DeadMessage]) -> Sequence[DeadMessage]:
+        """Records them durably, or none. Skips those that were recorded before.
+
+        Returns those that the database refuses, by a constraint or a trigger of yours. They are not recorded.
+        """
         ...
 
     async def known_queues(self) -> Set[str]:

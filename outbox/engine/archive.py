@@ -122,7 +122,7 @@ class ArchiveRunner:
         give_back_at = clock() + self._settings.hold.total_seconds()
         while not ended.is_set():
             try:
-                await self._archive.record([delivery.dead for delivery in batch])
+                refused = await self._archive.record([delivery.dead for delivery in batch])
             except DatabaseUnavailableError as error:
                 pause = self._database.lost(error).total_seconds()
                 if clock() + pause > give_back_at:
@@ -132,11 +132,14 @@ class ArchiveRunner:
                     await asyncio.wait_for(ended.wait(), pause)
             else:
                 self._database.answers()
-                for delivery in batch:
+                # Refused ones stay in flight, and come again on the next channel: when this one ends, or the broker ends it.
+                recorded = [delivery for delivery in batch if not any(delivery.dead is each for each in refused)]
+                for delivery in recorded:
                     # A delivery that was lost is redelivered, and then recognized as recorded.
                     with suppress(StaleDeliveryError):
                         delivery.ack()
-                self._observer.notify(Archived(queue=queue, count=len(batch)))
+                if recorded:
+                    self._observer.notify(Archived(queue=queue, count=len(recorded)))
                 return
 
     async def _measure(self) -> None:

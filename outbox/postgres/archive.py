@@ -1,5 +1,6 @@
 """PostgresArchive: records dead letters of a broker in PostgreSQL, to be listed, searched and requeued."""
 
+import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -13,7 +14,7 @@ from outbox.errors import DatabaseUnavailableError, SchemaError
 from outbox.masking import Masking
 from outbox.ports import DeadMessage
 from outbox.postgres.dead_letter_writer import DeadLetterWriter, Storable, recording_steps
-from outbox.postgres.pool import Connection, Pool, taken_from, unavailable_errors
+from outbox.postgres.pool import Connection, Pool, reason_of, taken_from, unavailable_errors
 from outbox.postgres.queries import TableName, query
 from outbox.postgres.schema import check_archive_tables
 from outbox.postgres.schema.objects import SATELLITES
@@ -29,7 +30,9 @@ _UNSTORABLE = (
     asyncpg.IntegrityConstraintViolationError,
     asyncpg.ProgramLimitExceededError,
     asyncpg.StatementTooComplexError,
+    asyncpg.PLPGSQLError,
 )
+_log = logging.getLogger("outbox")
 
 
 class PostgresArchive:
@@ -58,7 +61,7 @@ class PostgresArchive:
             rights = ", ".join(row[0].replace('"', "") for row in lacking)
             raise SchemaError(f"this user cannot archive dead letters: it lacks {rights}")
 
-    async def record(self, dead: Sequence[DeadMessage]) -> None:
+    async def record(self, dead: Sequence[DeadMessage]) -> Sequence[DeadMessage]:
         """See `outbox.ports.Archive.record`. Stores texts as ASCII if the database cannot store a message as it is."""
         try:
             with unavailable_errors("recording dead letters", limit=STATEMENT_TIMEOUT):
@@ -67,14 +70,15 @@ class PostgresArchive:
                     with suppress(*_TRY_AGAIN):
                         async with _read_committed(connection):
                             await self._execute(connection, dead, storable)
-                            return
+                            return ()
                     async with _read_committed(connection):
                         await self._execute(connection, dead, storable)
+                        return ()
         except DatabaseUnavailableError as error:
             if not isinstance(error.__cause__, _UNSTORABLE):
                 raise
             # The error does not say which message it is about.
-            await self._record_one_by_one(dead)
+            return await self._record_one_by_one(dead)
 
     async def known_queues(self) -> frozenset[str]:
         """See `outbox.ports.Archive.known_queues`."""
@@ -86,7 +90,8 @@ class PostgresArchive:
         count: int = row[0]
         return count
 
-    async def _record_one_by_one(self, dead: Sequence[DeadMessage]) -> None:
+    async def _record_one_by_one(self, dead: Sequence[DeadMessage]) -> Sequence[DeadMessage]:
+        refused = []
         with unavailable_errors("recording dead letters one by one", limit=STATEMENT_TIMEOUT):
             async with taken_from(self._pool) as connection, _read_committed(connection):
                 storable = Storable(connection.get_settings().server_encoding)
@@ -105,7 +110,18 @@ class PostgresArchive:
                             tracking_ids=(),
                             failures=(),
                         )
-                        await self._execute(connection, [bare], Storable("ASCII"))
+                        try:
+                            async with connection.transaction():
+                                await self._execute(connection, [bare], Storable("ASCII"))
+                        except _UNSTORABLE as error:
+                            refused.append(message)
+                            _log.error(
+                                "the database refuses the dead letter %s of queue %s, which stays in the broker: %s",
+                                message.message_id,
+                                message.queue,
+                                reason_of(error),
+                            )
+        return refused
 
     async def _execute(self, connection: Connection, dead: Sequence[DeadMessage], storable: Storable) -> None:
         rows = [DeadLetterWriter(self._masking, storable).of_dead_message(message) for message in dead]

@@ -144,6 +144,34 @@ async def test_an_archiver_killed_between_commit_and_ack_leaves_one_row(
     assert [row["message_id"] for row in await letters(pool)] == ["m1", "m2"]
 
 
+@pytest.mark.parametrize("state", ["P0001", "23514"])
+async def test_a_dead_letter_that_the_database_refuses_stays_in_the_broker_and_keeps_no_other_one(
+    database: str,
+    pool: Pool,
+    broker_url: str,
+    broker: RabbitBroker,
+    broker_admin: RabbitAdmin,
+    caplog: pytest.LogCaptureFixture,
+    state: str,
+) -> None:
+    await die(broker, "m1", "m2", "m3")
+    await pool.execute(
+        "create function refuse() returns trigger language plpgsql as "
+        "$$ begin if new.message_id = 'm2' then "
+        f"raise using errcode = '{state}', message = 'not this one'; end if; return new; end $$; "
+        "create trigger refuse before insert on outbox_dead_letter for each row execute function refuse()"
+    )
+    async with archiving(database, broker_url, "mail"):
+        assert {row["message_id"] for row in await archived(pool, 2)} == {"m1", "m3"}
+        await eventually(lambda: "refuses the dead letter m2 of queue mail" in caplog.text)
+    assert "lost the database" not in caplog.text
+    await eventually(lambda: _ready(broker_admin, 1))
+    await pool.execute("drop trigger refuse on outbox_dead_letter")
+    async with archiving(database, broker_url, "mail"):
+        await archived(pool, 3)
+    assert await empty(broker_admin)
+
+
 async def test_two_foreign_messages_without_an_id_are_two_rows(
     database: str, pool: Pool, broker_url: str, broker: RabbitBroker, broker_admin: RabbitAdmin
 ) -> None:
@@ -423,9 +451,9 @@ class Counting(PostgresArchive):
     attempts = 0
     first_at: float | None = None
 
-    async def record(self, dead: Any) -> None:
+    async def record(self, dead: Any) -> Any:
         self._count()
-        await super().record(dead)
+        return await super().record(dead)
 
     async def known_queues(self) -> frozenset[str]:
         self._count()

@@ -299,9 +299,11 @@ class PostgresBroker:
         """Records dead letters durably, or none. Skips those that were recorded before. Raises `BrokerUnavailableError`."""
         await self.open()
         try:
-            await PostgresArchive(self._opened_pool, self._tables.outbox, masking=self._masking).record(dead)
+            refused = await PostgresArchive(self._opened_pool, self._tables.outbox, masking=self._masking).record(dead)
         except DatabaseUnavailableError as error:
             raise BrokerUnavailableError(str(error)) from error
+        if refused:
+            raise BrokerUnavailableError(f"the database refuses {len(refused)} dead letters")
 
     # --- helpers
 
