@@ -252,7 +252,7 @@ async def _examine_database(installation: Installation) -> list[Finding]:
             checks: list[Callable[[], Awaitable[list[Finding]]]] = [
                 examination.server,
                 lambda: examine_schema(connection, table, schema),
-                examination.settings,
+                lambda: examination.settings(transactions=bool(in_transactions)),
                 examination.dead_rows,
                 lambda: examination.rights(
                     worker=bool(installation.consumers),

@@ -172,7 +172,12 @@ _WANTED_SETTINGS = {
     "full_page_writes": ("on", "committed data may be damaged when the machine crashes"),
     "synchronous_commit": (None, "committed messages, sent or unsent, may be lost when the server crashes"),
 }
-_LIMITS = ("statement_timeout", "transaction_timeout", "idle_in_transaction_session_timeout")
+_RELAYS = "relay", "a relay's transaction while it waits for the broker"
+_LIMITS = (
+    ("statement_timeout", *_RELAYS),
+    ("transaction_timeout", *_RELAYS),
+    ("idle_in_transaction_session_timeout", "worker", "a handler's transaction while the handler waits for something else"),
+)
 
 
 class Examination:
@@ -220,9 +225,12 @@ class Examination:
             )
         return findings
 
-    async def settings(self) -> list[Finding]:
-        """Checks settings of the server, database or role that endanger committed messages or their throughput."""
-        rows = await self._connection.fetch(self._sql["settings"], [*_WANTED_SETTINGS, *_LIMITS])
+    async def settings(self, *, transactions: bool) -> list[Finding]:
+        """Checks settings of the server, database or role that endanger committed messages or their throughput.
+
+        `transactions`: handlers run in transactions, for which only the server sets limits.
+        """
+        rows = await self._connection.fetch(self._sql["settings"], [*_WANTED_SETTINGS, *(name for name, *_ in _LIMITS)])
         found: dict[str, str] = {row["name"]: row["setting"] for row in rows}
         findings = []
         for name, (wanted, consequence) in _WANTED_SETTINGS.items():
@@ -233,12 +241,12 @@ class Examination:
         findings += [
             warning(
                 "settings",
-                f"{name} is {found[name]} ms, which ends a relay's transaction while it waits for the broker",
-                "set a longer one for the relay's role",
+                f"{name} is {found[name]} ms, which ends {ends}",
+                f"set a longer one for the {component}'s role",
                 f"alter role current_user set {name} = 0",
             )
-            for name in _LIMITS[:2]
-            if 0 < int(found.get(name, 0)) < _SHORT_LIMIT
+            for name, component, ends in _LIMITS
+            if (transactions or component == "relay") and 0 < int(found.get(name, 0)) < _SHORT_LIMIT
         ]
         return findings or [well("settings", "autovacuum and durability are on, and no timeout is too short")]
 

@@ -332,6 +332,23 @@ async def test_settings_that_end_a_relays_transaction_are_named(connection: asyn
     assert any("synchronous_commit is off" in summary for summary in found)
 
 
+@pytest.mark.parametrize("in_transaction", [True, False])
+async def test_a_setting_that_ends_the_transaction_of_a_waiting_handler_is_named(
+    connection: asyncpg.Connection, database_url: str, in_transaction: bool
+) -> None:
+    """Its messages are dead letters that only say: connection is closed."""
+    database = database_url.rpartition("/")[2]
+    await connection.execute(f"alter database {database} set idle_in_transaction_session_timeout = '5s'")
+
+    async def handle(body: dict[str, str], connection: asyncpg.Connection) -> None: ...
+
+    consumer = Consumer("order.*", handle if in_transaction else lambda body: None, "mail", ())
+    found = [each.summary for each in (await examined(database_url, consumers=[consumer])).findings if each.check == "settings"]
+    assert (
+        "idle_in_transaction_session_timeout is 5000 ms, which ends a handler's transaction" in str(found)
+    ) is in_transaction
+
+
 async def test_the_connections_of_a_relay_and_a_worker_are_counted(connection: asyncpg.Connection, database_url: str) -> None:
     for broker_url, needed in ((None, 20), ("amqp://127.0.0.1:1", 10)):
         report = await examined(database_url, lanes=2, broker_url=broker_url)
