@@ -441,3 +441,18 @@ def test_the_errors_of_every_driver_are_recognised() -> None:
         "psycopg2",
         "sqlalchemy",
     }
+
+
+async def test_a_statement_timeout_that_is_too_short_for_a_change_is_named(
+    connection: asyncpg.Connection, database_url: str
+) -> None:
+    await ensure_outbox_schema_async(database_url)
+    await connection.execute("drop index outbox_table_due_idx")
+    changing = await asyncpg.connect(database_url, server_settings={"statement_timeout": "100"})
+    async with connection.transaction():
+        await connection.execute("lock table outbox_table in share mode")
+        with pytest.raises(
+            SchemaError, match=r"by statement_timeout .* so nothing was changed: set a longer timeout for this role"
+        ):
+            await ensure_outbox_schema_async(changing)
+    await changing.close()

@@ -318,6 +318,8 @@ _ELSEWHERE = ("08", "28", "40", "53", "57P")
 _ADVICE = {
     "55P03": f"a transaction has held a lock on a table for {LOCK_TIMEOUT.total_seconds():.0f} seconds, so nothing was "
     "changed: end the long transaction and try again",
+    "57014": "a statement was cancelled, by statement_timeout or by an operator, so nothing was changed: set a longer "
+    "timeout for this role, and try again",
     "42501": "this role may not create or change the tables of Outbox: run `outbox migrate` as the owner of the schema, and "
     "grant this role usage on it",
     "3F000": "the schema for the tables does not exist: create it, or name one that exists",
