@@ -238,7 +238,9 @@ async def publish(request: PublishRequest, context: Operator, key: IdempotencyKe
     if not request.force:
         await require_valid_body(context, payload, queue=None, routing_key=request.routing_key)
     bodies = context.admin.bodies
-    publisher = Publisher(table_name=str(context.admin.table), encryption=bodies.of_publisher, large_bodies=bodies.large_bodies)
+    publisher = Publisher(
+        table_name=str(context.admin.table), encryption=bodies.encryption_of_new, large_bodies=bodies.large_bodies
+    )
     async with idempotency_lock(context, key, request) as lock:
         if isinstance(lock, StoredResponse):
             return to_response(lock, replayed=True)

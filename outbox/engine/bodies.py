@@ -2,15 +2,15 @@
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from outbox.core.codec import BODY_STORE, ENCRYPTION, body_headers
 from outbox.core.urls import redacted
 from outbox.errors import BodyStoreUnavailableError, KeysUnavailableError, OutboxError, RefusedError, UnknownKeyError
 
 if TYPE_CHECKING:
-    from outbox.encryption import Encryption
+    from outbox.encryption import Encryption, KeyProvider, WrappedKey
     from outbox.large_bodies import LargeBodies
 
 _log = logging.getLogger("outbox")
@@ -76,12 +76,14 @@ class Bodies:
         """Returns a new body for the message with these headers, and the headers that belong to the new body.
 
         It is encrypted, with the current key, if the old one is, and stored if it is large. Raises `RefusedError` if this
-        process lacks the keys or the store of the old body, the errors of `encrypt`, and those of the store.
+        process lacks the keys or the store of the old body, `KeysUnavailableError`, and the errors of the store.
         """
         before = body_headers(headers)
         own: dict[str, Any] = {}
         if ENCRYPTION in before:
-            body, own[ENCRYPTION] = self.encrypt(body, message_id=message_id or "")
+            if (encryption := self.encryption_of_new) is None:
+                raise RefusedError(_NO_KEYS)
+            body, own[ENCRYPTION] = encryption.encrypt(body, message_id=message_id or "")
         if self.large_bodies is None:
             if BODY_STORE in before:
                 raise RefusedError(_NO_STORE)
@@ -91,22 +93,26 @@ class Bodies:
         return body, own
 
     @property
-    def of_publisher(self) -> "Encryption | None":
-        """What a publisher of operators encrypts with: `encrypt`, if there are keys."""
-        return None if self.encryption is None else cast("Encryption", self)
+    def encryption_of_new(self) -> "Encryption | None":
+        """How to encrypt new bodies: as `encryption` does, with `KeysUnavailableError` for the errors of its key provider."""
+        return None if self.encryption is None else replace(self.encryption, keys=_Keys(self.encryption.keys))
 
-    def encrypt(self, body: bytes, *, message_id: str) -> tuple[bytes, str]:
-        """Encrypts a body as `Encryption.encrypt` does. Raises `KeysUnavailableError` for an error of the key provider.
 
-        Raises `RefusedError` without keys, and `ConfigurationError` for a provider that breaks its contract.
-        """
-        if self.encryption is None:
-            raise RefusedError(_NO_KEYS)
+@dataclass(frozen=True, slots=True)
+class _Keys:
+    """Implements `outbox.encryption.KeyProvider` for what operators write."""
+
+    provider: "KeyProvider"
+
+    def wrap(self, data_key: bytes) -> "WrappedKey":
         try:
-            return self.encryption.encrypt(body, message_id=message_id)
+            return self.provider.wrap(data_key)
         except OutboxError:
             raise
         except Exception as error:
             reason = redacted(f"{type(error).__name__}: {error}")
-            _log.warning("failed to encrypt the body of %s for an operator: %s", message_id, reason)
+            _log.warning("failed to encrypt a body for an operator: %s", reason)
             raise KeysUnavailableError(f"the key provider failed: {reason}") from error
+
+    def unwrap(self, key_id: str, wrapped: bytes) -> bytes:
+        return self.provider.unwrap(key_id, wrapped)

@@ -136,6 +136,8 @@ class Waker:
 
 MOST_CLAIMED = 1_000
 """Most deliveries in one claim."""
+MOST_DEFERRED_KEYS = 10_000
+"""Most keys that a worker remembers because it deferred their deliveries. Those of others become due after some minutes."""
 EXTRA_ROWS_SCANNED = 1_000
 """Rows that a claim in an ordered queue scans beyond its limit: most of them may be behind others of their key."""
 LOOK_AGAIN = timedelta(milliseconds=10)
@@ -364,7 +366,8 @@ class PostgresIntake:
         )
         seen, left = rows[0]["seen"], rows[0]["left"]
         claimed = sorted((row for row in rows if row["id"] is not None), key=itemgetter("id"))
-        self._deferred_keys.update(dict.fromkeys(key for row in rows for key in row["deferred_keys"] or ()))
+        if len(self._deferred_keys) < MOST_DEFERRED_KEYS:
+            self._deferred_keys.update(dict.fromkeys(key for row in rows for key in row["deferred_keys"] or ()))
         for row in claimed:
             self._deferred_keys.pop(row["ordering_key"], None)  # its end releases the next one
         if seen == scanned or left > 0:
