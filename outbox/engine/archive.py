@@ -9,7 +9,7 @@ from datetime import timedelta
 
 from outbox.core.byte_limits import MAX_BATCH_BYTES
 from outbox.core.events import Archived, DeadLettersMeasured, Dependency
-from outbox.engine.lifecycle import Outage, Pauses, Stopping
+from outbox.engine.lifecycle import Outage, Pauses, Stopping, entered
 from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError, StaleDeliveryError, TopologyError
 from outbox.ports import Archive, DeadDelivery, DeadLetterQueues, Observer
 
@@ -98,7 +98,9 @@ class ArchiveRunner:
             # An equal share for each queue, because it is not known which ones will have large dead letters.
             "max_bytes": max(self._settings.max_batch_bytes // len(self._known), 1),
         }
-        async with self._queues.collect(queue, arrivals.put, **limits) as ended:
+        async with entered(self._queues.collect(queue, arrivals.put, **limits), stopping) as ended:
+            if ended is None:
+                return
 
             async def wake_at_end() -> None:
                 await ended.wait()
@@ -110,14 +112,14 @@ class ArchiveRunner:
                 try:
                     while not stopping.requested and not ended.is_set():
                         if batch := arrivals.batch(self._settings.batch_size, self._settings.batch_bytes):
-                            await self._record(queue, batch, ended)
+                            await self._record(queue, batch, ended, stopping)
                         else:
                             await arrivals.wait()
                 finally:
                     ending.cancel()
 
-    async def _record(self, queue: str, batch: Sequence[DeadDelivery], ended: asyncio.Event) -> None:
-        """Records a batch, then acknowledges it. While the database is unavailable, retries for up to `hold`."""
+    async def _record(self, queue: str, batch: Sequence[DeadDelivery], ended: asyncio.Event, stopping: Stopping) -> None:
+        """Records a batch, then acknowledges it. While the database is unavailable, retries for `hold`, or until a stop."""
         clock = asyncio.get_running_loop().time
         give_back_at = clock() + self._settings.hold.total_seconds()
         while not ended.is_set():
@@ -125,7 +127,7 @@ class ArchiveRunner:
                 refused = await self._archive.record([delivery.dead for delivery in batch])
             except DatabaseUnavailableError as error:
                 pause = self._database.lost(error).total_seconds()
-                if clock() + pause > give_back_at:
+                if stopping.requested or clock() + pause > give_back_at:
                     raise
                 with suppress(TimeoutError):
                     # Ends early with the channel: without it, nothing of the batch can be acknowledged any more.

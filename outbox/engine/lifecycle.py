@@ -6,17 +6,19 @@ import signal
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from random import Random
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 from outbox.core.events import Dependency, DependencyLost, DependencyRestored
 from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError, OutboxError, StatementTimeoutError
 from outbox.ports import Gate, Observer
+
+_T = TypeVar("_T")
 
 GRACE_PERIOD = timedelta(seconds=30)
 """Default time limit for draining. Then the remaining work is cancelled."""
@@ -381,6 +383,19 @@ async def interrupted_by(stopping: Stopping) -> AsyncIterator[None]:
     except TimeoutError:
         if not limit.expired():
             raise
+
+
+@asynccontextmanager
+async def entered(manager: AbstractAsyncContextManager[_T], stopping: Stopping) -> AsyncIterator[_T | None]:
+    """Enters `manager`, which may connect to a server for longer than a stop may take.
+
+    Yields None, with nothing entered, if `stopping` is requested before.
+    """
+    async with AsyncExitStack() as stack:
+        found = None
+        async with interrupted_by(stopping):
+            found = await stack.enter_async_context(manager)
+        yield found
 
 
 async def until_set(event: asyncio.Event, stopping: Stopping, *, seconds: float | None) -> None:

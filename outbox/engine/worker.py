@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -22,7 +21,7 @@ from outbox.core.threads import Threads
 from outbox.engine.attempt import WorkerContext
 from outbox.engine.consumer import Consumer, queue_of
 from outbox.engine.delivery import DeliveryHandler
-from outbox.engine.lifecycle import Outage, Stopping, interrupted_by, never_closed, until_closed, until_open
+from outbox.engine.lifecycle import Outage, Stopping, entered, never_closed, until_closed, until_open
 from outbox.engine.ordered import OrderedDeliveryHandler
 from outbox.engine.quarantine import Quarantine
 from outbox.engine.tasks import TaskSet
@@ -177,11 +176,8 @@ class WorkerRunner:
         leaving, task_set = Stopping(), TaskSet(on_error=stopping.request)
         try:
             with stopping.listen(leaving.request):
-                async with AsyncExitStack() as stack:
-                    subscribing, intake = self._broker.subscribe(subscription, handler.receiving(task_set, leaving)), None
-                    # Connecting may take longer than a stop.
-                    async with interrupted_by(stopping):
-                        intake = await stack.enter_async_context(subscribing)
+                subscribing = self._broker.subscribe(subscription, handler.receiving(task_set, leaving))
+                async with entered(subscribing, stopping) as intake:
                     if intake is None:
                         async with task_set:  # some deliveries may have arrived
                             return

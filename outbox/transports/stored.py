@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 from outbox.core.events import Dependency
 from outbox.core.message import Message
 from outbox.core.outcome import Cause, Failure
-from outbox.engine.lifecycle import Outage, Pauses, Stopping, interrupted_by
+from outbox.engine.lifecycle import Outage, Pauses, Stopping, entered
 from outbox.engine.tasks import ungrouped
 from outbox.errors import BrokerUnavailableError, OutboxError, TopologyError
 from outbox.ports import (
@@ -153,11 +153,8 @@ class _Storage:
         pauses = Pauses()
         while not self.stopping.requested:
             try:
-                async with AsyncExitStack() as stack:
-                    # Connecting may take longer than a stop.
-                    async with interrupted_by(self.stopping):
-                        reader = await stack.enter_async_context(self._source.read(self._subscription))
-                    if self.stopping.requested:
+                async with entered(self._source.read(self._subscription), self.stopping) as reader:
+                    if reader is None:
                         return
                     self._start()
                     self._report(self._queue, None)

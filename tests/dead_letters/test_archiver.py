@@ -282,6 +282,26 @@ async def test_while_the_database_is_away_nothing_is_lost_and_nothing_spins(
     pool.terminate()
 
 
+async def test_an_archiver_stops_while_the_database_is_away(
+    own_postgres: OwnPostgres, broker_url: str, broker: RabbitBroker, broker_admin: RabbitAdmin
+) -> None:
+    await ensure_outbox_schema_async(own_postgres.url)
+    recorder, stopping = Recorder(), Stopping()
+    await die(broker, "m1")
+    pool = await open_pool(own_postgres.url, size=3, application_name="tests")
+    archive = Counting(pool, TABLE)
+    queues = RabbitDeadLetterQueues(broker_url)
+    own_postgres.server.stop()
+    settings = ArchiveSettings(queues=frozenset({"mail"}))
+    archiver = asyncio.create_task(ArchiveRunner(queues, archive, recorder, settings).run(stopping))
+    await eventually(lambda: archive.attempts >= 2)
+    stopping.request()
+    await asyncio.wait_for(archiver, 30)
+    await queues.close()
+    assert await eventually(lambda: _ready(broker_admin, 1))
+    pool.terminate()
+
+
 async def test_dead_letters_are_counted_wherever_they_are(
     database: str, pool: Pool, broker_url: str, broker: RabbitBroker
 ) -> None:

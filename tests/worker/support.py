@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
 
-from outbox import Consumer, MessageRelay, Worker
+from outbox import Archiver, Consumer, MessageRelay, Worker
 from outbox.core.message import Message
 from outbox.transports.memory import MemoryBroker
 from tests.contract.support import existing, message
@@ -17,7 +17,7 @@ TIMEOUT = timedelta(seconds=5)
 
 
 @asynccontextmanager
-async def running(worker: Worker | MessageRelay) -> AsyncIterator[asyncio.Task[None]]:
+async def running(worker: Worker | MessageRelay | Archiver) -> AsyncIterator[asyncio.Task[None]]:
     """The worker runs within the block, and is stopped and awaited after it."""
     task = asyncio.create_task(worker.run(handle_signals=False))
     try:

@@ -15,12 +15,14 @@ from datetime import timedelta
 
 import pytest
 
-from outbox import Consumer, MessageRelay, Worker
+from outbox import Archiver, Consumer, MessageRelay, Worker
 from outbox.engine.lifecycle import Stopping, run_until_stopped
 from tests.servers.moto import CREDENTIALS
 from tests.worker.support import running
 
 SOON = 30.0
+AMQP, SQS = "amqp://guest:guest@127.0.0.1:{}/", "sqs://eu-west-1?endpoint_url=http://127.0.0.1:{}"
+CONSUMER = Consumer("order.placed", lambda body: None, queue="order-placed")
 
 
 class Work:
@@ -77,20 +79,18 @@ async def test_a_stop_from_another_thread_is_heard() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "made",
+    ("made", "url"),
     [
-        lambda database, broker: MessageRelay(database, broker=broker),
-        lambda database, broker: Worker(
-            broker=broker,
-            consumers=[Consumer("order.placed", lambda body: None, queue="order-placed")],
-            db_engine_url=database,
-        ),
+        (lambda database, broker: MessageRelay(database, broker=broker), AMQP),
+        (lambda database, broker: MessageRelay(database, broker=broker), SQS),
+        (lambda database, broker: Worker(broker=broker, consumers=[CONSUMER], db_engine_url=database), AMQP),
+        (lambda database, broker: Worker(broker=broker, consumers=[CONSUMER], db_engine_url=database), SQS),
+        (lambda database, broker: Archiver(database, broker=broker, queues=["mail"]), AMQP),
     ],
-    ids=["relay", "worker"],
+    ids=["relay on RabbitMQ", "relay on SQS", "worker on RabbitMQ", "worker on SQS", "archiver"],
 )
-@pytest.mark.parametrize("url", ["amqp://guest:guest@127.0.0.1:{}/", "sqs://eu-west-1?endpoint_url=http://127.0.0.1:{}"])
 async def test_a_stop_does_not_wait_for_a_broker_that_does_not_answer(
-    database: str, monkeypatch: pytest.MonkeyPatch, url: str, made: Callable[[str, str], MessageRelay | Worker]
+    database: str, monkeypatch: pytest.MonkeyPatch, url: str, made: Callable[[str, str], MessageRelay | Worker | Archiver]
 ) -> None:
     for name, value in CREDENTIALS.items():
         monkeypatch.setenv(name, value)
