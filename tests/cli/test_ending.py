@@ -114,7 +114,7 @@ async def test_on_sigterm_a_relay_settles_messages_in_flight(
     """Messages that the relay has sent before the signal are settled, so each message arrives once."""
     count = 30_000
     with running([*CLI, "worker", CONSUMERS, "--log-level", "DEBUG"], tmp_path, settings, name="worker") as worker:
-        await asyncio.to_thread(worker.says, "tests.work")
+        await asyncio.to_thread(worker.says, "consumes queue tests.work")
         worker.send(signal.SIGTERM)  # its queue stays, and keeps what the relay sends
         await asyncio.to_thread(worker.wait)
     await _publish(database_url, count)
