@@ -31,7 +31,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 async def idle_processes(servers: Servers, processes: int) -> dict[str, float]:
-    """Transactions a second, and per mille of a processor, of each of so many idle workers, and then relays.
+    """Transactions a second, and per mille of a processor, of each of so many idle workers, then relays, and of a maintenance.
 
     A process holds up to six connections: more than thirty need a server with more than the default's room.
     """
@@ -122,6 +122,8 @@ async def _idle(servers: Servers, processes: int, *, distance: float) -> dict[st
     figures = {}
     away = f", {distance * 1_000:g} ms away" if distance else ""
     for kind, arguments in (("worker", ["worker", CONSUMERS]), ("relay", ["relay"]), ("maintenance", ["maintain"])):
+        if kind == "maintenance":
+            processes = 1  # of several, all but one would stand by
         async with servers.fresh_database() as url:
             with (
                 Proxy(url) as proxy,
