@@ -347,21 +347,14 @@ def never_closed(_queue: str) -> Gate:
 async def until_open(gate: Gate, stopping: Stopping) -> None:
     """Waits until the gate is open or `stopping` is requested."""
     if gate.closed:
-        await _unless_stopping(gate.wait_until_open(), stopping)
+        async with interrupted_by(stopping):
+            await gate.wait_until_open()
 
 
 async def until_closed(gate: Gate, stopping: Stopping) -> None:
     """Waits until the gate is closed or `stopping` is requested."""
-    await _unless_stopping(gate.wait_until_closed(), stopping)
-
-
-async def _unless_stopping(waiting: Coroutine[Any, Any, None], stopping: Stopping) -> None:
-    task = asyncio.create_task(waiting)
-    try:
-        with stopping.future() as stop:
-            await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        task.cancel()
+    async with interrupted_by(stopping):
+        await gate.wait_until_closed()
 
 
 @asynccontextmanager
