@@ -29,7 +29,7 @@ export const oldestAge = "Oldest age";
 export const oldestAgeMeaning = "Maximum age of the oldest due message in the interval";
 export const backlogLabel = "Backlog and oldest age over time";
 export const backlogEmpty =
-  "No relay reported data in this period. Data appears once a relay runs, and is kept after it stops.";
+  "No relay reported data in this period. Data appears a minute after a relay starts, and is kept after it stops.";
 export const backlogGaps = "Gaps: no data reported.";
 export const longerSteps = (why: string) => `Intervals are longer because ${why}.`;
 export const incoming = "In";
@@ -42,7 +42,7 @@ export const deadLettered = "Dead-lettered";
 export const deadLetteredMeaning = "New dead letters, per second";
 export const throughputLabel = "Messages per second over time";
 export const throughputEmpty =
-  "No relay or worker reported data in this period. Data appears once one runs, and is kept after it stops.";
+  "No relay or worker reported data in this period. Data appears a minute after one starts, and is kept after it stops.";
 export const throughputGaps = "Gaps: no data reported. Workers report only while they handle messages.";
 
 // Failure groups
