@@ -1,8 +1,9 @@
 """Parses database and broker URLs, normalises them for the drivers, and removes their secrets."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
+from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from outbox.errors import ConfigurationError, UrlError
@@ -199,6 +200,21 @@ def aws_names(url: str, *, argument: str = "broker") -> tuple[str, str, str]:
         raise UrlError(f"{argument} has a path, which SQS does not have: name the queue in ?queue=")
     queue = parse_qs(parts.query, keep_blank_values=True).get("queue", [ROUTING_KEY_IN_TOPIC])[-1]
     return service, parts.netloc, queue
+
+
+def unreadable_file(url: str, names: Iterable[str]) -> str:
+    """Says which option of `url`, one of `names`, names a file that cannot be read now; "" if none does.
+
+    Drivers open these files with OpenSSL, whose errors do not name them.
+    """
+    given = parse_qs(urlsplit(url).query)
+    for name in names:
+        for path in given.get(name, ()):
+            try:
+                Path(path).open("rb").close()
+            except OSError as error:
+                return f"{name} names {path}, which cannot be read: {error.strerror}"
+    return ""
 
 
 def boolean_option(given: Mapping[str, str], name: str, *, default: bool) -> bool:

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import asyncpg
 
-from outbox.core.urls import postgres_url, redacted
+from outbox.core.urls import postgres_url, redacted, unreadable_file
 from outbox.engine.observers import SERVED
 from outbox.errors import DatabaseUnavailableError, StatementTimeoutError
 
@@ -103,6 +103,9 @@ REFUSALS = (
 """Errors about the values of a statement, raised by PostgreSQL, the driver, or a trigger. Trying again does not help."""
 
 
+_TLS_FILES = ("sslrootcert", "sslcert", "sslkey", "sslcrl")
+
+
 class NoConnectionError(TimeoutError):
     """No connection was opened, and none of the pool became free, in time."""
 
@@ -148,12 +151,16 @@ def connect_to(url: str, *, application_name: str, connect_timeout: timedelta = 
 
 
 async def _connect(dsn: str | None = None, **arguments: Any) -> Any:
-    """A connection as `asyncpg.connect` makes it. An error of name resolution names the host, which the system's does not."""
+    """A connection as `asyncpg.connect` makes it. Errors name the host or the file, which those of the system do not."""
     try:
         return await asyncpg.connect(dsn, **arguments)
     except socket.gaierror as error:
         hosts = urlsplit(dsn or "").netloc.rpartition("@")[2]
         raise socket.gaierror(error.errno, f"{error.strerror}: {hosts or 'the host of PGHOST'}") from error
+    except OSError as error:
+        if problem := unreadable_file(dsn or "", _TLS_FILES):
+            raise OSError(problem) from error
+        raise
 
 
 async def open_connection(

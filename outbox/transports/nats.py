@@ -145,7 +145,9 @@ class NatsLink:
     """
 
     def __init__(self, url: str, options: Mapping[str, Any] | None) -> None:
-        self._options = connect_options(url, options)
+        connect_options(url, options)  # raises its errors
+        self._url = url
+        self._options = options
         self._connection: NatsConnection | None = None
         self._connecting = asyncio.Lock()
 
@@ -160,10 +162,18 @@ class NatsLink:
             raise BrokerUnavailableError("NATS is not available: others have tried to connect for all of the time") from None
         try:
             if self._connection is None or self._connection.is_lost:
-                self._connection = await NatsConnection.connected(self._options, end - asyncio.get_running_loop().time())
+                left = end - asyncio.get_running_loop().time()
+                self._connection = await NatsConnection.connected(self._current_options(), left)
             return self._connection
         finally:
             self._connecting.release()
+
+    def _current_options(self) -> Mapping[str, Any]:
+        # For each connection again: certificates are renewed while a relay runs.
+        try:
+            return connect_options(self._url, self._options)
+        except ConfigurationError as error:
+            raise BrokerUnavailableError(f"NATS is not available: {error}") from error
 
     async def close(self) -> None:
         """Closes the connection. Idempotent."""

@@ -388,7 +388,7 @@ async def test_a_subject_that_the_user_may_not_publish_to_delays_only_its_own_me
             assert "permissions violation" in first.failure.message
             assert second == CONFIRMED
         async with transport_to(Nats(servers_folder)) as stranger:
-            stranger._link._options["servers"] = [f"nats://127.0.0.1:{server.port}"]
+            stranger._link._url = f"nats://127.0.0.1:{server.port}"
             with pytest.raises(BrokerUnavailableError, match="Authorization Violation"):
                 await stranger.open()
 

@@ -14,6 +14,7 @@ import pytest
 from outbox.embedded.binaries import account_for
 from outbox.embedded.server import StopStep, SupervisedProcess, wait_until
 from tests.servers import apt
+from tests.servers.certificates import Certificates
 from tests.servers.session_folder import one_process_at_a_time
 from tests.support.processes import free_port
 
@@ -33,6 +34,12 @@ auth_type = any
 pool_mode = transaction
 default_pool_size = {sessions}
 """
+_TLS = """\
+client_tls_sslmode = verify-full
+client_tls_ca_file = {certificates.authority}
+client_tls_cert_file = {certificates.server}
+client_tls_key_file = {certificates.server_key}
+"""
 
 
 def ensure_pgbouncer() -> None:
@@ -46,8 +53,11 @@ def ensure_pgbouncer() -> None:
 
 
 @contextmanager
-def pooled(url: str, folder: Path, *, sessions: int = SESSIONS) -> Iterator[str]:
-    """Yields the address of the database through a PgBouncer in transaction mode, which stops with the block."""
+def pooled(url: str, folder: Path, *, sessions: int = SESSIONS, certificates: Certificates | None = None) -> Iterator[str]:
+    """Yields the address of the database through a PgBouncer in transaction mode, which stops with the block.
+
+    With `certificates` it takes only clients that have one, over TLS.
+    """
     program = _found() or pytest.fail(_ADVICE, pytrace=False)
     server, own_port = urlsplit(url), free_port()
     folder.mkdir()
@@ -61,6 +71,7 @@ def pooled(url: str, folder: Path, *, sessions: int = SESSIONS) -> Iterator[str]
             own_port=own_port,
             sessions=sessions,
         )
+        + ("" if certificates is None else _TLS.format(certificates=certificates))
     )
     account = account_for(folder)
     account.own(folder)
@@ -72,7 +83,8 @@ def pooled(url: str, folder: Path, *, sessions: int = SESSIONS) -> Iterator[str]
         log=log,
         stop_steps=[StopStep(signal=signal.SIGKILL, seconds=5)],
     )
-    address = urlunsplit(server._replace(netloc=f"{server.username}@127.0.0.1:{own_port}"))
+    options = "" if certificates is None else certificates.options("sslrootcert", "sslcert", "sslkey") + "&sslmode=verify-full"
+    address = urlunsplit(server._replace(netloc=f"{server.username}@127.0.0.1:{own_port}", query=options))
     try:
         if not wait_until(lambda: _answers(address) or not process.alive, _START_SECONDS) or not process.alive:
             pytest.fail(f"PgBouncer did not start: {log.read_text(errors='replace')[-2000:]}", pytrace=False)

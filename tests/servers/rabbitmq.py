@@ -14,6 +14,7 @@ import pytest
 
 from outbox.embedded.binaries import Account, account_named
 from outbox.embedded.server import StopStep, SupervisedProcess, is_free, wait_until
+from tests.servers.certificates import Certificates
 from tests.servers.rabbitmq_installation import (
     is_installed,
     is_of_another_release,
@@ -41,6 +42,12 @@ max_message_size = {max_message_size}
 disk_free_limit.absolute = 1MB
 collect_statistics_interval = 1000
 log.file.level = info
+listeners.ssl.1 = {address}:{tls_port}
+ssl_options.cacertfile = {certificates.authority}
+ssl_options.certfile = {certificates.server}
+ssl_options.keyfile = {certificates.server_key}
+ssl_options.verify = verify_peer
+ssl_options.fail_if_no_peer_cert = true
 """
 _JOINING = """\
 cluster_formation.peer_discovery_backend = classic_config
@@ -84,7 +91,7 @@ class PrivateRabbitMQ:
         """`first`: a running node whose cluster this one joins when it is started for the first time."""
         self._folder = folder
         self._first = first
-        self._port, self._management_port = free_port(), free_port()
+        self._port, self._tls_port, self._management_port = free_port(), free_port(), free_port()
         self._distribution_port = free_port()
         self._mapper_port: int = free_port() if first is None else first._mapper_port
         self._account = _account()
@@ -92,6 +99,11 @@ class PrivateRabbitMQ:
         self._node: SupervisedProcess | None = None
         self.url = f"amqp://{_USER}:{_PASSWORD}@127.0.0.1:{self._port}/%2F"
         self.admin_url = f"http://{_USER}:{_PASSWORD}@127.0.0.1:{self._management_port}"
+        self.certificates = Certificates(folder.with_name(f"{folder.name}-certificates"))
+        self.tls_url = f"amqps://{_USER}:{_PASSWORD}@127.0.0.1:{self._tls_port}/%2F?" + self.certificates.options(
+            "cafile", "certfile", "keyfile"
+        )
+        """Its address for clients with a certificate."""
 
     @property
     def admin(self) -> RabbitAdmin:
@@ -192,12 +204,15 @@ class PrivateRabbitMQ:
 
     def _make_folder(self) -> None:
         self._folder.mkdir()
+        self.certificates.renew()
         (self._folder / "enabled_plugins").write_text("[rabbitmq_management].\n")
         (self._folder / "advanced.config").write_text(_ADVANCED_CONFIG)
         (self._folder / "rabbitmq.conf").write_text(
             _CONFIG.format(
                 address=self._address,
                 port=self._port,
+                tls_port=self._tls_port,
+                certificates=self.certificates,
                 management_port=self._management_port,
                 user=_USER,
                 password=_PASSWORD,
@@ -287,7 +302,7 @@ class OwnRabbitMQ:
 
     def __init__(self, server: PrivateRabbitMQ, vhost: str) -> None:
         self.server = server
-        self.url = with_vhost(server.url, vhost)
+        self.url, self.tls_url = with_vhost(server.url, vhost), with_vhost(server.tls_url, vhost)
         self.start, self.stop, self.kill = server.start, server.stop, server.kill
         self.freeze, self.thaw = server.freeze, server.thaw
 

@@ -74,13 +74,15 @@ class DockerRabbitMQ(PrivateRabbitMQ):
         """Does nothing: the container has its own."""
 
     def _start_node(self) -> SupervisedProcess:
-        published = [f"--publish=127.0.0.1:{port}:{port}" for port in (self._port, self._management_port)]
+        published = [f"--publish=127.0.0.1:{port}:{port}" for port in (self._port, self._tls_port, self._management_port)]
         settings = f"{self._folder}/rabbitmq.conf:/etc/rabbitmq/conf.d/90-tests.conf:ro"
+        certificates = self.certificates.authority.parent
         return SupervisedProcess(
             [
                 *("docker", "run", "--rm", f"--name={self._name}", f"--hostname={self._name}", f"--label={_LABEL}"),
                 *published,
-                *(f"--volume={self._name}:/var/lib/rabbitmq", f"--volume={settings}", DOCKER_IMAGE),
+                *(f"--volume={self._name}:/var/lib/rabbitmq", f"--volume={settings}"),
+                *(f"--volume={certificates}:{certificates}:ro", DOCKER_IMAGE),
             ],
             account=self._account,
             folder=self._folder,

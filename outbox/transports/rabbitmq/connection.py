@@ -10,7 +10,7 @@ from aiormq.exceptions import AMQPChannelError, AMQPError, ConnectionClosed, Pro
 from pamqp.constants import REPLY_SUCCESS
 from yarl import URL
 
-from outbox.core.urls import redacted
+from outbox.core.urls import redacted, unreadable_file
 from outbox.errors import BrokerUnavailableError, UrlError
 from outbox.transports.rabbitmq.frame_tap import InterceptedConnection
 
@@ -24,6 +24,7 @@ HEARTBEAT = timedelta(seconds=20)
 CONNECT_TIMEOUT = timedelta(seconds=10)
 """Longest time to open a connection."""
 _CLOSING = timedelta(seconds=3)
+_TLS_FILES = ("cafile", "certfile", "keyfile")
 
 
 class UnresponsiveError(BrokerUnavailableError):
@@ -125,6 +126,10 @@ class OwnedConnection:
                 "url has no host and port that can be read: write amqp://user:password@host:5672/vhost, "
                 "with special characters percent-encoded"
             )
+        if parsed.scheme != "amqps" and (unused := [name for name in _TLS_FILES if name in parsed.query]):
+            raise UrlError(f"url has the option {unused[0]}, which needs amqps://")
+        if problem := unreadable_file(url, _TLS_FILES):
+            raise UrlError(f"url has an option for TLS that cannot be used: {problem}")
         defaults = {"heartbeat": str(int(HEARTBEAT.total_seconds())), "name": purpose}
         self._url = parsed.update_query({name: value for name, value in defaults.items() if name not in parsed.query})
         self._safe_url = redacted(url)
@@ -187,7 +192,7 @@ class OwnedConnection:
             elif connection is not None and connection.close_reason:
                 reason = f"the broker refused: {connection.close_reason}"
             else:
-                reason = redacted(str(error) or type(error).__name__)
+                reason = unreadable_file(str(self._url), _TLS_FILES) or redacted(str(error) or type(error).__name__)
             self._failure = f"no connection to {self._safe_url}: {reason}"
             raise BrokerUnavailableError(self._failure) from None
         self._failure = ""

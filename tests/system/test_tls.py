@@ -1,0 +1,180 @@
+"""Every server can be reached over TLS, with an authority of one's own and a client's certificate."""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from outbox import Consumer, MessageRelay, Publisher, Worker, ensure_outbox_schema_sync
+from outbox.errors import BrokerUnavailableError, ConfigurationError
+from outbox.ports import Confirmed, Unroutable
+from outbox.postgres.pool import connect_to
+from outbox.postgres.queries import TableName
+from outbox.transports.nats import NatsTransport
+from outbox.transports.postgres import PostgresBroker
+from outbox.transports.rabbitmq import RabbitBroker
+from outbox.transports.redis import RedisTransport
+from tests.contract.harness import Recorder
+from tests.contract.support import message
+from tests.servers.certificates import Certificates
+from tests.servers.nats import running_nats
+from tests.servers.pgbouncer import pooled
+from tests.servers.rabbitmq import OwnRabbitMQ
+from tests.servers.redis import DURABLE, running_redis
+from tests.support import eventually
+from tests.support.processes import free_port
+from tests.worker.support import running
+
+TIMEOUT = timedelta(seconds=30)
+
+
+@pytest.fixture
+def certificates(servers_folder: Path) -> Certificates:
+    """Certificates of the test's own."""
+    certificates = Certificates(servers_folder / f"certificates-{uuid4()}")
+    certificates.renew()
+    return certificates
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A server of streams that takes clients over TLS only, and the transport that sends to it."""
+
+    transport: type[NatsTransport | RedisTransport]
+    url: str
+    restart: Callable[[], None]
+
+
+@contextmanager
+def nats(folder: Path, certificates: Certificates) -> Iterator[Stream]:
+    """NATS, which asks each client for a certificate."""
+    files = f'cert_file: "{certificates.server}", key_file: "{certificates.server_key}", ca_file: "{certificates.authority}"'
+    with running_nats(folder, f"tls {{ {files}, verify: true }}") as server:
+
+        def restart() -> None:
+            server.kill()
+            server.start()
+
+        options = certificates.options("tls_ca", "tls_cert", "tls_key")
+        yield Stream(NatsTransport, f"{server.url.replace('nats://', 'natss://')}?{options}", restart)
+
+
+@contextmanager
+def redis(folder: Path, certificates: Certificates) -> Iterator[Stream]:
+    """Redis, which asks each client of its port for TLS for a certificate."""
+    port = free_port()
+    settings = {
+        **DURABLE,
+        "tls-port": str(port),
+        "tls-ca-cert-file": str(certificates.authority),
+        "tls-cert-file": str(certificates.server),
+        "tls-key-file": str(certificates.server_key),
+    }
+    with running_redis(folder, settings) as server:
+
+        def restart() -> None:
+            server.kill()
+            server.start()
+
+        options = certificates.options("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
+        yield Stream(RedisTransport, f"rediss://127.0.0.1:{port}/0?create=true&{options}", restart)
+
+
+@pytest.mark.pooler
+async def test_an_event_goes_through_postgresql_and_rabbitmq_over_tls(
+    database_url: str, own_rabbitmq: OwnRabbitMQ, servers_folder: Path, certificates: Certificates
+) -> None:
+    handled: list[str] = []
+
+    async def greet(name: str, session: AsyncSession) -> None:
+        handled.append(await session.scalar(text("select 'Hello, ' || cast(:name as text)"), {"name": name}) or "")
+
+    with pooled(database_url, servers_folder / f"pgbouncer-{uuid4()}", certificates=certificates) as url:
+        ensure_outbox_schema_sync(url)
+        consumer = Consumer("person.*", greet, queue="greetings", inbox=True)
+        worker = Worker(rmq_connection_url=own_rabbitmq.tls_url, db_engine_url=url, consumers=[consumer])
+        async with running(worker), running(MessageRelay(db_engine_url=url, rmq_connection_url=own_rabbitmq.tls_url)):
+            await eventually(lambda: own_rabbitmq.admin.queue("greetings"))
+            async with connect_to(url, application_name="tests")() as connection, connection.transaction():
+                await Publisher().publish(connection, "person.met", "Ada")
+            await eventually(lambda: handled == ["Hello, Ada"])
+            # The management API learns of a connection some time after it begins.
+            connections = await eventually(own_rabbitmq.admin.connections)
+    assert all(each["ssl"] for each in connections)
+
+
+@pytest.mark.parametrize("server", [pytest.param(nats, marks=pytest.mark.nats), pytest.param(redis, marks=pytest.mark.redis)])
+async def test_a_connection_uses_the_certificates_that_its_files_contain_when_it_begins(
+    server: Callable[[Path, Certificates], AbstractContextManager[Stream]], servers_folder: Path, certificates: Certificates
+) -> None:
+    with server(servers_folder / f"tls-{uuid4()}", certificates) as stream:
+        transport = stream.transport(stream.url)
+        try:
+            await transport.open()
+            certificates.renew()
+            stream.restart()
+
+            async def reconnected() -> bool:
+                try:
+                    await transport.open()
+                    (result,) = await transport.send([message("person.met")], timeout=TIMEOUT)
+                except BrokerUnavailableError:
+                    return False
+                return isinstance(result, Confirmed | Unroutable)
+
+            await eventually(reconnected)
+        finally:
+            await transport.close()
+
+
+@pytest.mark.parametrize("server", [pytest.param(nats, marks=pytest.mark.nats), pytest.param(redis, marks=pytest.mark.redis)])
+async def test_a_stream_server_with_a_foreign_certificate_gets_nothing(
+    server: Callable[[Path, Certificates], AbstractContextManager[Stream]], servers_folder: Path, certificates: Certificates
+) -> None:
+    with server(servers_folder / f"tls-{uuid4()}", certificates) as stream:
+        certificates.renew()
+        transport = stream.transport(stream.url)
+        with pytest.raises(BrokerUnavailableError, match="CERTIFICATE_VERIFY_FAILED"):
+            await transport.open()
+        await transport.close()
+
+
+async def test_a_rabbitmq_with_a_foreign_certificate_gets_nothing(
+    own_rabbitmq: OwnRabbitMQ, certificates: Certificates
+) -> None:
+    url = own_rabbitmq.tls_url.partition("?")[0] + "?" + certificates.options("cafile", "certfile", "keyfile")
+    broker = RabbitBroker(url, exchange_name="shop", observer=Recorder())
+    with pytest.raises(BrokerUnavailableError, match="CERTIFICATE_VERIFY_FAILED"):
+        await broker.open()
+    await broker.close()
+
+
+@pytest.mark.parametrize("name", ["cafile", "certfile", "keyfile"])
+async def test_rabbitmq_is_not_tried_with_a_file_that_cannot_be_read(name: str, certificates: Certificates) -> None:
+    url = f"amqps://ada:geheim@127.0.0.1/?{certificates.options('cafile', 'certfile', 'keyfile')}"
+    missing = re.sub(rf"{name}=[^&]*", f"{name}=/nope.pem", url)
+    with pytest.raises(ConfigurationError, match=rf"{name} names /nope.pem, which cannot be read: No such file") as caught:
+        RabbitBroker(missing, exchange_name="shop", observer=Recorder())
+    assert "geheim" not in str(caught.value)
+
+
+async def test_files_for_tls_are_refused_without_it(certificates: Certificates) -> None:
+    url = f"amqp://127.0.0.1/?{certificates.options('cafile', 'certfile', 'keyfile')}"
+    with pytest.raises(ConfigurationError, match="url has the option cafile, which needs amqps://"):
+        RabbitBroker(url, exchange_name="shop", observer=Recorder())
+
+
+@pytest.mark.parametrize("name", ["sslrootcert", "sslcert", "sslkey"])
+async def test_postgresql_is_unavailable_with_a_file_that_cannot_be_read(name: str, certificates: Certificates) -> None:
+    url = f"postgresql://127.0.0.1/?{certificates.options('sslrootcert', 'sslcert', 'sslkey')}&sslmode=verify-full"
+    missing = re.sub(rf"{name}=[^&]*", f"{name}=/nope.pem", url)
+    broker = PostgresBroker(missing, table=TableName.parse("outbox_table"), exchange_name="shop", observer=Recorder())
+    with pytest.raises(BrokerUnavailableError, match=rf"{name} names /nope.pem, which cannot be read: No such file"):
+        await broker.open()
