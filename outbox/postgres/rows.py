@@ -108,6 +108,8 @@ def _headers(text: str | None) -> tuple[Any, Failure | None]:
         return NO_HEADERS, _malformed(f"the column headers cannot be read: {error}")
     if isinstance(headers, dict):
         return headers, None
+    if headers is None:  # how some programs write a column of JSON without a value
+        return NO_HEADERS, None
     return NO_HEADERS, _malformed("the column headers is not a JSON object")
 
 

@@ -15,6 +15,7 @@ from outbox import ensure_outbox_schema_async
 from outbox.core import codec
 from outbox.core.events import Dependency, DependencyLost, DependencyRestored
 from outbox.core.outcome import DONE, RETURNED, Cause, Dead, Failure, Retry
+from outbox.dead_letters import DeadLetters
 from outbox.errors import ConfigurationError, MalformedMessageError, TopologyError
 from outbox.ports import Delivery, Intake, Subscription
 from outbox.postgres.pool import Pool, open_pool
@@ -26,6 +27,7 @@ from tests.postgres_transport.support import TABLE, deliveries, fill_deliveries,
 from tests.servers.postgres import OwnPostgres
 from tests.servers.proxy import Proxy, Towards
 from tests.support import eventually
+from tests.support.streams import collecting, is_drained, relaying, working
 
 KEPT = ("body", "exception_message", "failures")
 """Columns with unmasked contents; the API masks them when it reads them."""
@@ -698,3 +700,19 @@ RESTRICTED = "outbox_restricted_worker"
 def _as_user(url: str, user: str, password: str) -> str:
     scheme, _, rest = url.partition("://")
     return f"{scheme}://{user}:{password}@{rest.rpartition('@')[2]}"
+
+
+async def test_a_row_of_another_program_with_headers_that_are_no_object_harms_no_other(database_url: str, pool: Pool) -> None:
+    handled: list[bytes] = []
+    broken = ['"s"', "5", "[1]", "1" * 5_000]
+    async with relaying(database_url, database_url), working(database_url, database_url, collecting(handled, "a.x")):
+        for body, headers in enumerate(["null", *broken, "{}"]):
+            await pool.execute(
+                "insert into outbox_table (routing_key, body, headers) values ('a.x', $1, $2)", str(body).encode(), headers
+            )
+        await eventually(lambda: sorted(handled) == [b"0", b"5"])
+        await eventually(lambda: is_drained(pool))
+    async with DeadLetters(database_url) as letters:
+        found = [await letters.get(str(row["id"])) for row in await pool.fetch("select id from outbox_dead_letter")]
+    assert {letter.letter.cause for letter in found if letter} == {"undecodable"}
+    assert sorted(letter.body for letter in found if letter) == [b"1", b"2", b"3", b"4"]

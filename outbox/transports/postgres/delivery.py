@@ -100,6 +100,10 @@ class PostgresDelivery:
     def incoming(self) -> "IncomingMessage":
         row = self._row
         expires = row["expires_seconds"]
+        try:
+            headers = self._headers()
+        except (MalformedMessageError, ValueError, RecursionError):  # `message` says so
+            headers = NO_HEADERS
         # On RabbitMQ these arrive as headers, so handlers find them there on both brokers.
         own_headers = {
             codec.TRACKING_IDS: row["tracking_ids"],
@@ -117,7 +121,7 @@ class PostgresDelivery:
             routing_key=row["routing_key"],
             exchange=row["exchange"],
             headers=MappingProxyType(
-                {**self._headers(), **{name: value for name, value in own_headers.items() if value is not None}}
+                {**headers, **{name: value for name, value in own_headers.items() if value is not None}}
             ),
             content_type=row["content_type"],
             timestamp=_instant(row["created_seconds"]),
@@ -200,6 +204,8 @@ class PostgresDelivery:
         if text is None:
             return NO_HEADERS
         headers = codec.decode_jsonb(text)
+        if headers is None:  # how some programs write a column of JSON without a value
+            return NO_HEADERS
         if not isinstance(headers, dict):
             raise MalformedMessageError(f"the headers of {self._row['message_id']!r} are not a JSON object")
         headers.pop(codec.AMQP, None)
