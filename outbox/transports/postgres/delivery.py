@@ -120,9 +120,7 @@ class PostgresDelivery:
             message_id=row["message_id"],
             routing_key=row["routing_key"],
             exchange=row["exchange"],
-            headers=MappingProxyType(
-                {**headers, **{name: value for name, value in own_headers.items() if value is not None}}
-            ),
+            headers=MappingProxyType({**headers, **{name: value for name, value in own_headers.items() if value is not None}}),
             content_type=row["content_type"],
             timestamp=_instant(row["created_seconds"]),
             redelivered=row["crashes"] > 0,
