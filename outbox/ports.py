@@ -630,6 +630,10 @@ class DeadDelivery(Protocol):
         """Removes it from the broker. Raises `StaleDeliveryError` if the delivery is lost; then it is redelivered."""
         ...
 
+    def leave(self) -> None:
+        """Leaves it at the broker, unacknowledged. It counts no longer, and arrives again in a later block, or sooner."""
+        ...
+
 
 ReceiveDead = Callable[[DeadDelivery], None]
 

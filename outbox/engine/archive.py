@@ -134,14 +134,15 @@ class ArchiveRunner:
                     await asyncio.wait_for(ended.wait(), pause)
             else:
                 self._database.answers()
-                # Refused ones stay in flight, and come again on the next channel: when this one ends, or the broker ends it.
-                recorded = [delivery for delivery in batch if not any(delivery.dead is each for each in refused)]
-                for delivery in recorded:
-                    # A delivery that was lost is redelivered, and then recognized as recorded.
-                    with suppress(StaleDeliveryError):
-                        delivery.ack()
-                if recorded:
-                    self._observer.notify(Archived(queue=queue, count=len(recorded)))
+                for delivery in batch:
+                    if any(delivery.dead is each for each in refused):
+                        delivery.leave()
+                    else:
+                        # A delivery that was lost is redelivered, and then recognized as recorded.
+                        with suppress(StaleDeliveryError):
+                            delivery.ack()
+                if recorded := len(batch) - len(refused):
+                    self._observer.notify(Archived(queue=queue, count=recorded))
                 return
 
     async def _measure(self) -> None:

@@ -172,6 +172,29 @@ async def test_a_dead_letter_that_the_database_refuses_stays_in_the_broker_and_k
     assert await empty(broker_admin)
 
 
+@pytest.mark.parametrize("size", [1, 40_000])
+async def test_any_number_of_refused_dead_letters_keep_no_other_one(
+    database: str, pool: Pool, broker_url: str, broker: RabbitBroker, broker_admin: RabbitAdmin, size: int
+) -> None:
+    await pool.execute(
+        "alter table outbox_dead_letter add constraint own check (message_id not like 'refused%') not valid",
+    )
+    await bound(broker)
+    refused = [f"refused-{number}" for number in range(130)]
+    good = [f"good-{number}" for number in range(130)]
+    ids = [*refused[:1], *good[:1], *refused[1:120], *good[1:], *refused[120:]]
+    await deliver(broker, *(message(id=id_, body=b"x" * size, target_queue="mail.dlq") for id_ in ids))
+    async with archiving(database, broker_url, "mail", max_batch_bytes=1_000_000):
+        assert {row["message_id"] for row in await archived(pool, 130)} == set(good)
+        await deliver(broker, message(id="later", target_queue="mail.dlq"))
+        await archived(pool, 131)
+    await eventually(lambda: _ready(broker_admin, 130))
+    await pool.execute("alter table outbox_dead_letter drop constraint own")
+    async with archiving(database, broker_url, "mail"):
+        assert {row["message_id"] for row in await archived(pool, 261)} == {*ids, "later"}
+    assert await empty(broker_admin)
+
+
 async def test_two_foreign_messages_without_an_id_are_two_rows(
     database: str, pool: Pool, broker_url: str, broker: RabbitBroker, broker_admin: RabbitAdmin
 ) -> None:

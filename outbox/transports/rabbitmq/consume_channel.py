@@ -1,7 +1,7 @@
 """A channel that consumes one queue: receives deliveries, sends acknowledgements."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -114,6 +114,21 @@ class ConsumerChannel:
         self._acknowledgements.hold()
         self._consumer_tag = (await self._channel.basic_consume(queue, _never_called)).consumer_tag
         self._acknowledgements.release()
+
+    async def consume_again(self, queue: str, prefetch_count: Callable[[], Awaitable[int]]) -> None:
+        """Stops consuming, and consumes again with the prefetch count that the call returns. Ends the channel if that fails.
+
+        Deliveries in flight remain so, and do not count against the new prefetch count.
+        """
+        try:
+            with translate_connection_errors():
+                async with asyncio.timeout(_TIMEOUT.total_seconds()):
+                    await self._channel.basic_cancel(self._consumer_tag or "")
+                count = await prefetch_count()
+                async with asyncio.timeout(_TIMEOUT.total_seconds()):
+                    await self.consume(queue, count)
+        except (AMQPChannelError, BrokerUnavailableError, TimeoutError) as error:
+            self._end(str(error))
 
     @property
     def channel(self) -> "AbstractChannel":

@@ -134,12 +134,8 @@ def _is_reserved(name: str) -> bool:
 
 FIRST_PREFETCH = 1
 """Prefetch count of a queue whose message sizes are unknown."""
-
-
-class OnAck(Protocol):
-    """Called with each acknowledged arrival, and the number of those still in flight."""
-
-    def __call__(self, arrival: Arrival, *, in_flight: int) -> None: ...
+MOST_LEFT = 10_000
+"""With this many dead letters left in one queue, no more are taken until its channel ends: each one takes about a kilobyte."""
 
 
 class RabbitDeadLetterQueues:
@@ -193,10 +189,12 @@ class RabbitDeadLetterQueues:
             self._link.discard(connection)
             raise
         following = asyncio.create_task(intake.follow(channel.ended))
+        resizing = asyncio.create_task(intake.resize(channel))
         try:
             yield intake.ended
         finally:
             following.cancel()
+            resizing.cancel()
             if intake.largest is not None:
                 self._sizes[queue] = intake.largest
             await channel.cancel()
@@ -211,10 +209,17 @@ class RabbitDeadLetterQueues:
         await self._link.close()
 
 
-class _Intake:
-    """Receives dead letters on one channel. Sets `ended` when the caller should open a channel with another prefetch count.
+class OnSettled(Protocol):
+    """Called with the size of each dead letter that was acknowledged, or `left` at the broker."""
 
-    The prefetch count of a consumer cannot be changed while it consumes.
+    def __call__(self, size: int, *, left: bool) -> None: ...
+
+
+class _Intake:
+    """Receives dead letters on one channel. Consumes with a larger prefetch count when the dead letters leave room for it.
+
+    Sets `ended` when the caller should open a channel with a smaller one. Dead letters that are left at the broker use up the
+    prefetch count of their consumer, so that another one takes its place on the channel.
     """
 
     def __init__(self, queue: str, receive: ReceiveDead, prefetch_count: int, *, most: int, max_bytes: int) -> None:
@@ -226,12 +231,30 @@ class _Intake:
         self._most = most
         self._max_bytes = max_bytes
         self._bytes = 0
-        self._acknowledged = 0
+        self._in_flight = 0
+        self._settled = 0
+        self._left = 0
+        self._resize = asyncio.Event()
+        self._idle = asyncio.Event()
 
     async def follow(self, channel_ended: asyncio.Event) -> None:
         """Sets `ended` when the channel ends."""
         await channel_ended.wait()
         self.ended.set()
+
+    async def resize(self, channel: ConsumerChannel) -> None:
+        """Consumes with another prefetch count each time that this is worth it."""
+
+        async def new_prefetch_count() -> int:
+            # Without the rest, because both prefetch counts together could exceed `max_bytes`.
+            await self._idle.wait()
+            self._prefetch_count, self._left, self._settled = self._possible, 0, 0
+            self._resize.clear()
+            return self._prefetch_count
+
+        while not channel.ended.is_set() and len(channel.in_flight) < MOST_LEFT:
+            await self._resize.wait()
+            await channel.consume_again(dead_letter_queue(self._queue), new_prefetch_count)
 
     def on_arrival(self, source: ConsumerChannel, arrival: Arrival) -> None:
         """Hands a dead letter over, unless those in flight exceed `max_bytes` with it: then ends the channel."""
@@ -244,19 +267,28 @@ class _Intake:
             source.hold()
             self.ended.set()
         else:
-            self._receive(RabbitDeadDelivery(self._queue, arrival, source, self._on_ack))
+            self._in_flight += 1
+            self._idle.clear()
+            self._receive(RabbitDeadDelivery(self._queue, arrival, source, self._on_settled))
 
-    def _on_ack(self, arrival: Arrival, *, in_flight: int) -> None:
-        """Ends the channel when a larger prefetch count is possible."""
-        self._bytes -= len(arrival.body)
-        self._acknowledged += 1
-        # Only while nothing is in flight: then changing the channel gives nothing back.
-        if in_flight or self.largest is None or self._acknowledged < self._prefetch_count:
-            return
-        if _prefetch_count_for(self.largest, self._most, self._max_bytes) >= 2 * self._prefetch_count:
-            self.ended.set()
-        else:
-            self.largest, self._acknowledged = None, 0  # the next ones may be smaller
+    def _on_settled(self, size: int, *, left: bool) -> None:
+        """Changes the prefetch count when twice as many dead letters as now could be in flight."""
+        self._bytes -= size
+        self._in_flight -= 1
+        self._settled += 1
+        self._left += left
+        usable = self._prefetch_count - self._left
+        if self._settled >= usable:
+            if self._possible >= 2 * usable:
+                self._resize.set()
+            elif not self._in_flight:
+                self.largest, self._settled = None, 0  # the next ones may be smaller
+        if not self._in_flight:
+            self._idle.set()
+
+    @property
+    def _possible(self) -> int:
+        return _prefetch_count_for(self.largest or 0, self._most, self._max_bytes)
 
 
 def _prefetch_count_for(size: int, most: int, max_bytes: int) -> int:
@@ -267,13 +299,13 @@ def _prefetch_count_for(size: int, most: int, max_bytes: int) -> int:
 class RabbitDeadDelivery:
     """Implements `outbox.ports.DeadDelivery`."""
 
-    __slots__ = ("_arrival", "_dead", "_on_ack", "_queue", "_source")
+    __slots__ = ("_arrival", "_dead", "_on_settled", "_queue", "_source")
 
-    def __init__(self, queue: str, arrival: Arrival, source: ConsumerChannel, on_ack: "OnAck") -> None:
+    def __init__(self, queue: str, arrival: Arrival, source: ConsumerChannel, on_settled: "OnSettled") -> None:
         self._queue = queue
         self._arrival = arrival
         self._source = source
-        self._on_ack = on_ack
+        self._on_settled = on_settled
         self._dead: DeadMessage | None = None
 
     @property
@@ -286,4 +318,11 @@ class RabbitDeadDelivery:
     def ack(self) -> None:
         """See `outbox.ports.DeadDelivery`."""
         self._source.ack(self._arrival.tag)
-        self._on_ack(self._arrival, in_flight=len(self._source.in_flight))
+        self._on_settled(len(self._arrival.body), left=False)
+
+    def leave(self) -> None:
+        """See `outbox.ports.DeadDelivery`."""
+        size = len(self._arrival.body)
+        # Frees most of the memory: the channel keeps the arrival.
+        self._arrival.body, self._arrival.raw_header, self._dead = b"", b"", None
+        self._on_settled(size, left=True)
