@@ -57,7 +57,7 @@ _log = logging.getLogger("outbox")
 
 
 async def ensure_partitions(connection: Connection, *, schema: str | None = None, days_ahead: int = DAYS_AHEAD) -> int:
-    """Creates missing partitions of today and the coming days (UTC). Returns how many it created.
+    """Creates missing partitions of today and the coming days (UTC), and the default one. Returns how many it created.
 
     Rows that are in the default partition because these were missing are moved. If there are many, the default partition
     becomes a partition named `outbox_history_before_…`. A partition that a long query is reading is left for the next call. May
@@ -100,7 +100,10 @@ class _Partitions:
         )
 
     async def ensure(self, days_ahead: int) -> int:
-        created = await self._place_detached()
+        created = 0
+        if not await self._value("has_default"):
+            created += await self._retry_while_locked("attaching the default partition", self._restore_default)
+        created += await self._place_detached()
         today = await self._value("today")
         midnights = [datetime.combine(today + timedelta(days=ahead), time(), UTC) for ahead in range(days_ahead + 2)]
         days = [_Span(f"{_PREFIX}{since:{_DATE}}", since, until) for since, until in pairwise(midnights)]
@@ -136,6 +139,14 @@ class _Partitions:
         return dropped
 
     # --- making --------------------------------------------------------------------------------------------------------
+
+    async def _restore_default(self) -> int:
+        """Attaches the default partition, which it creates if it is missing."""
+        async with self._locked("lock_all"):
+            if await self._value("has_default"):  # another process was faster
+                return 0
+            await self._connection.execute(self._sql["restore_default"])
+        return 1
 
     async def _attach(self, span: _Span) -> int:
         """Creates a partition, moves its rows out of the default partition, and attaches it."""

@@ -19,6 +19,8 @@ _PARTS = """
     from pg_inherits join pg_class c on c.oid = inhrelid where inhparent = 'outbox_history'::regclass order by relname
 """
 
+_DETACH = "alter table outbox_history detach partition outbox_history_default"
+
 
 async def _wrote(connection: asyncpg.Connection, count: int, at: str = "now()") -> None:
     await connection.execute(
@@ -86,6 +88,24 @@ async def test_a_fact_that_is_written_while_its_day_gets_a_partition_waits_for_i
     finally:
         await writer.close()
         await watcher.close()
+
+
+@pytest.mark.parametrize("lost", ["drop table outbox_history_default", _DETACH])
+@pytest.mark.parametrize("days_before", [0, 3])
+async def test_a_default_partition_that_was_removed_by_hand_is_restored(
+    connection: asyncpg.Connection, lost: str, days_before: int
+) -> None:
+    await ensure_partitions(connection, days_ahead=days_before)
+    await _wrote(connection, 2, "now() - interval '10 days'")
+    await connection.execute(lost)
+    assert await ensure_partitions(connection) == 4 - days_before
+    await _wrote(connection, 3)
+    await _wrote(connection, 4, "now() + interval '20 days'")
+    assert await _where(connection) == {_name(0): 3, "outbox_history_default": 4 + 2 * (lost == _DETACH)}
+    assert await drop_partitions(connection, timedelta(days=1)) == (lost == _DETACH)
+    indexes = "select count(*) from pg_inherits where inhparent = 'outbox_history_message_idx'::regclass"
+    assert await connection.fetchval(indexes) == 5
+    assert await connection.fetchval("select count(*) from pg_index where indrelid = 'outbox_history_default'::regclass") == 5
 
 
 async def test_a_large_default_partition_becomes_one_of_its_own_without_being_copied(

@@ -6,6 +6,14 @@ set local statement_timeout = {statement_timeout};
 -- One process at a time. This lock does not block readers and writers.
 lock table {history} in share update exclusive mode
 
+-- name: has_default
+select exists(select from pg_catalog.pg_partitioned_table where partrelid = '{history}'::regclass and partdefid <> 0)
+
+-- name: restore_default
+-- Facts of days without a partition are lost while the default partition is dropped or detached by hand.
+create table if not exists {history_default} (like {history} including defaults including constraints including indexes);
+alter table {history} attach partition {history_default} default
+
 -- name: partitions
 -- Names of the partitions without the default one.
 select coalesce(array_agg(part.relname::text order by part.relname), '{}')
