@@ -83,8 +83,8 @@ class StoredBroker:
             async with self._database.subscribe(subscription, receive) as intake, asyncio.TaskGroup() as tasks:
                 storage = _Storage(self._source, self._database, subscription, report=self._report)
                 running = tasks.create_task(storage.run())
-                await storage.started
                 try:
+                    await storage.started
                     yield _StoredIntake(intake, storage)
                 finally:
                     storage.stopping.request()

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from outbox.core.events import DependencyLost, DependencyRestored
+from outbox.core.events import DependencyLost, DependencyRestored, Event
 from outbox.core.message import Message
 from outbox.core.outcome import DONE, Failure
 from outbox.errors import TopologyError
@@ -145,6 +145,32 @@ async def test_stored_messages_are_handled_while_the_source_is_away(database: st
         log.append(*numbered(1, start=2))
         assert (await taken.next()).message.body == b"2"
         await eventually(lambda: recorder.of(DependencyRestored))
+
+
+async def test_a_subscription_that_is_cancelled_while_it_starts_no_longer_finds_the_source_away(database: str) -> None:
+    log = Log()
+    log.away = True
+
+    class Cancelling(Recorder):
+        def notify(self, event: Event) -> None:
+            super().notify(event)
+            if isinstance(event, DependencyLost):
+                cancelled.cancel()
+
+    recorder = Cancelling()
+    broker = StoredBroker(log, database_of(database), observer=recorder)
+
+    async def start() -> None:
+        async with taking(broker, "mail", "order.#"):
+            pytest.fail("it was cancelled before it could start")
+
+    cancelled = asyncio.create_task(start())
+    await asyncio.wait({cancelled})
+    assert cancelled.cancelled()
+    log.away = False
+    async with taking(broker, "billing", "order.#"):
+        await eventually(lambda: recorder.of(DependencyRestored))
+    await broker.close()
 
 
 async def test_a_database_that_is_away_loses_nothing_and_keeps_the_order(
