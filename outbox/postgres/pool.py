@@ -63,10 +63,10 @@ async def is_direct(connection: "_Connection", *, keep_plans: bool = True) -> bo
 
 CONNECT_TIMEOUT = timedelta(seconds=10)
 """Longest wait for a new connection, or for a free one of the pool."""
-SPARE_LIFETIME = timedelta(seconds=20)
+SPARE_LIFETIME = timedelta(seconds=40)
 """How long a pool keeps a connection that it does not use, in a process that serves several databases. The driver has 300 s.
 
-Longer than the pauses of an idle relay, which would otherwise connect again after each.
+Longer than the pauses of an idle relay or worker, which would otherwise connect again after each.
 """
 COMMAND_TIMEOUT = timedelta(seconds=60)
 """Longest wait for any single statement, so that a server that vanished without a word hangs no task."""

@@ -5,20 +5,22 @@ import re
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import asyncpg
 import pytest
 
-from outbox import Archiver, Databases, Maintenance, MessageRelay, ensure_outbox_schema_async
+from outbox import Archiver, Databases, Maintenance, MessageRelay, Worker, ensure_outbox_schema_async
 from outbox.core.message import Message
 from outbox.ports import CONFIRMED, SendResult
 from outbox.postgres import pool
 from outbox.runtime import supervision
 from tests.relay.support import INSERT, ScriptedTransport
+from tests.reporting.support import Box
 from tests.servers.postgres import PostgresServer, fresh_database, with_database
 from tests.support import eventually
 from tests.support.processes import running
@@ -233,6 +235,39 @@ async def test_a_relay_that_becomes_idle_closes_connections(tenants: Tenants, mo
     async with serving(Databases({"a": tenants.urls["a"]}, tenants.make)):
         await eventually(lambda: tenants.execute("a", f"select ({open_now}) > 1"))
         await eventually(lambda: tenants.execute("a", f"select ({open_now}) <= 1"))
+
+
+async def test_an_idle_relay_or_worker_opens_no_new_connection(tenants: Tenants, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("outbox.engine.relay.LOOK_EVERY", "outbox.engine.worker.MEASURE_EVERY"):
+        *module, constant = name.split(".")
+        assert getattr(import_module(".".join(module)), constant) < pool.SPARE_LIFETIME
+        monkeypatch.setattr(name, timedelta(seconds=0.1))
+
+    def make_worker(_: str, url: str) -> Worker:
+        return Worker(broker=url, consumers=[Box().consumer], enable_metrics=False)
+
+    makes: dict[str, Callable[[str, str], Any]] = {"outbox relay": tenants.make, "outbox broker": make_worker}
+    for application, make in makes.items():
+        async with serving(Databases(tenants.urls, make)):
+            for name in NAMES:
+                await eventually(partial(_rounds_on_the_same_connections, tenants.urls[name], application))
+
+
+async def _rounds_on_the_same_connections(url: str, application: str, count: int = 10) -> bool:
+    """Waits for statements of a pool. Returns whether `count` of them ran on the connections that were open before them."""
+    watching = await asyncpg.connect(url)
+    found = "select pid, query_start from pg_stat_activity where datname = current_database() and application_name = $1"
+    try:
+        at_first = {row["pid"] for row in await watching.fetch(found, application)}
+        started: set[datetime] = set()
+        while len(started) < count:
+            rows = await watching.fetch(found, application)
+            started |= {row["query_start"] for row in rows}
+            if not at_first or not at_first.issuperset(row["pid"] for row in rows):
+                return False
+        return True
+    finally:
+        await watching.close()
 
 
 async def test_the_file_on_the_page_is_valid(tenants: Tenants, tmp_path: Path) -> None:
