@@ -10,7 +10,7 @@ import pytest
 from outbox import ensure_outbox_schema_async
 from outbox.core.byte_limits import ByteLimits
 from outbox.core.outcome import Dead, Retry
-from outbox.errors import DatabaseUnavailableError
+from outbox.errors import DatabaseUnavailableError, StatementTimeoutError
 from outbox.postgres.pool import Pool, open_pool
 from outbox.retry import Backoff, RetryPolicy
 from outbox.transports.postgres.handover import HandedMessage, HandoverRounds, HandoverState, PostgresHandover
@@ -262,6 +262,22 @@ async def test_no_row_is_parked_because_another_session_has_locked_the_queues(
     assert await pool.fetchval("select count(*) from outbox_table where failed_at is null and attempts = 0") == 8
     await eventually(lambda: _all_handed_over(moving, pool, 8))
     await impatient.close()
+
+
+@pytest.mark.parametrize("ordering_key", [None, "key"])
+async def test_locked_queues_are_reported_by_the_first_hand_over_that_waits_for_them(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch, ordering_key: str | None
+) -> None:
+    monkeypatch.setattr("outbox.postgres.claiming.LOCK_TIMEOUT", timedelta(seconds=1))
+    for number in range(8):
+        await insert(pool, f"order.{number}", ordering_key=ordering_key and f"{ordering_key} {number}")
+    moving = handover(pool, longest_statement=timedelta(seconds=0.5))
+    async with pool.acquire() as other, other.transaction():
+        await other.execute("lock table outbox_delivery in share mode")
+        with pytest.raises(StatementTimeoutError, match="lock_timeout"):
+            await moving.hand_over(8)
+    # Batches are as large as before: the messages are not what took long.
+    assert len((await moving.hand_over(8)).messages) == 8
 
 
 async def _all_handed_over(moving: PostgresHandover, pool: Pool, count: int) -> bool:

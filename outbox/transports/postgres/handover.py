@@ -189,11 +189,12 @@ class PostgresHandover:
             first_probe,
             self._default_expiration,
         )
+        without_history = _Statements(self._sql, arguments)
         handed: list[HandedMessage] = []
         with unavailable_errors(f"handing over from {self._tables.outbox}", limit=LONGEST_STATEMENT):
             try:
                 if (facts := self._facts) is None or not facts.wanted:
-                    await self._hand_over_by_priority(_Statements(self._sql, arguments), rows, handed)
+                    await self._hand_over_by_priority(without_history, rows, handed)
                 else:
                     try:
                         await self._hand_over_by_priority(
@@ -204,10 +205,12 @@ class PostgresHandover:
                     except asyncpg.PostgresError as error:
                         # Sending matters more than the history of it: try once more without.
                         before = len(handed)
-                        await self._hand_over_by_priority(_Statements(self._sql, arguments), rows, handed)
+                        await self._hand_over_by_priority(without_history, rows, handed)
                         facts.lost(len(handed) - before, error)
                 self._sizes.record_success()
             except asyncpg.QueryCanceledError:
+                if not handed:
+                    await self._require_unlocked(without_history)
                 # Not an outage: the server confirmed that it rolled the statement back.
                 self._sizes.record_timeout(rows)
                 _log.warning(
@@ -220,6 +223,18 @@ class PostgresHandover:
                 if not handed:
                     raise
         return HandoverResult(handed)
+
+    async def _require_unlocked(self, statements: "_Statements") -> None:
+        """Raises `asyncpg.LockNotAvailableError` if another session has locked a table: smaller batches would wait as long."""
+        async with borrow(self._pool) as connection:
+            try:
+                await connection.execute(self._row_sql["begin"])
+                # The limit for locks has to end first, also where the user's `statement_timeout` is shorter.
+                await connection.execute("set local statement_timeout = 0")
+                no_row = self._arguments(statements, -1)
+                await connection.fetch(statements.sql["hand_over_single"], *no_row)
+            finally:
+                await roll_back_quietly(connection)
 
     async def _hand_over_by_priority(self, statements: "_Statements", limit: int, handed: list[HandedMessage]) -> None:
         await self._scheduler.share(
