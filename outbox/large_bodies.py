@@ -324,11 +324,17 @@ class FileStore:
             if not path.parent.exists():
                 path.parent.mkdir(exist_ok=True)
                 _flush(self._path)
-            with partial.open("wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(path)
+            try:
+                with partial.open("wb") as file:
+                    file.write(content)
+                    file.flush()
+                    os.fsync(file.fileno())
+                partial.replace(path)
+            except OSError:
+                # What was written of it would keep a full disk full until the sweep of the day after.
+                with suppress(OSError):
+                    partial.unlink()
+                raise
             _flush(path.parent)
 
     def _read(self, path: Path) -> bytes:

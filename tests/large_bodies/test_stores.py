@@ -105,6 +105,19 @@ async def test_a_folder_that_is_missing_or_empty_is_away_and_not_without_the_bod
     assert not (tmp_path / "missing").exists()
 
 
+async def test_a_body_for_which_the_disk_has_no_room_leaves_nothing_there(tmp_path: Path) -> None:
+    store = FileStore(tmp_path)
+    await store.put("a0", b"there is room for it")
+    # Every byte that is written to this device meets a full disk.
+    (tmp_path / "a1" / "a1.partial").parent.mkdir()
+    (tmp_path / "a1" / "a1.partial").symlink_to("/dev/full")
+    with pytest.raises(BodyStoreUnavailableError, match="No space left on device"):
+        await store.put("a1", b"there is none")
+    assert await listed(store) == ["a0"]
+    await store.put("a1", b"there is again")
+    assert await store.get("a1") == b"there is again"
+
+
 async def test_a_folder_that_hangs_takes_no_threads_of_the_loop_and_keeps_no_process_from_ending(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
