@@ -1,8 +1,8 @@
 """PostgresArchive: records dead letters of a broker in PostgreSQL, to be listed, searched and requeued."""
 
 import logging
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -21,6 +21,8 @@ from outbox.postgres.schema.objects import SATELLITES
 
 STATEMENT_TIMEOUT = timedelta(seconds=30)
 """Longest wait for one batch to be recorded."""
+IDLE_TIMEOUT = timedelta(seconds=10)
+"""How long a transaction may idle, well below `STATEMENT_TIMEOUT`."""
 
 # Of concurrent statements that record one message, one wins. The others are tried again, and then find its row.
 _TRY_AGAIN = (asyncpg.UniqueViolationError, asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
@@ -137,6 +139,10 @@ class PostgresArchive:
 _COLUMNS = 28
 
 
-def _read_committed(connection: Connection) -> asyncpg.transaction.Transaction:
+@asynccontextmanager
+async def _read_committed(connection: Connection) -> AsyncIterator[None]:
     # Explicitly: another default level would not see rows that another archiver has just recorded.
-    return connection.transaction(isolation="read_committed")
+    async with connection.transaction(isolation="read_committed"):
+        # The server ends the transaction of an archiver that is frozen: others wait for its locks.
+        await connection.execute(f"set local idle_in_transaction_session_timeout = {IDLE_TIMEOUT // timedelta(milliseconds=1)}")
+        yield

@@ -23,7 +23,7 @@ from outbox.dead_letters.model import DeadLetterFilter
 from outbox.dead_letters.reader import DeadLetterListing
 from outbox.engine.archive import ArchiveRunner, ArchiveSettings
 from outbox.engine.lifecycle import Stopping
-from outbox.errors import ConfigurationError, SchemaError
+from outbox.errors import ConfigurationError, DatabaseUnavailableError, SchemaError
 from outbox.ports import CONFIRMED
 from outbox.postgres.archive import PostgresArchive
 from outbox.postgres.pool import Pool, open_pool
@@ -32,7 +32,7 @@ from outbox.transports.rabbitmq import RabbitBroker
 from outbox.transports.rabbitmq.amqp_encoding import Publication, RawField, encode_properties
 from outbox.transports.rabbitmq.dead_letters import RabbitDeadLetterQueues
 from outbox.transports.rabbitmq.header_json import read_content
-from tests.dead_letters.deaths import TABLE, letters
+from tests.dead_letters.deaths import TABLE, dead, letters
 from tests.rabbitmq.support import FAILURE, Recorder, bound, consuming, deliver, message
 from tests.servers.postgres import OwnPostgres
 from tests.servers.proxy import Proxy
@@ -193,6 +193,27 @@ async def test_any_number_of_refused_dead_letters_keep_no_other_one(
     async with archiving(database, broker_url, "mail"):
         assert {row["message_id"] for row in await archived(pool, 261)} == {*ids, "later"}
     assert await empty(broker_admin)
+
+
+async def test_an_archiver_that_freezes_while_it_records_keeps_no_other_one(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("outbox.postgres.archive.IDLE_TIMEOUT", timedelta(seconds=1))
+    written, thawed = asyncio.Event(), asyncio.Event()
+
+    class Freezing(PostgresArchive):
+        async def _execute(self, *arguments: Any) -> None:
+            await super()._execute(*arguments)
+            written.set()
+            await thawed.wait()
+
+    frozen = asyncio.create_task(Freezing(pool, TABLE).record([dead("m1")]))
+    await written.wait()
+    assert await PostgresArchive(pool, TABLE).record([dead("m1")]) == ()
+    thawed.set()
+    with pytest.raises(DatabaseUnavailableError):
+        await frozen
+    assert len(await letters(pool)) == 1
 
 
 async def test_two_foreign_messages_without_an_id_are_two_rows(

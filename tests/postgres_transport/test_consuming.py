@@ -23,7 +23,7 @@ from outbox.transports.postgres import PostgresBroker
 from outbox.transports.postgres.subscription import PostgresIntake
 from tests.contract.harness import EXCHANGE, Recorder
 from tests.contract.support import FAILURE, existing, message, send, taking
-from tests.postgres_transport.support import TABLE, deliveries, fill_deliveries, new_broker, somebody_waits
+from tests.postgres_transport.support import TABLE, TABLES, deliveries, fill_deliveries, new_broker, somebody_waits
 from tests.servers.postgres import OwnPostgres
 from tests.servers.proxy import Proxy, Towards
 from tests.support import eventually
@@ -68,6 +68,15 @@ async def handling(
     subscription = Subscription(queue=queue, binding_key="#", exchange_name=EXCHANGE, prefetch_count=prefetch, retry_delays=())
     async with broker.subscribe(subscription, handlers.receive) as intake:
         yield intake
+
+
+async def test_a_worker_that_freezes_while_it_binds_its_queue_keeps_no_other_one(broker: PostgresBroker, pool: Pool) -> None:
+    frozen = await pool.acquire()
+    await frozen.execute("begin")
+    await frozen.execute(TABLES.queries("delivery.sql")["lock_bindings"])
+    async with taking(broker, "mail", "#"):
+        with pytest.raises(asyncpg.InterfaceError):  # the pool has it back, because the server closed it
+            await frozen.execute("select 1")
 
 
 # --- waking

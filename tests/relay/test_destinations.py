@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -13,7 +14,7 @@ from outbox import relay as relays
 from outbox.core.findings import Finding
 from outbox.core.urls import server_address
 from outbox.doctor import Installation, examine
-from outbox.errors import ConfigurationError
+from outbox.errors import ConfigurationError, DatabaseUnavailableError
 from outbox.postgres.queries import TableName, query
 from outbox.postgres.relays import RelayDestination
 from tests.relay.support import INSERT, ScriptedTransport, running
@@ -112,6 +113,32 @@ async def test_a_relay_that_was_replaced_while_it_could_not_renew_ends(url: str,
     with pytest.raises(ConfigurationError, match="other"):
         async with asyncio.timeout(30):
             await task
+
+
+async def test_a_relay_that_freezes_while_it_starts_keeps_no_other_one(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    locked, thawed, execute = asyncio.Event(), asyncio.Event(), RelayDestination._execute
+
+    async def freezing(self: RelayDestination, connection: Any, name: str, *arguments: object) -> None:
+        await execute(self, connection, name, *arguments)
+        if name == "serialize" and self.name == "frozen":
+            locked.set()
+            await thawed.wait()
+
+    monkeypatch.setattr(RelayDestination, "_execute", freezing)
+    async with asyncpg.create_pool(url, min_size=0, max_size=2) as pool:
+        table = TableName("outbox_table", None)
+        frozen = asyncio.create_task(RelayDestination(pool, table, destination="here", name="frozen").hold())
+        await locked.wait()
+
+        async def starts() -> bool:
+            with suppress(DatabaseUnavailableError):  # it waits no longer than 5 s, and is repeated by its relay
+                return await RelayDestination(pool, table, destination="here", name="own").hold() is None
+            return False
+
+        await eventually(starts)
+        thawed.set()
+        with pytest.raises(DatabaseUnavailableError):
+            await frozen
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import pytest
 from outbox import MessageRelay, Worker
 from outbox.postgres import history
 from outbox.postgres.history import drop_partitions, ensure_partitions
+from outbox.postgres.pool import DRIVER_ERRORS
 from tests.reporting.support import Box, at_work, published
 from tests.support import eventually
 
@@ -106,6 +107,32 @@ async def test_a_default_partition_that_was_removed_by_hand_is_restored(
     indexes = "select count(*) from pg_inherits where inhparent = 'outbox_history_message_idx'::regclass"
     assert await connection.fetchval(indexes) == 5
     assert await connection.fetchval("select count(*) from pg_index where indrelid = 'outbox_history_default'::regclass") == 5
+
+
+async def test_a_process_that_freezes_while_it_makes_a_partition_delays_writers_for_a_moment(
+    connection: asyncpg.Connection, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history, "STATEMENT_TIMEOUT", timedelta(seconds=1))
+    plain, locked, thawed = history._Partitions._run, asyncio.Event(), asyncio.Event()
+
+    async def run(self: history._Partitions, name: str, *arguments: Any) -> str:
+        if name == "attach":
+            locked.set()
+            await thawed.wait()
+        return await plain(self, name, *arguments)
+
+    monkeypatch.setattr(history._Partitions, "_run", run)
+    writer = await asyncpg.connect(database_url)
+    try:
+        frozen = asyncio.create_task(ensure_partitions(connection))
+        await locked.wait()
+        await _wrote(writer, 3)
+        thawed.set()
+        with pytest.raises(DRIVER_ERRORS):
+            await frozen
+        assert await _where(writer) == {"outbox_history_default": 3}
+    finally:
+        await writer.close()
 
 
 async def test_a_large_default_partition_becomes_one_of_its_own_without_being_copied(

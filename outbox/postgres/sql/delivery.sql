@@ -11,8 +11,9 @@ select
 
 -- name: lock_bindings
 -- Keeps other workers from binding until the transaction ends. If two bind one queue to two exchanges at once, the second must see the
--- row of the first.
-select pg_catalog.pg_advisory_xact_lock('{subscription}'::regclass::oid::bigint)
+-- row of the first. The server ends the transaction of a worker that is frozen.
+select pg_catalog.set_config('idle_in_transaction_session_timeout', '5s', true),
+    pg_catalog.pg_advisory_xact_lock('{subscription}'::regclass::oid::bigint)
 
 -- name: bind
 -- Tries the expression first, so that one that PostgreSQL cannot compile is never used for a message.

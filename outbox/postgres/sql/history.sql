@@ -1,8 +1,10 @@
 -- name: begin
--- With a short limit for locks: all other queries queue behind a statement that waits for an exclusive lock.
+-- With a short limit for locks: all other queries queue behind a statement that waits for an exclusive lock. They would also wait for a
+-- process that is frozen while it has one.
 begin isolation level read committed;
 set local lock_timeout = {lock_timeout};
 set local statement_timeout = {statement_timeout};
+set local idle_in_transaction_session_timeout = {statement_timeout};
 -- One process at a time. This lock does not block readers and writers.
 lock table {history} in share update exclusive mode
 

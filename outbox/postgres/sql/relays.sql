@@ -1,7 +1,8 @@
 -- name: serialize
 -- Of two relays that start at once, the second waits until the first has recorded where it sends. The lock ends with the transaction, so
--- that it works behind transaction poolers.
-select set_config('synchronous_commit', 'off', true), pg_advisory_xact_lock(hashtextextended('outbox relays of ' || '{table}'::regclass::oid, 0))
+-- that it works behind transaction poolers, and the server ends that of a relay that is frozen.
+select set_config('synchronous_commit', 'off', true), set_config('idle_in_transaction_session_timeout', '5s', true),
+    pg_advisory_xact_lock(hashtextextended('outbox relays of ' || '{table}'::regclass::oid, 0))
 
 -- name: other
 -- A running relay of the same outbox table that does not send to $1.
