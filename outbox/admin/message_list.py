@@ -7,7 +7,7 @@ from typing import Any
 
 import asyncpg
 
-from outbox.admin.backlog_reader import MessageState
+from outbox.admin.backlog_reader import COUNT_LIMIT, MessageState
 from outbox.dead_letters.filters import Arguments
 from outbox.postgres.pool import Connection, optional_tables
 from outbox.postgres.queries import TableName, queries, query, render
@@ -69,8 +69,7 @@ _BY_FAILURE = Order(("failed_at", "id"), ("message.failed_at", "id"), (_TIME, "{
 _BY_SENDING = Order(("sent_at", "id"), ("message.sent_at", "id"), (_TIME, "{}::bigint"), (float, int), descending=True)
 
 _UNSENT = "sent_at is null and failed_at is null"
-# Held, stalled and blocked rows have `send_after = 'infinity'`, and follow all others in the same index.
-_LATER = f"{_UNSENT} and send_after > now() and send_after < 'infinity'"
+_LATER = f"{_UNSENT} and send_after > now()"
 _ORDERS: Mapping[MessageState | None, tuple[Order, str]] = {
     None: (_NEWEST, "true"),
     MessageState.PENDING: (_BY_DUE, f"{_UNSENT} and send_after <= now()"),
@@ -170,20 +169,29 @@ class MessageListing:
         if filter_.destination is not None:
             source = f"only {destination_table(self._table, filter_.destination).sql}"
 
-        def rows(*more: str) -> str:
+        def rows(*more: str, source: str = source) -> str:
             where = "\n    and ".join([*conditions, *more])
             columns = "" if counting else self._line
             return f"select {columns}\nfrom {source} as message\nwhere {where}\norder by {by}\nlimit {most}"
+
+        def moved_to_infinity(class_: str) -> str:
+            # Not `=`, because the order would then be that of the primary key, which the planner might read instead.
+            where = f"{_UNSENT} and send_after >= 'infinity' and {class_}"
+            first = f"select *, tableoid from {source} where {where} order by send_after, id limit {COUNT_LIMIT}"
+            return rows(source=f"({first})")
 
         if order is not _BY_DUE:
             return rows(), arguments.values
         # Rows with an ordering key have an index of their own. Rows without one have an index by priority, so each priority
         # is read separately, in due order.
-        each = render(
-            self._classes,
-            unordered=rows("ordering_key is null and priority = class.priority"),
-            ordered=rows("ordering_key is not null"),
-        )
+        unordered, ordered = "ordering_key is null and priority = class.priority", "ordering_key is not null"
+        finite = "send_after < 'infinity'"
+        each = render(self._classes, unordered=rows(unordered, finite), ordered=rows(ordered, finite))
+        if filter_.state is not MessageState.PENDING:
+            # Held, stalled and blocked rows are at infinity, so rows that were moved there by hand have no index. They are
+            # looked for among as many of these as the backlog counts.
+            moved = {"unordered": moved_to_infinity(unordered), "ordered": moved_to_infinity(ordered)}
+            each = f"{each}\nunion all\n{render(self._classes, **moved)}"
         columns = ", ".join(f"{column}{' desc' if descending else ''}" for column in ("due_key::timestamp", "id"))
         return (
             f"select *\nfrom (\n{each}\n) as each\n{'' if counting else f'order by {columns}'}\nlimit {most}",

@@ -7,6 +7,7 @@ import asyncpg
 import httpx
 import pytest
 
+from outbox.admin import message_list
 from outbox.admin import messages as routes
 from outbox.admin.backlog_reader import MessageState
 from outbox.admin.message_list import MessageFilter, MessageListing, order_of
@@ -95,6 +96,38 @@ async def test_pages_are_complete_however_late_messages_are_due(
         assert ids(page) == [id_]
     assert page["next"] is None
     assert ids(await listed(viewer, limit=1, state="scheduled", cursor=page["previous"])) == [rows[1]]
+
+
+@pytest.mark.parametrize("state", ["scheduled", "retrying"])
+async def test_messages_that_were_moved_to_infinity_by_hand_are_listed_last(
+    viewer: httpx.AsyncClient, operator: httpx.AsyncClient, connection: asyncpg.Connection, state: str
+) -> None:
+    attempts = {"attempts": int(state == "retrying")}
+    for error in ("unroutable", "stalled", "blocked"):
+        await insert(connection, send_after="infinity", last_error=error, ordering_key="k" if error == "blocked" else None)
+    moved = [
+        await insert(connection, send_after="infinity", **more, **attempts)
+        for more in ({"priority": 3}, {"ordering_key": "k"}, {"last_error": "refused"}, {})
+    ]
+    timed = [await insert(connection, send_after="1 hour", **attempts)]
+    page = await listed(viewer, state=state, total=True)
+    assert (ids(page), page["total"], page["states"][state]) == (
+        timed + moved,
+        {"value": 5, "relation": "eq"},
+        {"value": 5, "relation": "eq"},
+    )
+    assert {item["state"] for item in page["items"]} == {state}
+    pages = [await listed(viewer, state=state, limit=2)]
+    while pages[-1]["next"]:
+        pages.append(await listed(viewer, state=state, limit=2, cursor=pages[-1]["next"]))
+    assert [ids(each) for each in pages] == [(timed + moved)[:2], (timed + moved)[2:4], (timed + moved)[4:]]
+    back = await listed(viewer, state=state, limit=2, cursor=pages[-1]["previous"])
+    assert ids(back) == ids(pages[1])
+    assert ids(await listed(viewer, state=state, limit=2, cursor=back["previous"])) == ids(pages[0])
+    assert ids(await listed(viewer, state=state, ordering_key="k")) == [moved[1]]
+    assert ids(await listed(viewer, state=state, destination="default")) == timed + moved
+    plan = await operator.post("/messages/send-now", json={"selector": {"filter": {"state": state}}, "dry_run": True})
+    assert plan.json()["sample"] == timed + moved
 
 
 def _state(state: MessageState | None) -> dict[str, str]:
@@ -341,7 +374,9 @@ async def large(connection: asyncpg.Connection) -> asyncpg.Connection:
     return connection
 
 
-async def test_no_page_reads_more_than_its_rows(large: asyncpg.Connection) -> None:
+async def test_no_page_reads_more_than_its_rows(large: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    # As many rows at infinity are looked through for those that were moved there by hand.
+    monkeypatch.setattr(message_list, "COUNT_LIMIT", 11 * 51)
     listing = MessageListing(outbox_table("outbox_table"))
     for filter_ in FILTERS:
         if filter_.state is MessageState.RETRYING:  # there are none, and the scheduled ones are looked through
