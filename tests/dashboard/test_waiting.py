@@ -114,6 +114,67 @@ async def test_a_revealed_message_that_another_operator_edits_is_masked_and_can_
     await announced(page, f"Message {id_} was changed.")
 
 
+async def test_an_edit_that_another_operator_overtook_is_saved_after_reading_the_message_again(
+    stage: Stage, visit: Visit
+) -> None:
+    [id_] = await scheduled(stage, "payment.overtaken")
+    page = await visit(f"messages/{id_}", Role.OPERATOR, expected=("the server responded with a status of 409",))
+    await page.get_by_role("button", name="Edit …").click()
+    dialog = page.get_by_role("dialog", name=f"Edit message {id_}")
+    await dialog.get_by_role("button", name=re.compile("^Reveal the body")).click()
+    body = dialog.get_by_label("Body", exact=True)
+    await body.fill('{"payment": "mine"}')
+    async with stage.api() as client:
+        version = (await client.get(f"/messages/{id_}")).json()["version"]
+        edit = {"version": version, "routing_key": "payment.theirs", "body": {"payment": "theirs"}}
+        assert (await client.patch(f"/messages/{id_}", json=edit)).status_code == 200
+    await dialog.get_by_role("button", name="Save", exact=True).click()
+    await expect(dialog.get_by_role("alert")).to_contain_text("version_conflict")
+    await dialog.get_by_role("button", name="Read it again").focus()
+    await page.keyboard.press("Enter")
+
+    await expect(dialog.get_by_label("Current body")).to_have_value('{"payment": "theirs"}')
+    await expect(dialog.get_by_label("Current body")).to_be_focused()
+    await expect(dialog.get_by_role("alert")).to_have_count(0)
+    await expect(body).to_have_value('{"payment": "mine"}')
+    await expect(dialog.get_by_label("Routing key")).to_have_value("payment.theirs")
+    await assert_accessible(page)
+    await dialog.get_by_role("button", name="Save", exact=True).click()
+    await announced(page, f"Message {id_} was changed.")
+    async with stage.api(Role.OPERATOR) as client:
+        found = (await client.get(f"/messages/{id_}", params={"reveal": True})).json()
+    assert (found["routing_key"], found["body"]) == ("payment.theirs", '{"payment": "mine"}')
+
+
+async def test_an_edit_stays_if_its_message_is_gone_when_it_is_read_again(stage: Stage, visit: Visit) -> None:
+    connection = await asyncpg.connect(stage.database_url)
+    try:
+        [id_] = await scheduled(stage, "payment.gone")
+        expected = ("the server responded with a status of 409", "the server responded with a status of 404")
+        page = await visit(f"messages/{id_}", Role.OPERATOR, expected=expected)
+        await page.get_by_role("button", name="Edit …").click()
+        dialog = page.get_by_role("dialog", name=f"Edit message {id_}")
+        key = dialog.get_by_label("Routing key")
+        await key.fill("payment.mine")
+        again = dialog.get_by_role("button", name="Read it again")
+        change = "update outbox_table set routing_key = $2 where id = $1"
+        await connection.execute(change, int(id_), "payment.theirs")
+        await key.press("Enter")
+        await again.press("Enter")
+        await expect(key).to_have_value("payment.mine")
+        await expect(dialog).to_contain_text("Now “payment.theirs”. Saving replaces it.")
+        await expect(page.locator("[role=dialog]:focus-within")).to_be_visible()
+        await connection.execute(change, int(id_), "payment.others")
+        await key.press("Enter")
+        await expect(again).to_be_visible()
+        await connection.execute("delete from outbox_table where id = $1", int(id_))
+        await again.press("Enter")
+        await expect(dialog.get_by_role("alert").last).to_contain_text("not_found")
+        await expect(key).to_have_value("payment.mine")
+    finally:
+        await connection.close()
+
+
 async def test_all_that_fit_a_filter_are_cancelled_after_a_dry_run(stage: Stage, visit: Visit) -> None:
     await scheduled(stage, "report.monthly", 3)
     page = await visit("messages?state=scheduled&routing_key=report.*", Role.OPERATOR)

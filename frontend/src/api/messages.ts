@@ -97,6 +97,15 @@ export function useReveal({ id, version }: Message) {
   return { ...reveal, data: reveal.data?.version === version ? reveal.data : undefined };
 }
 
+/** Reads a message again while updates are suspended. If that fails, the page keeps the message that it shows. */
+export function useReread(id: string) {
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn: () => read(id, false),
+    onSuccess: (found) => queries.setQueryData(message(id).queryKey, found),
+  });
+}
+
 export type Reveal = ReturnType<typeof useReveal>;
 
 async function read(id: string, reveal: boolean, signal?: AbortSignal): Promise<Message> {

@@ -1,5 +1,5 @@
 import { type FormEvent, useId, useState } from "react";
-import type { Message, Reveal } from "~/api/messages";
+import { type Message, type Reveal, useReread } from "~/api/messages";
 import { toFailure } from "~/api/problems";
 import { useWhyNot } from "~/api/session";
 import { useMessageEdit } from "~/api/waiting";
@@ -21,8 +21,10 @@ export function EditDialog({
 }) {
   const form = useId();
   const revealDenied = useWhyNot("reveal");
-  const [routingKey, setRoutingKey] = useState(message.routing_key);
+  // What was not typed follows the message when it is read again.
+  const [typedKey, setTypedKey] = useState<string>();
   const [typed, setTyped] = useState<string>();
+  const [isOvertaken, setOvertaken] = useState(false);
   const [reason, setReason] = useState("");
   const [force, setForce] = useState(false);
   const edit = useMessageEdit(message.id, () => {
@@ -30,6 +32,8 @@ export function EditDialog({
     reveal.reset(); // The revealed body is outdated.
     onClose();
   });
+  const reread = useReread(message.id);
+  const routingKey = typedKey ?? message.routing_key;
   const access = (reveal.data ?? message).body_access;
   const hides = message.masked && (access !== null || message.body?.includes("***"));
   const shown = reveal.data ?? (hides ? undefined : message);
@@ -39,8 +43,16 @@ export function EditDialog({
     ...(typed !== undefined && typed !== shown?.body && { body: typed, encoding: "text" as const }),
   };
   const isUnchanged = Object.keys(changes).length === 0;
-  const schemaRejected = edit.error && toFailure(edit.error).code === "invalid_edit";
+  const code = edit.error && toFailure(edit.error).code;
 
+  function readAgain() {
+    const onSuccess = () => {
+      setOvertaken(true);
+      edit.reset();
+    };
+    if (reveal.data) reveal.mutate(undefined, { onSuccess });
+    else reread.mutate(undefined, { onSuccess });
+  }
   function submit(event: FormEvent) {
     event.preventDefault();
     if (isUnchanged || edit.isPending) return;
@@ -76,11 +88,14 @@ export function EditDialog({
           value={routingKey}
           maxLength={255}
           spellCheck={false}
-          onChange={(event) => setRoutingKey(event.target.value)}
+          hint={
+            isOvertaken && routingKey !== message.routing_key && texts.currentRoutingKey(message.routing_key)
+          }
+          onChange={(event) => setTypedKey(event.target.value)}
         />
         {access && isUnreadable(access) ? (
           <p className="quiet">{texts.cannotEditBody(howToRead(access))}</p>
-        ) : shown === undefined ? (
+        ) : shown === undefined && typed === undefined ? (
           <Button icon="eye" busy={reveal.isPending} whyNot={revealDenied} onClick={() => reveal.mutate()}>
             {texts.revealBody}
           </Button>
@@ -96,6 +111,16 @@ export function EditDialog({
             onChange={(event) => setTyped(event.target.value)}
           />
         )}
+        {isOvertaken && typed !== undefined && typeof shown?.body === "string" && shown.body !== typed && (
+          <TextArea
+            label={texts.currentBody}
+            hint={texts.currentBodyHint}
+            rows={10}
+            readOnly
+            autoFocus
+            value={shown.body}
+          />
+        )}
         <TextArea
           label={texts.reason}
           hint={texts.reasonHint}
@@ -106,7 +131,15 @@ export function EditDialog({
         />
         {reveal.error && <Problem of={reveal.error} onRetry={() => reveal.mutate()} />}
         {edit.error && <Problem of={edit.error} />}
-        {schemaRejected && <Checkbox label={texts.force} checked={force} onChange={setForce} />}
+        {code === "version_conflict" && (
+          <span>
+            <Button icon="operations" busy={reveal.isPending || reread.isPending} onClick={readAgain}>
+              {texts.readAgain}
+            </Button>
+          </span>
+        )}
+        {reread.error && <Problem of={reread.error} />}
+        {code === "invalid_edit" && <Checkbox label={texts.force} checked={force} onChange={setForce} />}
       </form>
     </Dialog>
   );
