@@ -4,7 +4,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -274,6 +274,9 @@ MAX_GROUP_ID_BYTES = 2_000
 """Longest group id that can have a note: it has to fit into an index."""
 
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
 @dataclass(frozen=True, slots=True)
 class GroupNote:
     """Note about a group, with its author and time."""
@@ -281,6 +284,11 @@ class GroupNote:
     text: str
     noted_by: str
     noted_at: datetime
+
+    @property
+    def version(self) -> int:
+        """A number from 1 to 2^31 - 1 that changes with the note: its time in microseconds, without the higher bits."""
+        return (self.noted_at - _EPOCH) // timedelta(microseconds=1) % 2**31 or 1
 
 
 class GroupNotes:
@@ -294,14 +302,23 @@ class GroupNotes:
         rows = await connection.fetch(self._sql["notes"], by, list(groups))
         return {row["group_id"]: GroupNote(row["text"], row["noted_by"], row["noted_at"]) for row in rows}
 
-    async def set(self, connection: Connection, by: GroupBy, group: str, text: str, noted_by: str) -> GroupNote:
-        """Sets the note about a group, replacing an earlier one."""
-        [row] = await connection.fetch(self._sql["set_note"], by, group, text, noted_by)
-        return GroupNote(row["text"], row["noted_by"], row["noted_at"])
+    async def set(
+        self, connection: Connection, by: GroupBy, group: str, text: str, noted_by: str, *, version: int | None
+    ) -> GroupNote | None:
+        """Replaces the note about a group, or deletes it if `text` is empty. Returns the note that the group has afterwards.
 
-    async def clear(self, connection: Connection, by: GroupBy, group: str) -> None:
-        """Deletes the note about a group."""
-        await connection.execute(self._sql["clear_note"], by, group)
+        With a `version`, where 0 is that of no note, a note with another version stays, and is returned.
+        """
+        current = await connection.fetchrow(self._sql["lock_note"], by, group)
+        note = None if current is None else GroupNote(*current)
+        if version is not None and version != (note.version if note else 0):
+            return note
+        if not text:
+            await connection.execute(self._sql["clear_note"], by, group)
+            return None
+        # A note that is missing cannot be locked: with version 0, one that another operator adds meanwhile stays.
+        await connection.execute(self._sql["set_note"], by, group, text, noted_by, version != 0)
+        return (await self.of(connection, by, [group])).get(group)
 
 
 class GroupStatus(StrEnum):

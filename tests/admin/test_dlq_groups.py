@@ -1,5 +1,6 @@
 """`GET /dlq/groups` counts what failed alike, and people may note something about a group."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -99,6 +100,42 @@ async def test_a_note_is_set_changed_and_removed_which_is_audited(
     assert [tuple(row) for row in rows] == [("dlq.note", "mail", text) for text in ("ask Ann", "mended", None)]
 
 
+async def test_a_note_that_another_operator_changed_is_not_replaced_unseen(pool: Pool, operator: httpx.AsyncClient) -> None:
+    async def note(text: str | None, version: int | None) -> httpx.Response:
+        wanted = {"by": "queue", "id": "mail", "note": text, "version": version}
+        return await operator.put("/dlq/groups/note", json=wanted)
+
+    first = (await note("ask Ann", 0)).json()["note"]["version"]
+    second = (await note("ask Bob", first)).json()["note"]["version"]
+    assert second != first
+    for late in (await note("ask Cid", 0), await note("ask Cid", first), await note(None, first), await note(" ", 0)):
+        assert (late.status_code, late.json()["code"]) == (409, "version_conflict")
+        assert (late.json()["version"], late.json()["note"]["text"]) == (second, "ask Bob")
+    assert "a operator" in late.json()["detail"]
+    # A request that is repeated because its response was lost.
+    assert (await note("ask Bob", first)).json()["note"]["version"] == second
+    assert (await note(None, second)).json()["note"] is None
+    assert (await note(None, second)).status_code == 200
+    removed = await note("ask Cid", second)
+    assert (removed.json()["code"], removed.json()["version"], removed.json()["note"]) == ("version_conflict", 0, None)
+    assert (await note("ask Dan", 0)).status_code == (await note("ask Eve", None)).status_code == 200
+    rows = await pool.fetchval("select array_agg(details ->> 'note' order by id) from outbox_audit where outcome = 'done'")
+    assert rows == ["ask Ann", "ask Bob", "ask Bob", None, None, "ask Dan", "ask Eve"]
+
+
+async def test_of_operators_who_change_a_note_at_the_same_time_one_succeeds(pool: Pool, operator: httpx.AsyncClient) -> None:
+    version = 0
+    for _ in range(5):
+        answers = await asyncio.gather(
+            *(
+                operator.put("/dlq/groups/note", json={"by": "queue", "id": "mail", "note": text, "version": version})
+                for text in (f"ask Ann {version}", f"ask Bob {version}", f"ask Cid {version}")
+            )
+        )
+        assert sorted(answer.status_code for answer in answers) == [200, 409, 409]
+        [version] = [answer.json()["note"]["version"] for answer in answers if answer.status_code == 200]
+
+
 async def test_a_group_of_any_name_can_have_a_note(operator: httpx.AsyncClient) -> None:
     for group in ("a/b?c=d&e", "ключ ✉", "%00%", "x" * 1_000, ""):
         response = await operator.put("/dlq/groups/note", json={"by": "routing_key", "id": group, "note": "seen"})
@@ -114,6 +151,8 @@ NO_NOTES: list[Any] = [
     {"by": "body", "id": "x", "note": "n"},
     {"by": "queue", "id": 7, "note": "n"},
     {"by": "queue", "id": "x", "note": "n", "more": 1},
+    {"by": "queue", "id": "x", "note": "n", "version": -1},
+    {"by": "queue", "id": "x", "note": "n", "version": 2**31},
     [],
 ]
 

@@ -92,6 +92,27 @@ async def test_a_group_gets_a_requeue_policy_and_shows_what_became_of_it(stage: 
     await expect(details).not_to_contain_text("per hour")
 
 
+async def test_a_note_that_another_operator_changed_is_shown_before_it_is_replaced(stage: Stage, visit: Visit) -> None:
+    letter, *_ = await failed(stage, "the clock is slow", 1, "ledger")
+    page = await visit("dead-letters?q=clock", Role.OPERATOR, expected=("the server responded with a status of 409",))
+    await page.get_by_role("link", name=re.compile("the clock is slow")).click()
+    await page.get_by_role("button", name="Add note").click()
+    dialog = page.get_by_role("dialog", name="Note on the group")
+    await dialog.get_by_label("Note", exact=True).fill("ask Olga")
+    async with stage.api() as client:
+        noted = {"by": "fingerprint", "id": letter["group_id"], "note": "ask Ada"}
+        assert (await client.put("/dlq/groups/note", json=noted)).status_code == 200
+    await dialog.get_by_role("button", name="Save").click()
+    await expect(dialog.get_by_role("alert")).to_contain_text("ada changed the note")
+    await expect(dialog.get_by_label("Current note")).to_have_value("ask Ada")
+    await expect(dialog.get_by_label("Note", exact=True)).to_have_value("ask Olga")
+    await assert_accessible(page)
+    await dialog.get_by_label("Note", exact=True).fill("ask Ada or Olga")
+    await dialog.get_by_role("button", name="Save").click()
+    await announced(page, "Note saved.")
+    await expect(page.get_by_text("ask Ada or Olga")).to_be_visible()
+
+
 async def test_a_viewer_marks_nothing_and_a_group_that_is_gone_is_reported(stage: Stage, visit: Visit) -> None:
     page = await visit("dead-letters/groups/8f1c00d2aa31be47", Role.VIEWER)
     await expect(page.get_by_text("Group not found.")).to_be_visible()

@@ -100,12 +100,17 @@ export function useGroupPolicy(id: string) {
   });
 }
 
-/** Sets a group's note; null removes it. */
+/** Sets a group's note; null removes it. `version` is that of the note that the user has seen, 0 for none. */
 export function useNoteGroup({ by, id }: Pick<Group, "by" | "id">) {
   const queries = useQueryClient();
   return useMutation({
-    mutationFn: ({ note, key }: { note: string | null; key: string }) =>
-      unwrap(client.PUT("/dlq/groups/note", { body: { by, id, note }, headers: { "Idempotency-Key": key } })),
+    mutationFn: ({ key, ...change }: { note: string | null; version: number; key: string }) =>
+      unwrap(
+        client.PUT("/dlq/groups/note", {
+          body: { by, id, ...change },
+          headers: { "Idempotency-Key": key },
+        }),
+      ),
     onSuccess: () => queries.invalidateQueries({ queryKey: ["groups"] }),
   });
 }

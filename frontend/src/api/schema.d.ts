@@ -447,6 +447,9 @@ export interface paths {
         /**
          * Set The Note Of A Group
          * @description Sets or removes the note of a group. All viewers see it. The group need not have dead letters at this time.
+         *
+         *     With a `version`, a note that another operator has changed since is not replaced: the response is `version_conflict`, with
+         *     the `note` that the group has now, and its `version`.
          */
         put: operations["outbox_dlq_note"];
         post?: never;
@@ -3505,6 +3508,11 @@ export interface components {
              * @description New note. Null or blank text removes the note.
              */
             note: string | null;
+            /**
+             * Version
+             * @description Version of the note that this one replaces. 0: there is none. Null: replace any.
+             */
+            version?: number | null;
         };
         /**
          * GroupNoteResponse
@@ -4103,6 +4111,11 @@ export interface components {
             noted_by: string;
             /** Text */
             text: string;
+            /**
+             * Version
+             * @description Changes with the note.
+             */
+            version: number;
         };
         /**
          * NotedEvent
@@ -8119,6 +8132,15 @@ export interface operations {
             };
             /** @description `body_too_slow`: The request body arrived too slowly */
             408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["OutboxProblem"];
+                };
+            };
+            /** @description `version_conflict`: It was changed in the meantime */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

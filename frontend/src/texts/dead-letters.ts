@@ -194,6 +194,8 @@ export const noteTitle = "Note on the group";
 export const noteHint = (title: string) =>
   `${title}. Visible to all users. Changes are written to the audit log.`;
 export const noChanges = "No changes yet.";
+export const currentNote = "Current note";
+export const currentNoteHint = "By another user. Saving replaces it with yours.";
 export const saveNote = "Save";
 export const removeNote = "Remove note";
 export const note = "Note";

@@ -51,6 +51,9 @@ class GroupNoteRequest(Request):
     by: GroupBy
     id: Annotated[Text, AfterValidator(_short_enough)] = Field(description="Id, as `outbox_dlq_groups` returns it.")
     note: Annotated[LongText | None, Field(max_length=4_000, description="New note. Null or blank text removes the note.")]
+    version: Annotated[int, Field(ge=0, lt=2**31)] | None = Field(
+        default=None, description="Version of the note that this one replaces. 0: there is none. Null: replace any."
+    )
 
 
 class GroupMarkRequest(Request):
@@ -197,18 +200,27 @@ async def set_policy(context: Operator, wanted: RequeuePolicyRequest) -> Requeue
     "/dlq/groups/note",
     operation_id="outbox_dlq_note",
     summary="Set The Note Of A Group",
-    responses=problem_responses(Code.CROSS_SITE, Code.READ_ONLY),
+    responses=problem_responses(Code.CROSS_SITE, Code.READ_ONLY, Code.VERSION_CONFLICT),
 )
 async def set_note(context: Operator, wanted: GroupNoteRequest) -> GroupNoteResponse:
-    """Sets or removes the note of a group. All viewers see it. The group need not have dead letters at this time."""
+    """Sets or removes the note of a group. All viewers see it. The group need not have dead letters at this time.
+
+    With a `version`, a note that another operator has changed since is not replaced: the response is `version_conflict`, with
+    the `note` that the group has now, and its `version`.
+    """
     notes = context.admin.shared(Letters).notes
     text = (wanted.note or "").strip()
-    note = None
     async with context.admin.changing("setting the note of a group") as connection:
-        if text:
-            note = await notes.set(connection, wanted.by, wanted.id, text, context.principal.name)
-        else:
-            await notes.clear(connection, wanted.by, wanted.id)
+        note = await notes.set(connection, wanted.by, wanted.id, text, context.principal.name, version=wanted.version)
+        # A note that has the wanted text already was set by this request, whose response was lost.
+        if wanted.version is not None and text != (note.text if note else ""):
+            what = f"{note.noted_by} changed the note" if note else "the note was removed"
+            raise Problem(
+                Code.VERSION_CONFLICT,
+                f"{what} in the meantime: read it, and send its version to replace it",
+                version=note.version if note else 0,
+                note=_note(note),
+            )
         await record(connection, context, action="dlq.note", target=wanted.id, details={"by": wanted.by, "note": text or None})
     return GroupNoteResponse(by=wanted.by, id=wanted.id, note=_note(note))
 

@@ -142,6 +142,7 @@ class Note(Model):
     text: str
     noted_by: str
     noted_at: Moment
+    version: int = Field(description="Changes with the note.")
 
 
 class GroupNoteResponse(Model):

@@ -1,5 +1,6 @@
 import { type FormEvent, useRef, useState } from "react";
 import { type Group, useNoteGroup } from "~/api/dead-letters";
+import { toFailure } from "~/api/problems";
 import { useWhyNot } from "~/api/session";
 import { randomKey } from "~/lib/random";
 import * as common from "~/texts/common";
@@ -36,13 +37,20 @@ function NoteDialog({ group, onClose }: { group: Group; onClose(): void }) {
   const [text, setText] = useState(before);
   const sent = useRef({ text: "", key: "" });
   const { mutate, isPending, error } = useNoteGroup(group);
+  // The note that the user has seen: that of the group, or the one that another user has saved in the meantime.
+  const [seen, setSeen] = useState(group.note);
+  const isOvertaken = error !== null && toFailure(error).code === "version_conflict";
   const wanted = text.trim();
   function submit(event: FormEvent) {
     event.preventDefault();
     if (!sent.current.key || sent.current.text !== wanted) sent.current = { text: wanted, key: randomKey() };
     mutate(
-      { note: wanted || null, key: sent.current.key },
+      { note: wanted || null, version: seen?.version ?? 0, key: sent.current.key },
       {
+        onError(thrown) {
+          const { code, more } = toFailure(thrown);
+          if (code === "version_conflict") setSeen(more.note as Group["note"]);
+        },
         onSuccess() {
           announce(wanted ? texts.noteSaved : texts.noteRemoved);
           onClose();
@@ -80,6 +88,9 @@ function NoteDialog({ group, onClose }: { group: Group; onClose(): void }) {
           onChange={(event) => setText(event.target.value)}
           autoFocus
         />
+        {isOvertaken && seen && (
+          <TextArea label={texts.currentNote} hint={texts.currentNoteHint} readOnly value={seen.text} />
+        )}
         {error && <Problem of={error} />}
       </form>
     </Dialog>
