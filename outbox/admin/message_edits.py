@@ -22,7 +22,7 @@ from outbox.core.codec import RESERVED_PREFIX, edited_content_type, edited_heade
 from outbox.core.destinations import DEFAULT
 from outbox.core.message import PublishOptions
 from outbox.dead_letters import Edit
-from outbox.errors import EncodingError, IdentifierError, RefusedError
+from outbox.errors import ConfigurationError, EncodingError, RefusedError
 from outbox.postgres.queries import query
 from outbox.postgres.relays import no_table
 from outbox.postgres.schema.objects import destination_table, outbox_names
@@ -182,6 +182,13 @@ class PublishRequest(Request):
     routing_key: Annotated[Text, Field(min_length=1, max_length=255)]
     body: Annotated[PlainJson, Field(description="A JSON value; with the encodings `text` and `base64`, a string.")]
     encoding: Annotated[Literal["json", "text", "base64"], Field(description="Encoding of `body`.")] = "json"
+    content_type: Annotated[
+        Text | None,
+        Field(
+            description="Media type of the body. Null: `application/json`, or with the encodings `text` and `base64` "
+            "`application/octet-stream`. JSON in a string, with the encoding `text`, is published as it is written."
+        ),
+    ] = None
     headers: Annotated[dict[str, PlainJson] | None, Field(max_length=1_000)] = None
     ordering_key: Annotated[Text | None, Field(min_length=1, description="Messages with one key are sent in order.")] = None
     due_at: Annotated[Instant | None, Field(description="When to send the message. Null: now.")] = None
@@ -245,7 +252,7 @@ async def publish(request: PublishRequest, context: Operator, key: IdempotencyKe
         if isinstance(lock, StoredResponse):
             return to_response(lock, replayed=True)
         async with context.admin.changing("publishing a message") as connection:
-            options: PublishOptions = {"destination": request.destinations}
+            options: PublishOptions = {"destination": request.destinations, "content_type": request.content_type}
             if request.due_at is not None:
                 options["eta"] = request.due_at
             if request.ordering_key is not None:
@@ -258,7 +265,7 @@ async def publish(request: PublishRequest, context: Operator, key: IdempotencyKe
                     if not await connection.fetchval(query("repair.sql", "has_table", **names)):
                         raise Problem(Code.INVALID_EDIT, no_table(name))
                 message_id = await publisher.publish_async(connection, request.routing_key, payload.body, **options)
-            except (EncodingError, IdentifierError) as error:
+            except (EncodingError, ConfigurationError) as error:
                 raise Problem(Code.INVALID_EDIT, str(error)) from None
             response = PublishedMessage(message_id=str(message_id), routing_key=request.routing_key)
             await record(

@@ -249,9 +249,11 @@ async def publish_message(
     """Publishes a message, for example to test a consumer."""
     content = body.read()
     try:
-        parts: dict[str, Any] = {"body": json.loads(content)}
-        # Python also reads what cannot be sent as JSON: NaN, numbers that are too large, unpaired surrogates.
-        json.dumps(parts, allow_nan=False, ensure_ascii=False).encode()
+        # Python also reads what other parsers refuse: NaN, numbers that are too large, unpaired surrogates.
+        json.dumps(json.loads(content), allow_nan=False, ensure_ascii=False).encode()
+        # As text, because decoding and encoding it would change numbers that a double does not hold.
+        text = content.decode(json.detect_encoding(content))
+        parts: dict[str, Any] = {"body": text, "encoding": "text", "content_type": "application/json"}
     except (ValueError, RecursionError) as error:
         name = str(getattr(body, "name", "-"))
         if name.lower().endswith(".json"):
@@ -262,7 +264,7 @@ async def publish_message(
     if destinations:
         parts["destinations"] = list(destinations)
     answer = await client.post("/messages", {**given, **parts, "due_at": due, "force": given["force"] or None})
-    as_bytes = " as application/octet-stream, because the body is not JSON" if "encoding" in parts else ""
+    as_bytes = "" if "content_type" in parts else " as application/octet-stream, because the body is not JSON"
     echo_json(answer) if as_json else echo(
         f"Published {answer['message_id']}{as_bytes}. `outbox chain {answer['message_id']}` shows its progress."
     )

@@ -105,6 +105,16 @@ def test_a_body_that_is_no_json_is_refused_from_a_file_named_so_and_octets_other
     assert '"content_type": "application/octet-stream"' in outbox("messages", "--json", *place).output
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_a_json_body_is_published_as_it_is_in_the_file(url: str, on: On, tmp_path: Path, encoding: str) -> None:
+    text = '{ "price": 1.10, "rate": 0.12345678901234567890,\n  "é": 1e-7, "id": 9007199254740993 }\n'
+    (tmp_path / "body.json").write_bytes(text.encode(encoding))
+    answer = outbox("messages", "publish", "order.placed", "--body", str(tmp_path / "body.json"), "--database-url", url)
+    assert (answer.exit_code, "octet-stream" in answer.output) == (0, False), answer.output
+    [row] = on(lambda pool: pool.fetch("select body, content_type from outbox_table"))
+    assert tuple(row) == (text.encode(), "application/json")
+
+
 @pytest.mark.parametrize("name", [".", ".."])
 def test_a_name_of_dots_is_no_other_address(url: str, on: On, name: str) -> None:
     bind = "insert into outbox_subscription (exchange, queue, binding_key) values ('outbox', $1, 'k')"

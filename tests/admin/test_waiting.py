@@ -320,6 +320,14 @@ async def test_a_message_is_published_once_with_its_audit_entry(
     assert (await operator.post("/messages", json=later)).status_code == 201
     [line] = (await operator.get("/messages", params={"state": "scheduled"})).json()["items"]
     assert (line["ordering_key"], line["due_at"], line["size"]) == ("customer 7", "2100-01-01T00:00:00.000Z", 2)
+    written = {**wanted, "body": '{"price": 1.10}', "encoding": "text"}
+    for content_type, stored in (("application/vnd.a+json", "application/vnd.a+json"), (None, "application/octet-stream")):
+        assert (await operator.post("/messages", json={**written, "content_type": content_type})).status_code == 201
+        [row] = await connection.fetch("delete from outbox_table where send_after <= now() returning body, content_type")
+        assert tuple(row) == (b'{"price": 1.10}', stored)
+    for wrong in ("json", "application/json\r\nx: y", "a/" + "b" * 254):
+        refused = await operator.post("/messages", json={**written, "content_type": wrong})
+        assert (refused.status_code, "content_type" in refused.text) == (422, True), wrong
     locked = await operator.post("/messages", json={**wanted, "headers": {"x-outbox-id": "7"}})
     assert (locked.status_code, locked.json()["code"]) == (422, "header_locked")
     denied = await make_client(Role.VIEWER).post("/messages", json=wanted)

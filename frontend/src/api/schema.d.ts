@@ -4650,6 +4650,11 @@ export interface components {
              */
             body: unknown;
             /**
+             * Content Type
+             * @description Media type of the body. Null: `application/json`, or with the encodings `text` and `base64` `application/octet-stream`. JSON in a string, with the encoding `text`, is published as it is written.
+             */
+            content_type?: string | null;
+            /**
              * Destinations
              * @description Each sends it. The rules of publishers do not apply.
              * @default [

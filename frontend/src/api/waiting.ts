@@ -121,7 +121,7 @@ function send(action: WaitingAction, target: WaitingTarget, change: object, head
 
 export interface Publication {
   routing_key: string;
-  /** JSON text, sent as typed, because parsing it would round large numbers. */
+  /** JSON text, published as typed, because parsing it would round large numbers. */
   body: string;
   destinations: string[];
   reason: string | null;
@@ -132,12 +132,11 @@ export function usePublish(onPublished: (result: Schemas["PublishedMessage"]) =>
   const queries = useQueryClient();
   const headers = useIdempotencyHeaders();
   return useMutation({
-    mutationFn: ({ body, ...rest }: Publication) =>
+    mutationFn: (publication: Publication) =>
       unwrap(
         client.POST("/messages", {
-          body: rest as never,
-          bodySerializer: () => `${JSON.stringify(rest).slice(0, -1)},"body":${body}}`,
-          headers: { ...headers({ body, ...rest }), "Content-Type": "application/json" },
+          body: { ...publication, encoding: "text", content_type: "application/json" },
+          headers: headers(publication),
         }),
       ),
     onSuccess(result) {
