@@ -68,6 +68,24 @@ async def test_a_link_of_somebody_else_asks_before_it_takes_the_place_of_a_sessi
     assert len(ended) == 1
 
 
+async def test_a_link_asks_before_it_discards_what_was_typed(stage: Stage, visit: Visit) -> None:
+    page = await visit("messages", Role.OPERATOR)
+    await page.get_by_role("button", name="Publish …").click()
+    key = page.get_by_role("dialog").get_by_label("Routing key")
+    await key.fill("order.placed")
+    open_link = "token => { location.hash = `token=${token}` }"
+    async with page.expect_event("dialog") as asked:
+        await page.evaluate(open_link, stage.tokens[Role.VIEWER])
+        await (await asked.value).dismiss()
+    await expect(page).to_have_url(f"{stage.ui}messages")
+    await expect(key).to_have_value("order.placed")
+    async with page.expect_event("dialog") as asked:
+        await page.evaluate(open_link, stage.tokens[Role.VIEWER])
+        await (await asked.value).accept()
+    await expect(page.get_by_role("heading", name="Log in with this link?")).to_be_visible()
+    await expect(page.get_by_role("dialog")).to_have_count(0)
+
+
 async def test_a_link_that_is_opened_where_nobody_is_inside_logs_in_at_once(stage: Stage, visit: Visit) -> None:
     page = await visit()
     await page.get_by_role("button", name="Log out").click()

@@ -1,3 +1,5 @@
+import { mayLeave } from "~/lib/unsaved";
+
 /** Returns the URL that starts the login at the provider. Afterwards the provider returns to the current page. */
 export function providerAddress(): string {
   const { origin, pathname, search } = window.location;
@@ -23,11 +25,14 @@ export function takeTokenFromUrl(): string | undefined {
   return token;
 }
 
-/** Calls `onToken` when a login link is opened in this tab. Only the fragment changes then, and the page is not loaded again. */
+/**
+ * Calls `onToken` when a login link is opened in this tab, unless the user keeps unsaved input. Only the fragment changes then, and the
+ * page is not loaded again.
+ */
 export function listenForLoginLinks(onToken: (token: string) => void): () => void {
   const changed = () => {
     const token = takeTokenFromUrl();
-    if (token) onToken(token);
+    if (token && mayLeave()) onToken(token);
   };
   window.addEventListener("hashchange", changed);
   return () => window.removeEventListener("hashchange", changed);
