@@ -53,9 +53,10 @@ async def is_direct(connection: "_Connection", *, keep_plans: bool = True) -> bo
     """Whether the process that a connection learnt of when it began is the one that answers.
 
     Poolers answer for many servers, and report a number of their own. Unless `keep_plans`, a direct connection plans each
-    statement again for each use from then on.
+    statement again for each use from then on, and compiles none, which would take longer than running it.
     """
-    answer = "1" if keep_plans else "pg_catalog.set_config('plan_cache_mode', 'force_custom_plan', false)"
+    settings = {} if keep_plans else {"plan_cache_mode": "force_custom_plan", "jit": "off"}
+    answer = ", ".join(f"pg_catalog.set_config('{name}', '{value}', false)" for name, value in settings.items()) or "1"
     # One round trip of the simple protocol, which prepares no statement: behind a pooler, another session would meet it.
     pid = connection.get_server_pid()
     return await connection.execute(f"select {answer} where pg_catalog.pg_backend_pid() = {pid}") == "SELECT 1"

@@ -3,13 +3,14 @@
 from datetime import timedelta
 
 import asyncpg
+import pytest
 
-from outbox import OutboxMessage, Publisher
+from outbox import MessageRelay, OutboxMessage, Publisher
 from outbox.ports import Backlog
-from outbox.postgres.pool import open_pool
+from outbox.postgres.pool import Preparing, open_pool
 from outbox.postgres.queries import TableName
 from outbox.postgres.store import PostgresStore
-from tests.relay.support import ScriptedTransport, relaying, rows_are
+from tests.relay.support import ScriptedTransport, publish, relaying, rows_are, running
 from tests.support.eventually import eventually
 
 COUNT = 5_000
@@ -69,3 +70,27 @@ async def test_relaying_takes_few_transactions_and_little_log(url: str, connecti
     looks_of_the_test_and_the_idle_relay = 60
     assert taken <= batches + looks_of_the_test_and_the_idle_relay
     assert log / COUNT < 250  # a lock and a deletion of each row, and some full pages
+
+
+@pytest.mark.parametrize("given", [False, True], ids=["own pool", "given pool"])
+async def test_no_claim_is_compiled(url: str, connection: asyncpg.Connection, given: bool) -> None:
+    await connection.execute("create table seen (jit text)")
+    await connection.execute(
+        "create function note() returns trigger language plpgsql as "
+        "$$begin insert into seen values (current_setting('jit')); return old; end$$"
+    )
+    await connection.execute("create trigger note before delete on outbox_table for each row execute function note()")
+    await connection.execute("alter database " + await connection.fetchval("select current_database()") + " set jit = on")
+    async with await asyncpg.create_pool(url, min_size=0) as pool:
+        database = {"db_pool": pool} if given else {"db_engine_url": url}
+        async with running(MessageRelay(**database, broker=ScriptedTransport(), enable_metrics=False)):
+            await connection.execute("insert into outbox_table (routing_key, body) values ('a', '')")
+            await publish(connection, "key", "b", "c")
+            await eventually(lambda: rows_are(connection, 0))
+    assert {row["jit"] for row in await connection.fetch("select jit from seen")} == {"off"}
+
+
+async def test_no_hand_over_is_compiled(url: str, connection: asyncpg.Connection) -> None:
+    await connection.execute("alter database " + await connection.fetchval("select current_database()") + " set jit = on")
+    async with await open_pool(url, size=1, application_name="test", preparing=Preparing()) as pool:
+        assert await pool.fetchval("show jit") == "off"

@@ -10,7 +10,8 @@ set local idle_in_transaction_session_timeout = 10000;
 set local lock_timeout = 1000;
 set local enable_seqscan = off;
 set local enable_bitmapscan = off;
-set local enable_sort = off
+set local enable_sort = off;
+set local jit = off
 
 -- name: find_lanes
 -- Locks the heads of up to $5 lanes with due rows, among the $3 rows that have been due the longest, from the due time $4 on. $1 and $2:

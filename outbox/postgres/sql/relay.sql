@@ -4,13 +4,15 @@ key.
 -- name: begin
 -- The server limits the transaction as well: a relay that is frozen or gone loses its locks, and cannot commit late. Every statement
 -- has an index in its order. Statistics lag behind in a table that is used as a queue, so the planner must not choose to read and sort
--- the backlog. (`set` takes no parameters, so the two times in milliseconds are written into it.)
+-- the backlog. Up to version 17 it adds a penalty to their costs that makes it compile them, for longer than they run. (`set` takes no
+-- parameters, so the two times in milliseconds are written into it.)
 begin isolation level read committed;
 set local idle_in_transaction_session_timeout = {idle_timeout};
 set local lock_timeout = {lock_timeout};
 set local enable_seqscan = off;
 set local enable_bitmapscan = off;
-set local enable_sort = off
+set local enable_sort = off;
+set local jit = off
 
 -- name: alone
 -- As `begin`, for a statement without parameters that follows in the same message: a message is one transaction.
@@ -18,7 +20,8 @@ set transaction isolation level read committed;
 set local lock_timeout = {lock_timeout};
 set local enable_seqscan = off;
 set local enable_bitmapscan = off;
-set local enable_sort = off
+set local enable_sort = off;
+set local jit = off
 
 -- name: claim
 -- Claims up to $1 due rows without an ordering key, the highest priority first. $2: bytes of all rows together; the first one may have
