@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from outbox.core.clock import HybridClock
     from outbox.core.destinations import Destinations, Route
     from outbox.core.fingerprint import fingerprint_of
-    from outbox.core.message import OutboxMessage
+    from outbox.core.message import OutboxMessage, PublishOptions
     from outbox.databases import Databases
     from outbox.dead_letters import DeadLetters
     from outbox.engine.consumer import Consumer, consume
@@ -72,6 +72,7 @@ __all__ = [
     "MessageRelay",
     "OutboxError",
     "OutboxMessage",
+    "PublishOptions",
     "Publisher",
     "Reject",
     "RetryAfter",
@@ -102,6 +103,7 @@ _HOMES = {
     "MessageRelay": "outbox.relay",
     "OutboxError": "outbox.errors",
     "OutboxMessage": "outbox.core.message",
+    "PublishOptions": "outbox.core.message",
     "Publisher": "outbox.publisher",
     "Reject": "outbox.errors",
     "RetryAfter": "outbox.errors",

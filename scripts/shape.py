@@ -24,7 +24,7 @@ CEILINGS = {
     # file is threads, which handlers, files and sources of databases share. 3 files and 23 edges are modules of 500 to 860
     # lines that held two ideas: handlers' connections and transactions, changes of many messages and of one, counts and lists.
     "Python files": 266,
-    "lines of Python": 61_844,
+    "lines of Python": 61_846,
     "modules with one importer": 40,
     "private functions named once, %": 12.0,
     "modules named …ing": 9,

@@ -9,6 +9,7 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.operations import Operations
+from alembic.runtime.environment import IncludeNameFn
 from sqlalchemy import create_engine
 from sqlalchemy.ext.asyncio import create_async_engine
 
@@ -238,7 +239,7 @@ async def test_autogenerate_does_not_drop_outbox_tables(connection: asyncpg.Conn
     await ensure_outbox_schema_async(database_url)
     await ensure_outbox_table_async(database_url, "orders_outbox")
 
-    async def differences(filter_: object) -> list[str]:
+    async def differences(filter_: IncludeNameFn) -> list[str]:
         def compare(sync: Any) -> list[str]:
             context = MigrationContext.configure(sync, opts={"include_name": filter_, "include_object": None})
             return [change[1].name for change in compare_metadata(context, MetaData()) if change[0] == "remove_table"]

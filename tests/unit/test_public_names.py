@@ -22,13 +22,13 @@ from outbox import (
     MessageRelay,
     OutboxMessage,
     Publisher,
+    PublishOptions,
     Reject,
     RetryAfter,
     Worker,
     consume,
     retry,
 )
-from outbox.core.message import PublishOptions
 
 PUBLIC_NAMES = {
     "Archiver",
@@ -45,6 +45,7 @@ PUBLIC_NAMES = {
     "MessageRelay",
     "OutboxError",
     "OutboxMessage",
+    "PublishOptions",
     "Publisher",
     "Reject",
     "RetryAfter",

@@ -22,7 +22,7 @@ from outbox.postgres.schema.versions import (
     upgrade_statements,
 )
 
-IncludeName = Callable[[str | None, str, Mapping[str, str | None]], bool]
+IncludeName = Callable[[str | None, str, Mapping[Any, str | None]], bool]
 
 
 def upgrade(op: Any, *, to: str, since: str | None = None, table_name: str = OUTBOX_TABLE) -> None:
@@ -65,7 +65,7 @@ def revert_version(op: Any, number: str, *, to: str | None, table_name: str = OU
     _execute(op, *downgrade_statements(outbox_table(table_name), since=number, to=to))
 
 
-def include_name(name: str | None, type_: str, parent_names: Mapping[str, str | None]) -> bool:
+def include_name(name: str | None, type_: str, parent_names: Mapping[Any, str | None]) -> bool:
     """For `context.configure(include_name=…)`: makes autogenerate ignore the tables of Outbox."""
     return _include_all_but(OUTBOX_TABLE)(name, type_, parent_names)
 
@@ -80,7 +80,7 @@ def _include_all_but(*outbox_tables: str) -> IncludeName:
     # Partitions of the history, and tables of destinations.
     prefixes = tuple(f"{name}_" for name in (SATELLITES["history"], *outbox_tables))
 
-    def include(name: str | None, type_: str, _parent_names: Mapping[str, str | None]) -> bool:
+    def include(name: str | None, type_: str, _parent_names: Mapping[Any, str | None]) -> bool:
         return type_ != "table" or not (name in own_tables or (name or "").startswith(prefixes))
 
     return include
